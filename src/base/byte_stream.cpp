@@ -1,0 +1,136 @@
+#include "base/byte_stream.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/decompress.h"
+
+namespace faultline {
+namespace {
+
+class FileFiller final : public ByteFiller {
+ public:
+  FileFiller(int fd, bool owned) : fd_(fd), owned_(owned) {}
+  ~FileFiller() override {
+    if (owned_) ::close(fd_);
+  }
+  Result<std::size_t> fill(std::span<std::uint8_t> buffer) override {
+    while (true) {
+      const ssize_t got = ::read(fd_, buffer.data(), buffer.size());
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) return Error{std::string("reading failed: ") + std::strerror(errno), {}, {}};
+    }
+  }
+
+ private:
+  int fd_;
+  bool owned_;
+};
+
+class MemoryFiller final : public ByteFiller {
+ public:
+  explicit MemoryFiller(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  Result<std::size_t> fill(std::span<std::uint8_t> buffer) override {
+    const std::size_t count = std::min(buffer.size(), bytes_.size());
+    if (count != 0) std::memcpy(buffer.data(), bytes_.data(), count);
+    bytes_ = bytes_.subspan(count);
+    return count;
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+Error system_error(const char* what) {
+  const int code = errno;
+  Error error{std::string(what) + ": " + std::strerror(code), {}, {}};
+  if (code == ENOENT) error = {"there is no such file", {}, "Check the path."};
+  if (code == EACCES) error = {"permission denied", {}, "Check the file's owner and mode (ls -l)."};
+  return error;
+}
+
+}  // namespace
+
+Result<ByteStream> ByteStream::open(const std::string& path) {
+  ByteStream stream;
+  int fd = STDIN_FILENO;
+  if (path != "-") {
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return system_error("cannot be opened");
+  }
+  auto raw = std::make_unique<FileFiller>(fd, path != "-");
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return system_error("cannot be examined");
+  if (S_ISDIR(status.st_mode)) return Error{"is a directory", {}, "Name a file in it."};
+  if (S_ISREG(status.st_mode)) stream.plain_size_ = static_cast<std::uint64_t>(status.st_size);
+#ifdef POSIX_FADV_SEQUENTIAL
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+#endif
+  if (Status started = stream.start(std::move(raw)); !started) return started.error();
+  return stream;
+}
+
+ByteStream ByteStream::from_memory(std::span<const std::uint8_t> bytes) {
+  ByteStream stream;
+  stream.plain_size_ = bytes.size();
+  (void)stream.start(std::make_unique<MemoryFiller>(bytes)).ok();  // a memory filler never fails
+  return stream;
+}
+
+Status ByteStream::start(std::unique_ptr<ByteFiller> raw) {
+  window_.resize(kWindowBytes);
+  while (end_ < 6) {
+    Result<std::size_t> got = raw->fill(std::span(window_).subspan(end_));
+    if (!got) return got.error();
+    if (*got == 0) break;
+    end_ += *got;
+  }
+  const std::span<const std::uint8_t> head(window_.data(), end_);
+  if (std::unique_ptr<ByteFiller> unpacked = make_decompressor(head, raw, &compression_)) {
+    filler_ = std::move(unpacked);
+    end_ = 0;
+    plain_size_.reset();
+  } else {
+    filler_ = std::move(raw);
+  }
+  return Ok{};
+}
+
+Result<const std::uint8_t*> ByteStream::more(const std::uint8_t* at, std::size_t need) {
+  const auto keep_from = static_cast<std::size_t>(at - window_.data());
+  const std::size_t kept = end_ - keep_from;
+  if (kept >= need || ended_) return at;
+  std::memmove(window_.data(), at, kept);
+  window_offset_ += keep_from;
+  begin_ = 0;
+  end_ = kept;
+  while (end_ < need && !ended_) {
+    // Grow with what really arrives, so that a length field alone cannot make us allocate.
+    if (end_ == window_.size()) window_.resize(window_.size() * 2);
+    Result<std::size_t> got = filler_->fill(std::span(window_).subspan(end_));
+    if (!got) return got.error();
+    ended_ = *got == 0;
+    end_ += *got;
+  }
+  return window_.data();
+}
+
+Result<std::string> ByteStream::read_all(std::size_t limit) {
+  std::string text;
+  const std::uint8_t* at = begin();
+  while (true) {
+    text.append(reinterpret_cast<const char*>(at), static_cast<std::size_t>(end() - at));
+    if (text.size() > limit) return Error{"holds more than " + std::to_string(limit >> 20) + " MiB", {}, {}};
+    Result<const std::uint8_t*> next = more(end(), 1);
+    if (!next) return next.error();
+    at = *next;
+    if (at == end()) return text;
+  }
+}
+
+}  // namespace faultline

@@ -1,0 +1,74 @@
+// Replay: the requests of a trace, answered by a model of an allocator instead of by the allocator that was recorded.
+//
+// Three uses of one operation:
+//   proof     settings as recorded, driver answers taken from the recording: every placement must equal the recorded one;
+//   what-if   other settings or another device size: how much would have been reserved, would it have run out;
+//   verdict   a trace without addresses (a dry run) gets its placements.
+// The result can be had as numbers (fast) or as a new trace (explainable and viewable like any other).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+// Allocator settings as the user writes them: name → value, both text ("expandable_segments" → "True"). The model parses and checks them.
+using SettingChanges = std::vector<std::pair<std::string, std::string>>;
+
+struct ReplayOptions {
+  SettingChanges changes;                          // on top of the settings the trace carries
+  std::optional<std::uint64_t> segment_budget_bytes;  // how much the driver can give this process in segments; nullopt: the recording's own answers
+  bool proof = false;                              // compare with the recording and follow it where it differs
+  std::uint16_t device = 0;
+  bool want_trace = false;
+};
+
+// Why and where a replay could not serve a request.
+struct ReplayFailure {
+  std::uint64_t event = 0;          // index of the Alloc (or AllocFailed) event in the input trace
+  std::uint64_t requested_bytes = 0;
+  std::uint64_t segment_bytes = 0;  // what the driver was asked for
+  std::uint64_t allocated_bytes = 0;
+  std::uint64_t reserved_bytes = 0;
+};
+
+struct Mismatch {
+  std::uint64_t event = 0;
+  std::string what;  // "alloc of 4194304 bytes: model 0x7f..., recording 0x7f..."
+};
+
+struct ReplayResult {
+  std::string model;                   // "torch-native"
+  std::string settings;                // canonical text of the settings in force
+  std::uint64_t events = 0;            // events consumed
+  std::uint64_t placements = 0;        // allocations placed (proof: compared)
+  std::uint64_t exact = 0;             // proof: at the recorded address
+  std::uint64_t segment_events = 0;    // proof: recorded segment alloc/free/map/unmap
+  std::uint64_t segment_events_exact = 0;
+  std::vector<Mismatch> mismatches;    // the first few
+  std::uint64_t peak_allocated_bytes = 0;
+  std::uint64_t peak_reserved_bytes = 0;
+  std::uint64_t peak_reserved_event = 0;
+  std::uint64_t end_allocated_bytes = 0;
+  std::uint64_t end_reserved_bytes = 0;
+  std::uint64_t segments_taken = 0;    // driver calls made for memory
+  std::uint64_t segments_returned = 0;
+  std::uint64_t cache_flushes = 0;     // times the whole cache was given back to serve one request
+  std::vector<ReplayFailure> failures; // out of memory in the replay, first few; the replay goes on without that block
+  std::uint64_t failure_count = 0;
+  std::optional<Trace> trace;          // with want_trace
+};
+
+Result<ReplayResult> replay(const Trace& trace, const ReplayOptions& options);
+
+// Parses "expandable_segments=True" / "expandable_segments:True,max_split_size_mb:128" into changes; unknown names are errors that list the known ones.
+Result<SettingChanges> parse_setting_changes(std::string_view text);
+
+}  // namespace faultline

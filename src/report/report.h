@@ -1,0 +1,63 @@
+// The report: everything that is said about one input, as data. JSON (report/json.h) is its source of truth on the outside, the terminal
+// form (report/terminal.h) what a person reads. Nothing is computed here: judging is over when a Report exists.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rules/finding.h"
+
+namespace faultline {
+
+// Where the bytes of a device were at one moment. live + cached + outside_framework + free + unknown = capacity.
+struct Account {
+  std::string moment;                 // "at the failure", "at the peak"
+  std::uint64_t capacity = 0;
+  bool capacity_known = false;        // false: capacity is only the sum of the parts that are known
+  std::vector<std::pair<std::string, std::uint64_t>> live;  // parameters, gradients, optimizer, activations, temporaries, other: fixed order
+  std::uint64_t cached = 0;           // reserved by the framework and not in use
+  std::uint64_t outside_framework = 0;
+  std::uint64_t free = 0;
+  std::uint64_t unknown = 0;
+};
+
+struct CurvePoint {
+  std::int64_t time_ns = 0;
+  std::uint64_t allocated = 0;
+  std::uint64_t reserved = 0;
+};
+
+struct ModelReport {
+  std::string name;                   // empty: no model was run
+  std::uint64_t placements = 0;
+  std::uint64_t exact = 0;
+  std::uint64_t segment_events = 0;
+  std::uint64_t segment_events_exact = 0;
+  std::string why_not;                // a model exists but could not be run: the reason
+};
+
+struct DeviceReport {
+  std::uint16_t index = 0;
+  std::string name;
+  Account account;
+  std::uint64_t peak_allocated = 0;
+  std::uint64_t peak_reserved = 0;
+  std::uint64_t peak_event = 0;
+  ModelReport model;
+  std::vector<CurvePoint> curve;      // evenly spread over the recording's events, at most a few hundred points
+};
+
+struct Report {
+  std::string input_kind;
+  std::string input_path;
+  std::uint64_t input_events = 0;
+  std::map<std::string, std::uint64_t> lost;
+  std::vector<Finding> findings;      // errors first, then warnings, then notes; within one severity the most bytes first
+  std::vector<NotJudged> not_judged;
+  std::vector<DeviceReport> devices;
+};
+
+}  // namespace faultline

@@ -1,0 +1,74 @@
+// A finding: what a rule has to say, as data. Rules make findings; reports turn them into something to read; neither knows the other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace faultline {
+
+enum class Severity : std::uint8_t { kError, kWarning, kNote };         // it broke or will · costs memory or may break · good to know
+enum class Confidence : std::uint8_t { kProved, kLikely, kHint };
+std::string_view name_of(Severity severity);
+std::string_view name_of(Confidence confidence);
+
+struct Location {
+  std::string file;      // empty: unknown
+  std::uint32_t line = 0;
+  std::string function;
+  std::string op;
+  std::string kernel;
+  bool known() const { return !file.empty() || !op.empty() || !kernel.empty(); }
+};
+
+// One named number (or word) that supports the finding. Names carry their unit: bytes_per_step, steps, limit_bytes.
+struct Evidence {
+  std::string name;
+  std::variant<std::int64_t, double, std::string> value;
+};
+
+// A change worth trying. Only those that a replay confirmed are offered as settings; advice that cannot be replayed says confirmed = nullopt.
+struct Try {
+  std::string what;
+  std::optional<bool> confirmed;
+  std::uint64_t saves_bytes = 0;
+};
+
+// One line of a table under a finding: who holds the memory.
+struct Holder {
+  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;
+  std::string category;
+  Location location;
+  std::string detail;
+};
+
+struct Finding {
+  std::string rule;  // "memory/leak"
+  Severity severity = Severity::kWarning;
+  Confidence confidence = Confidence::kLikely;
+  std::string message;           // one sentence
+  std::string cause;             // memory/out-of-memory only: exhausted, fragmented, idle-cache, outside-framework, other-process, own-limit
+  std::uint16_t device = 0;
+  Location location;
+  std::vector<Location> call_path;  // the user's own frames, outermost last; may be empty
+  std::string memory;            // which memory, relative to which tensor; may be empty
+  Location allocated_at;
+  Location freed_at;
+  std::uint64_t bytes = 0;
+  std::uint64_t count = 1;
+  std::vector<Evidence> evidence;
+  std::vector<Holder> holders;
+  std::vector<Try> tries;
+  std::string fingerprint;       // stable across runs of the same program: rule + place, no addresses or times
+};
+
+struct NotJudged {
+  std::string rule;
+  std::string why;
+};
+
+}  // namespace faultline

@@ -1,0 +1,255 @@
+#include "sources/torch_snapshot/pickle_reader.h"
+
+#include <bit>
+#include <cstring>
+#include <string>
+
+namespace faultline::torch_snapshot {
+namespace {
+
+enum Opcode : std::uint8_t {
+  kMark = '(', kStop = '.', kBinInt = 'J', kBinInt1 = 'K', kBinInt2 = 'M', kNone = 'N', kBinUnicode = 'X', kAppend = 'a', kAppends = 'e', kEmptyList = ']',
+  kEmptyDict = '}', kEmptyTuple = ')', kSetItem = 's', kSetItems = 'u', kTuple = 't', kBinGet = 'h', kLongBinGet = 'j', kBinPut = 'q', kLongBinPut = 'r',
+  kBinFloat = 'G', kProto = 0x80, kTuple1 = 0x85, kTuple2 = 0x86, kTuple3 = 0x87, kNewTrue = 0x88, kNewFalse = 0x89, kLong1 = 0x8a, kLong4 = 0x8b,
+  kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d, kMemoize = 0x94, kFrame = 0x95,
+};
+
+// Names for the refusal, so that a person (or a security team) sees at once what the file tried.
+const char* refused_name(std::uint8_t opcode) {
+  switch (opcode) {
+    case 'c': return "GLOBAL (imports a name)";
+    case 0x93: return "STACK_GLOBAL (imports a name)";
+    case 'R': return "REDUCE (calls a function)";
+    case 'b': return "BUILD (sets an object's state)";
+    case 'i': return "INST (makes an object)";
+    case 'o': return "OBJ (makes an object)";
+    case 0x81: return "NEWOBJ (makes an object)";
+    case 0x92: return "NEWOBJ_EX (makes an object)";
+    case 'P': return "PERSID (a persistent id)";
+    case 'Q': return "BINPERSID (a persistent id)";
+    case 0x82: case 0x83: case 0x84: return "EXT (an extension type)";
+    case 'F': return "FLOAT (text form)";
+    case 'I': return "INT (text form)";
+    case 'L': return "LONG (text form)";
+    case 'S': return "STRING (text form)";
+    case 'V': return "UNICODE (text form)";
+    case 'g': return "GET (text form)";
+    case 'p': return "PUT (text form)";
+    case 'd': return "DICT";
+    case 'l': return "LIST";
+    case '0': return "POP";
+    case '1': return "POP_MARK";
+    case '2': return "DUP";
+    case 'T': return "BINSTRING";
+    case 'U': return "SHORT_BINSTRING";
+    case 'B': return "BINBYTES";
+    case 'C': return "SHORT_BINBYTES";
+    case 0x8e: return "BINBYTES8";
+    case 0x96: return "BYTEARRAY8";
+    case 0x97: return "NEXT_BUFFER";
+    case 0x98: return "READONLY_BUFFER";
+    case 0x8f: return "EMPTY_SET";
+    case 0x90: return "ADDITEMS";
+    case 0x91: return "FROZENSET";
+    default: return nullptr;
+  }
+}
+
+constexpr std::size_t kMaxStringBytes = std::size_t{64} << 20;
+constexpr std::size_t kShort = 16;  // every opcode but the strings and longs fits in this many bytes
+
+template <class T>
+T load(const std::uint8_t* at) {
+  static_assert(std::endian::native == std::endian::little);
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// A little-endian two's-complement integer of any length, saturated to 64 bits.
+std::int64_t load_long(const std::uint8_t* at, std::size_t count) {
+  if (count == 0) return 0;
+  const bool negative = at[count - 1] & 0x80;
+  const std::uint8_t filler = negative ? 0xff : 0;
+  std::uint64_t low = 0;
+  for (std::size_t byte = 0; byte < 8; ++byte) low |= std::uint64_t{byte < count ? at[byte] : filler} << (8 * byte);
+  bool fits = (static_cast<std::int64_t>(low) < 0) == negative;
+  for (std::size_t byte = 8; byte < count; ++byte) fits = fits && at[byte] == filler;
+  if (!fits) return negative ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(low);
+}
+
+class Reader {
+ public:
+  Reader(ByteStream& stream, ObjectMachine& machine) : stream_(stream), machine_(machine), at_(stream.begin()), end_(stream.end()) {}
+  Status run();
+
+ private:
+  std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+  std::uint64_t offset() const { return stream_.offset_of(at_); }
+  Error here(std::string what, std::string next = {}) const { return {std::move(what), offset(), std::move(next)}; }
+  Error cut() const { return here("the pickle ends in the middle", "The file was cut short: write or copy it again."); }
+
+  bool refill(std::size_t need) {
+    Result<const std::uint8_t*> moved = stream_.more(at_, need);
+    if (!moved) {
+      read_error_ = moved.error();
+      end_ = at_;
+      return false;
+    }
+    at_ = *moved;
+    end_ = stream_.end();
+    return left() >= need;
+  }
+  bool have(std::size_t need) { return left() >= need || refill(need); }
+  Error short_of() { return read_error_ ? *read_error_ : cut(); }
+
+  // A string of `length` bytes behind `prefix` bytes of opcode and length field.
+  Status take_string(std::size_t prefix, std::uint64_t length) {
+    const auto declared_past_end = stream_.plain_size() && offset() + prefix + length > *stream_.plain_size();
+    if (declared_past_end) return here("a string claims " + std::to_string(length) + " bytes, more than the file has", "The file is cut short or not a snapshot.");
+    if (length > kMaxStringBytes) return here("a string claims " + std::to_string(length) + " bytes; no snapshot has strings over 64 MiB");
+    if (!have(prefix + length)) return short_of();
+    machine_.push_string({reinterpret_cast<const char*>(at_ + prefix), static_cast<std::size_t>(length)});
+    at_ += prefix + length;
+    return Ok{};
+  }
+  Status take_long(std::size_t prefix, std::uint64_t length) {
+    if (length > 1024) return here("an integer claims " + std::to_string(length) + " bytes");
+    if (!have(prefix + length)) return short_of();
+    machine_.push_integer(load_long(at_ + prefix, static_cast<std::size_t>(length)));
+    at_ += prefix + length;
+    return Ok{};
+  }
+  Status get(std::uint64_t index) {
+    const std::span<const Value> memo = machine_.memo();
+    if (index >= memo.size()) return here("memo entry " + std::to_string(index) + " is used before it is made");
+    machine_.push(memo[index]);
+    return Ok{};
+  }
+  Status step(std::uint8_t opcode);
+  Status located(Status status) const {
+    if (!status && !status.error().offset) status.error().offset = offset();
+    return status;
+  }
+
+  ByteStream& stream_;
+  ObjectMachine& machine_;
+  const std::uint8_t* at_;
+  const std::uint8_t* end_;
+  std::optional<Error> read_error_;
+};
+
+Status Reader::run() {
+  while (true) {
+    if (left() < kShort) refill(kShort);
+    if (left() == 0) return short_of();
+    // The common case first: a stack is a long row of look-ups of shared frames.
+    if (*at_ == kLongBinGet && left() >= 5) {
+      const std::span<const Value> memo = machine_.memo();
+      const std::uint8_t* at = at_;
+      const std::uint8_t* last = end_ - 5;
+      while (at <= last && *at == kLongBinGet) {
+        const auto index = load<std::uint32_t>(at + 1);
+        if (index >= memo.size()) break;
+        machine_.push(memo[index]);
+        at += 5;
+      }
+      if (at != at_) {
+        at_ = at;
+        continue;
+      }
+    }
+    const std::uint8_t opcode = *at_;
+    if (opcode == kStop) {
+      if (machine_.depth() != 1 || machine_.mark_count() != 0) return here("the pickle stops with " + std::to_string(machine_.depth()) + " objects instead of one");
+      return Ok{};
+    }
+    if (Status done = step(opcode); !done) return located(done);
+  }
+}
+
+Status Reader::step(std::uint8_t opcode) {
+  const auto simple = [&](std::size_t bytes, auto&& act) -> Status {
+    if (left() < bytes) return short_of();
+    act();
+    at_ += bytes;
+    return Ok{};
+  };
+  const auto build = [&](Status done) -> Status {
+    if (done) ++at_;
+    return done;
+  };
+  switch (opcode) {
+    case kBinGet:
+      if (left() < 2) return short_of();
+      if (Status got = get(at_[1]); !got) return got;
+      at_ += 2;
+      return Ok{};
+    case kLongBinGet:
+      if (left() < 5) return short_of();
+      if (Status got = get(load<std::uint32_t>(at_ + 1)); !got) return got;
+      at_ += 5;
+      return Ok{};
+    case kMark: return simple(1, [&] { machine_.mark(); });
+    case kMemoize:
+      if (machine_.depth() == 0) return here("MEMOIZE finds nothing to remember");
+      return simple(1, [&] { machine_.memoize(); });
+    case kLong1: return left() < 2 ? Status(short_of()) : take_long(2, at_[1]);
+    case kBinInt: return simple(5, [&] { machine_.push_integer(load<std::int32_t>(at_ + 1)); });
+    case kBinInt1: return simple(2, [&] { machine_.push_integer(at_[1]); });
+    case kBinInt2: return simple(3, [&] { machine_.push_integer(load<std::uint16_t>(at_ + 1)); });
+    case kEmptyDict: return simple(1, [&] { machine_.push_empty_dict(); });
+    case kEmptyList: return simple(1, [&] { machine_.push_empty_list(); });
+    case kSetItems: return build(machine_.set_marked());
+    case kAppends: return build(machine_.append_marked());
+    case kAppend: return build(machine_.append_one());
+    case kSetItem: return build(machine_.set_one());
+    case kShortBinUnicode: return left() < 2 ? Status(short_of()) : take_string(2, at_[1]);
+    case kBinUnicode: return left() < 5 ? Status(short_of()) : take_string(5, load<std::uint32_t>(at_ + 1));
+    case kBinUnicode8: return left() < 9 ? Status(short_of()) : take_string(9, load<std::uint64_t>(at_ + 1));
+    case kLong4: {
+      if (left() < 5) return short_of();
+      const auto length = load<std::int32_t>(at_ + 1);
+      return length < 0 ? Status(here("an integer has a negative length")) : take_long(5, static_cast<std::uint64_t>(length));
+    }
+    case kNone: return simple(1, [&] { machine_.push_none(); });
+    case kNewTrue: return simple(1, [&] { machine_.push_bool(true); });
+    case kNewFalse: return simple(1, [&] { machine_.push_bool(false); });
+    case kBinFloat: return simple(9, [&] { machine_.push_float(std::bit_cast<double>(__builtin_bswap64(load<std::uint64_t>(at_ + 1)))); });
+    case kEmptyTuple: return build(machine_.close_tuple(0));
+    case kTuple1: return build(machine_.close_tuple(1));
+    case kTuple2: return build(machine_.close_tuple(2));
+    case kTuple3: return build(machine_.close_tuple(3));
+    case kTuple: return build(machine_.close_marked_tuple());
+    case kBinPut:
+    case kLongBinPut: {
+      const std::size_t bytes = opcode == kBinPut ? 2 : 5;
+      if (left() < bytes) return short_of();
+      if (machine_.depth() == 0) return here("PUT finds nothing to remember");
+      if (Status put = machine_.memo_put(opcode == kBinPut ? at_[1] : load<std::uint32_t>(at_ + 1)); !put) return put;
+      at_ += bytes;
+      return Ok{};
+    }
+    case kProto:
+      if (left() < 2) return short_of();
+      if (at_[1] > 5) return here("pickle protocol " + std::to_string(at_[1]) + " is unknown; 2 to 5 are read");
+      at_ += 2;
+      return Ok{};
+    case kFrame: return simple(9, [] {});
+    default: {
+      const char* name = refused_name(opcode);
+      std::string what = name != nullptr ? std::string("the pickle holds the opcode ") + name + ", which no memory snapshot needs; it is refused and nothing was executed"
+                                         : "this is not a pickle: there is no opcode " + std::to_string(opcode);
+      return here(std::move(what));
+    }
+  }
+}
+
+}  // namespace
+
+bool looks_like_pickle(std::span<const std::uint8_t> head) { return head.size() >= 2 && head[0] == kProto && head[1] >= 2 && head[1] <= 5; }
+
+Status read_pickle(ByteStream& stream, ObjectMachine& machine) { return Reader(stream, machine).run(); }
+
+}  // namespace faultline::torch_snapshot

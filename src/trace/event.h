@@ -1,0 +1,86 @@
+// One thing that happened to GPU memory.
+//
+// An event is 48 bytes, whatever it is: names, stacks, streams and tensors are ids into the trace's tables. What the common fields mean
+// depends on the kind; the table below is the whole contract. A field that a kind does not use is zero.
+//
+//   kind          address          size_bytes        allocation    extra                    phase/flags
+//   Alloc         start or 0       bytes requested   the new id    tensor (0: none)         kPreexisting: alive before recording began
+//   Free          start or 0       as its Alloc      the id        -                        phase: requested, completed, or both at once
+//   AllocFailed   device free      bytes requested   -             -                        kHasDeviceFree when address is meaningful
+//   Map, Unmap    start            bytes             -             -                        physical memory put behind / taken from addresses
+//   HostPin …     host start       bytes             the id        -
+//   Copy          destination      bytes             destination   copy table
+//   Set           start            bytes             target        -
+//   Launch        -                -                 -             launch table
+//   Record, Wait  -                -                 -             event number
+//   Sync          -                -                 -             what was waited for
+//   OpBegin/End   -                -                 -             string: the name
+//   TensorNote    -                -                 the id        tensor
+//   StepMark      -                step number       -             string: the name
+//   Violation     address          bytes             nearest       violation table
+//   Fault         address          -                 nearest       fault table
+//
+// Heaps stack: a torch block is an Alloc in a torch heap; its segment is an Alloc (or Maps) in the heap below, the driver's.
+// size_bytes of an Alloc is what the program asked for; what the heap set aside for it is the heap's model's to say.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "base/ids.h"
+
+namespace faultline {
+
+using AllocationId = Id<struct AllocationTag>;  // 0 is none; ids are dense and start at 1
+using StackId = Id<struct StackTag>;            // 0 is the empty stack
+using FrameId = Id<struct FrameTag>;
+using StringId = Id<struct StringTag>;          // 0 is the empty string
+using StreamId = Id<struct StreamTag>;          // index into Trace::streams; 0 is the default stream
+using TensorId = Id<struct TensorTag>;          // 0 is none
+using HeapId = Id<struct HeapTag, std::uint16_t>;
+using ThreadId = Id<struct ThreadTag, std::uint16_t>;
+
+enum class EventKind : std::uint8_t {
+  kAlloc, kFree, kAllocFailed, kMap, kUnmap, kHostPin, kHostUnpin, kCopy, kSet, kLaunch, kRecord, kWait, kSync,
+  kOpBegin, kOpEnd, kTensorNote, kStepMark, kViolation, kFault,
+};
+inline constexpr int kEventKindCount = 19;
+std::string_view name_of(EventKind kind);
+
+// A Free in two halves: the program lets go (requested); the heap may hand the bytes out again (completed). They differ where other
+// streams still use the memory. A source that cannot tell them apart says kBoth.
+enum class FreePhase : std::uint8_t { kBoth, kRequested, kCompleted };
+
+enum EventFlag : std::uint8_t {
+  kPreexisting = 1,     // existed before the recording began; its time is the recording's first
+  kHasDeviceFree = 2,   // AllocFailed: address holds the device's free bytes at that moment
+  kAddressKnown = 4,    // address holds an address (0 is then a real value)
+};
+
+struct Event {
+  std::int64_t time_ns = 0;
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  AllocationId allocation;
+  StackId stack;
+  StreamId stream;
+  std::uint32_t extra = 0;
+  std::uint16_t device = 0;
+  HeapId heap;
+  ThreadId thread;
+  EventKind kind = EventKind::kAlloc;
+  std::uint8_t bits = 0;  // low two bits: FreePhase; the rest: EventFlag << 2
+
+  FreePhase phase() const { return static_cast<FreePhase>(bits & 3); }
+  void set_phase(FreePhase p) { bits = static_cast<std::uint8_t>((bits & ~3) | static_cast<std::uint8_t>(p)); }
+  bool has(EventFlag flag) const { return (bits >> 2) & flag; }
+  void set(EventFlag flag) { bits = static_cast<std::uint8_t>(bits | (flag << 2)); }
+
+  bool ends_use() const { return kind == EventKind::kFree && phase() != FreePhase::kCompleted; }
+  bool returns_to_heap() const { return kind == EventKind::kFree && phase() != FreePhase::kRequested; }
+  friend bool operator==(const Event&, const Event&) = default;
+};
+static_assert(sizeof(Event) == 48);
+
+}  // namespace faultline

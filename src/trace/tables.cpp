@@ -1,0 +1,50 @@
+#include "trace/tables.h"
+
+namespace faultline {
+
+StringId StringTable::intern(std::string_view text) {
+  if (const auto found = ids_.find(text); found != ids_.end()) return StringId(found->second);
+  const auto id = static_cast<std::uint32_t>(strings_.size());
+  strings_.emplace_back(text);
+  ids_.emplace(strings_.back(), id);
+  return StringId(id);
+}
+
+StackTable::StackTable() {
+  frames_.emplace_back();
+  nodes_.emplace_back();
+  frame_ids_.emplace(Frame{}, 0);
+}
+
+FrameId StackTable::intern_frame(const Frame& frame) {
+  const auto [at, fresh] = frame_ids_.try_emplace(frame, static_cast<std::uint32_t>(frames_.size()));
+  if (fresh) frames_.push_back(frame);
+  return FrameId(at->second);
+}
+
+StackId StackTable::push(StackId caller, FrameId frame) {
+  const std::uint64_t key = std::uint64_t{caller.value} << 32 | frame.value;
+  const auto [at, fresh] = node_ids_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
+  if (fresh) nodes_.push_back({caller, frame, nodes_[caller.index()].depth + 1});
+  return StackId(at->second);
+}
+
+StackId StackTable::intern(std::span<const FrameId> innermost_first) {
+  StackId stack;
+  for (auto at = innermost_first.rbegin(); at != innermost_first.rend(); ++at) stack = push(stack, *at);
+  return stack;
+}
+
+TensorId TensorTable::intern(const Tensor& tensor) {
+  std::size_t hash = tensor.dtype.value * 31 + tensor.op.value * 131 + tensor.name.value;
+  for (const std::int64_t extent : tensor.shape) hash = hash * 0x9E3779B97F4A7C15ull + static_cast<std::size_t>(extent);
+  const auto [first, last] = ids_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (tensors_[at->second] == tensor) return TensorId(at->second);
+  }
+  ids_.emplace(hash, static_cast<std::uint32_t>(tensors_.size()));
+  tensors_.push_back(tensor);
+  return TensorId(static_cast<std::uint32_t>(tensors_.size() - 1));
+}
+
+}  // namespace faultline

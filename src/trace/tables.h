@@ -1,0 +1,100 @@
+// The trace's interned tables: strings, stacks, tensors. Each value is stored once and named by a small id; id 0 is the empty one.
+//
+// Stacks are a tree that grows inward: the root is the empty stack, a node is its caller plus one frame, so two stacks share the frames of
+// their common callers and a stack costs one node. Walking parent() from a stack visits its frames innermost first.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/event.h"
+
+namespace faultline {
+
+class StringTable {
+ public:
+  StringTable() { intern({}); }
+  StringTable(const StringTable&) = delete;
+  StringTable& operator=(const StringTable&) = delete;
+  StringTable(StringTable&&) = default;
+  StringTable& operator=(StringTable&&) = default;
+
+  StringId intern(std::string_view text);
+  std::string_view at(StringId id) const { return strings_[id.index()]; }
+  std::size_t size() const { return strings_.size(); }
+
+ private:
+  std::deque<std::string> strings_;  // a deque: the map's keys point into it
+  std::unordered_map<std::string_view, std::uint32_t> ids_;
+};
+
+struct Frame {
+  StringId function;
+  StringId file;
+  std::uint32_t line = 0;  // 0: unknown
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+class StackTable {
+ public:
+  StackTable();
+  FrameId intern_frame(const Frame& frame);
+  // The stack made by a call from `caller` into `frame`.
+  StackId push(StackId caller, FrameId frame);
+  // Frames innermost first, as PyTorch and tracebacks-of-C list them.
+  StackId intern(std::span<const FrameId> innermost_first);
+
+  StackId parent(StackId stack) const { return nodes_[stack.index()].parent; }
+  FrameId frame_id(StackId stack) const { return nodes_[stack.index()].frame; }
+  const Frame& frame(StackId stack) const { return frames_[frame_id(stack).index()]; }
+  const Frame& frame(FrameId id) const { return frames_[id.index()]; }
+  std::uint32_t depth(StackId stack) const { return nodes_[stack.index()].depth; }
+  std::size_t size() const { return nodes_.size(); }          // the empty stack included
+  std::size_t frame_count() const { return frames_.size(); }  // the empty frame included
+
+ private:
+  struct Node {
+    StackId parent;
+    FrameId frame;
+    std::uint32_t depth = 0;
+  };
+  struct FrameHash {
+    std::size_t operator()(const Frame& f) const noexcept {
+      std::uint64_t h = f.function.value * 0x9E3779B97F4A7C15ull;
+      h = (h ^ f.file.value) * 0xBF58476D1CE4E5B9ull;
+      return static_cast<std::size_t>((h ^ f.line) * 0x94D049BB133111EBull >> 7);
+    }
+  };
+  std::vector<Frame> frames_;
+  std::vector<Node> nodes_;
+  std::unordered_map<Frame, std::uint32_t, FrameHash> frame_ids_;
+  std::unordered_map<std::uint64_t, std::uint32_t> node_ids_;  // parent << 32 | frame
+};
+
+// What is known of a tensor behind an allocation.
+struct Tensor {
+  std::vector<std::int64_t> shape;
+  StringId dtype;  // "float32"
+  StringId op;     // the operation that made it
+  StringId name;   // a name the program or a rule's reader would recognise
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+};
+
+class TensorTable {
+ public:
+  TensorTable() { tensors_.emplace_back(); }
+  TensorId intern(const Tensor& tensor);
+  const Tensor& at(TensorId id) const { return tensors_[id.index()]; }
+  std::size_t size() const { return tensors_.size(); }
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::unordered_multimap<std::size_t, std::uint32_t> ids_;  // by hash; equality is checked against tensors_
+};
+
+}  // namespace faultline
