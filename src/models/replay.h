@@ -28,6 +28,7 @@ struct ReplayOptions {
   bool proof = false;                              // compare with the recording and follow it where it differs
   std::uint16_t device = 0;
   bool want_trace = false;
+  std::vector<std::uint64_t>* held_bytes = nullptr;  // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
 };
 
 // Why and where a replay could not serve a request.
@@ -53,6 +54,9 @@ struct ReplayResult {
   std::uint64_t segment_events = 0;    // proof: recorded segment alloc/free/map/unmap
   std::uint64_t segment_events_exact = 0;
   std::vector<Mismatch> mismatches;    // the first few
+  std::uint64_t inferred_private_segments = 0;  // proof: segments whose private pool the recording does not name, told from what happened
+  std::uint64_t end_blocks = 0;        // proof: blocks in the recording's own end state …
+  std::uint64_t end_blocks_exact = 0;  // … that the model has at the same place, of the same size, in the same state
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t peak_reserved_bytes = 0;
   std::uint64_t peak_reserved_event = 0;
@@ -63,6 +67,8 @@ struct ReplayResult {
   std::uint64_t cache_flushes = 0;     // times the whole cache was given back to serve one request
   std::vector<ReplayFailure> failures; // out of memory in the replay, first few; the replay goes on without that block
   std::uint64_t failure_count = 0;
+  std::uint64_t recorded_failures = 0;         // requests that failed in the recording …
+  std::uint64_t recorded_failures_served = 0;  // … and that the replay could serve (what-if)
   std::optional<Trace> trace;          // with want_trace
 };
 

@@ -43,6 +43,7 @@ struct DeviceReport {
   std::uint16_t index = 0;
   std::string name;
   Account account;
+  std::uint64_t allowed_bytes = 0;    // the limit the program set itself; 0: none known
   std::uint64_t peak_allocated = 0;
   std::uint64_t peak_reserved = 0;
   std::uint64_t peak_event = 0;

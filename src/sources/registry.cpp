@@ -1,14 +1,35 @@
 #include <array>
 #include <new>
 
+#include "sources/error_text/error_text.h"
 #include "sources/source.h"
 #include "sources/torch_snapshot/torch_snapshot.h"
+#include "sources/trace_file/trace_file.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::array<Source, 1> kSources = {{
+constexpr std::size_t kMostLogBytes = std::size_t{4} << 30;
+constexpr const char* kKnownInputs = "It reads PyTorch memory snapshots, Faultline traces, and text with a GPU error message in it.";
+
+// Any text may be a log with an error message in it.
+bool recognises_text(std::span<const std::uint8_t> head) { return !head.empty(); }
+
+Result<Trace> read_text(ByteStream& stream, const std::string& path) {
+  const std::uint8_t first = *stream.begin();
+  Result<std::string> text = stream.read_all(kMostLogBytes);
+  if (!text) return text.error();
+  const bool binary = text->find('\0') < 4096 || (first >= 0x80 && first < 0xC2);
+  Result<Trace> trace = read_error_text(*text, path);
+  if (!trace && binary) return Error{"this is no input that Faultline knows", {}, kKnownInputs};
+  return trace;
+}
+
+constexpr std::array<Source, 4> kSources = {{
+    {"trace", "a Faultline trace", recognises_trace_file, read_trace_file_source},
+    {"trace-text", "a Faultline trace as text", recognises_trace_text, read_trace_text_source},
     {"torch-snapshot", "a PyTorch memory snapshot (pickle or JSON)", looks_like_torch_snapshot, read_torch_snapshot},
+    {"error-text", "text with a GPU error message in it", recognises_text, read_text},
 }};
 
 }  // namespace
@@ -29,14 +50,14 @@ Result<Trace> load(ByteStream& stream, const std::string& path) {
   for (const Source& source : kSources) {
     if (!source.recognises(head)) continue;
     try {
-      Result<Trace> trace = source.read(stream);
+      Result<Trace> trace = source.read(stream, path);
       if (trace) trace->source_path = path;
       return trace;
     } catch (const std::bad_alloc&) {
       return Error{"there is not enough memory to read it", {}, {}};
     }
   }
-  return Error{"this is no input that Faultline knows", {}, "It reads PyTorch memory snapshots, Faultline traces, and text with a GPU error message in it."};
+  return Error{"this is no input that Faultline knows", {}, kKnownInputs};
 }
 
 }  // namespace faultline

@@ -19,7 +19,7 @@ struct Source {
   std::string_view kind;         // "torch-snapshot"
   std::string_view what;         // "a PyTorch memory snapshot (pickle or JSON)"
   bool (*recognises)(std::span<const std::uint8_t> head);
-  Result<Trace> (*read)(ByteStream& stream);
+  Result<Trace> (*read)(ByteStream& stream, const std::string& path);
 };
 
 std::span<const Source> all_sources();

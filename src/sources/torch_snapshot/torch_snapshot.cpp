@@ -23,7 +23,7 @@ bool begins_json(std::span<const std::uint8_t> head) {
 
 bool looks_like_torch_snapshot(std::span<const std::uint8_t> head) { return torch_snapshot::looks_like_pickle(head) || begins_json(head); }
 
-Result<Trace> read_torch_snapshot(ByteStream& stream) {
+Result<Trace> read_torch_snapshot(ByteStream& stream, const std::string&) {
   Trace trace;
   trace.source_kind = "torch-snapshot";
   if (stream.plain_size()) trace.events.reserve(std::min<std::uint64_t>(*stream.plain_size() / kLeastEntryBytes + 16, std::uint64_t{1} << 28));

@@ -2,6 +2,8 @@
 // PyTorch 2.0 and later, as pickle or JSON, plain or compressed.
 #pragma once
 
+#include <string>
+
 #include "base/byte_stream.h"
 #include "base/result.h"
 #include "trace/trace.h"
@@ -9,6 +11,6 @@
 namespace faultline {
 
 bool looks_like_torch_snapshot(std::span<const std::uint8_t> head);
-Result<Trace> read_torch_snapshot(ByteStream& stream);
+Result<Trace> read_torch_snapshot(ByteStream& stream, const std::string& path);
 
 }  // namespace faultline

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# scripts/fuzz.sh BUILD_DIR SECONDS JOBS: every fuzz target of the build for so many seconds. A finding stops with its input kept in .cache/fuzz.
+set -euo pipefail
+build=$1 seconds=$2 jobs=$3
+mkdir -p .cache/fuzz/seeds
+# Real inputs as seeds: recordings, error texts, traces.
+for f in tests/fixtures/torch/*.pickle.xz; do
+  out=.cache/fuzz/seeds/$(basename "${f%.xz}")
+  [ -e "$out" ] || xz -dc "$f" | head -c 65536 > "$out"
+done
+cp -n tests/fixtures/errors/*.txt .cache/fuzz/seeds/ 2>/dev/null || true
+run() {
+  name=$(basename "$1")
+  mkdir -p ".cache/fuzz/$name"
+  "$1" -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=3072 -timeout=20 -print_final_stats=1 -artifact_prefix=".cache/fuzz/$name-" \
+    ".cache/fuzz/$name" .cache/fuzz/seeds > ".cache/fuzz/$name.log" 2>&1 || { echo "$name FAILED, see .cache/fuzz/$name.log"; return 1; }
+  echo "$name: clean, $(grep -o 'stat::number_of_executed_units: *[0-9]*' ".cache/fuzz/$name.log" | grep -o '[0-9]*$') inputs"
+}
+export -f run; export seconds
+find "$build" -maxdepth 1 -name '*_fuzz' -type f -executable -print0 | xargs -0 -P "$jobs" -I{} bash -c 'run {}'

@@ -1,0 +1,86 @@
+// explain FILE…: finds out what each FILE is, and explains it.
+#include <algorithm>
+
+#include "base/units.h"
+#include "cli/options.h"
+#include "report/assemble.h"
+#include "report/exit_status.h"
+#include "rules/judge.h"
+#include "sources/error_text/error_text.h"
+#include "sources/source.h"
+#include "trace/file_writer.h"
+
+namespace faultline::cli {
+namespace {
+
+struct ExplainOptions {
+  std::vector<std::string> paths;
+  std::string gpu;
+  std::string save_trace;
+  OutputOptions output;
+};
+
+// A message pasted beside a recording tells what the recording cannot: the size of the device and the program's limit.
+void share_device_sizes(std::vector<Trace>& traces) {
+  for (const Trace& message : traces) {
+    if (message.source_kind != kErrorTextSource) continue;
+    for (const Device& stated : message.devices) {
+      for (Trace& other : traces) {
+        for (Device& device : other.devices) {
+          if (device.index != stated.index) continue;
+          if (device.capacity_bytes == 0) device.capacity_bytes = stated.capacity_bytes;
+          if (device.allowed_bytes == 0) device.allowed_bytes = stated.allowed_bytes;
+        }
+      }
+    }
+  }
+}
+
+int explain(const ExplainOptions& options) {
+  std::uint64_t capacity = 0;
+  if (!options.gpu.empty()) {
+    Result<std::uint64_t> size = parse_bytes(options.gpu);
+    if (!size) return fail("--gpu: " + size.error().message());
+    capacity = *size;
+  }
+  std::vector<Trace> traces;
+  for (const std::string& path : options.paths) {
+    Result<Trace> trace = load(path);
+    if (!trace) return fail(trace.error().message(path == "-" ? "standard input" : path));
+    traces.push_back(std::move(*trace));
+  }
+  if (capacity != 0) {
+    for (Trace& trace : traces) {
+      for (Device& device : trace.devices) device.capacity_bytes = capacity;
+    }
+  }
+  share_device_sizes(traces);
+  if (!options.save_trace.empty()) {
+    if (traces.size() != 1) return fail("--save-trace takes one input");
+    if (Status saved = write_trace_file(traces.front(), options.save_trace); !saved) return fail(saved.error().message(options.save_trace));
+  }
+  int status = kClean;
+  std::string text;
+  for (const Trace& trace : traces) {
+    const Judgement judgement = judge(trace);
+    const Report report = make_report(trace, judgement);
+    if (!text.empty() && options.output.format == "terminal") text += "\n";
+    text += rendered(report, options.output);
+    status = std::max(status, exit_status(report));
+  }
+  return write_out(text, status);
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, error message or log) and explains it");
+  auto options = std::make_shared<ExplainOptions>();
+  verb->add_option("FILE", options->paths, "a PyTorch memory snapshot, a Faultline trace, or text with an error message in it; - is standard input")->required();
+  verb->add_option("--gpu", options->gpu, "the device's memory, for example 80GiB, where the input does not say it");
+  verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace");
+  add_output_options(*verb, options->output);
+  verb->callback([options, &status] { status = explain(*options); });
+}
+
+}  // namespace faultline::cli

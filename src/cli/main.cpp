@@ -1,0 +1,36 @@
+#include <csignal>
+#include <exception>
+#include <new>
+
+#include "cli/options.h"
+
+namespace faultline::cli {
+
+int add_verbs_and_run(int argument_count, char** arguments) {
+  CLI::App app("Faultline finds the line behind a GPU memory fault.", "faultline");
+  app.set_version_flag("--version", "faultline " FAULTLINE_VERSION);
+  app.require_subcommand(1);
+  app.footer("Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error.");
+  int status = kClean;
+  add_explain(app, status);
+  add_replay(app, status);
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? kClean : kBadInput;
+  }
+  return status;
+}
+
+}  // namespace faultline::cli
+
+int main(int argument_count, char** arguments) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return faultline::cli::add_verbs_and_run(argument_count, arguments);
+  } catch (const std::bad_alloc&) {
+    return faultline::cli::fail("there is not enough memory for this input");
+  } catch (const std::exception& problem) {
+    return faultline::cli::fail(std::string("internal error: ") + problem.what() + ". Please report this with the input file.", faultline::cli::kInternalError);
+  }
+}

@@ -1,0 +1,87 @@
+#include "cli/options.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "report/json.h"
+#include "report/terminal.h"
+
+namespace faultline::cli {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+int terminal_width() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
+  const std::string columns = environment("COLUMNS");
+  const int stated = std::atoi(columns.c_str());
+  return stated > 0 ? stated : 80;
+}
+
+bool speaks_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string value = environment(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos || value.find("UTF8") != std::string::npos ||
+           value.find("utf-8") != std::string::npos;
+  }
+  return ::isatty(STDOUT_FILENO) == 0;  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
+}
+
+std::string working_directory() {
+  char path[4096];
+  return ::getcwd(path, sizeof path) != nullptr ? std::string(path) : std::string();
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& verb, OutputOptions& options) {
+  verb.add_option("--format", options.format, "terminal (default) or json")->check(CLI::IsMember({"terminal", "json"}))->envname("FAULTLINE_FORMAT");
+  verb.add_flag("--verbose,-v", options.verbose, "every finding, holder and caller, also tries that a replay refuted");
+  verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
+}
+
+int fail(const std::string& sentence, ExitStatus status) {
+  std::string line = "faultline: " + sentence;
+  if (line.back() != '.' && line.back() != '\n') line += '.';
+  std::fprintf(stderr, "%s\n", line.c_str());
+  return status;
+}
+
+int write_out(const std::string& text, int status) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t wrote = ::write(STDOUT_FILENO, text.data() + done, text.size() - done);
+    if (wrote > 0) {
+      done += static_cast<std::size_t>(wrote);
+    } else if (errno == EPIPE) {
+      return status;
+    } else if (errno != EINTR) {
+      return fail(std::string("the report could not be written: ") + std::strerror(errno));
+    }
+  }
+  return status;
+}
+
+std::string rendered(const Report& report, const OutputOptions& options) {
+  if (options.format == "json") return to_json(report);
+  TerminalOptions terminal;
+  terminal.colour = ::isatty(STDOUT_FILENO) != 0 && !options.no_colour && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+  terminal.width = terminal_width();
+  terminal.unicode = speaks_utf8();
+  terminal.home = environment("HOME");
+  terminal.cwd = working_directory();
+  terminal.verbose = options.verbose;
+  return to_terminal(report, terminal);
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,36 @@
+// What the verbs share: output forms, the device a person names, the terminal they sit at.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "report/report.h"
+#include "trace/trace.h"
+
+namespace faultline::cli {
+
+enum ExitStatus { kClean = 0, kFindings = 1, kBadInput = 2, kInternalError = 3 };
+
+struct OutputOptions {
+  std::string format = "terminal";
+  bool verbose = false;
+  bool no_colour = false;
+};
+void add_output_options(CLI::App& verb, OutputOptions& options);
+
+// Prints "faultline: SENTENCE" to standard error and returns the status for it.
+int fail(const std::string& sentence, ExitStatus status = kBadInput);
+
+// Writes to standard output; a closed pipe is the reader's choice, a full disk is an error (status 2).
+int write_out(const std::string& text, int status);
+
+std::string rendered(const Report& report, const OutputOptions& options);
+
+int add_verbs_and_run(int argument_count, char** arguments);
+void add_explain(CLI::App& app, int& status);
+void add_replay(CLI::App& app, int& status);
+
+}  // namespace faultline::cli

@@ -1,0 +1,196 @@
+// replay FILE --set …: the same requests under other allocator settings or on another device.
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <tuple>
+
+#include "base/units.h"
+#include "cli/options.h"
+#include "fmt/format.h"
+#include "models/replay.h"
+#include "models/search.h"
+#include "facts/facts.h"
+#include "rules/describe.h"
+#include "sources/source.h"
+#include "trace/file_writer.h"
+
+namespace faultline::cli {
+namespace {
+
+struct ReplayArguments {
+  std::string path;
+  std::vector<std::string> settings;
+  std::string gpu;
+  std::string context = "640MiB";
+  std::string output_trace;
+  std::uint16_t device = 0;
+  bool search = false;
+  OutputOptions output;
+};
+
+// One row of the answer: the recording itself, or a replay of it.
+struct Row {
+  std::string name;
+  ReplayResult result;
+  std::string place;  // where it fails
+};
+
+std::string verdict(const Row& row) {
+  if (row.result.failure_count == 0) return "fits";
+  return fmt::format("out of memory{}", row.place.empty() ? "" : " at " + row.place);
+}
+
+std::string place_of_failure(const Facts& facts, std::size_t slot, const ReplayResult& result) {
+  if (result.failures.empty()) return {};
+  return short_place(whereabouts(facts, slot, static_cast<std::uint32_t>(result.failures.front().event)).location);
+}
+
+std::string table(const std::vector<Row>& rows, const std::string& heading) {
+  std::size_t width = 8;
+  for (const Row& row : rows) width = std::max(width, row.name.size());
+  width = std::min<std::size_t>(width, 60);
+  std::string text = heading + "\n\n";
+  text += fmt::format("  {:<{}}  {:>14}  {:>14}  {:>9}  {:>7}  {}\n", "settings", width, "peak reserved", "peak allocated", "segments", "flushes", "verdict");
+  const auto base = static_cast<std::int64_t>(rows.front().result.peak_reserved_bytes);
+  for (const Row& row : rows) {
+    const std::int64_t saved = base - static_cast<std::int64_t>(row.result.peak_reserved_bytes);
+    std::string note = verdict(row);
+    if (&row != &rows.front() && saved != 0) note += fmt::format(", {} {}", saved > 0 ? "saves" : "costs", format_bytes(static_cast<std::uint64_t>(std::abs(saved))));
+    text += fmt::format("  {:<{}}  {:>14}  {:>14}  {:>9}  {:>7}  {}\n", row.name, width, format_bytes(row.result.peak_reserved_bytes),
+                        format_bytes(row.result.peak_allocated_bytes), row.result.segments_taken, row.result.cache_flushes, note);
+  }
+  return text;
+}
+
+nlohmann::ordered_json row_json(const Row& row) {
+  nlohmann::ordered_json out{{"settings", row.name}, {"peak_reserved", row.result.peak_reserved_bytes}, {"peak_allocated", row.result.peak_allocated_bytes},
+      {"segments_taken", row.result.segments_taken}, {"segments_returned", row.result.segments_returned}, {"cache_flushes", row.result.cache_flushes},
+      {"events", row.result.events}, {"fits", row.result.failure_count == 0}, {"failures", nlohmann::ordered_json::array()}};
+  for (const ReplayFailure& failure : row.result.failures) {
+    out["failures"].push_back({{"event", failure.event}, {"requested", failure.requested_bytes}, {"segment", failure.segment_bytes},
+        {"allocated", failure.allocated_bytes}, {"reserved", failure.reserved_bytes}, {"at", row.place}});
+  }
+  return out;
+}
+
+std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std::vector<SettingChanges>& candidates) {
+  std::vector<std::optional<Row>> found(candidates.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t at = next++; at < candidates.size(); at = next++) {
+      ReplayOptions options = base;
+      options.changes = candidates[at];
+      if (Result<ReplayResult> result = replay(trace, options)) found[at] = Row{result->settings, std::move(*result), {}};
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned extra = 1; extra < std::min(4u, std::max(1u, std::thread::hardware_concurrency())); ++extra) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  std::vector<Row> rows;
+  for (std::optional<Row>& row : found) {
+    if (row) rows.push_back(std::move(*row));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    const auto key = [](const Row& r) { return std::tuple(r.result.failure_count, r.result.peak_reserved_bytes, r.result.segments_taken); };
+    return key(a) < key(b);
+  });
+  return rows;
+}
+
+int run_replay(const ReplayArguments& arguments) {
+  Result<Trace> loaded = load(arguments.path);
+  if (!loaded) return fail(loaded.error().message(arguments.path == "-" ? "standard input" : arguments.path));
+  const Trace& trace = *loaded;
+  const auto device = std::find_if(trace.devices.begin(), trace.devices.end(), [&](const Device& d) { return d.index == arguments.device; });
+  if (device == trace.devices.end()) return fail(fmt::format("the recording has no device {}", arguments.device));
+  const auto slot = static_cast<std::size_t>(device - trace.devices.begin());
+
+  ReplayOptions options;
+  options.device = arguments.device;
+  for (const std::string& text : arguments.settings) {
+    Result<SettingChanges> changes = parse_setting_changes(text);
+    if (!changes) return fail("--set: " + changes.error().message());
+    options.changes.insert(options.changes.end(), changes->begin(), changes->end());
+  }
+  std::string room;
+  if (!arguments.gpu.empty()) {
+    Result<std::uint64_t> size = parse_bytes(arguments.gpu);
+    if (!size) return fail("--gpu: " + size.error().message());
+    Result<std::uint64_t> context = parse_bytes(arguments.context);
+    if (!context) return fail("--context: " + context.error().message());
+    if (*context >= *size) return fail("--gpu: " + format_bytes(*size) + " leave nothing beside the CUDA context (" + format_bytes(*context) + ")");
+    options.segment_budget_bytes = *size - *context;
+    room = fmt::format(" on a device of {} ({} of it taken by the CUDA context and libraries, an assumption that --context changes)", format_bytes(*size),
+                       format_bytes(*context));
+  }
+  const Facts facts(trace, {});
+
+  // First what was recorded, proved by the model, so that the numbers beside it can be believed.
+  ReplayOptions proof_options;
+  proof_options.proof = true;
+  proof_options.device = arguments.device;
+  Result<ReplayResult> proof = replay(trace, proof_options);
+  if (!proof) return fail(proof.error().message(arguments.path));
+  std::vector<Row> rows;
+  rows.push_back({"as recorded: " + proof->settings, std::move(*proof), {}});
+  rows.front().result.failure_count = facts.usage[slot].failure_count;
+  if (!facts.usage[slot].failures.empty()) rows.front().place = short_place(whereabouts(facts, slot, facts.usage[slot].failures.front().event).location);
+
+  options.want_trace = !arguments.output_trace.empty();
+  if (arguments.search) {
+    std::vector<SettingChanges> candidates = sensible_settings(trace);
+    for (SettingChanges& changes : candidates) changes.insert(changes.begin(), options.changes.begin(), options.changes.end());
+    for (Row& row : search(trace, options, candidates)) rows.push_back(std::move(row));
+  } else {
+    Result<ReplayResult> result = replay(trace, options);
+    if (!result) return fail(result.error().message(arguments.path));
+    rows.push_back({result->settings, std::move(*result), {}});
+    if (options.want_trace && rows.back().result.trace) {
+      if (Status saved = write_trace_file(*rows.back().result.trace, arguments.output_trace); !saved) return fail(saved.error().message(arguments.output_trace));
+    }
+  }
+  for (std::size_t at = 1; at < rows.size(); ++at) rows[at].place = place_of_failure(facts, slot, rows[at].result);
+
+  const ReplayResult& proved = rows.front().result;
+  const bool fits = rows.size() > 1 && rows[1].result.failure_count == 0;
+  const int status = fits ? kClean : kFindings;
+  if (arguments.output.format == "json") {
+    nlohmann::ordered_json out{{"schema", "faultline.replay/1"}, {"input", {{"kind", trace.source_kind}, {"path", trace.source_path}}},
+        {"model", {{"name", proved.model}, {"placements", proved.placements}, {"exact", proved.exact}, {"segment_events", proved.segment_events},
+                   {"segment_events_exact", proved.segment_events_exact}}},
+        {"recorded", row_json(rows.front())}, {"replays", nlohmann::ordered_json::array()}};
+    if (options.segment_budget_bytes) out["segment_budget"] = *options.segment_budget_bytes;
+    for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at]));
+    return write_out(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", status);
+  }
+  std::string text = table(rows, fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room));
+  text += fmt::format("\n  model: {} of {} allocations and {} of {} segment events replayed exactly as recorded\n", format_count(proved.exact),
+                      format_count(proved.placements), format_count(proved.segment_events_exact), format_count(proved.segment_events));
+  if (proved.exact < proved.placements) {
+    for (const Mismatch& mismatch : proved.mismatches) {
+      text += fmt::format("  not exact: {}\n", mismatch.what);
+      if (!arguments.output.verbose) break;
+    }
+  }
+  return write_out(text, status);
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand("replay", "the same requests under other allocator settings or on another GPU");
+  auto arguments = std::make_shared<ReplayArguments>();
+  verb->add_option("FILE", arguments->path, "a PyTorch memory snapshot or a Faultline trace; - is standard input")->required();
+  verb->add_option("--set", arguments->settings, "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)");
+  verb->add_option("--gpu", arguments->gpu, "the device's memory, for example 16GiB");
+  verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu")->capture_default_str();
+  verb->add_flag("--search", arguments->search, "try the sensible settings and rank them by what they save");
+  verb->add_option("--device", arguments->device, "which of the recording's devices")->capture_default_str();
+  verb->add_option("--save-trace,-o", arguments->output_trace, "write the replay as a Faultline trace");
+  add_output_options(*verb, arguments->output);
+  verb->callback([arguments, &status] { status = run_replay(*arguments); });
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,36 @@
+// Facts: what is derived once from a trace and shared by all rules.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "facts/categories.h"
+#include "facts/free_space.h"
+#include "facts/growth.h"
+#include "facts/lifetimes.h"
+#include "facts/stack_facts.h"
+#include "facts/steps.h"
+#include "facts/usage.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+struct Facts {
+  // held_bytes: see Lifetimes. Both arguments must outlive the facts.
+  Facts(const Trace& trace, std::span<const std::uint64_t> held_bytes);
+
+  const Trace& trace;
+  Lifetimes lifetimes;
+  StackFacts stacks;
+  Steps steps;
+  std::vector<DeviceUsage> usage;        // one per Trace::devices, in that order
+  std::vector<Categories> categories;    // likewise, each with its device's focus
+
+  // The moment a device's live memory is looked at: its last failure, else its peak.
+  const UsageMoment& focus(std::size_t device_slot) const;
+  CategoryBytes live_by_category(std::size_t device_slot, std::uint32_t event) const;
+};
+
+}  // namespace faultline

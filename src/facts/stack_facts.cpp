@@ -1,0 +1,89 @@
+#include "facts/stack_facts.h"
+
+#include <algorithm>
+#include <array>
+
+namespace faultline {
+namespace {
+
+bool any_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text == word; });
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+struct FrameKind {
+  bool user = false;
+  bool python = false;
+  std::uint16_t roles = 0;
+};
+
+FrameKind judge_frame(std::string_view file, std::string_view function) {
+  FrameKind kind;
+  if (is_native_file(file)) {
+    if (contains(function, "torch::autograd::Engine") || contains(function, "torch::autograd::Node")) kind.roles |= kInBackward;
+    return kind;
+  }
+  kind.python = true;
+  kind.user = !is_library_file(file);
+  const bool module_py = file.ends_with("torch/nn/modules/module.py");
+  if (module_py && any_of(function, {"_call_impl", "_wrapped_call_impl", "__call__", "_slow_forward"})) kind.roles |= kInModuleCall;
+  if (module_py && any_of(function, {"_apply", "convert", "to_empty"})) kind.roles |= kMovesModule;
+  if (any_of(function, {"__init__", "reset_parameters", "_reset_parameters", "register_buffer", "build_model", "_init_weights", "init_weights"})) kind.roles |= kConstructs;
+  if (contains(file, "torch/nn/init.py")) kind.roles |= kConstructs;
+  if (any_of(function, {"load_state_dict", "_load_from_state_dict", "from_pretrained", "load_checkpoint", "load_file", "get_tensor", "load_weights", "load_model",
+                        "_rebuild_tensor", "_rebuild_tensor_v2", "persistent_load", "load_tensor"}) ||
+      file.ends_with("torch/serialization.py")) {
+    kind.roles |= kLoadsState;
+  }
+  if (function == "zero_grad") {
+    kind.roles |= kInZeroGrad;
+  } else if (contains(file, "torch/optim/") || (function == "step" && contains(file, "optim"))) {
+    kind.roles |= kInOptimizer;
+    if (any_of(function, {"_init_group", "_init_state", "init_state", "_init_optimizer_state"})) kind.roles |= kInitsOptimizer;
+  }
+  const bool autograd_py = contains(file, "torch/autograd/") || file.ends_with("torch/_tensor.py");
+  if (autograd_py && any_of(function, {"backward", "_engine_run_backward", "_make_grads", "grad", "apply"})) kind.roles |= kInBackward;
+  if (file.ends_with("torch/utils/checkpoint.py") && any_of(function, {"recompute_fn", "backward", "unpack_hook"})) kind.roles |= kRecomputes;
+  if (file.ends_with("torch/cuda/graphs.py")) kind.roles |= kCapturesGraph;
+  return kind;
+}
+
+}  // namespace
+
+bool is_native_file(std::string_view path) {
+  if (path.empty() || path == "??" || path == "<unknown>") return true;
+  for (const std::string_view ending : {".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh", ".S", ".so"}) {
+    if (path.ends_with(ending)) return true;
+  }
+  return contains(path, ".so.");
+}
+
+bool is_library_file(std::string_view path) {
+  if (is_native_file(path) || path.starts_with("<frozen ")) return true;
+  return contains(path, "/site-packages/") || contains(path, "/dist-packages/") || contains(path, "/lib/python3") || contains(path, "\\site-packages\\") ||
+         contains(path, "/torch/nn/modules/") || contains(path, "/torch/_dynamo/") || contains(path, "/torch/_inductor/");
+}
+
+StackFacts::StackFacts(const Trace& trace) {
+  std::vector<FrameKind> kinds(trace.stacks.frame_count());
+  for (std::size_t index = 1; index < kinds.size(); ++index) {
+    const Frame& frame = trace.stacks.frame(FrameId(static_cast<std::uint32_t>(index)));
+    kinds[index] = judge_frame(trace.strings.at(frame.file), trace.strings.at(frame.function));
+  }
+  nodes_.resize(trace.stacks.size());
+  for (std::size_t index = 1; index < nodes_.size(); ++index) {
+    const StackId stack(static_cast<std::uint32_t>(index));
+    const FrameKind& kind = kinds[trace.stacks.frame_id(stack).index()];
+    Node node = nodes_[trace.stacks.parent(stack).index()];
+    node.roles = static_cast<std::uint16_t>(node.roles | kind.roles);
+    if (kind.python) node.python = stack;
+    if (kind.user) {
+      node.user = stack;
+      if (!(node.roles & kInModuleCall)) node.program = stack;
+    }
+    nodes_[index] = node;
+  }
+}
+
+}  // namespace faultline

@@ -1,0 +1,40 @@
+#include "facts/steps.h"
+
+#include <map>
+
+namespace faultline {
+
+Steps find_steps(const Trace& trace) {
+  Steps steps;
+  if (!trace.can(kSteps)) return steps;
+  const auto kind_of = [&](const Event& event) {
+    std::string_view name = trace.strings.at(StringId(event.extra));
+    return name.starts_with("ProfilerStep#") ? std::string_view("ProfilerStep#") : name;  // numbered by the profiler
+  };
+  std::map<std::string_view, std::pair<std::size_t, std::size_t>> uses;  // name → count, first position
+  for (std::size_t index = 0; index < trace.events.size(); ++index) {
+    if (trace.events[index].kind != EventKind::kStepMark) continue;
+    auto& [count, first] = uses.try_emplace(kind_of(trace.events[index]), 0, index).first->second;
+    ++count;
+  }
+  std::string_view best;
+  for (const auto& [name, use] : uses) {
+    const auto better = best.empty() || use.first > uses[best].first || (use.first == uses[best].first && use.second < uses[best].second);
+    if (better) best = name;
+  }
+  for (std::size_t index = 0; index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    if (event.kind == EventKind::kStepMark && kind_of(event) == best) steps.ends.push_back(static_cast<std::uint32_t>(index));
+  }
+  constexpr std::string_view kOptimizer = "Optimizer.step#";
+  if (best.starts_with(kOptimizer)) {
+    std::string_view name = best.substr(kOptimizer.size());
+    if (name.ends_with(".step")) name.remove_suffix(5);
+    steps.how = "optimizer steps (" + std::string(name) + ")";
+  } else if (!best.empty()) {
+    steps.how = "profiler steps";
+  }
+  return steps;
+}
+
+}  // namespace faultline

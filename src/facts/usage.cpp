@@ -1,0 +1,80 @@
+#include "facts/usage.h"
+
+#include <algorithm>
+
+namespace faultline {
+namespace {
+
+// The curve keeps the highest moment of each stretch of events, so that a short peak is never lost between samples.
+void add_to_curve(DeviceUsage& usage, const UsageMoment& now, std::uint32_t stretch) {
+  if (usage.curve.empty() || now.event / stretch != usage.curve.back().event / stretch) {
+    usage.curve.push_back(now);
+  } else if (now.allocated > usage.curve.back().allocated) {
+    usage.curve.back() = now;
+  }
+}
+
+}  // namespace
+
+std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& lifetimes) {
+  std::vector<DeviceUsage> result;
+  std::vector<UsageMoment> now(trace.devices.size());
+  std::vector<std::size_t> slot_of_device;
+  for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) {
+    DeviceUsage usage;
+    usage.device = trace.devices[slot].index;
+    result.push_back(std::move(usage));
+    if (slot_of_device.size() <= trace.devices[slot].index) slot_of_device.resize(trace.devices[slot].index + 1u);
+    slot_of_device[trace.devices[slot].index] = slot;
+  }
+  std::vector<std::uint8_t> framework(trace.heaps.size());
+  for (std::size_t heap = 0; heap < trace.heaps.size(); ++heap) framework[heap] = trace.heaps[heap].kind != HeapKind::kDriver;
+  const auto stretch = static_cast<std::uint32_t>(trace.events.size() / DeviceUsage::kCurvePoints + 1);
+
+  for (std::size_t index = 0; index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    if (event.device >= slot_of_device.size() || event.kind > EventKind::kUnmap) continue;
+    const std::size_t slot = slot_of_device[event.device];
+    DeviceUsage& usage = result[slot];
+    UsageMoment& moment = now[slot];
+    moment.event = static_cast<std::uint32_t>(index);
+    moment.time_ns = event.time_ns;
+    switch (event.kind) {
+      case EventKind::kAlloc:
+        if (framework[event.heap.index()]) {
+          moment.allocated += lifetimes.held_bytes(event.allocation);
+        } else {
+          moment.reserved += event.size_bytes;
+        }
+        break;
+      case EventKind::kFree:
+        if (event.allocation.value == 0) break;
+        if (!framework[event.heap.index()]) {
+          moment.reserved -= std::min(moment.reserved, event.size_bytes);
+          break;
+        }
+        {
+          const std::uint64_t bytes = lifetimes.held_bytes(event.allocation);
+          if (event.phase() != FreePhase::kCompleted) moment.allocated -= std::min(moment.allocated, bytes);
+          if (event.phase() == FreePhase::kRequested) moment.pending += bytes;
+          if (event.phase() == FreePhase::kCompleted) moment.pending -= std::min(moment.pending, bytes);
+        }
+        break;
+      case EventKind::kAllocFailed:
+        ++usage.failure_count;
+        if (usage.failures.size() == DeviceUsage::kMaxFailures) usage.failures.pop_back();  // the last one is always kept
+        usage.failures.push_back(moment);
+        break;
+      case EventKind::kMap: moment.reserved += event.size_bytes; break;
+      case EventKind::kUnmap: moment.reserved -= std::min(moment.reserved, event.size_bytes); break;
+      default: break;
+    }
+    if (moment.allocated > usage.peak_allocated.allocated) usage.peak_allocated = moment;
+    if (moment.reserved > usage.peak_reserved.reserved) usage.peak_reserved = moment;
+    add_to_curve(usage, moment, stretch);
+  }
+  for (std::size_t slot = 0; slot < result.size(); ++slot) result[slot].end = now[slot];
+  return result;
+}
+
+}  // namespace faultline

@@ -1,0 +1,34 @@
+// Allocated and reserved bytes over time, per device: the curve, its peaks, and the failed requests.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "facts/lifetimes.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+struct UsageMoment {
+  std::uint32_t event = 0;        // state right after this event
+  std::int64_t time_ns = 0;
+  std::uint64_t allocated = 0;    // held by the program in framework heaps
+  std::uint64_t pending = 0;      // let go, but not yet reusable (other streams)
+  std::uint64_t reserved = 0;     // taken from the driver by framework heaps
+};
+
+struct DeviceUsage {
+  std::uint16_t device = 0;
+  UsageMoment peak_allocated;
+  UsageMoment peak_reserved;
+  UsageMoment end;
+  std::vector<UsageMoment> failures;  // at each AllocFailed: the first ones, and the last
+  std::uint64_t failure_count = 0;
+  std::vector<UsageMoment> curve;     // at most kCurvePoints, the peaks among them
+  static constexpr std::size_t kCurvePoints = 256;
+  static constexpr std::size_t kMaxFailures = 64;
+};
+
+std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& lifetimes);
+
+}  // namespace faultline

@@ -1,0 +1,55 @@
+// What stands below the caching allocator: the driver, which gives memory in segments or maps it behind reserved addresses.
+//
+// The model asks; an implementation answers from a recording (proof), from a byte budget (what-if), or notes the answers of another one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/byte_range.h"
+#include "trace/event.h"
+
+namespace faultline {
+
+// On whose behalf the driver is asked.
+struct SegmentOwner {
+  std::uint32_t arena = 0;
+  StreamId stream;
+  bool is_small = false;
+};
+
+class TorchDriver {
+ public:
+  virtual ~TorchDriver() = default;
+  // A segment of this size, or nothing when the driver refuses. A recording may answer with another size.
+  virtual std::optional<ByteRange> take(std::uint64_t size_bytes, const SegmentOwner& owner) = 0;
+  virtual void give_back(ByteRange segment, const SegmentOwner& owner) = 0;
+  // Addresses without memory, for an expandable segment that maps in steps of handle_bytes.
+  virtual std::optional<ByteRange> reserve(std::uint64_t handle_bytes, const SegmentOwner& owner) = 0;
+  virtual bool map(ByteRange range, const SegmentOwner& owner) = 0;
+  virtual void unmap(ByteRange range, const SegmentOwner& owner) = 0;
+};
+
+// A driver with a budget. Addresses are handed out upwards and never again, so a replay's addresses name one segment each.
+class BudgetDriver : public TorchDriver {
+ public:
+  // reservation_bytes: how many addresses an expandable segment gets; PyTorch takes 9/8 of the device's memory.
+  BudgetDriver(std::uint64_t budget_bytes, std::uint64_t first_address, std::uint64_t reservation_bytes);
+  void set_in_use(std::uint64_t size_bytes) { in_use_bytes_ = size_bytes; }
+
+  std::optional<ByteRange> take(std::uint64_t size_bytes, const SegmentOwner& owner) override;
+  void give_back(ByteRange segment, const SegmentOwner& owner) override;
+  std::optional<ByteRange> reserve(std::uint64_t handle_bytes, const SegmentOwner& owner) override;
+  bool map(ByteRange range, const SegmentOwner& owner) override;
+  void unmap(ByteRange range, const SegmentOwner& owner) override;
+
+ private:
+  std::optional<std::uint64_t> addresses(std::uint64_t size_bytes);
+
+  std::uint64_t budget_bytes_;
+  std::uint64_t next_address_;
+  std::uint64_t reservation_bytes_;
+  std::uint64_t in_use_bytes_ = 0;
+};
+
+}  // namespace faultline

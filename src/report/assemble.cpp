@@ -1,0 +1,94 @@
+#include "report/assemble.h"
+
+#include <algorithm>
+
+#include "rules/error_text/error_text.h"
+
+namespace faultline {
+namespace {
+
+std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
+
+Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
+  const UsageMoment& moment = facts.focus(slot);
+  Account account;
+  account.moment = facts.usage[slot].failures.empty() ? "at the peak" : "at the failure";
+  const CategoryBytes live = facts.live_by_category(slot, moment.event);
+  std::uint64_t live_sum = 0;
+  for (std::size_t at = 0; at < kCategoryCount; ++at) {
+    account.live.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
+    live_sum += live[at];
+  }
+  account.cached = less(moment.reserved, live_sum);
+  const std::uint64_t held = live_sum + account.cached;
+  const Event& event = trace.events[moment.event];
+  const bool free_known = event.kind == EventKind::kAllocFailed && event.has(kHasDeviceFree);
+  account.free = free_known ? event.address : 0;
+  account.capacity_known = trace.devices[slot].capacity_bytes >= held + account.free && trace.devices[slot].capacity_bytes != 0;
+  account.capacity = account.capacity_known ? trace.devices[slot].capacity_bytes : held + account.free;
+  const std::uint64_t rest = account.capacity - held - account.free;
+  (free_known ? account.outside_framework : account.unknown) = rest;
+  return account;
+}
+
+DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::size_t slot) {
+  const Facts& facts = *judgement.facts;
+  const DeviceUsage& usage = facts.usage[slot];
+  DeviceReport report;
+  report.index = usage.device;
+  report.name = trace.devices[slot].name;
+  report.allowed_bytes = trace.devices[slot].allowed_bytes;
+  report.peak_allocated = usage.peak_allocated.allocated;
+  report.peak_reserved = usage.peak_reserved.reserved;
+  report.peak_event = usage.peak_allocated.event;
+  if (!trace.events.empty()) report.account = account_of(trace, facts, slot);
+  for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
+  if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
+    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}};
+  } else {
+    report.model.why_not = judgement.no_proof_because[slot];
+  }
+  return report;
+}
+
+// A pasted message has no events: its account is what its numbers say.
+void add_message_device(const Trace& trace, Report& report) {
+  const std::optional<ErrorAccount> stated = error_account(trace);
+  if (!stated || trace.devices.empty()) return;
+  DeviceReport device;
+  device.index = trace.devices.front().index;
+  device.name = trace.devices.front().name;
+  device.allowed_bytes = trace.devices.front().allowed_bytes;
+  device.account.moment = "at the failure";
+  device.account.capacity = stated->capacity;
+  device.account.capacity_known = true;
+  for (std::size_t at = 0; at < kCategoryCount; ++at) {
+    const auto category = static_cast<Category>(at);
+    device.account.live.emplace_back(std::string(name_of(category)), category == Category::kOther ? stated->allocated : 0);
+  }
+  device.account.cached = stated->cached;
+  device.account.outside_framework = stated->outside_framework + stated->other_processes;
+  device.account.free = stated->free;
+  device.account.unknown = stated->unknown;
+  report.devices.push_back(std::move(device));
+}
+
+}  // namespace
+
+Report make_report(const Trace& trace, const Judgement& judgement) {
+  Report report;
+  report.input_kind = trace.source_kind;
+  report.input_path = trace.source_path;
+  report.input_events = trace.source_events != 0 ? trace.source_events : trace.events.size() - trace.preexisting_count;
+  report.lost = trace.lost;
+  report.findings = judgement.findings;
+  report.not_judged = judgement.not_judged;
+  if (judgement.facts != nullptr) {
+    for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) report.devices.push_back(device_report(trace, judgement, slot));
+  } else {
+    add_message_device(trace, report);
+  }
+  return report;
+}
+
+}  // namespace faultline

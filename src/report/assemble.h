@@ -1,0 +1,12 @@
+// Puts a judgement into the form that is reported: findings as they are, and per device the account, the peaks, the curve and the model's proof.
+#pragma once
+
+#include "report/report.h"
+#include "rules/judge.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+Report make_report(const Trace& trace, const Judgement& judgement);
+
+}  // namespace faultline

@@ -1,0 +1,10 @@
+// The exit status that a report asks for: 0 clean, 1 findings. Notes are good to know and never change it.
+#pragma once
+
+#include "report/report.h"
+
+namespace faultline {
+
+int exit_status(const Report& report);
+
+}  // namespace faultline

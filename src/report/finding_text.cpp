@@ -1,0 +1,271 @@
+#include "facts/stack_facts.h"
+#include "report/finding_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/units.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kCallersShown = 3;
+constexpr std::size_t kHoldersShown = 6;
+constexpr int kPlaceColumns = 22;  // with less, a holder's place takes a line of its own
+
+bool same_line(const Location& a, const Location& b) {
+  return a.file == b.file && a.line == b.line;
+}
+
+std::string_view explain_cause(std::string_view cause) {
+  if (cause == "exhausted") return "the memory in use would not fit even without any waste";
+  if (cause == "fragmented") return "enough memory was free, but not in one piece";
+  if (cause == "idle-cache") return "memory that the framework kept for reuse was free but could not serve this request";
+  if (cause == "outside-framework") return "memory taken outside the framework (CUDA itself, libraries such as NCCL) was missing";
+  if (cause == "other-process") return "another process held memory of this GPU";
+  if (cause == "own-limit") return "the program's own limit was reached, not the GPU's capacity";
+  return {};
+}
+
+void print_headline(Page& page, const FindingGroup& group) {
+  const Finding& finding = group.first();
+  const Style style = finding.severity == Severity::kError ? Style::kError : finding.severity == Severity::kWarning ? Style::kWarning : Style::kNote;
+  std::string severity(name_of(finding.severity));
+  for (char& letter : severity) letter = static_cast<char>(letter - 'a' + 'A');
+  const std::string times = group.count() > 1 ? fmt::format("  {}{}", page.glyph("×", "x"), format_count(group.count())) : "";
+  page.line({{severity, style},
+             {"  " + page.clean(finding.rule) + times, Style::kStrong},
+             {fmt::format("  ({})", finding.confidence == Confidence::kHint ? "a hint" : name_of(finding.confidence)), Style::kDim}});
+  page.paragraph(2, page.clean(finding.message));
+}
+
+void print_devices(Page& page, const FindingGroup& group) {
+  std::set<std::uint16_t> devices;
+  for (const Finding* member : group.members) devices.insert(member->device);
+  std::string text;
+  for (const std::uint16_t device : devices) text += (text.empty() ? "GPU " : ", GPU ") + std::to_string(device);
+  page.row("on", text);
+}
+
+void print_where(Page& page, const Finding& finding, bool every_line) {
+  const int room = page.row_room();
+  const Location& look = place_to_look(finding);
+  if (look.known()) {
+    page.row("where", page.place(look, room), Style::kStrong);
+  } else {
+    page.row("where", "unknown: this input has no stack for it");
+  }
+  std::size_t shown = 0, hidden = 0;
+  for (const Location& caller : finding.call_path) {
+    if (same_line(caller, look)) continue;
+    if (every_line || shown < kCallersShown) {
+      page.row(shown++ == 0 ? "called from" : "", page.place(caller, room));
+    } else {
+      ++hidden;
+    }
+  }
+  if (hidden != 0) page.row("", fmt::format("and {} more", hidden), Style::kDim);
+  if (&look != &finding.location && finding.location.known()) page.row("inside", page.place(finding.location, room), Style::kDim);
+}
+
+void print_holders(Page& page, const std::vector<Holder>& holders, bool every_line) {
+  if (holders.empty()) return;
+  const std::size_t shown = every_line ? holders.size() : std::min(holders.size(), kHoldersShown);
+  int bytes_columns = 0, count_columns = 0, category_columns = 0;
+  const auto count_text = [&](const Holder& holder) { return fmt::format("{}{}", page.glyph("×", "x"), format_count(holder.count)); };
+  const auto category = [&](const Holder& holder) { return shorten_middle(page.clean(holder.category), 14, page.unicode()); };
+  for (std::size_t at = 0; at < shown; ++at) {
+    bytes_columns = std::max(bytes_columns, display_width(format_bytes(holders[at].bytes)));
+    count_columns = std::max(count_columns, display_width(count_text(holders[at])));
+    category_columns = std::max(category_columns, display_width(category(holders[at])));
+  }
+  std::string_view label = "held by";
+  for (std::size_t at = 0; at < shown; ++at) {
+    const Holder& holder = holders[at];
+    const std::string numbers = fmt::format("{}  {}  {}  ", pad_left(format_bytes(holder.bytes), bytes_columns),
+                                            pad_right(count_text(holder), count_columns), pad_right(category(holder), category_columns));
+    const int indent = Page::kRowIndent + bytes_columns + 2;
+    const int room = page.row_room() - display_width(numbers);
+    const bool one_line = room >= kPlaceColumns;
+    std::string place = page.place_in_table(holder.location, one_line ? room : page.width() - indent);
+    if (place.empty()) place = holder.detail.empty() ? "place unknown" : page.clean(holder.detail);
+    const Piece head = {pad_right("  " + std::string(label), Page::kRowIndent), Style::kDim};
+    if (one_line) {
+      page.line({head, {numbers}, {shorten_middle(place, room, page.unicode())}});
+    } else {
+      page.line({head, {numbers}});
+      page.paragraph(indent, place);
+    }
+    if (holder.location.known() && !holder.detail.empty()) page.paragraph(indent, page.clean(holder.detail), Style::kDim);
+    label = "";
+  }
+  if (shown == holders.size()) return;
+  std::uint64_t rest_bytes = 0;
+  for (std::size_t at = shown; at < holders.size(); ++at) rest_bytes += holders[at].bytes;
+  page.row("", fmt::format("{}  {} more places", pad_left(format_bytes(rest_bytes), bytes_columns), format_count(holders.size() - shown)),
+           Style::kDim);
+}
+
+bool has_word(std::string_view name, std::string_view word) {
+  const std::string padded = "_" + std::string(name) + "_";
+  return padded.find("_" + std::string(word) + "_") != std::string::npos;
+}
+
+std::string number_text(std::string_view name, double value) {
+  if (!std::isfinite(value)) return "not a number";
+  if (has_word(name, "bytes") && std::abs(value) < 1e18) {
+    return (value < 0 ? "-" : "") + format_bytes(static_cast<std::uint64_t>(std::llround(std::abs(value))));
+  }
+  if (has_word(name, "ns")) return format_duration(value);
+  if (has_word(name, "percent")) return fmt::format("{:.1f} %", value);
+  if (has_word(name, "ratio") || has_word(name, "fraction") || has_word(name, "share")) return fmt::format("{:.1f} %", value * 100);
+  return fmt::format("{:.4g}", value);
+}
+
+std::string number_text(std::string_view name, std::int64_t value) {
+  if (has_word(name, "ns") || has_word(name, "percent")) return number_text(name, static_cast<double>(value));
+  const std::uint64_t size = value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  return (value < 0 ? "-" : "") + (has_word(name, "bytes") ? format_bytes(size) : format_count(size));
+}
+
+// The unit is in the number once it is printed: bytes_per_step reads "per step", limit_bytes "limit".
+std::string name_text(std::string_view name) {
+  for (const std::string_view unit : {"_bytes", "_ns", "_percent", "_fraction"}) {
+    if (name.ends_with(unit) && name.size() > unit.size()) name.remove_suffix(unit.size());
+  }
+  if (name.starts_with("bytes_")) name.remove_prefix(6);
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+void print_evidence(Page& page, const std::vector<Evidence>& evidence) {
+  struct Row {
+    std::string value, name;
+  };
+  std::vector<Row> numbers;
+  int columns = 0;
+  for (const Evidence& item : evidence) {
+    std::string value;
+    if (const auto* whole = std::get_if<std::int64_t>(&item.value)) value = number_text(item.name, *whole);
+    if (const auto* real = std::get_if<double>(&item.value)) value = number_text(item.name, *real);
+    if (value.empty()) continue;
+    columns = std::max(columns, display_width(value));
+    numbers.push_back({value, page.clean(name_text(item.name))});
+  }
+  std::string_view label = "because";
+  for (const Row& row : numbers) {
+    const int room = std::max(page.row_room() - columns - 2, 12);
+    page.line({{pad_right("  " + std::string(label), Page::kRowIndent), Style::kDim},
+               {pad_left(row.value, columns) + "  "},
+               {shorten_middle(row.name, room, page.unicode())}});
+    label = "";
+  }
+  for (const Evidence& item : evidence) {
+    const auto* word = std::get_if<std::string>(&item.value);
+    if (word == nullptr) continue;
+    page.row(label, page.clean(name_text(item.name)) + ": " + page.clean(*word));
+    label = "";
+  }
+}
+
+void print_tries(Page& page, const std::vector<Try>& tries, bool every_line) {
+  std::string_view label = "try";
+  const auto print = [&](const Try& attempt) {
+    const std::string what = page.clean(attempt.what);
+    const std::string stop = what.empty() || what.ends_with('.') ? " " : ". ";
+    const bool saves = attempt.saves_bytes != 0;
+    if (!attempt.confirmed) {
+      const std::string hope = saves ? fmt::format("Should save about {}; a", format_bytes(attempt.saves_bytes)) : "A";
+      page.item(label, {std::string(page.glyph("·", "-"))}, fmt::format("{}{}{} replay cannot check this.", what, stop, hope));
+    } else if (*attempt.confirmed) {
+      const std::string gain = saves ? fmt::format(": it saves {}", format_bytes(attempt.saves_bytes)) : "";
+      page.item(label, {std::string(page.glyph("✔", "*")), Style::kGood},
+                fmt::format("{}{}Confirmed by a replay of this recording{}.", what, stop, gain));
+    } else {
+      page.item(label, {std::string(page.glyph("✘", "x")), Style::kDim},
+                fmt::format("{}{}A replay of this recording showed that it does not help.", what, stop));
+    }
+    label = "";
+  };
+  // What is known to work first, then advice; what was refuted only for those who ask.
+  for (const Try& attempt : tries) {
+    if (attempt.confirmed == true) print(attempt);
+  }
+  for (const Try& attempt : tries) {
+    if (!attempt.confirmed) print(attempt);
+  }
+  for (const Try& attempt : tries) {
+    if (every_line && attempt.confirmed == false) print(attempt);
+  }
+}
+
+}  // namespace
+
+std::uint64_t FindingGroup::count() const {
+  std::uint64_t sum = 0;
+  for (const Finding* member : members) sum += member->count;
+  return sum;
+}
+
+std::uint64_t FindingGroup::size_bytes() const {
+  std::uint64_t sum = 0;
+  for (const Finding* member : members) sum += member->bytes;
+  return sum;
+}
+
+std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings) {
+  std::vector<FindingGroup> groups;
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> known;
+  for (const Finding& finding : findings) {
+    const auto [at, is_new] = known.try_emplace({finding.rule, finding.fingerprint}, groups.size());
+    if (is_new || finding.fingerprint.empty()) {
+      groups.emplace_back().members.push_back(&finding);
+    } else {
+      groups[at->second].members.push_back(&finding);
+    }
+  }
+  const auto worse = [](const FindingGroup& a, const FindingGroup& b) { return a.first().severity < b.first().severity; };
+  std::stable_sort(groups.begin(), groups.end(), worse);
+  return groups;
+}
+
+const Location& place_to_look(const Finding& finding) {
+  const auto is_location = [&](const Location& caller) { return same_line(caller, finding.location); };
+  const bool on_path = std::any_of(finding.call_path.begin(), finding.call_path.end(), is_location);
+  const bool own = !finding.location.file.empty() && !is_library_file(finding.location.file);
+  return own || on_path || finding.call_path.empty() ? finding.location : finding.call_path.front();
+}
+
+void print_finding(Page& page, const FindingGroup& group, const FindingDetail& detail) {
+  const Finding& finding = group.first();
+  const int room = page.row_room();
+  page.blank();
+  print_headline(page, group);
+  page.blank();
+  if (detail.name_devices) print_devices(page, group);
+  print_where(page, finding, detail.every_line);
+  if (!finding.memory.empty()) page.row("memory", page.clean(finding.memory));
+  if (group.members.size() > 1) {
+    page.row("seen", fmt::format("{} times, {} together", format_count(group.count()), format_bytes(group.size_bytes())));
+  }
+  if (finding.allocated_at.known()) page.row("allocated", page.place(finding.allocated_at, room));
+  if (finding.freed_at.known()) page.row("freed", page.place(finding.freed_at, room));
+  if (const std::string_view words = explain_cause(finding.cause); !finding.cause.empty()) {
+    page.row("cause", page.clean(finding.cause) + (words.empty() ? "" : ": " + std::string(words)));
+  }
+  print_holders(page, finding.holders, detail.every_line);
+  print_evidence(page, finding.evidence);
+  print_tries(page, finding.tries, detail.every_line);
+  std::string rule_page = page.clean(finding.rule);
+  std::replace(rule_page.begin(), rule_page.end(), '/', '-');
+  page.row("read", "docs/rules/" + rule_page + ".md", Style::kDim);
+}
+
+}  // namespace faultline

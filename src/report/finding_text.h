@@ -1,0 +1,33 @@
+// One finding on the terminal, top-down: rule and one sentence, where, which memory, allocated at, freed at, who holds it, why we believe
+// it, what to try, the page to read. A line of the user's own program always stands before a line inside a library.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/page.h"
+#include "report/report.h"
+
+namespace faultline {
+
+// Findings with one fingerprint. The first member, the worst, speaks for all.
+struct FindingGroup {
+  std::vector<const Finding*> members;
+  const Finding& first() const { return *members.front(); }
+  std::uint64_t count() const;
+  std::uint64_t size_bytes() const;
+};
+
+// Worst first, otherwise in the order given. A finding without a fingerprint is its own group.
+std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings);
+
+// The line to look at: the user's own where one is known.
+const Location& place_to_look(const Finding& finding);
+
+struct FindingDetail {
+  bool every_line = false;    // all holders, callers, and tries that a replay refuted
+  bool name_devices = false;  // more than one device is in the report
+};
+void print_finding(Page& page, const FindingGroup& group, const FindingDetail& detail);
+
+}  // namespace faultline

@@ -1,0 +1,82 @@
+#include "report/page.h"
+
+#include <algorithm>
+
+namespace faultline {
+namespace {
+
+constexpr int kNarrowest = 48;  // tables need so much
+constexpr int kWidest = 120;    // longer lines are hard to read
+
+std::string_view code_of(Style style) {
+  switch (style) {
+    case Style::kPlain:
+      return "";
+    case Style::kStrong:
+      return "\x1b[1m";
+    case Style::kDim:
+      return "\x1b[2m";
+    case Style::kError:
+      return "\x1b[1;31m";
+    case Style::kWarning:
+      return "\x1b[1;33m";
+    case Style::kNote:
+      return "\x1b[1;36m";
+    case Style::kGood:
+      return "\x1b[32m";
+    case Style::kAllocated:
+      return "\x1b[34m";
+    case Style::kReserved:
+      return "\x1b[33m";
+    case Style::kLimit:
+      return "\x1b[31m";
+  }
+  return "";
+}
+
+}  // namespace
+
+Page::Page(const TerminalOptions& options)
+    : paths_{options.cwd, options.home, options.unicode}, width_(std::clamp(options.width, kNarrowest, kWidest)), colour_(options.colour) {}
+
+std::string Page::paint(std::string_view text, Style style) const {
+  const std::string_view code = code_of(style);
+  if (!colour_ || code.empty() || text.find_first_not_of(' ') == std::string_view::npos) return std::string(text);
+  return std::string(code) + std::string(text) + "\x1b[0m";
+}
+
+void Page::blank() {
+  if (!out_.empty() && !out_.ends_with("\n\n")) out_ += '\n';
+}
+
+void Page::line(std::span<const Piece> pieces) {
+  std::string text;
+  for (const Piece& piece : pieces) text += paint(piece.text, piece.style);
+  text.erase(text.find_last_not_of(' ') + 1);
+  out_ += text + '\n';
+}
+
+void Page::paragraph(int indent, std::string_view text, Style style) {
+  for (const std::string& part : wrap(text, width_ - indent)) line({{std::string(static_cast<std::size_t>(indent), ' ')}, {part, style}});
+}
+
+void Page::row(std::string_view label, std::string_view text, Style style) {
+  std::string head = pad_right("  " + std::string(label), kRowIndent);
+  for (const std::string& part : wrap(text, row_room())) {
+    line({{head, Style::kDim}, {part, style}});
+    head = std::string(kRowIndent, ' ');
+  }
+}
+
+void Page::item(std::string_view label, const Piece& marker, std::string_view text) {
+  std::string head = pad_right("  " + std::string(label), kRowIndent);
+  Piece mark = {marker.text + " ", marker.style};
+  const int mark_columns = display_width(mark.text);
+  for (const std::string& part : wrap(text, row_room() - mark_columns)) {
+    line({{head, Style::kDim}, mark, {part}});
+    head = std::string(kRowIndent, ' ');
+    mark = {std::string(static_cast<std::size_t>(mark_columns), ' ')};
+  }
+}
+
+}  // namespace faultline

@@ -1,0 +1,153 @@
+#include "report/terminal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/units.h"
+#include "report/account_table.h"
+#include "report/exit_status.h"
+#include "report/finding_text.h"
+#include "report/memory_picture.h"
+#include "report/page.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kFindingsShown = 12;
+
+std::string plural(std::uint64_t count, std::string_view word) {
+  return fmt::format("{} {}{}", format_count(count), word, count == 1 ? "" : "s");
+}
+
+std::string input_text(const Page& page, const Report& report, int room) {
+  const std::string kind = report.input_kind.empty() ? "the input" : page.clean(report.input_kind);
+  return kind + (report.input_path.empty() ? "" : " " + page.path(report.input_path, room));
+}
+
+void print_findings(Page& page, const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
+  const std::size_t shown = verbose ? groups.size() : std::min(groups.size(), kFindingsShown);
+  for (std::size_t at = 0; at < shown; ++at) print_finding(page, groups[at], {verbose, report.devices.size() > 1});
+  if (shown < groups.size()) {
+    page.blank();
+    page.paragraph(0, fmt::format("And {} not shown here; --verbose or --format json lists them all.", plural(groups.size() - shown, "finding")));
+  }
+}
+
+void print_clean(Page& page, const Report& report) {
+  page.paragraph(0, "Nothing wrong was found.", Style::kGood);
+  page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
+}
+
+// Devices worth a table and a picture: those with trouble; without trouble, the one that used most.
+std::vector<const DeviceReport*> devices_to_show(const Report& report, bool every_one) {
+  std::vector<const DeviceReport*> chosen;
+  for (const DeviceReport& device : report.devices) {
+    const auto troubled = [&](const Finding& finding) { return finding.device == device.index && finding.severity != Severity::kNote; };
+    if (every_one || std::any_of(report.findings.begin(), report.findings.end(), troubled)) chosen.push_back(&device);
+  }
+  if (chosen.empty() && !report.devices.empty()) {
+    const auto less = [](const DeviceReport& a, const DeviceReport& b) { return a.peak_reserved < b.peak_reserved; };
+    chosen.push_back(&*std::max_element(report.devices.begin(), report.devices.end(), less));
+  }
+  return chosen;
+}
+
+void print_devices(Page& page, const Report& report, const TerminalOptions& options, bool clean) {
+  const std::vector<const DeviceReport*> chosen = devices_to_show(report, options.verbose);
+  for (const DeviceReport* device : chosen) {
+    if (!clean || options.verbose) print_account(page, *device);
+    if (options.show_curve) print_memory_picture(page, *device, report.input_events);
+  }
+  page.blank();
+  for (const DeviceReport& device : report.devices) {
+    if (device.peak_allocated == 0 && device.peak_reserved == 0) continue;
+    const std::string label = report.devices.size() == 1 ? "peak" : fmt::format("GPU {}", device.index);
+    page.row(label, fmt::format("{} allocated (at event {}), {} reserved", format_bytes(device.peak_allocated), format_count(device.peak_event),
+                                format_bytes(device.peak_reserved)));
+  }
+}
+
+void print_model(Page& page, const DeviceReport& device) {
+  const ModelReport& model = device.model;
+  const std::string name = page.clean(model.name);
+  if (!model.why_not.empty()) {
+    page.row("model", fmt::format("{}not run: {}", name.empty() ? "" : name + " was ", page.clean(model.why_not)));
+    return;
+  }
+  if (model.name.empty()) return;
+  std::string text = fmt::format("a replay with {} put {} of {} allocations", name, format_count(model.exact), format_count(model.placements));
+  if (model.segment_events != 0) {
+    text += fmt::format(" and {} of {} segments", format_count(model.segment_events_exact), format_count(model.segment_events));
+  }
+  const bool exact = model.exact == model.placements && model.segment_events_exact == model.segment_events;
+  page.row("model", text + " where the recording has them" + (exact ? "" : "; what-if numbers are estimates"));
+}
+
+void print_footnotes(Page& page, const Report& report, bool clean) {
+  for (const DeviceReport& device : report.devices) print_model(page, device);
+  if (!clean) page.row("input", fmt::format("{}, {}", input_text(page, report, page.row_room() - 20), plural(report.input_events, "event")));
+  std::string lost;
+  for (const auto& [name, count] : report.lost) {
+    if (count != 0) lost += fmt::format("{}{} {}", lost.empty() ? "" : ", ", format_count(count), page.clean(name));
+  }
+  if (!lost.empty()) page.row("lost or odd", lost, Style::kWarning);
+
+  std::map<std::string, std::string> rules_by_reason;
+  for (const NotJudged& item : report.not_judged) {
+    std::string& rules = rules_by_reason[item.why];
+    rules += (rules.empty() ? "" : ", ") + page.clean(item.rule);
+  }
+  for (const auto& [why, rules] : rules_by_reason) page.row("not judged:", rules + ": " + page.clean(why), Style::kDim);
+}
+
+void print_summary(Page& page, const Report& report, const std::vector<FindingGroup>& groups) {
+  const auto count = [&](Severity severity) {
+    return static_cast<std::uint64_t>(
+        std::count_if(groups.begin(), groups.end(), [&](const FindingGroup& g) { return g.first().severity == severity; }));
+  };
+  std::string found;
+  for (const Severity severity : {Severity::kError, Severity::kWarning, Severity::kNote}) {
+    if (const std::uint64_t number = count(severity); number != 0) found += (found.empty() ? "" : ", ") + plural(number, name_of(severity));
+  }
+  const bool clean = exit_status(report) == 0;
+  if (clean) found = found.empty() ? "clean" : "clean, " + found;
+  if (!clean) {
+    const Finding& worst = groups.front().first();
+    const Location& look = place_to_look(worst);
+    found += ": " + page.clean(worst.rule);
+    if (!look.file.empty()) {
+      const std::string name = page.clean(look.file.substr(look.file.rfind('/') + 1));
+      found += " at " + shorten_middle(name, 40, page.unicode()) + (look.line != 0 ? fmt::format(":{}", look.line) : "");
+    }
+  }
+  std::uint64_t placements = 0, exact = 0;
+  for (const DeviceReport& device : report.devices) {
+    placements += device.model.placements;
+    exact += device.model.exact;
+  }
+  std::string read = fmt::format(" {} {} read", page.glyph("·", "-"), plural(report.input_events, "event"));
+  if (placements != 0) read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
+  page.blank();
+  page.line({{"SUMMARY: " + found, clean                                                 ? Style::kGood
+                                   : groups.front().first().severity == Severity::kError ? Style::kError
+                                                                                         : Style::kWarning},
+             {read}});
+}
+
+}  // namespace
+
+std::string to_terminal(const Report& report, const TerminalOptions& options) {
+  Page page(options);
+  const std::vector<FindingGroup> groups = group_findings(report.findings);
+  const bool clean = exit_status(report) == 0;
+  if (clean) print_clean(page, report);
+  print_findings(page, report, groups, options.verbose);
+  print_devices(page, report, options, clean);
+  print_footnotes(page, report, clean);
+  print_summary(page, report, groups);
+  return page.take();
+}
+
+}  // namespace faultline

@@ -1,0 +1,27 @@
+// The report as a person reads it, on a terminal of 80 columns at three in the morning.
+//
+// Most important thing first: the findings, worst first, each top-down (rule and one sentence, where, which memory, allocated at, freed at,
+// why we believe it, what to try, the page to read); then the account of the device's memory, whose parts add up; a picture of memory over
+// time; what could not be judged; and one SUMMARY line, never wrapped, that stands for the whole in a log. A clean report is short.
+// Findings with equal fingerprints are shown once, with a count. Text that came from the input is made harmless on its way (report/text.h).
+#pragma once
+
+#include <string>
+
+#include "report/report.h"
+
+namespace faultline {
+
+struct TerminalOptions {
+  bool colour = false;
+  int width = 80;       // columns; text is kept between 48 and 120
+  bool unicode = true;  // false: ASCII only
+  bool show_curve = true;
+  std::string home;      // shown as ~
+  std::string cwd;       // paths below it are shown relative to it
+  bool verbose = false;  // every finding, holder, caller and device, and tries that a replay refuted
+};
+
+std::string to_terminal(const Report& report, const TerminalOptions& options);
+
+}  // namespace faultline

@@ -1,0 +1,211 @@
+// Golden reports: golden/NAME.txt is what a person reads. FAULTLINE_WRITE_GOLDEN=1 rewrites them; look at the difference before keeping it.
+#include "report/terminal.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "report/sample_reports.h"
+#include "report/text.h"
+
+namespace faultline {
+namespace {
+
+TerminalOptions options_of(int width, bool unicode = true) {
+  TerminalOptions options;
+  options.width = width;
+  options.unicode = unicode;
+  options.home = "/home/ada";
+  options.cwd = "/home/ada/llm";
+  return options;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Golden {
+  std::string name;
+  Report report;
+  TerminalOptions options;
+};
+
+std::vector<Golden> goldens() {
+  TerminalOptions verbose = options_of(120);
+  verbose.verbose = true;
+  return {{"out_of_memory_80", samples::out_of_memory(), options_of(80)},
+          {"out_of_memory_60", samples::out_of_memory(), options_of(60)},
+          {"out_of_memory_120_verbose", samples::out_of_memory(), verbose},
+          {"out_of_memory_ascii", samples::out_of_memory(), options_of(80, false)},
+          {"leak_80", samples::leak(), options_of(80)},
+          {"fragmentation_80", samples::fragmentation(), options_of(80)},
+          {"clean_80", samples::clean(), options_of(80)},
+          {"unknown_capacity_80", samples::unknown_capacity(), options_of(80)},
+          {"hostile_80", samples::hostile(), options_of(80)}};
+}
+
+TEST(Terminal, ReportsReadAsTheirGoldenFiles) {
+  const std::string folder = FAULTLINE_FIXTURES "/../../src/report/golden/";
+  for (const Golden& golden : goldens()) {
+    const std::string text = to_terminal(golden.report, golden.options);
+    const std::string path = folder + golden.name + ".txt";
+    if (std::getenv("FAULTLINE_WRITE_GOLDEN") != nullptr) std::ofstream(path) << text;
+    std::ostringstream expected;
+    expected << std::ifstream(path).rdbuf();
+    EXPECT_EQ(text, expected.str()) << golden.name;
+  }
+}
+
+TEST(Terminal, NoLineIsWiderThanTheTerminalButTheSummary) {
+  for (const int width : {48, 60, 72, 80, 100, 120}) {
+    for (const bool unicode : {true, false}) {
+      for (const Report& report : {samples::out_of_memory(), samples::leak(), samples::clean(), samples::unknown_capacity()}) {
+        for (const std::string& line : lines_of(to_terminal(report, options_of(width, unicode)))) {
+          EXPECT_TRUE(display_width(line) <= width || line.starts_with("SUMMARY:")) << width << ": " << line;
+          EXPECT_FALSE(line.ends_with(' ')) << line;
+        }
+      }
+    }
+  }
+}
+
+TEST(Terminal, NothingFromTheInputReachesTheTerminalAsAControlCharacter) {
+  for (const bool unicode : {true, false}) {
+    for (const bool verbose : {true, false}) {
+      TerminalOptions options = options_of(80, unicode);
+      options.verbose = verbose;
+      for (const char byte : to_terminal(samples::hostile(), options)) {
+        const auto value = static_cast<unsigned char>(byte);
+        EXPECT_TRUE(byte == '\n' || (value >= 0x20 && value != 0x7f)) << static_cast<int>(value);
+        EXPECT_TRUE(unicode || value < 0x80) << static_cast<int>(value);
+      }
+      EXPECT_FALSE(contains(to_terminal(samples::hostile(), options), "\xe2\x80\xae"));
+    }
+  }
+}
+
+TEST(Terminal, ColourOnlyWhenAskedAndOnlyColour) {
+  TerminalOptions options = options_of(80);
+  const std::string plain = to_terminal(samples::out_of_memory(), options);
+  EXPECT_FALSE(contains(plain, "\x1b"));
+  options.colour = true;
+  std::string coloured = to_terminal(samples::out_of_memory(), options);
+  EXPECT_TRUE(contains(coloured, "\x1b[1;31mERROR\x1b[0m"));
+  for (std::size_t at; (at = coloured.find("\x1b[")) != std::string::npos;) coloured.erase(at, coloured.find('m', at) - at + 1);
+  EXPECT_EQ(coloured, plain);
+}
+
+TEST(Terminal, PrintedAccountAddsUp) {
+  const std::string text = to_terminal(samples::out_of_memory(), options_of(80, false));
+  std::vector<long> parts, totals;
+  for (const std::string& line : lines_of(text)) {
+    const std::size_t unit = line.find(" GiB  ");
+    const bool is_part = (line.starts_with("    parameters") || line.starts_with("  + ")) && unit != std::string::npos;
+    const bool is_total = line.starts_with("  = capacity");
+    if (!is_part && !is_total) continue;
+    const std::size_t end = line.find(" GiB");
+    const std::size_t begin = line.rfind(' ', end - 1) + 1;
+    const long hundredths = std::lround(std::stod(line.substr(begin, end - begin)) * 100);
+    (is_total ? totals : parts).push_back(hundredths);
+  }
+  EXPECT_EQ(parts.size(), 10u);
+  EXPECT_EQ(totals, std::vector<long>{7911});
+  EXPECT_EQ(std::accumulate(parts.begin(), parts.end(), 0l), 7911);
+}
+
+TEST(Terminal, TheUsersOwnLineStandsBeforeTheLibrarys) {
+  const std::string text = to_terminal(samples::out_of_memory(), options_of(80));
+  EXPECT_LT(text.find("train.py:83"), text.find("torch/nn/functional.py:3494"));
+  EXPECT_TRUE(contains(text, "SUMMARY: 1 error: memory/out-of-memory at train.py:83 ·"));
+}
+
+TEST(Terminal, TheLocationStaysFirstWhenItIsTheUsersOwn) {
+  Report report = samples::out_of_memory();
+  report.findings[0].location = {"/home/ada/llm/loss.py", 9, "loss", "", ""};
+  const std::string text = to_terminal(report, options_of(80));
+  EXPECT_TRUE(contains(text, "  where       loss.py:9 in loss\n  called from train.py:83 in training_step\n"));
+}
+
+TEST(Terminal, EqualFindingsAreShownOnceWithACount) {
+  const std::string text = to_terminal(samples::leak(), options_of(80));
+  EXPECT_TRUE(contains(text, "ERROR  memory/leak  ×3  (likely)\n"));
+  EXPECT_TRUE(contains(text, "3 times, 1.28 GiB together"));
+  EXPECT_TRUE(contains(text, "SUMMARY: 1 error: memory/leak"));
+  EXPECT_EQ(text.find("memory-leak.md"), text.rfind("memory-leak.md"));
+}
+
+TEST(Terminal, FindingsWithoutAFingerprintAreNotGrouped) {
+  Report report = samples::leak();
+  for (Finding& finding : report.findings) finding.fingerprint.clear();
+  EXPECT_TRUE(contains(to_terminal(report, options_of(80)), "SUMMARY: 3 errors: memory/leak"));
+}
+
+TEST(Terminal, NotesLeaveAReportClean) {
+  Report report = samples::leak();
+  for (Finding& finding : report.findings) finding.severity = Severity::kNote;
+  const std::string text = to_terminal(report, options_of(80));
+  EXPECT_TRUE(text.starts_with("Nothing wrong was found.\n"));
+  EXPECT_TRUE(contains(text, "NOTE  memory/leak"));
+  EXPECT_TRUE(contains(text, "SUMMARY: clean, 1 note ·"));
+}
+
+TEST(Terminal, RefutedTriesAreLeftToTheCurious) {
+  TerminalOptions options = options_of(80);
+  EXPECT_FALSE(contains(to_terminal(samples::out_of_memory(), options), "garbage_collection_threshold"));
+  options.verbose = true;
+  EXPECT_TRUE(contains(to_terminal(samples::out_of_memory(), options), "garbage_collection_threshold"));
+}
+
+TEST(Terminal, ManyFindingsAreCutAndTheCutIsSaid) {
+  Report report = samples::leak();
+  report.findings.resize(1);
+  for (int at = 1; at < 40; ++at) {
+    report.findings.push_back(report.findings[0]);
+    report.findings.back().fingerprint += std::to_string(at);
+  }
+  const std::string text = to_terminal(report, options_of(80));
+  EXPECT_TRUE(contains(text, "And 28 findings not shown here"));
+  EXPECT_TRUE(contains(text, "SUMMARY: 40 errors"));
+}
+
+TEST(Terminal, WithSeveralDevicesTheTroubledOneIsPictured) {
+  Report report = samples::leak();
+  report.devices.push_back(samples::h100());
+  report.devices.back().index = 1;
+  const std::string text = to_terminal(report, options_of(80));
+  EXPECT_TRUE(contains(text, "  on          GPU 0\n"));
+  EXPECT_TRUE(contains(text, "Memory of GPU 0 (NVIDIA T4) over time"));
+  EXPECT_FALSE(contains(text, "Memory of GPU 1"));
+  EXPECT_TRUE(contains(text, "  GPU 1       72.29 GiB allocated"));
+}
+
+TEST(Terminal, AnEmptyReportIsThreeShortLines) {
+  EXPECT_EQ(to_terminal(Report{}, options_of(80)),
+            "Nothing wrong was found.\n  Looked at 0 events of the input.\n\nSUMMARY: clean · 0 events read\n");
+}
+
+TEST(Terminal, AShortSpikeIsNotLostInTheNarrowestPicture) {
+  Report report = samples::clean();
+  DeviceReport& device = report.devices[0];
+  for (CurvePoint& point : device.curve) point = {point.time_ns, kMiB, 2 * kMiB};
+  device.curve[101].allocated = device.curve[101].reserved = device.peak_reserved;
+  const std::vector<std::string> lines = lines_of(to_terminal(report, options_of(48)));
+  const auto top = std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return line.starts_with("  4.85 GiB ┤"); });
+  ASSERT_NE(top, lines.end());
+  EXPECT_TRUE(contains(*top, "█")) << *top;
+}
+
+}  // namespace
+}  // namespace faultline

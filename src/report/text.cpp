@@ -1,0 +1,235 @@
+#include "report/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kLongestText = 800;  // bytes; nobody reads more, and a hostile file may hold megabytes
+
+struct Decoded {
+  char32_t code;
+  std::size_t length;  // bytes taken
+};
+constexpr char32_t kReplacement = 0xFFFD;
+
+// The first character of `text`, which is not empty. A bad byte is one replacement character.
+Decoded decode(std::string_view text) {
+  const auto byte = [&](std::size_t at) -> char32_t { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0; };
+  const char32_t first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const std::size_t length = first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
+  if (length == 0) return {kReplacement, 1};
+  char32_t code = first & (0x7Fu >> length);
+  for (std::size_t at = 1; at < length; ++at) {
+    if ((byte(at) & 0xC0) != 0x80) return {kReplacement, 1};
+    code = code << 6 | (byte(at) & 0x3F);
+  }
+  constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kSmallest[length] || code > 0x10FFFF || surrogate) return {kReplacement, 1};
+  return {code, length};
+}
+
+struct CodeRange {
+  char32_t first, last;
+};
+bool within(char32_t code, const auto& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](CodeRange range) { return code >= range.first && code <= range.last; });
+}
+
+// Would act on the terminal or hide: C0, DEL, C1, soft hyphen, zero-width and direction marks, separators, variation selectors, tags.
+bool is_unsafe(char32_t code) {
+  static constexpr std::array<CodeRange, 15> kUnsafe = {{{0, 0x1F},
+                                                         {0x7F, 0x9F},
+                                                         {0xAD, 0xAD},
+                                                         {0x34F, 0x34F},
+                                                         {0x61C, 0x61C},
+                                                         {0x115F, 0x1160},
+                                                         {0x180B, 0x180F},
+                                                         {0x200B, 0x200F},
+                                                         {0x2028, 0x202E},
+                                                         {0x2060, 0x206F},
+                                                         {0xFE00, 0xFE0F},
+                                                         {0xFEFF, 0xFEFF},
+                                                         {0xFFF0, 0xFFFB},
+                                                         {0xE0000, 0xE0FFF},
+                                                         {0xF0000, 0x10FFFF}}};
+  return within(code, kUnsafe);
+}
+
+int columns_of(char32_t code) {
+  static constexpr std::array<CodeRange, 9> kWide = {{{0x1100, 0x115E},
+                                                      {0x2E80, 0x303E},
+                                                      {0x3041, 0xA4CF},
+                                                      {0xAC00, 0xD7A3},
+                                                      {0xF900, 0xFAFF},
+                                                      {0xFE30, 0xFE6F},
+                                                      {0xFF01, 0xFF60},
+                                                      {0x1F300, 0x1FAFF},
+                                                      {0x20000, 0x3FFFD}}};
+  static constexpr std::array<CodeRange, 4> kCombining = {{{0x300, 0x36F}, {0x1AB0, 0x1AFF}, {0x20D0, 0x20FF}, {0xFE20, 0xFE2F}}};
+  return within(code, kCombining) ? 0 : within(code, kWide) ? 2 : 1;
+}
+
+std::string_view in_ascii(char32_t code) {
+  switch (code) {
+    case 0xB7:
+    case 0x2022:
+      return "-";
+    case 0xD7:
+      return "x";
+    case 0x2013:
+    case 0x2014:
+    case 0x2212:
+      return "-";
+    case 0x2018:
+    case 0x2019:
+      return "'";
+    case 0x201C:
+    case 0x201D:
+      return "\"";
+    case 0x2026:
+      return "...";
+    case 0x2192:
+      return "->";
+    case 0x2264:
+      return "<=";
+    case 0x2265:
+      return ">=";
+    default:
+      return "?";
+  }
+}
+
+// The first word of `text`. A number keeps its unit, and a shape such as [8192, 65536] stays together while it is short.
+std::size_t word_end(std::string_view text) {
+  constexpr std::size_t kLongestShape = 30;
+  std::size_t end = std::min(text.find(' '), text.size());
+  if (const std::size_t open = text.substr(0, end).rfind('['); open != std::string_view::npos) {
+    const std::size_t close = text.find(']', open);
+    if (close != std::string_view::npos && close - open < kLongestShape) end = std::min(text.find(' ', close), text.size());
+  }
+  if (end == 0 || text[end - 1] < '0' || text[end - 1] > '9') return end;
+  for (const std::string_view unit : {" B", " KiB", " MiB", " GiB", " TiB", " %"}) {
+    if (!text.substr(end).starts_with(unit)) continue;
+    const std::size_t after = end + unit.size();
+    const bool whole = after == text.size() || std::isalnum(static_cast<unsigned char>(text[after])) == 0;
+    if (whole) return std::min(text.find(' ', after), text.size());
+  }
+  return end;
+}
+
+// As many whole characters of `text` from its start (or its end) as fit in `width` columns.
+std::string_view first_columns(std::string_view text, int width) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const Decoded next = decode(text.substr(at));
+    width -= columns_of(next.code);
+    if (width < 0) break;
+    at += next.length;
+  }
+  return text.substr(0, at);
+}
+std::string_view last_columns(std::string_view text, int width) {
+  std::size_t skip = 0;
+  for (int surplus = display_width(text) - width; surplus > 0 && skip < text.size();) {
+    const Decoded next = decode(text.substr(skip));
+    surplus -= columns_of(next.code);
+    skip += next.length;
+  }
+  return text.substr(skip);
+}
+
+}  // namespace
+
+std::string clean(std::string_view text, bool unicode) {
+  std::string out;
+  const bool cut = text.size() > kLongestText;
+  if (cut) text = text.substr(0, kLongestText);
+  while (!text.empty()) {
+    const auto [code, length] = decode(text);
+    if (code == ' ' || (code >= '\t' && code <= '\r')) {
+      out += ' ';
+    } else if (is_unsafe(code)) {
+      out += code <= 0xFF ? fmt::format("\\x{:02x}", static_cast<std::uint32_t>(code)) : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
+    } else if (code < 0x80) {
+      out += static_cast<char>(code);
+    } else if (!unicode) {
+      out += in_ascii(code);
+    } else if (code == kReplacement) {
+      out += "\uFFFD";
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+  }
+  return cut ? out + " [cut]" : out;
+}
+
+int display_width(std::string_view text) {
+  int columns = 0;
+  while (!text.empty()) {
+    const auto [code, length] = decode(text);
+    columns += columns_of(code);
+    text.remove_prefix(length);
+  }
+  return columns;
+}
+
+std::vector<std::string> wrap(std::string_view text, int width) {
+  width = std::max(width, 2);
+  std::vector<std::string> lines;
+  std::string line;
+  const auto flush = [&] {
+    if (!line.empty()) lines.push_back(std::move(line));
+    line.clear();
+  };
+  while (!text.empty()) {
+    const std::size_t end = word_end(text);
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) flush();
+    while (display_width(word) > width) {
+      const std::string_view head = first_columns(word, width);
+      lines.emplace_back(head);
+      word.remove_prefix(head.size());
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  flush();
+  return lines;
+}
+
+std::string shorten_middle(std::string_view text, int width, bool unicode) {
+  if (display_width(text) <= width) return std::string(text);
+  const std::string_view gap = unicode ? "…" : "...";
+  const int room = std::max(width - display_width(gap), 2);
+  const int head = room / 3;  // ends tell more than beginnings: file names, method names
+  return std::string(first_columns(text, head)) + std::string(gap) + std::string(last_columns(text, room - head));
+}
+
+std::string format_duration(double time_ns) {
+  const double seconds = time_ns / 1e9;
+  if (seconds >= 7200) return fmt::format("{:.1f} h", seconds / 3600);
+  if (seconds >= 120) return fmt::format("{:.1f} min", seconds / 60);
+  if (seconds >= 1) return fmt::format("{:.1f} s", seconds);
+  return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+std::string pad_left(std::string_view text, int width) {
+  return std::string(static_cast<std::size_t>(std::max(width - display_width(text), 0)), ' ') + std::string(text);
+}
+
+std::string pad_right(std::string_view text, int width) {
+  return std::string(text) + std::string(static_cast<std::size_t>(std::max(width - display_width(text), 0)), ' ');
+}
+
+}  // namespace faultline

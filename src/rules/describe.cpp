@@ -1,0 +1,147 @@
+#include "rules/describe.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+namespace faultline {
+
+Location location_of_frame(const Trace& trace, StackId frame) {
+  if (frame.value == 0) return {};
+  const Frame& at = trace.stacks.frame(frame);
+  Location location;
+  location.file = trace.strings.at(at.file);
+  location.function = trace.strings.at(at.function);
+  location.line = at.line;
+  return location;
+}
+
+Location location_of(const Facts& facts, StackId stack) {
+  StackId frame = facts.stacks.user(stack);
+  if (frame.value == 0) frame = facts.stacks.innermost_python(stack);
+  return location_of_frame(facts.trace, frame.value != 0 ? frame : stack);
+}
+
+std::vector<Location> callers_of(const Facts& facts, StackId stack, std::size_t limit) {
+  std::vector<Location> callers;
+  StackId user = facts.stacks.user(stack);
+  while (user.value != 0 && callers.size() < limit) {
+    user = facts.stacks.user(facts.trace.stacks.parent(user));
+    if (user.value != 0) callers.push_back(location_of_frame(facts.trace, user));
+  }
+  return callers;
+}
+
+std::string short_place(const Location& location) {
+  if (location.file.empty()) return "an unknown line";
+  const std::string name = location.file.substr(location.file.find_last_of('/') + 1);
+  return location.line != 0 ? name + ":" + std::to_string(location.line) : name;
+}
+
+std::string library_detail(const Facts& facts, StackId stack) {
+  const StackId inner = facts.stacks.innermost_python(stack);
+  if (inner.value == 0 || inner == facts.stacks.user(stack)) return {};
+  const Location location = location_of_frame(facts.trace, inner);
+  return "in " + location.function + ", " + short_place(location);
+}
+
+Whereabouts whereabouts(const Facts& facts, std::size_t device_slot, std::uint32_t event_index) {
+  const Trace& trace = facts.trace;
+  const Event& event = trace.events[event_index];
+  Whereabouts result;
+  if (event.stack.value != 0) {
+    result.location = location_of(facts, event.stack);
+    result.callers = callers_of(facts, event.stack);
+    result.in_backward = facts.stacks.has(event.stack, kInBackward);
+    return result;
+  }
+  // The engine's threads have no Python frames. The line that called backward() stands on the last event that has one.
+  result.in_backward = facts.categories[device_slot].in_backward(event);
+  for (std::uint32_t index = event_index; index-- > 0;) {
+    const Event& before = trace.events[index];
+    if (before.stack.value == 0 || before.device != event.device || facts.stacks.user(before.stack).value == 0) continue;
+    if (result.in_backward && !facts.stacks.has(before.stack, kInBackward)) {
+      // A recomputed forward, or a hook, may have a stack of its own within backward: look a little further for the call itself.
+      if (event_index - index < 4096) continue;
+      result.in_backward = false;
+      index = event_index;
+      continue;
+    }
+    result.location = location_of(facts, before.stack);
+    result.callers = callers_of(facts, before.stack);
+    result.is_guess = !result.in_backward;
+    return result;
+  }
+  return result;
+}
+
+std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t limit) {
+  const Trace& trace = facts.trace;
+  struct Sum {
+    std::uint64_t bytes = 0;
+    std::uint64_t count = 0;
+    StackId stack;  // of the largest part, for the detail
+    std::uint64_t largest = 0;
+  };
+  std::map<std::tuple<FrameId, Category, bool>, Sum> sums;  // the line, not the path to it: one line called from two places is one holder
+  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
+    const AllocationId id(number);
+    const Lifetime& life = facts.lifetimes.of(id);
+    if (life.born == kNever || !life.alive_at(event)) continue;
+    const Event& birth = facts.lifetimes.birth(id);
+    if (birth.device != facts.usage[device_slot].device || trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) continue;
+    StackId frame = facts.stacks.user(birth.stack);
+    if (frame.value == 0) frame = facts.stacks.innermost_python(birth.stack);
+    Sum& sum = sums[{trace.stacks.frame_id(frame), facts.categories[device_slot].of(id), facts.categories[device_slot].in_backward(birth)}];
+    const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
+    sum.bytes += bytes;
+    ++sum.count;
+    if (bytes > sum.largest) {
+      sum.largest = bytes;
+      sum.stack = birth.stack;
+    }
+  }
+  std::vector<Holder> holders;
+  for (const auto& [key, sum] : sums) {
+    Holder holder;
+    holder.bytes = sum.bytes;
+    holder.count = sum.count;
+    holder.category = name_of(std::get<1>(key));
+    holder.location = location_of(facts, sum.stack);
+    holder.detail = library_detail(facts, sum.stack);
+    if (sum.stack.value == 0) holder.detail = std::get<2>(key) ? "made in backward, where Python has no line" : "recorded without a stack";
+    holders.push_back(std::move(holder));
+  }
+  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  if (holders.size() > limit) {
+    Holder rest;
+    rest.category = "the rest";
+    for (std::size_t at = limit - 1; at < holders.size(); ++at) {
+      rest.bytes += holders[at].bytes;
+      rest.count += holders[at].count;
+    }
+    rest.detail = std::to_string(holders.size() - limit + 1) + " other lines";
+    holders.resize(limit - 1);
+    holders.push_back(std::move(rest));
+  }
+  return holders;
+}
+
+std::string fingerprint(std::string_view rule, const Location& location, std::string_view extra) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+    hash = (hash ^ 0xff) * 0x100000001b3ull;
+  };
+  add(rule);
+  add(location.file);
+  add(std::to_string(location.line));
+  add(location.function);
+  add(extra);
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+}  // namespace faultline

@@ -1,0 +1,125 @@
+#include "rules/fragmentation/fragmentation.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/units.h"
+#include "rules/describe.h"
+
+namespace faultline {
+namespace {
+
+// Below these the waste is the price of caching. Where a request failed for it, any waste that would have served it counts.
+constexpr std::uint64_t kLeastBytes = 512 * kMiB;
+constexpr double kLeastShare = 0.25;
+
+struct Pins {
+  std::uint64_t pinned_bytes = 0;  // free bytes in the segments this line's blocks hold
+  std::uint64_t live_bytes = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t segments = 0;
+  StackId stack;
+};
+
+// Which lines' blocks pin how much: a segment's free bytes are shared out evenly among the blocks in it.
+std::vector<Pins> pins_by_line(const Facts& facts, const FreeSpace& space) {
+  std::map<FrameId, Pins> by_line;
+  for (const SegmentPicture& segment : space.segments) {
+    if (segment.pinned_free_bytes == 0) continue;
+    std::map<FrameId, std::uint64_t> here;
+    for (std::uint32_t at = segment.first_live; at < segment.first_live + segment.live_count; ++at) {
+      const LiveBlock& block = space.live[at];
+      const StackId stack = facts.lifetimes.birth(block.id).stack;
+      StackId frame = facts.stacks.user(stack);
+      if (frame.value == 0) frame = facts.stacks.innermost_python(stack);
+      Pins& pins = by_line[facts.trace.stacks.frame_id(frame)];
+      pins.live_bytes += block.held_bytes;
+      pins.stack = stack;
+      ++pins.blocks;
+      ++here[facts.trace.stacks.frame_id(frame)];
+    }
+    for (const auto& [frame, blocks] : here) {
+      by_line[frame].pinned_bytes += segment.pinned_free_bytes * blocks / segment.live_count;
+      ++by_line[frame].segments;
+    }
+  }
+  std::vector<Pins> pins;
+  for (const auto& [frame, line] : by_line) pins.push_back(line);
+  std::sort(pins.begin(), pins.end(), [](const Pins& a, const Pins& b) { return a.pinned_bytes > b.pinned_bytes; });
+  return pins;
+}
+
+}  // namespace
+
+void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+  const Facts& facts = subject.facts();
+  for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
+    const DeviceUsage& usage = facts.usage[slot];
+    const bool failed = !usage.failures.empty();
+    const UsageMoment& moment = failed ? usage.failures.back() : usage.peak_reserved;
+    if (moment.reserved == 0) continue;
+    const FreeSpace space = picture_free_space(subject.trace(), facts.lifetimes, usage.device, moment.event);
+    const double share = static_cast<double>(space.pinned_free_bytes) / static_cast<double>(space.reserved_bytes);
+    const std::uint64_t request = failed ? subject.trace().events[moment.event].size_bytes : 0;
+    const bool broke_it = failed && space.pinned_free_bytes >= request && request != 0;
+    if (!broke_it && (space.pinned_free_bytes < kLeastBytes || share < kLeastShare)) continue;
+
+    const std::vector<Pins> pins = pins_by_line(facts, space);
+    if (pins.empty()) continue;
+    std::uint64_t pinned_segments = 0;
+    for (const SegmentPicture& segment : space.segments) pinned_segments += segment.pinned_free_bytes != 0;
+    Finding finding;
+    finding.rule = "memory/fragmentation";
+    finding.device = usage.device;
+    finding.severity = broke_it ? Severity::kError : Severity::kWarning;
+    finding.confidence = Confidence::kProved;
+    finding.location = location_of(facts, pins.front().stack);
+    finding.call_path = callers_of(facts, pins.front().stack);
+    finding.bytes = space.pinned_free_bytes;
+    finding.message = format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " + (failed ? "at the failure" : "at the peak") +
+                      " were free but could neither serve a larger request nor go back to the device: live tensors share their " +
+                      format_count(pinned_segments) + (pinned_segments == 1 ? " segment." : " segments.");
+    finding.memory = format_count(pins.front().blocks) + " live tensors made at this line (" + format_bytes(pins.front().live_bytes) + ") pin " +
+                     format_bytes(pins.front().pinned_bytes) + " of free space in " + format_count(pins.front().segments) +
+                     (pins.front().segments == 1 ? " segment." : " segments.");
+    finding.evidence = {{"pinned_free_bytes", static_cast<std::int64_t>(space.pinned_free_bytes)},
+                        {"reserved_bytes", static_cast<std::int64_t>(space.reserved_bytes)},
+                        {"live_bytes", static_cast<std::int64_t>(space.live_bytes)},
+                        {"pinned_segments", static_cast<std::int64_t>(pinned_segments)},
+                        {"largest_free_piece_bytes", static_cast<std::int64_t>(space.largest_free_bytes)},
+                        {"pinned_share", share}};
+    for (std::size_t at = 0; at < pins.size() && at < 6; ++at) {
+      Holder holder;
+      holder.bytes = pins[at].pinned_bytes;
+      holder.count = pins[at].blocks;
+      holder.category = "pinned free";
+      holder.location = location_of(facts, pins[at].stack);
+      holder.detail = "by " + format_bytes(pins[at].live_bytes) + " of live tensors in " + format_count(pins[at].segments) + " segments";
+      finding.holders.push_back(std::move(holder));
+    }
+    if (subject.model_is_trusted(slot)) {
+      static const std::pair<SettingChanges, const char*> kTries[] = {{{{"expandable_segments", "True"}}, "expandable_segments:True"},
+          {{{"max_split_size_mb", "128"}}, "max_split_size_mb:128"}, {{{"roundup_power2_divisions", "8"}}, "roundup_power2_divisions:8"}};
+      const ReplayResult* best = nullptr;
+      const char* best_setting = nullptr;
+      for (const auto& [changes, setting] : kTries) {
+        const ReplayResult* answer = subject.what_if(slot, changes, std::nullopt);
+        if (answer == nullptr || (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes)) continue;
+        best = answer;
+        best_setting = setting;
+      }
+      // Worth a line only if it gives back a good part of the waste.
+      if (best != nullptr && best->peak_reserved_bytes + space.pinned_free_bytes / 4 <= usage.peak_reserved.reserved) {
+        finding.tries.push_back({std::string("Set PYTORCH_CUDA_ALLOC_CONF=") + best_setting + " before the program starts: the same requests reserve " +
+                                     format_bytes(best->peak_reserved_bytes) + " instead of " + format_bytes(usage.peak_reserved.reserved) + ".",
+                                 true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
+      }
+    }
+    finding.tries.push_back({"Make the long-lived tensors of " + short_place(finding.location) +
+                                 " before the short-lived ones around them, so that they share segments with each other.", std::nullopt, 0});
+    finding.fingerprint = fingerprint(finding.rule, finding.location);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace faultline

@@ -1,0 +1,49 @@
+#include "rules/judge.h"
+
+#include <algorithm>
+
+#include "rules/error_text/error_text.h"
+#include "rules/rule.h"
+#include "sources/error_text/error_text.h"
+
+namespace faultline {
+namespace {
+
+void prove(const Trace& trace, Judgement& judgement) {
+  judgement.held_bytes.resize(trace.allocation_count + std::size_t{1});
+  for (const Device& device : trace.devices) {
+    ReplayOptions options;
+    options.proof = true;
+    options.device = device.index;
+    options.held_bytes = &judgement.held_bytes;
+    Result<ReplayResult> proof = replay(trace, options);
+    judgement.no_proof_because.push_back(proof ? "" : proof.error().what);
+    judgement.proofs.push_back(proof ? std::optional<ReplayResult>(std::move(*proof)) : std::nullopt);
+  }
+}
+
+}  // namespace
+
+Judgement judge(const Trace& trace) {
+  Judgement judgement;
+  if (trace.source_kind == kErrorTextSource) {
+    judge_error_text(trace, judgement.findings, judgement.not_judged);
+  } else {
+    prove(trace, judgement);
+    judgement.facts = std::make_unique<Facts>(trace, judgement.held_bytes);
+    Case subject(trace, *judgement.facts, judgement.proofs);
+    for (const Rule& rule : all_rules()) {
+      if (trace.can(rule.needs)) {
+        rule.judge(subject, judgement.findings, judgement.not_judged);
+      } else {
+        judgement.not_judged.push_back({std::string(rule.name), "it needs " + describe_capabilities(rule.needs & ~trace.capabilities) + ", which this input does not have"});
+      }
+    }
+  }
+  std::stable_sort(judgement.findings.begin(), judgement.findings.end(), [](const Finding& a, const Finding& b) {
+    return a.severity != b.severity ? a.severity < b.severity : a.bytes > b.bytes;
+  });
+  return judgement;
+}
+
+}  // namespace faultline

@@ -1,0 +1,113 @@
+#include "rules/leak/leak.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "rules/describe.h"
+
+namespace faultline {
+namespace {
+
+// Lines of one function that grow together are one leak: what the main line keeps keeps the others alive (an output keeps its graph, the
+// graph keeps the input).
+std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
+  std::vector<Growth> gathered;  // growths come sorted, most bytes first
+  for (Growth& growth : growths) {
+    const auto same_function = [&](const Growth& main) {
+      const Frame& a = facts.trace.stacks.frame(main.program);
+      const Frame& b = facts.trace.stacks.frame(growth.program);
+      return a.file == b.file && a.function == b.function && main.rounds == growth.rounds;
+    };
+    const auto main = std::find_if(gathered.begin(), gathered.end(), same_function);
+    if (main == gathered.end()) {
+      gathered.push_back(std::move(growth));
+      continue;
+    }
+    main->kept_bytes += growth.kept_bytes;
+    main->kept_count += growth.kept_count;
+    main->bytes_per_round += growth.bytes_per_round;
+    main->stacks.insert(main->stacks.end(), growth.stacks.begin(), growth.stacks.end());
+  }
+  return gathered;
+}
+
+// What the survivors say about who holds them.
+struct Reason {
+  std::string text;
+  std::string advice;
+};
+
+Reason reason_for(const Facts& facts, const Growth& growth) {
+  std::uint64_t inside = 0, per_round_inside = 0;
+  for (const GrowingStack& stack : growth.stacks) {
+    if (!facts.stacks.has(stack.stack, kInModuleCall)) continue;
+    ++inside;
+    per_round_inside += stack.kept_count / std::max<std::uint64_t>(1, growth.rounds);
+  }
+  if (inside >= 2 || per_round_inside >= 2) {
+    return {"Several tensors from inside the model's forward survive each round: a result that is kept still holds its autograd graph, and the graph "
+            "its activations",
+            "Keep values, not graphs: append `out.detach()` (or `.item()` for a loss), or run the loop under `torch.no_grad()`."};
+  }
+  return {"Nothing else of a round survives, only this tensor: something appends it to a list, a dict or an attribute and never lets go",
+          "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
+}
+
+}  // namespace
+
+void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
+  const Facts& facts = subject.facts();
+  const Trace& trace = subject.trace();
+  if (trace.events.size() <= trace.preexisting_count) {
+    not_judged.push_back({"memory/leak", "the recording holds no allocations over time, only a state"});
+    return;
+  }
+  for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
+    const DeviceUsage& usage = facts.usage[slot];
+    const auto end = usage.failures.empty() ? static_cast<std::uint32_t>(trace.events.size() - 1) : usage.failures.back().event;
+    std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, usage.device, end, usage.peak_allocated.allocated);
+    for (const Growth& growth : gather(facts, std::move(growths))) {
+      Finding finding;
+      finding.rule = "memory/leak";
+      finding.device = usage.device;
+      finding.severity = Severity::kError;
+      finding.confidence = growth.rounds >= 20 && growth.kept_count >= growth.rounds ? Confidence::kProved : Confidence::kLikely;
+      const GrowingStack& main = growth.stacks.front();
+      const bool inside = facts.stacks.has(main.stack, kInModuleCall);
+      finding.location = growth.program.value != 0 ? location_of_frame(trace, growth.program) : location_of(facts, main.stack);
+      finding.call_path = callers_of(facts, growth.program);
+      finding.bytes = growth.kept_bytes;
+      const Reason reason = reason_for(facts, growth);
+      const std::string unit = growth.round_kind == "rounds" ? "round" : "step";
+      finding.message = "Memory grows by " + format_bytes(growth.bytes_per_round) + " each " + unit + ": " + format_count(growth.kept_count) +
+                        " tensors made " + (inside ? "under" : "at") + " this line in " + format_count(growth.rounds) + " " + unit + "s are still held, " +
+                        format_bytes(growth.kept_bytes) + " in all.";
+      finding.memory = reason.text + ".";
+      finding.allocated_at = location_of(facts, main.stack);
+      finding.evidence = {{"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
+                          {"steps", static_cast<std::int64_t>(growth.rounds)},
+                          {"kept_tensors", static_cast<std::int64_t>(growth.kept_count)},
+                          {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
+      finding.evidence.push_back({"steps_counted_by", growth.round_kind == "rounds" ? "returns to the line" : growth.round_kind});
+      const std::uint64_t capacity = trace.devices[slot].capacity_bytes;
+      if (capacity > usage.end.reserved && growth.bytes_per_round != 0 && usage.failures.empty()) {
+        finding.evidence.push_back({"steps_until_full", static_cast<std::int64_t>((capacity - usage.end.reserved) / growth.bytes_per_round)});
+      }
+      for (const GrowingStack& stack : growth.stacks) {
+        if (finding.holders.size() == 8) break;
+        Holder holder;
+        holder.bytes = stack.kept_bytes;
+        holder.count = stack.kept_count;
+        holder.category = facts.stacks.has(stack.stack, kInModuleCall) ? "activations" : "other";
+        holder.location = location_of(facts, stack.stack);
+        holder.detail = library_detail(facts, stack.stack);
+        finding.holders.push_back(std::move(holder));
+      }
+      finding.tries.push_back({reason.advice, std::nullopt, growth.kept_bytes});
+      finding.fingerprint = fingerprint(finding.rule, finding.location);
+      findings.push_back(std::move(finding));
+    }
+  }
+}
+
+}  // namespace faultline

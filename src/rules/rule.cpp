@@ -1,0 +1,26 @@
+#include "rules/rule.h"
+
+namespace faultline {
+
+bool Case::model_is_trusted(std::size_t device_slot) const {
+  const ReplayResult* known = proof(device_slot);
+  // A lost beginning costs a few placements; a model that is wrong about the allocator misses many.
+  return known != nullptr && known->placements != 0 && known->exact * 100 >= known->placements * 99;
+}
+
+const ReplayResult* Case::what_if(std::size_t device_slot, const SettingChanges& changes, std::optional<std::uint64_t> segment_budget_bytes) {
+  std::string key = std::to_string(device_slot) + "/" + (segment_budget_bytes ? std::to_string(*segment_budget_bytes) : "-");
+  for (const auto& [name, value] : changes) key += "/" + name + "=" + value;
+  const auto [at, fresh] = answers_.try_emplace(key);
+  if (fresh) {
+    ReplayOptions options;
+    options.changes = changes;
+    options.segment_budget_bytes = segment_budget_bytes;
+    options.device = trace_.devices[device_slot].index;
+    Result<ReplayResult> answer = replay(trace_, options);
+    if (answer) at->second = std::move(*answer);
+  }
+  return at->second ? &*at->second : nullptr;
+}
+
+}  // namespace faultline

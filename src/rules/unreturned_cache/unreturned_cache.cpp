@@ -1,0 +1,78 @@
+#include "rules/unreturned_cache/unreturned_cache.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "rules/describe.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::uint64_t kLeastBytes = 512 * kMiB;
+constexpr double kLeastShare = 0.25;
+constexpr std::uint32_t kLeastLaterAllocations = 100;  // fewer say nothing about what the program still needs
+
+}  // namespace
+
+void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+  const Facts& facts = subject.facts();
+  const Trace& trace = subject.trace();
+  for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
+    const DeviceUsage& usage = facts.usage[slot];
+    if (usage.end.reserved < kLeastBytes) continue;
+    const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
+    const FreeSpace space = picture_free_space(trace, facts.lifetimes, usage.device, last);
+    // Idle means: not one allocation in it during the later half of the recording.
+    std::vector<bool> touched(space.segments.size());
+    std::vector<StackId> last_use(space.segments.size());
+    std::uint32_t later_allocations = 0;
+    for (std::uint32_t index = 0; index <= last; ++index) {
+      const Event& event = trace.events[index];
+      if (event.kind != EventKind::kAlloc || event.device != usage.device) continue;
+      const bool block = trace.heaps[event.heap.index()].kind != HeapKind::kDriver;
+      const auto after = std::upper_bound(space.segments.begin(), space.segments.end(), event.address,
+                                          [](std::uint64_t address, const SegmentPicture& segment) { return address < segment.address; });
+      later_allocations += block && index > last / 2;
+      if (after == space.segments.begin()) continue;
+      const auto at = static_cast<std::size_t>(after - space.segments.begin()) - 1;
+      if (event.address - space.segments[at].address >= space.segments[at].size_bytes) continue;
+      if (block) last_use[at] = event.stack;
+      if (index > last / 2) touched[at] = true;
+    }
+    if (later_allocations < kLeastLaterAllocations) continue;
+    std::uint64_t idle = 0, count = 0, largest = 0;
+    StackId user;
+    for (std::size_t at = 0; at < space.segments.size(); ++at) {
+      const SegmentPicture& segment = space.segments[at];
+      if (segment.live_count != 0 || touched[at] || segment.expandable) continue;
+      idle += segment.size_bytes;
+      ++count;
+      if (segment.size_bytes > largest) {
+        largest = segment.size_bytes;
+        user = last_use[at];
+      }
+    }
+    const double share = static_cast<double>(idle) / static_cast<double>(usage.end.reserved);
+    if (idle < kLeastBytes || share < kLeastShare) continue;
+    Finding finding;
+    finding.rule = "memory/unreturned-cache";
+    finding.device = usage.device;
+    finding.severity = Severity::kNote;
+    finding.confidence = Confidence::kProved;
+    finding.location = location_of(facts, user);
+    finding.call_path = callers_of(facts, user);
+    finding.bytes = idle;
+    finding.message = format_bytes(idle) + " of the " + format_bytes(usage.end.reserved) + " that PyTorch holds at the end have not been used during the later half of "
+                      "the recording; this program can use them again, other processes and libraries cannot.";
+    finding.memory = "Last used by tensors made at this line.";
+    finding.evidence = {{"idle_bytes", static_cast<std::int64_t>(idle)}, {"idle_segments", static_cast<std::int64_t>(count)},
+                        {"reserved_bytes", static_cast<std::int64_t>(usage.end.reserved)}, {"idle_share", share},
+                        {"allocations_meanwhile", static_cast<std::int64_t>(later_allocations)}};
+    finding.tries.push_back({"If something else needs the memory, call torch.cuda.empty_cache() once, after the phase that needed it. Inside a loop it only costs time.",
+                             std::nullopt, idle});
+    finding.fingerprint = fingerprint(finding.rule, finding.location);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace faultline

@@ -1,0 +1,189 @@
+#include "sources/error_text/error_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_set>
+
+#include "sources/error_text/anchors.h"
+#include "sources/error_text/message.h"
+#include "sources/error_text/traceback.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::uint64_t kMostReadings = 5000;  // places that are read in full; a log with more messages is counted as cut
+
+struct Chosen {
+  ErrorMessage message;
+  std::size_t begin = 0;  // where it stands in the text
+};
+
+struct Survey {
+  std::optional<Chosen> first;  // the first message that explains itself
+  std::optional<Chosen> first_weak;
+  std::optional<Chosen> assertion;     // the first line a kernel printed before it stopped
+  std::optional<Chosen> assert_error;  // the error that such a line led to
+  std::uint64_t assertion_lines = 0;
+  std::uint64_t readings = 0;
+  std::uint64_t not_read = 0;
+  std::map<std::string, std::uint64_t> counts;  // messages by kind
+  std::map<std::string, std::unordered_set<std::string>> texts;
+};
+
+Survey survey(std::string_view text, const AnchorHits& found) {
+  Survey survey;
+  const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
+  std::string last_kind;
+  for (const AnchorHit& hit : found.hits) {
+    if (hit.anchor == Anchor::kAssertLine && survey.assertion) {
+      const std::size_t begin = hit.begin > 120 ? hit.begin - 120 : 0;
+      if (text.substr(begin, hit.begin - begin).find("thread: [") != std::string_view::npos) ++survey.assertion_lines;
+      continue;
+    }
+    if (survey.readings == kMostReadings) {
+      ++survey.not_read;
+      continue;
+    }
+    ++survey.readings;
+    auto message = read_message(text, hit);
+    if (!message) continue;
+    const bool is_assertion = message->words.count("assert.expression") != 0;
+    if (is_assertion) ++survey.assertion_lines;
+    const bool again = last != nullptr && message->kind == last_kind && hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400);
+    if (!again && !is_assertion && !message->weak) {
+      ++survey.counts[message->kind];
+      survey.texts[message->kind].insert(message->tag + message->text);
+    }
+    last = &hit;
+    last_kind = message->kind;
+    std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
+    if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin};
+    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error) survey.assert_error = Chosen{*message, hit.begin};
+    if (!place) place = Chosen{std::move(*message), hit.begin};
+  }
+  return survey;
+}
+
+StackId add_stack(Trace& trace, const std::vector<TracebackFrame>& outermost_first) {
+  StackId stack;
+  for (const TracebackFrame& frame : outermost_first) {
+    const Frame interned{trace.strings.intern(frame.function), trace.strings.intern(frame.file), frame.line};
+    stack = trace.stacks.push(stack, trace.stacks.intern_frame(interned));
+  }
+  return stack;
+}
+
+std::uint64_t line_number(std::string_view text, std::size_t at) {
+  return 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
+
+const PrintedBytes* number(const ErrorMessage& message, const char* name) {
+  const auto found = message.numbers.find(name);
+  return found == message.numbers.end() ? nullptr : &found->second;
+}
+
+void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
+  Event event;
+  event.device = message.device.value_or(0);
+  event.stack = stack;
+  if (message.is_allocation()) {
+    event.kind = EventKind::kAllocFailed;
+    if (const PrintedBytes* requested = number(message, "requested")) event.size_bytes = requested->middle();
+    if (const PrintedBytes* free = number(message, "free")) {
+      event.set(kHasDeviceFree);
+      event.address = free->middle();
+    }
+  } else {
+    event.kind = EventKind::kFault;
+    if (message.address != 0) {
+      event.set(kAddressKnown);
+      event.address = message.address;
+    }
+  }
+  trace.events.push_back(event);
+
+  Device device;
+  device.index = event.device;
+  if (const PrintedBytes* capacity = number(message, "capacity")) device.capacity_bytes = capacity->middle();
+  if (const PrintedBytes* allowed = number(message, "allowed")) device.allowed_bytes = allowed->middle();
+  trace.devices.push_back(device);
+}
+
+void add_properties(Trace& trace, const ErrorMessage& message) {
+  auto& properties = trace.properties;
+  properties["error.kind"] = message.kind;
+  properties["error.text"] = message.text;
+  if (!message.framework.empty()) properties["error.framework"] = message.framework;
+  if (!message.tag.empty()) properties["error.tag"] = message.tag;
+  if (message.device) properties["error.device"] = std::to_string(*message.device);
+  for (const auto& [name, bytes] : message.numbers) {
+    properties["error." + name + "_bytes.min"] = std::to_string(bytes.min);
+    properties["error." + name + "_bytes.max"] = std::to_string(bytes.max);
+  }
+  for (const auto& [name, word] : message.words) properties["error." + name] = word;
+}
+
+}  // namespace
+
+Result<Trace> read_error_text(std::string_view text, std::string path) {
+  const AnchorHits found = find_anchors(text);
+  Survey seen = survey(text, found);
+  if (!seen.first && !seen.first_weak) {
+    return Error{"no GPU memory error was found in this text",
+                 {},
+                 "Looked for: out of memory (PyTorch, CUDA, HIP, JAX, TensorFlow, NCCL, cuBLAS, cuDNN), illegal memory access, misaligned address, "
+                 "device-side assert, launch failure. Paste the message itself, or the whole log."};
+  }
+  Chosen& chosen = seen.first ? *seen.first : *seen.first_weak;
+  ErrorMessage& message = chosen.message;
+  // A kernel's own line may stand above the error or, from another stream of output, below it.
+  if (message.kind == "device-assert" && seen.assertion) {
+    for (const auto& [name, word] : seen.assertion->message.words) message.words.try_emplace(name, word);
+    message.words["assert.lines"] = std::to_string(seen.assertion_lines);
+  }
+
+  Trace trace;
+  trace.source_kind = kErrorTextSource;
+  trace.source_path = std::move(path);
+  trace.source_events = 1;
+  trace.capabilities = kEvents;
+  trace.streams.emplace_back();
+  trace.heaps.push_back({HeapKind::kDriver, message.device.value_or(0), HeapId(0), 0, 0, "driver"});
+
+  // Where a kernel's line came first, the traceback belongs to the error that followed it.
+  std::size_t stack_at = chosen.begin;
+  if (message.kind == "device-assert" && seen.assert_error) {
+    stack_at = seen.assert_error->begin;
+    if (message.tag.empty()) message.tag = seen.assert_error->message.tag;
+    for (const auto& [name, word] : seen.assert_error->message.words) message.words.try_emplace(name, word);
+  }
+  const StackId stack = add_stack(trace, traceback_at(text, stack_at, message.tag));
+  if (stack != StackId()) trace.capabilities |= kStacks;
+  add_event(trace, message, stack);
+  add_properties(trace, message);
+  trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));
+  trace.properties["error.count"] = std::to_string(std::max<std::uint64_t>(seen.counts[message.kind], 1));
+  trace.properties["error.distinct"] = std::to_string(std::max<std::size_t>(seen.texts[message.kind].size(), 1));
+  trace.count("error messages not looked at", found.not_kept + seen.not_read);
+  return trace;
+}
+
+std::optional<PrintedBytes> stated_bytes(const Trace& trace, std::string_view name) {
+  const std::string key = "error." + std::string(name) + "_bytes";
+  const auto read = [&](const std::string& part) -> std::optional<std::uint64_t> {
+    const auto found = trace.properties.find(key + part);
+    if (found == trace.properties.end()) return std::nullopt;
+    return number_at(found->second, 0);
+  };
+  const auto min = read(".min");
+  const auto max = read(".max");
+  if (!min || !max) return std::nullopt;
+  return PrintedBytes{*min, *max};
+}
+
+std::string_view stated_word(const Trace& trace, std::string_view name) {
+  const auto found = trace.properties.find("error." + std::string(name));
+  return found == trace.properties.end() ? std::string_view() : std::string_view(found->second);
+}
+
+}  // namespace faultline

@@ -1,0 +1,33 @@
+// The pasted error: what is left of a failure when all that is left is its message.
+//
+// Reads a message alone, a traceback, or a whole training log with the message somewhere in it; of PyTorch in every spelling since 1.0,
+// CUDA, HIP, cuBLAS, cuDNN, NCCL, JAX, TensorFlow and some others. The text is hostile input: one pass over it, a bounded look around each
+// place that matters, no recursion. The result is a trace with one event, AllocFailed or Fault, the stack that the traceback shows,
+// and what the message states as properties:
+//   error.kind        out-of-memory, illegal-address, misaligned-address, device-assert, launch-failure, cublas-alloc, cudnn-alloc, nccl-oom, …
+//   error.text        the matched sentences
+//   error.<x>_bytes.min, .max   each stated number as the interval of byte counts it can stand for
+//   error.count, error.distinct   messages of this kind in the text, and different ones among them; the first is the one reported
+// rules/error_text says what follows from them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "sources/error_text/printed_bytes.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+inline constexpr std::string_view kErrorTextSource = "error-text";
+
+Result<Trace> read_error_text(std::string_view text, std::string path);
+
+// A number the message states, by its short name ("requested", "free"); nothing when it states none.
+std::optional<PrintedBytes> stated_bytes(const Trace& trace, std::string_view name);
+// A word the message states ("kind", "assert.kernel"), empty when there is none.
+std::string_view stated_word(const Trace& trace, std::string_view name);
+
+}  // namespace faultline

@@ -1,0 +1,153 @@
+#include "sources/error_text/error_text.h"
+
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+#include "sources/error_text/anchors.h"
+#include "sources/error_text/log_lines.h"
+#include "sources/error_text/traceback.h"
+
+namespace faultline {
+namespace {
+
+constexpr const char* kMessage =
+    "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 7.79 GiB total capacity; 5.20 GiB already allocated; 1.08 GiB free; 5.50 GiB reserved in "
+    "total by PyTorch)";
+
+PrintedBytes size_of(std::string_view text, SizeStyle style = SizeStyle::kTorch) {
+  return parse_printed_size(text, 0, style).value().bytes;
+}
+
+TEST(PrintedSize, CoversEveryByteCountThatRoundsToIt) {
+  const PrintedBytes size = size_of("5.20 GiB");
+  const auto printed = [](std::uint64_t bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f", static_cast<double>(bytes) / static_cast<double>(kGiB));
+    return std::string(text);
+  };
+  EXPECT_EQ(printed(size.min), "5.20");
+  EXPECT_EQ(printed(size.max), "5.20");
+  EXPECT_EQ(printed(size.min - 2), "5.19");
+  EXPECT_EQ(printed(size.max + 2), "5.21");
+}
+
+TEST(PrintedSize, IsExactWithoutDecimals) {
+  EXPECT_EQ(size_of("512 bytes"), PrintedBytes::exactly(512));
+  EXPECT_EQ(size_of("4,000,000,000 bytes"), PrintedBytes::exactly(4000000000));
+  EXPECT_EQ(size_of("33554432B"), PrintedBytes::exactly(33554432));
+}
+
+TEST(PrintedSize, TakesADecimalComma) {
+  EXPECT_EQ(size_of("1900,00 MiB"), size_of("1900.00 MiB"));
+}
+
+TEST(PrintedSize, LeavesOpenWhichGigabyteIsMeantUnlessTheWriterIsKnown) {
+  EXPECT_LE(size_of("2 GB").min, 2000000000u);
+  EXPECT_GE(size_of("2 GB").max, 2 * kGiB);
+  EXPECT_EQ(size_of("2 GB", SizeStyle::kMetal), PrintedBytes::exactly(2 * kGiB));
+}
+
+TEST(PrintedSize, SaturatesInsteadOfOverflowing) {
+  EXPECT_EQ(size_of("99999999999999999999 TiB").max, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_FALSE(parse_printed_size("9999999999999999999999999999999 GiB", 0));
+  EXPECT_FALSE(parse_printed_size("12 apples", 0));
+}
+
+TEST(ReadErrorText, PutsTheStatedNumbersIntoTheTrace) {
+  const auto trace = read_error_text(kMessage, "error.txt");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->source_kind, "error-text");
+  EXPECT_EQ(trace->source_path, "error.txt");
+  ASSERT_EQ(trace->events.size(), 1u);
+  const Event& event = trace->events[0];
+  EXPECT_EQ(event.kind, EventKind::kAllocFailed);
+  EXPECT_EQ(event.device, 1);
+  EXPECT_EQ(event.size_bytes, 2 * kGiB);
+  ASSERT_TRUE(event.has(kHasDeviceFree));
+  EXPECT_EQ(event.address, stated_bytes(*trace, "free")->middle());
+  ASSERT_EQ(trace->devices.size(), 1u);
+  EXPECT_EQ(trace->devices[0].index, 1);
+  EXPECT_EQ(trace->devices[0].capacity_bytes, stated_bytes(*trace, "capacity")->middle());
+  // Idle is reserved minus allocated, as wide as both roundings together.
+  const PrintedBytes cached = stated_bytes(*trace, "cached").value();
+  EXPECT_EQ(cached, size_of("5.50 GiB") - size_of("5.20 GiB"));
+  EXPECT_GT(cached.max - cached.min, 20 * kMiB);
+}
+
+TEST(ReadErrorText, BuildsTheStackInnermostLast) {
+  const auto trace = read_error_text(std::string("Traceback (most recent call last):\n  File \"a.py\", line 1, in outer\n    inner()\n  File "
+                                                 "\"b.py\", line 22, in inner\n    x()\nRuntimeError: ") +
+                                         kMessage,
+                                     "");
+  ASSERT_TRUE(trace.ok());
+  const StackId stack = trace->events[0].stack;
+  ASSERT_EQ(trace->stacks.depth(stack), 2u);
+  EXPECT_EQ(trace->strings.at(trace->stacks.frame(stack).file), "b.py");
+  EXPECT_EQ(trace->stacks.frame(stack).line, 22u);
+  EXPECT_EQ(trace->strings.at(trace->stacks.frame(trace->stacks.parent(stack)).function), "outer");
+  EXPECT_TRUE(trace->can(kStacks));
+}
+
+TEST(ReadErrorText, FindsTheMessageBehindNulBytesAndInsideOneEndlessLine) {
+  std::string text(300000, '\0');
+  text += std::string(3000000, 'x') + " RuntimeError: " + kMessage + std::string(3000000, 'y');
+  const auto trace = read_error_text(text, "");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(stated_bytes(*trace, "requested"), size_of("2.00 GiB"));
+}
+
+TEST(ReadErrorText, ReadsATruncatedMessageAsFarAsItGoes) {
+  const std::string message = kMessage;
+  for (std::size_t length = 0; length <= message.size(); ++length) {
+    const auto trace = read_error_text(std::string_view(message).substr(0, length), "");
+    if (length <= message.find(" 2.00")) {
+      EXPECT_FALSE(trace.ok()) << length;
+    }
+    if (length < message.find(" (GPU")) continue;
+    ASSERT_TRUE(trace.ok()) << length;
+    EXPECT_EQ(stated_bytes(*trace, "requested"), size_of("2.00 GiB"));
+  }
+}
+
+TEST(ReadErrorText, CountsWhatItDidNotLookAt) {
+  std::string text = std::string(kMessage) + "\n";
+  for (std::size_t i = 0; i < kMaxAnchorHits + 10; ++i) text += "CUDA error: x\n";
+  const auto trace = read_error_text(text, "");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->lost.at("error messages not looked at"), kMaxAnchorHits + 11 - 5000);
+}
+
+TEST(FindAnchors, SeesWordsAcrossWrapsColoursAndPrefixes) {
+  EXPECT_EQ(find_anchors("(pid=7) CUDA out of\n(pid=7) memory. Tried to\n(pid=7) allocate 1 MiB").hits.size(), 1u);
+  EXPECT_EQ(find_anchors("out of \x1b[1mmemory\x1b[0m. Tried   to\r\n allocate").hits.size(), 1u);
+  EXPECT_TRUE(find_anchors("out of memory; tried to allocate").hits.empty());
+}
+
+TEST(SplitPrefix, KnowsWhoWroteALine) {
+  const auto split = [](std::string_view line) {
+    const LinePrefix prefix = split_prefix(line);
+    return prefix.tag + "|" + std::string(line.substr(prefix.length));
+  };
+  EXPECT_EQ(split("[rank3]:   File \"x\""), "[rank3]:|File \"x\"");
+  EXPECT_EQ(split("2024-11-20 14:37:16 [rank3]: boom"), "[rank3]:|boom");
+  EXPECT_EQ(split("(Worker rank=3 pid=10) ERROR 06-05 06:18:13 [exec.py:470] boom"), "(Worker rank=3 pid=10)|boom");
+  EXPECT_EQ(split("Apr 17 23:09:42 host prog[77]: boom"), "Apr 17 23:09:42 host prog[77]:|boom");
+  EXPECT_EQ(split("web-1  | boom"), "web-1  ||boom");
+  EXPECT_EQ(split("E0812 11:25:13.4 123 file.cc:33] boom"), "|boom");
+  EXPECT_EQ(split("RuntimeError: boom"), "|RuntimeError: boom");
+}
+
+TEST(ParseFrame, ReadsEachSpelling) {
+  TracebackFrame frame;
+  ASSERT_TRUE(parse_frame("File \"/a/b.py\", line 12, in f", frame));
+  EXPECT_EQ(frame.file + ":" + std::to_string(frame.line) + ":" + frame.function, "/a/b.py:12:f");
+  ASSERT_TRUE(parse_frame("File ~/b.py:7, in Net.forward(self, x)", frame));
+  EXPECT_EQ(frame.file + ":" + std::to_string(frame.line) + ":" + frame.function, "~/b.py:7:Net.forward");
+  ASSERT_TRUE(parse_frame("Cell In[3], line 92, in inference(frames)", frame));
+  EXPECT_EQ(frame.file + ":" + std::to_string(frame.line) + ":" + frame.function, "Cell In[3]:92:inference");
+  EXPECT_FALSE(parse_frame("File \"/a/b.py\", line twelve, in f", frame));
+  EXPECT_FALSE(parse_frame("see b.py:7 for more", frame));
+}
+
+}  // namespace
+}  // namespace faultline

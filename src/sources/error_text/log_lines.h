@@ -1,0 +1,38 @@
+// Lines of a log as people paste them: colours, timestamps, "[rank3]:", "(Worker pid=123)", Windows line ends, wrapped text, several
+// processes writing at once. Everything here is bounded: a line of any length costs a look at its first few hundred bytes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace faultline {
+
+// What stands before the words of a line. `tag` names the writer ("[rank3]", "(pid=123)"), without times and levels, and is empty when
+// nothing names one; `length` is where the words begin.
+struct LinePrefix {
+  std::string tag;
+  std::size_t length = 0;
+};
+LinePrefix split_prefix(std::string_view line);
+
+// Length of the terminal escape sequence at the start of `text`, 0 if there is none.
+std::size_t escape_length(std::string_view text);
+
+// Without escape sequences, control characters and trailing blanks; at most `limit` bytes are read.
+std::string clean_line(std::string_view line, std::size_t limit);
+
+// Where the line that holds `at` begins, looking back at most `limit` bytes.
+std::size_t line_begin(std::string_view text, std::size_t at, std::size_t limit);
+// Where it ends (the newline's position, or the text's end), looking ahead at most `limit` bytes.
+std::size_t line_end(std::string_view text, std::size_t at, std::size_t limit);
+
+// The words from `at` on as one line: blanks and line ends are one space each, prefixes of following lines are gone, and so are lines that
+// another writer put in between. At most `limit` bytes of output from at most sixteen times as many bytes of input.
+struct Passage {
+  std::string words;
+  std::size_t first_line_length = 0;  // words up to here stood on the line of `at`
+};
+Passage passage_from(std::string_view text, std::size_t at, const std::string& tag, std::size_t limit);
+
+}  // namespace faultline

@@ -1,0 +1,131 @@
+#include "sources/error_text/message.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "sources/error_text/log_lines.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kPassage = 2400;  // characters of words; the longest message is about 1200
+constexpr std::size_t kBefore = 1024;   // how far back a line's beginning is looked for
+
+constexpr std::array kPhrases = {
+    CudaPhrase{"out of memory", "out-of-memory"},
+    CudaPhrase{"an illegal memory access was encountered", "illegal-address"},
+    CudaPhrase{"device-side assert triggered", "device-assert"},
+    CudaPhrase{"misaligned address", "misaligned-address"},
+    CudaPhrase{"unspecified launch failure", "launch-failure"},
+    CudaPhrase{"an illegal instruction was encountered", "illegal-instruction"},
+    CudaPhrase{"invalid program counter", "illegal-instruction"},
+    CudaPhrase{"operation not supported on global/shared address space", "illegal-address"},
+    CudaPhrase{"hardware stack error", "launch-failure"},
+    CudaPhrase{"the launch timed out and was terminated", "launch-timeout"},
+    CudaPhrase{"too many resources requested for launch", "launch-resources"},
+    CudaPhrase{"invalid configuration argument", "launch-configuration"},
+    CudaPhrase{"no kernel image is available for execution on the device", "no-kernel-image"},
+    CudaPhrase{"uncorrectable ecc error encountered", "ecc-error"},
+    CudaPhrase{"the operation cannot be performed in the present state", "illegal-state"},
+};
+
+}  // namespace
+
+bool ErrorMessage::is_allocation() const {
+  static constexpr std::array<std::string_view, 8> kKinds = {"out-of-memory", "cublas-alloc", "cublas-init",     "cudnn-alloc",
+                                                             "cudnn-init",    "nccl-oom",     "host-pinned-oom", "pool-growth"};
+  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
+}
+
+const CudaPhrase* cuda_phrase_at(std::string_view lower) {
+  for (const CudaPhrase& phrase : kPhrases) {
+    if (lower.starts_with(phrase.text)) return &phrase;
+  }
+  return nullptr;
+}
+
+bool stands_as_message(const ErrorPassage& passage) {
+  const std::size_t last = passage.before.find_last_not_of(' ');
+  if (last == std::string::npos) return true;
+  return std::string_view(":])|>-*!'").find(passage.before[last]) != std::string_view::npos;
+}
+
+std::optional<PrintedBytes> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style) {
+  until = std::min(until, words.size());
+  for (std::size_t at = from; at < until; ++at) {
+    const bool digit = words[at] >= '0' && words[at] <= '9';
+    if (!digit) continue;
+    if (const auto size = parse_printed_size(words, at, style)) return size->bytes;
+    while (at < until && ((words[at] >= '0' && words[at] <= '9') || words[at] == '.')) ++at;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> number_at(std::string_view words, std::size_t at) {
+  if (at >= words.size()) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto [stop, code] = std::from_chars(words.data() + at, words.data() + words.size(), number);
+  if (code != std::errc{}) return std::nullopt;
+  return number;
+}
+
+std::string trimmed(std::string_view words, std::size_t length) {
+  if (words.size() > length) {
+    const std::size_t blank = words.substr(0, length).find_last_of(' ');
+    words = words.substr(0, blank == std::string_view::npos ? length : blank);
+  }
+  while (!words.empty() && words.back() == ' ') words.remove_suffix(1);
+  return std::string(words);
+}
+
+std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit& hit) {
+  ErrorPassage passage;
+  const std::size_t begin = line_begin(text, hit.begin, kBefore);
+  const LinePrefix prefix = split_prefix(text.substr(begin, hit.begin - begin));
+  passage.tag = prefix.tag;
+  const std::size_t body = std::min(begin + prefix.length, hit.begin);
+  passage.before = clean_line(text.substr(body, hit.begin - body), kBefore);
+  Passage words = passage_from(text, hit.begin, prefix.tag, kPassage);
+  passage.words = std::move(words.words);
+  passage.first_line_length = words.first_line_length;
+  passage.lower = passage.words;
+  std::transform(passage.lower.begin(), passage.lower.end(), passage.lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+
+  std::optional<ErrorMessage> message;
+  switch (hit.anchor) {
+    case Anchor::kTorchOom:
+    case Anchor::kTorchOomBare:
+    case Anchor::kMetalOom:
+    case Anchor::kAsyncOom:
+      message = read_torch_message(hit.anchor, passage);
+      break;
+    case Anchor::kCublas:
+    case Anchor::kCudnn:
+    case Anchor::kNcclFailure:
+    case Anchor::kNcclCalloc:
+    case Anchor::kNcclUnhandled:
+      message = read_library_message(hit.anchor, passage);
+      break;
+    case Anchor::kXlaOom:
+    case Anchor::kTfOom:
+    case Anchor::kBfcOom:
+    case Anchor::kTfDriver:
+    case Anchor::kTfDst:
+    case Anchor::kTfMemory:
+    case Anchor::kCupyOom:
+    case Anchor::kGgmlOom:
+    case Anchor::kOrtOom:
+    case Anchor::kRmmOom:
+      message = read_framework_message(hit.anchor, passage);
+      break;
+    default:
+      message = read_cuda_message(hit.anchor, passage);
+      break;
+  }
+  if (message) message->tag = passage.tag;
+  return message;
+}
+
+}  // namespace faultline

@@ -1,0 +1,64 @@
+// What one error message says, before it becomes a trace.
+//
+// read_message is asked about every place where an anchor was found, in order; it answers with the message that stands there, or with
+// nothing when the words are only talk about errors. A weak message is one that another, later message may explain better (a line that is
+// not fatal by itself, or an error's bare name).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sources/error_text/anchors.h"
+#include "sources/error_text/printed_bytes.h"
+
+namespace faultline {
+
+struct ErrorMessage {
+  std::string kind;       // "out-of-memory", "illegal-address": the values of error.kind
+  std::string framework;  // who wrote the message: "pytorch", "jax", "tensorflow", "nccl"; empty: a bare CUDA error
+  std::string text;       // the matched sentences, on one line
+  std::string tag;        // which writer of an interleaved log: "[rank3]:"
+  std::optional<std::uint16_t> device;
+  std::map<std::string, PrintedBytes> numbers;  // "requested" → bytes; the properties error.requested_bytes.min and .max
+  std::map<std::string, std::string> words;     // "assert.kernel" → "indexSelectSmallIndex"; the properties error.<key>
+  std::uint64_t address = 0;                    // of an illegal access, 0: not stated
+  bool weak = false;
+
+  bool is_allocation() const;  // an allocation failed, rather than a kernel
+};
+
+// The passage a reader works on: the words from the hit on, and the same in lower case.
+struct ErrorPassage {
+  std::string words;
+  std::string lower;
+  std::size_t first_line_length = 0;
+  std::string before;  // up to 80 characters of the same line in front of the hit
+  std::string tag;
+};
+
+std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit& hit);
+
+// The readers by who wrote the message. Each gets only its own anchors.
+std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage& passage);
+std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage& passage);
+std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassage& passage);
+std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPassage& passage);
+
+// Whether words that can also be prose stand where a program puts an error: behind a colon or a bracket, or at the start of the line.
+bool stands_as_message(const ErrorPassage& passage);
+// The kind that a CUDA or HIP error string stands for ("misaligned address" → "misaligned-address"), empty when it is none of ours.
+struct CudaPhrase {
+  std::string_view text;  // lower case
+  std::string_view kind;
+};
+const CudaPhrase* cuda_phrase_at(std::string_view lower);
+// The first size in `words` at or after `from`, before `until`.
+std::optional<PrintedBytes> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style);
+// Decimal digits at `at`, nullopt when there are none or too many.
+std::optional<std::uint64_t> number_at(std::string_view words, std::size_t at);
+// The sentence up to `length` characters, cut at a word.
+std::string trimmed(std::string_view words, std::size_t length);
+
+}  // namespace faultline

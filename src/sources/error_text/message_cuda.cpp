@@ -1,0 +1,216 @@
+// Errors of the CUDA and HIP runtimes and drivers, and what kernels print before they stop.
+#include <array>
+#include <charconv>
+
+#include "sources/error_text/message.h"
+
+namespace faultline {
+namespace {
+
+struct CodeName {
+  std::string_view name;  // lower case
+  std::string_view kind;
+};
+constexpr std::array kNames = {
+    CodeName{"cudaerrormemoryallocation", "out-of-memory"},
+    CodeName{"hiperroroutofmemory", "out-of-memory"},
+    CodeName{"cuda_error_out_of_memory", "out-of-memory"},
+    CodeName{"cuda_error_illegal_address", "illegal-address"},
+    CodeName{"cuda_error_misaligned_address", "misaligned-address"},
+    CodeName{"cuda_error_launch_failed", "launch-failure"},
+    CodeName{"cuda_error_assert", "device-assert"},
+};
+
+// An error string is followed by the end of its line or by what runtimes add; anything else is a sentence about the error.
+bool ends_as_message(const ErrorPassage& passage, std::size_t end) {
+  if (end >= passage.lower.size() || end >= passage.first_line_length) return true;
+  const std::string_view rest = std::string_view(passage.lower).substr(end);
+  for (const std::string_view follows : {"\n",
+                                         ".",
+                                         "'",
+                                         "\"",
+                                         "(",
+                                         ")",
+                                         ",",
+                                         ";",
+                                         "\\n",
+                                         " (",
+                                         " at ",
+                                         " cuda kernel errors",
+                                         " search for",
+                                         " compile with",
+                                         " current device",
+                                         " terminate called",
+                                         " exception raised",
+                                         " in function",
+                                         " [",
+                                         " ("}) {
+    if (rest.starts_with(follows)) return true;
+  }
+  return false;
+}
+
+void note_asynchrony(const ErrorPassage& passage, ErrorMessage& message) {
+  // The sentence is left out exactly when CUDA_LAUNCH_BLOCKING was set; texts that never had it say nothing either way.
+  const std::string_view near = std::string_view(passage.lower).substr(0, 700);
+  if (near.find("errors might be asynchronously reported") != std::string_view::npos)
+    message.words["asynchronous"] = "yes";
+  else if (near.find("to enable device-side assertions") != std::string_view::npos)
+    message.words["asynchronous"] = "no";
+}
+
+std::optional<ErrorMessage> phrase_message(const ErrorPassage& passage, std::size_t at, bool weak) {
+  const CudaPhrase* const phrase = cuda_phrase_at(std::string_view(passage.lower).substr(std::min(at, passage.lower.size())));
+  if (phrase == nullptr || !ends_as_message(passage, at + phrase->text.size())) return std::nullopt;
+  ErrorMessage message;
+  message.kind = phrase->kind;
+  message.weak = weak;
+  message.text = trimmed(std::string_view(passage.words).substr(0, at + phrase->text.size()), 300);
+  note_asynchrony(passage, message);
+  return message;
+}
+
+bool copy_after(const std::string& words, std::string_view label, std::string_view until, ErrorMessage& message, const char* key) {
+  const std::size_t at = words.find(label);
+  if (at == std::string::npos) return false;
+  const std::size_t begin = at + label.size();
+  const std::size_t end = std::min(words.find(until, begin), begin + 400);
+  message.words[key] = trimmed(std::string_view(words).substr(begin, end - begin), 400);
+  return true;
+}
+
+// "…/Indexing.cu:1292: indexSelectLargeIndex: block: [654,0,0], thread: [46,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
+std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
+  const std::size_t block = passage.before.rfind("block: [");
+  const std::size_t thread = passage.before.rfind("thread: [");
+  if (block == std::string::npos || thread == std::string::npos || thread < block) return std::nullopt;
+  const std::size_t quote = passage.words.find('`');
+  const std::size_t close = passage.words.find("` failed", quote + 1);
+  if (close == std::string::npos || close - quote > 500) return std::nullopt;
+  ErrorMessage message;
+  message.kind = "device-assert";
+  message.words["assert.expression"] = passage.words.substr(quote + 1, close - quote - 1);
+  message.words["assert.block"] = passage.before.substr(block + 7, passage.before.find(']', block) - block - 6);
+  message.words["assert.thread"] = passage.before.substr(thread + 8, passage.before.find(']', thread) - thread - 7);
+  std::string place = passage.before.substr(0, block);
+  while (!place.empty() && (place.back() == ' ' || place.back() == ':')) place.pop_back();
+  // "file.cu:12: kernel" or, on Windows and for templates, with less or more around it.
+  const std::size_t source = place.find(".cu");
+  if (source != std::string::npos) {
+    const std::size_t colon = place.find(':', source);
+    const std::size_t name = colon == std::string::npos ? std::string::npos : place.find(": ", colon);
+    message.words["assert.file"] = place.substr(0, colon == std::string::npos ? place.size() : colon);
+    if (const auto line = colon == std::string::npos ? std::nullopt : number_at(place, colon + 1))
+      message.words["assert.line"] = std::to_string(*line);
+    if (name != std::string::npos)
+      place = place.substr(name + 2);
+    else
+      place.clear();
+  } else {
+    place.clear();
+  }
+  if (const std::size_t bracket = place.find('('); bracket != std::string::npos) {
+    place = place.substr(0, bracket);
+    if (const std::size_t blank = place.rfind(' '); blank != std::string::npos) place = place.substr(blank + 1);
+  }
+  if (const std::size_t scope = place.rfind("::"); scope != std::string::npos && place.find('<') == std::string::npos)
+    place = place.substr(scope + 2);
+  message.words["assert.kernel"] = trimmed(place, 200);
+  message.text = trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600);
+  return message;
+}
+
+// The block that PyTorch prints when it was built to collect its kernels' assertions.
+std::optional<ErrorMessage> assert_block(const ErrorPassage& passage) {
+  ErrorMessage message;
+  message.kind = "device-assert";
+  copy_after(passage.words, "failure message = ", " File containing", message, "assert.expression");
+  copy_after(passage.words, "Device function containing assertion = ", " Thread ID", message, "assert.kernel");
+  copy_after(passage.words, "Thread ID that failed assertion = ", " Block ID", message, "assert.thread");
+  copy_after(passage.words, "Block ID that failed assertion = ", " File containing kernel", message, "assert.block");
+  message.text = trimmed(std::string_view(passage.words).substr(0, 500), 500);
+  return message;
+}
+
+std::optional<ErrorMessage> rocm_fault(const ErrorPassage& passage) {
+  ErrorMessage message;
+  message.kind = "illegal-address";
+  message.framework = "rocm";
+  const std::size_t at = passage.lower.find("on address 0x");
+  if (at != std::string::npos) {
+    const char* const begin = passage.lower.data() + at + 13;
+    std::from_chars(begin, passage.lower.data() + passage.lower.size(), message.address, 16);
+  }
+  message.words["asynchronous"] = "yes";
+  message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 300);
+  return message;
+}
+
+std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
+  if (!stands_as_message(passage) && !passage.before.ends_with("results in ") && !passage.before.ends_with("results in")) return std::nullopt;
+  for (const CodeName& known : kNames) {
+    if (!passage.lower.starts_with(known.name)) continue;
+    const std::size_t end = known.name.size();
+    const bool named =
+        passage.lower.compare(end, 2, ": ") == 0 || passage.lower.compare(end, 2, ") ") == 0 || passage.lower.compare(end, 14, " out of memory") == 0;
+    if (!named && !ends_as_message(passage, end)) return std::nullopt;
+    ErrorMessage message;
+    message.kind = known.kind;
+    message.weak = true;
+    message.text = trimmed(std::string_view(passage.words).substr(0, std::min<std::size_t>(passage.first_line_length, 200)), 200);
+    return message;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage& passage) {
+  switch (anchor) {
+    case Anchor::kCudaError: {
+      if (!stands_as_message(passage)) return std::nullopt;
+      const std::size_t colon = passage.lower.find(": ");
+      return phrase_message(passage, colon + 2, false);
+    }
+    case Anchor::kRuntimeCode: {
+      const std::size_t colon = passage.lower.find(": ");
+      return colon == std::string::npos || colon > 40 ? std::nullopt : phrase_message(passage, colon + 2, false);
+    }
+    case Anchor::kThcCheck: {
+      const std::size_t error = passage.lower.find("error=");
+      const std::size_t colon = error == std::string::npos ? error : passage.lower.find(": ", error);
+      return colon == std::string::npos ? std::nullopt : phrase_message(passage, colon + 2, true);
+    }
+    case Anchor::kErrorName:
+      return error_name(passage);
+    case Anchor::kIllegalAccess:
+    case Anchor::kDeviceAssert:
+    case Anchor::kMisaligned:
+    case Anchor::kLaunchFailure:
+      return stands_as_message(passage) && !passage.before.empty() ? phrase_message(passage, 0, true) : std::nullopt;
+    case Anchor::kAssertLine:
+      return assert_line(passage);
+    case Anchor::kAssertBlock:
+      return assert_block(passage);
+    case Anchor::kRocmFault:
+      return rocm_fault(passage);
+    case Anchor::kSharedMemory: {
+      ErrorMessage message;
+      message.kind = "shared-memory-limit";
+      message.framework = "triton";
+      if (const std::size_t at = passage.lower.find("required: "); at != std::string::npos) {
+        if (const auto bytes = number_at(passage.lower, at + 10)) message.numbers["requested"] = PrintedBytes::exactly(*bytes);
+      }
+      if (const std::size_t at = passage.lower.find("hardware limit: "); at != std::string::npos) {
+        if (const auto bytes = number_at(passage.lower, at + 16)) message.numbers["limit"] = PrintedBytes::exactly(*bytes);
+      }
+      if (message.numbers.size() < 2) return std::nullopt;
+      message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 300);
+      return message;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace faultline

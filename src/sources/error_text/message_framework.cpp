@@ -1,0 +1,215 @@
+// Out-of-memory texts of everybody else: XLA and JAX, TensorFlow, CuPy, llama.cpp, ONNX Runtime, RMM.
+#include <array>
+#include <charconv>
+
+#include "sources/error_text/message.h"
+
+namespace faultline {
+namespace {
+
+std::string first_line(const ErrorPassage& passage, std::size_t length) {
+  return trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), length);
+}
+
+// "2.21GiB" or "8.41G (9029127168 bytes)": the exact number where there is one.
+std::optional<PrintedBytes> xla_size(const std::string& lower, std::size_t from, std::size_t reach) {
+  const std::size_t until = std::min(lower.size(), from + reach);
+  std::optional<PrintedBytes> shown = size_between(lower, from, until, SizeStyle::kXla);
+  for (const std::string_view open : {"(rounded to ", "("}) {
+    const std::size_t at = lower.find(open, from);
+    if (at == std::string::npos || at >= until) continue;
+    const auto number = number_at(lower, at + open.size());
+    const std::size_t behind = lower.find_first_not_of("0123456789", at + open.size());
+    if (!number || behind == std::string::npos) continue;
+    const std::string_view rest = std::string_view(lower).substr(behind);
+    if (rest.starts_with(" bytes)") || rest.starts_with("b)") || open.size() > 1) return PrintedBytes::exactly(*number);
+  }
+  return shown;
+}
+
+std::uint64_t element_bytes(std::string_view type) {
+  struct Type {
+    std::string_view name;
+    std::uint64_t bytes;
+  };
+  static constexpr std::array kTypes = {Type{"float", 4},     Type{"double", 8},      Type{"half", 2},   Type{"bfloat16", 2}, Type{"int64", 8},
+                                        Type{"int32", 4},     Type{"int16", 2},       Type{"int8", 1},   Type{"uint8", 1},    Type{"bool", 1},
+                                        Type{"complex64", 8}, Type{"complex128", 16}, Type{"uint32", 4}, Type{"uint64", 8}};
+  for (const Type& known : kTypes) {
+    if (known.name == type) return known.bytes;
+  }
+  return 0;
+}
+
+// "OOM when allocating tensor with shape[32,1024,64,64] and type float on …/device:GPU:0 by allocator GPU_0_bfc"
+std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
+  const std::string& lower = passage.lower;
+  // The host's allocators fail with the same words.
+  if (lower.substr(0, 400).find("device:cpu") != std::string::npos || lower.substr(0, 400).find("by allocator cpu") != std::string::npos ||
+      lower.substr(0, 400).find("by allocator mklcpu") != std::string::npos) {
+    return std::nullopt;
+  }
+  ErrorMessage message;
+  message.kind = "out-of-memory";
+  message.framework = "tensorflow";
+  const std::size_t open = lower.find('[');
+  const std::size_t close = lower.find(']');
+  if (open != std::string::npos && close != std::string::npos && open < close && close < 300) {
+    message.words["tensor.shape"] = passage.words.substr(open, close - open + 1);
+    std::size_t type_at = lower.find("and type ", close);
+    std::string type = "";
+    if (type_at != std::string::npos && type_at < close + 4) {
+      type_at += 9;
+      type = lower.substr(type_at, lower.find_first_of(" ,.\n", type_at) - type_at);
+      message.words["tensor.type"] = type;
+    }
+    unsigned __int128 bytes = element_bytes(type);
+    for (std::size_t at = open + 1; at < close && bytes != 0;) {
+      const auto extent = number_at(lower, at);
+      if (!extent) break;
+      bytes *= *extent;
+      if (bytes >> 63 != 0) bytes = 0;
+      at = lower.find_first_of(",]", at) + 1;
+    }
+    if (bytes != 0) message.numbers["requested"] = PrintedBytes::exactly(static_cast<std::uint64_t>(bytes));
+  }
+  if (const std::size_t at = lower.find("device:gpu:"); at != std::string::npos && at < 400) {
+    if (const auto device = number_at(lower, at + 11); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
+  }
+  message.text = first_line(passage, 400);
+  return message;
+}
+
+// XLA prints what it had planned below the message: the totals, and its largest buffers with the Python line that made them.
+void read_buffer_assignment(const ErrorPassage& passage, ErrorMessage& message) {
+  if (const std::size_t at = passage.lower.find(" total allocation: "); at != std::string::npos) {
+    if (const auto bytes = size_between(passage.lower, at + 19, at + 40, SizeStyle::kXla)) message.numbers["executable_total"] = *bytes;
+  }
+  const std::size_t file = passage.words.find("source_file=\"");
+  if (file == std::string::npos) return;
+  const std::size_t end = passage.words.find('"', file + 13);
+  const std::size_t line = passage.words.find("source_line=", file);
+  if (end == std::string::npos || line == std::string::npos) return;
+  if (const auto number = number_at(passage.words, line + 12)) {
+    message.words["buffer.file"] = passage.words.substr(file + 13, end - file - 13);
+    message.words["buffer.line"] = std::to_string(*number);
+  }
+  if (const std::size_t name = passage.words.find("op_name=\""); name != std::string::npos) {
+    message.words["buffer.op"] = trimmed(passage.words.substr(name + 9, passage.words.find('"', name + 9) - name - 9), 200);
+  }
+}
+
+std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
+  const std::size_t colon = passage.lower.find(": ") + 2;
+  const std::string_view rest = std::string_view(passage.lower).substr(colon);
+  const bool trying = rest.starts_with("out of memory while trying to allocate ");
+  const bool request = rest.starts_with("failed to allocate request for ");
+  const bool memory = rest.starts_with("failed to allocate memory");
+  if (!trying && !request && !memory) return std::nullopt;  // gRPC and others use the same code
+  ErrorMessage message;
+  message.kind = "out-of-memory";
+  message.framework = memory ? "tensorflow" : "jax";
+  if (!memory) {
+    const auto bytes = xla_size(passage.lower, colon + (trying ? 39 : 31), 60);
+    if (!bytes) return std::nullopt;
+    message.numbers["requested"] = *bytes;
+  }
+  if (const std::size_t at = passage.lower.find("device ordinal "); at != std::string::npos && at < 200) {
+    if (const auto device = number_at(passage.lower, at + 15); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
+  }
+  read_buffer_assignment(passage, message);
+  message.text = first_line(passage, 300);
+  return message;
+}
+
+ErrorMessage plain(std::string kind, std::string framework, const ErrorPassage& passage) {
+  ErrorMessage message;
+  message.kind = std::move(kind);
+  message.framework = std::move(framework);
+  message.text = first_line(passage, 300);
+  return message;
+}
+
+}  // namespace
+
+std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPassage& passage) {
+  const std::string& lower = passage.lower;
+  switch (anchor) {
+    case Anchor::kXlaOom:
+      return xla_message(passage);
+    case Anchor::kTfOom:
+      return tensor_message(passage);
+    case Anchor::kBfcOom: {
+      const auto bytes = xla_size(lower, 36, 70);
+      if (!bytes) return std::nullopt;
+      ErrorMessage message = plain("out-of-memory", "tensorflow", passage);
+      message.numbers["requested"] = *bytes;
+      if (lower.find("the caller indicates that this is not a failure") != std::string::npos) {
+        message.words["benign"] = "yes";
+        message.weak = true;
+      }
+      if (const std::size_t at = passage.before.rfind("Allocator ("); at != std::string::npos)
+        message.words["allocator"] = passage.before.substr(at + 11, passage.before.find(')', at) - at - 11);
+      return message;
+    }
+    case Anchor::kTfDriver: {
+      const std::size_t from_device = lower.find("from device");
+      if (from_device == std::string::npos || from_device > 120) return std::nullopt;
+      const auto bytes = xla_size(lower, 19, from_device - 19);
+      if (!bytes || lower.substr(0, 260).find("out_of_memory") == std::string::npos) return std::nullopt;
+      ErrorMessage message = plain("pool-growth", "tensorflow", passage);
+      message.numbers["requested"] = *bytes;
+      message.weak = true;
+      return message;
+    }
+    case Anchor::kTfDst: {
+      ErrorMessage message = plain("out-of-memory", "tensorflow", passage);
+      message.words["disguise"] = "dst tensor is not initialized";
+      message.weak = true;
+      return stands_as_message(passage) ? std::optional(message) : std::nullopt;
+    }
+    case Anchor::kTfMemory:
+      return plain("out-of-memory", "tensorflow", passage);
+    case Anchor::kCupyOom: {
+      const std::size_t open = lower.find('(');
+      if (open == std::string::npos || open > 80) return std::nullopt;
+      const std::string_view inside = std::string_view(lower).substr(open);
+      const bool recent = inside.starts_with("(allocated so far: ");
+      if (!recent && !inside.starts_with("(total ")) return std::nullopt;
+      const auto requested = size_between(lower, 20, open, SizeStyle::kTorch);
+      if (!requested) return std::nullopt;
+      ErrorMessage message = plain("out-of-memory", "cupy", passage);
+      message.numbers["requested"] = *requested;
+      // The older wording counts the failed request into its total.
+      if (const auto total = size_between(lower, open, open + 50, SizeStyle::kTorch))
+        message.numbers["reserved"] = recent ? *total : *total - *requested;
+      if (const std::size_t at = inside.find("limit set to"); at != std::string_view::npos && at < 90) {
+        if (const auto limit = size_between(lower, open + at, open + at + 50, SizeStyle::kTorch)) message.numbers["allowed"] = *limit;
+      }
+      return message;
+    }
+    case Anchor::kGgmlOom: {
+      ErrorMessage message = plain("out-of-memory", "llama.cpp", passage);
+      const std::size_t at = passage.before.rfind("allocating ");
+      if (at != std::string::npos) {
+        if (const auto bytes = size_between(passage.before, at, passage.before.size(), SizeStyle::kTorch)) message.numbers["requested"] = *bytes;
+        const std::size_t device = passage.before.find("on device ", at);
+        if (const auto index = device == std::string::npos ? std::nullopt : number_at(passage.before, device + 10); index && *index < 4096)
+          message.device = static_cast<std::uint16_t>(*index);
+        message.text = trimmed(passage.before.substr(at) + " " + message.text, 300);
+      }
+      return message;
+    }
+    case Anchor::kOrtOom: {
+      ErrorMessage message = plain("out-of-memory", "onnxruntime", passage);
+      if (const auto bytes = number_at(lower, 55)) message.numbers["requested"] = PrintedBytes::exactly(*bytes);
+      return message;
+    }
+    case Anchor::kRmmOom:
+      return plain("out-of-memory", "rmm", passage);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace faultline

@@ -1,0 +1,88 @@
+// Errors of the libraries that take GPU memory past the framework's allocator: cuBLAS, cuDNN, NCCL.
+#include "sources/error_text/message.h"
+
+namespace faultline {
+namespace {
+
+std::string status_word(const std::string& words) {
+  std::size_t end = 0;
+  while (end < words.size() && ((words[end] >= 'A' && words[end] <= 'Z') || (words[end] >= 'a' && words[end] <= 'z') || words[end] == '_' ||
+                                (words[end] >= '0' && words[end] <= '9'))) {
+    ++end;
+  }
+  return words.substr(0, end);
+}
+
+std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const std::string& library) {
+  if (!stands_as_message(passage)) return std::nullopt;
+  ErrorMessage message;
+  const std::string status = status_word(passage.words);
+  message.framework = library;
+  message.words["status"] = status;
+  const auto has = [&](std::string_view part) { return status.find(part) != std::string::npos; };
+  if (has("SUCCESS") || status.size() < 16) return std::nullopt;
+  if (has("HOST_ALLOCATION_FAILED"))
+    message.kind = library + "-error";
+  else if (has("ALLOC_FAILED") || has("AllocFailed") || has("DEVICE_ALLOCATION_FAILED"))
+    message.kind = library + "-alloc";
+  else if (has("NOT_INITIALIZED") || has("NotInitialized"))
+    message.kind = library + "-init";
+  else if (has("EXECUTION_FAILED"))
+    message.kind = library + "-execution";
+  else if (has("INTERNAL_ERROR") || has("InternalError"))
+    message.kind = library + "-internal";
+  else
+    message.kind = library + "-error";
+  const std::size_t call = passage.lower.find("when calling `");
+  std::size_t end = status.size();
+  if (call != std::string::npos && call < status.size() + 8) {
+    const std::size_t close = passage.words.find('`', call + 14);
+    if (close != std::string::npos && close - call < 400) {
+      message.words["call"] = passage.words.substr(call + 14, close - call - 14);
+      end = close + 1;
+    }
+  }
+  message.text = trimmed(std::string_view(passage.words).substr(0, end), 500);
+  return message;
+}
+
+}  // namespace
+
+std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassage& passage) {
+  if (anchor == Anchor::kCublas) return status_message(passage, passage.lower.starts_with("cusolver") ? "cusolver" : "cublas");
+  if (anchor == Anchor::kCudnn) return status_message(passage, "cudnn");
+
+  ErrorMessage message;
+  message.framework = "nccl";
+  if (anchor == Anchor::kNcclFailure) {
+    // "Cuda failure 2 'out of memory'", or without the number before NCCL 2.19.
+    const std::size_t quote = passage.lower.find('\'');
+    if (quote == std::string::npos || quote > 22) return std::nullopt;
+    const CudaPhrase* const phrase = cuda_phrase_at(std::string_view(passage.lower).substr(quote + 1));
+    const std::size_t close = passage.lower.find('\'', quote + 1);
+    if (close == std::string::npos || close > 160) return std::nullopt;
+    message.kind = phrase == nullptr ? "nccl-cuda-error" : phrase->kind == "out-of-memory" ? "nccl-oom" : std::string(phrase->kind);
+    message.text = passage.words.substr(0, close + 1);
+    message.words["asynchronous"] = "yes";
+    if (const std::size_t at = passage.lower.find("failed to cuda calloc "); at != std::string::npos && at < 600) {
+      const std::size_t digits = at + 22 + (passage.lower.compare(at + 22, 6, "async ") == 0 ? 6 : 0);
+      if (const auto bytes = number_at(passage.lower, digits)) message.numbers["requested"] = PrintedBytes::exactly(*bytes);
+    }
+    return message;
+  }
+  message.weak = true;
+  if (anchor == Anchor::kNcclCalloc) {
+    const auto bytes = size_between(passage.lower, 20, 60, SizeStyle::kTorch);
+    if (!bytes) return std::nullopt;
+    message.kind = "nccl-oom";
+    message.numbers["requested"] = *bytes;
+    message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 200);
+    return message;
+  }
+  if (passage.before.find("NCCL") == std::string::npos) return std::nullopt;
+  message.kind = "nccl-cuda-error";
+  message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 200);
+  return message;
+}
+
+}  // namespace faultline

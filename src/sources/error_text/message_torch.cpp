@@ -1,0 +1,189 @@
+// PyTorch's own out-of-memory texts, from 1.0 to today, of the CUDA, ROCm, XPU and Metal allocators and their forks.
+//
+// All of them are sizes between fixed words, in an order that changed over the years. So the sizes are read wherever they stand, and what
+// one means is decided by the words on either side of it.
+#include <array>
+
+#include "sources/error_text/message.h"
+
+namespace faultline {
+namespace {
+
+struct Field {
+  std::string_view before;  // the text in front of the size ends so
+  std::string_view after;   // and the text behind it starts so
+  std::string_view name;
+};
+constexpr std::array kFields = {
+    Field{"tried to allocate ", "", "requested"},
+    Field{"total capacity of ", "", "capacity"},
+    Field{"total capacty of ", "", "capacity"},
+    Field{"", " total capacity", "capacity"},
+    Field{"of which ", " is free", "free"},
+    Field{"", " free;", "free"},
+    Field{"this process has ", "", "this_process"},
+    Field{"", " allowed;", "allowed"},
+    Field{"", " is allocated by pytorch", "allocated_printed"},
+    Field{"", " already allocated", "allocated_printed"},
+    Field{"", " allocated in private pools", "graph_pool"},
+    Field{"", " is reserved by pytorch but unallocated", "cached"},
+    Field{"", " cached)", "cached"},
+    Field{"", " reserved in total by", "reserved"},
+    Field{"currently allocated : ", "", "allocated_printed"},
+    Field{"requested : ", "", "requested"},
+    Field{"device limit : ", "", "capacity"},
+    Field{"free (according to cuda): ", "", "free"},
+    Field{"memory fraction) : ", "", "allowed"},
+    Field{"mps allocated: ", "", "allocated_printed"},
+    Field{"other allocations: ", "", "other_metal"},
+    Field{"max allowed: ", "", "allowed"},
+};
+
+// Sizes of 2^60 and more are how the drivers write "not known" (all bits set).
+bool is_stated(PrintedBytes bytes) {
+  return bytes.min < (std::uint64_t{1} << 60);
+}
+
+void read_fields(const ErrorPassage& passage, std::size_t end, SizeStyle style, ErrorMessage& message) {
+  const std::string_view lower = std::string_view(passage.lower).substr(0, end);
+  int processes = 0;
+  for (std::size_t at = 0; at < lower.size(); ++at) {
+    if (lower[at] < '0' || lower[at] > '9') continue;
+    const auto size = parse_printed_size(lower, at, style);
+    if (!size) {
+      while (at + 1 < lower.size() && lower[at + 1] >= '0' && lower[at + 1] <= '9') ++at;
+      continue;
+    }
+    const std::string_view before = lower.substr(0, at);
+    const std::string_view after = lower.substr(at + size->length);
+    if (after.starts_with(" memory in use") && before.ends_with(" has ") && !before.ends_with("this process has ")) {
+      const std::size_t pid = before.rfind("process ");
+      const auto number = pid == std::string_view::npos ? std::nullopt : number_at(before, pid + 8);
+      if (number && processes < 64) {
+        const std::string name = "process." + std::to_string(++processes);
+        message.words[name + ".pid"] = std::to_string(*number);
+        if (is_stated(size->bytes)) message.numbers[name] = size->bytes;
+      }
+    } else {
+      for (const Field& field : kFields) {
+        if (!before.ends_with(field.before) || !after.starts_with(field.after)) continue;
+        if (is_stated(size->bytes)) message.numbers.try_emplace(std::string(field.name), size->bytes);
+        break;
+      }
+    }
+    at += size->length - 1;
+  }
+}
+
+void settle(ErrorMessage& message) {
+  auto& numbers = message.numbers;
+  // What is printed as allocated counts the free blocks of graph pools as well; the live part is the difference.
+  if (const auto printed = numbers.find("allocated_printed"); printed != numbers.end()) {
+    const auto pools = numbers.find("graph_pool");
+    numbers["allocated"] = pools == numbers.end() ? printed->second : printed->second - pools->second;
+    numbers.erase("allocated_printed");
+  }
+  if (numbers.count("allocated") != 0 && numbers.count("reserved") != 0 && numbers.count("cached") == 0) {
+    numbers["cached"] = numbers["reserved"] - numbers["allocated"];
+  } else if (numbers.count("allocated") != 0 && numbers.count("cached") != 0 && numbers.count("reserved") == 0) {
+    PrintedBytes reserved = numbers["allocated"] + numbers["cached"];
+    if (const auto pools = numbers.find("graph_pool"); pools != numbers.end()) reserved = reserved + pools->second;
+    numbers["reserved"] = reserved;
+  }
+}
+
+std::string backend_before(const std::string& before) {
+  const std::size_t last = before.find_last_not_of(' ');
+  if (last == std::string::npos) return {};
+  const std::size_t blank = before.find_last_of(" :`'\"(", last);
+  const std::string word = before.substr(blank == std::string::npos ? 0 : blank + 1, last - (blank == std::string::npos ? 0 : blank + 1) + 1);
+  return word == "CUDA" || word == "HIP" || word == "XPU" || word == "NPU" || word == "MUSA" || word == "MLU" ? word : std::string();
+}
+
+void read_device(const ErrorPassage& passage, std::size_t end, ErrorMessage& message) {
+  const std::string_view lower = std::string_view(passage.lower).substr(0, end);
+  for (const std::string_view word : {"gpu ", "npu ", "allocation on device "}) {
+    for (std::size_t at = lower.find(word); at != std::string_view::npos; at = lower.find(word, at + 1)) {
+      const auto number = number_at(lower, at + word.size());
+      if (!number || *number > 4096) continue;
+      message.device = static_cast<std::uint16_t>(*number);
+      return;
+    }
+  }
+}
+
+// Where this message's words end: at the next message, or behind its last known sentence.
+std::size_t message_end(const ErrorPassage& passage, std::string_view anchor, std::size_t skip) {
+  std::size_t end = passage.lower.find(anchor, skip);
+  if (end == std::string::npos) end = passage.lower.size();
+  for (const std::string_view closing : {"optimizing-memory-usage-with-pytorch-cuda-alloc-conf)", "cuda.html#environment-variables)",
+                                         "and pytorch_cuda_alloc_conf", "and pytorch_hip_alloc_conf", "to avoid fragmentation.", "but unallocated.",
+                                         "reserved in total by pytorch)", "cached)", "more than 1eb memory.", "(may cause system failure)."}) {
+    const std::size_t at = passage.lower.find(closing);
+    if (at != std::string::npos && at + closing.size() <= end) return at + closing.size();
+  }
+  return end;
+}
+
+}  // namespace
+
+std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage& passage) {
+  ErrorMessage message;
+  message.kind = "out-of-memory";
+  message.framework = "pytorch";
+  if (anchor == Anchor::kTorchOomBare) {
+    const std::size_t end = passage.lower.find("out of memory") + 13;
+    const char next = end < passage.lower.size() && end < passage.first_line_length ? passage.lower[end] : '\n';
+    if ((next != '\n' && next != '.' && next != ',') || passage.lower.compare(end, 7, ". tried") == 0) return std::nullopt;
+    if (next != '\n' && end + 2 < passage.first_line_length && next != '.') return std::nullopt;
+    message.weak = true;
+    message.text = trimmed(std::string_view(passage.words).substr(0, end), 200);
+    message.words["backend"] = passage.lower.find(" hip ") < end ? "HIP" : "CUDA";
+    return message;
+  }
+  if (anchor == Anchor::kMetalOom) {
+    const std::size_t end = message_end(passage, "mps backend out of memory (", 20);
+    read_fields(passage, end, SizeStyle::kMetal, message);
+    if (message.numbers.count("requested") == 0) return std::nullopt;
+    message.words["backend"] = "MPS";
+    message.words["allocator"] = "metal";
+    message.text = trimmed(std::string_view(passage.words).substr(0, end), 1200);
+    settle(message);
+    return message;
+  }
+  if (anchor == Anchor::kAsyncOom) {
+    // "Allocation on device 0" stands in front of the anchor, the numbers below it.
+    ErrorPassage whole = passage;
+    const std::size_t start = passage.before.rfind("Allocation on device");
+    const std::string front = start == std::string::npos ? std::string() : passage.before.substr(start) + " ";
+    whole.words = front + passage.words;
+    whole.lower = front + passage.lower;
+    for (char& c : whole.lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    std::size_t end = whole.lower.find("memory fraction) : ");
+    end = end == std::string::npos ? std::min<std::size_t>(whole.lower.size(), 420) : std::min(whole.lower.size(), end + 45);
+    read_fields(whole, end, SizeStyle::kTorch, message);
+    read_device(whole, end, message);
+    message.words["backend"] = "CUDA";
+    message.words["allocator"] = "cudaMallocAsync";
+    const std::size_t last_unit = whole.words.substr(0, end).rfind("iB");
+    message.text = trimmed(std::string_view(whole.words).substr(0, last_unit == std::string::npos ? end : last_unit + 2), 600);
+    settle(message);
+    return message;
+  }
+  const std::size_t end = message_end(passage, "out of memory. tried to allocate", 20);
+  const std::string backend = backend_before(passage.before);
+  message.words["backend"] = backend.empty() ? "GPU" : backend;
+  if (passage.lower.find("more than 1eb memory") != std::string::npos && passage.lower.find("more than 1eb memory") < end) {
+    message.numbers["requested"] = {std::uint64_t{1} << 60, std::uint64_t{1} << 60};
+    message.words["requested_is"] = "at least";
+  } else {
+    read_fields(passage, end, SizeStyle::kTorch, message);
+    if (message.numbers.count("requested") == 0) return std::nullopt;
+  }
+  read_device(passage, end, message);
+  message.text = (backend.empty() ? std::string() : backend + " ") + trimmed(std::string_view(passage.words).substr(0, end), 1200);
+  settle(message);
+  return message;
+}
+
+}  // namespace faultline

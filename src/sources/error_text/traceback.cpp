@@ -1,0 +1,147 @@
+#include "sources/error_text/traceback.h"
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+
+#include "sources/error_text/log_lines.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kLongestLine = 4096;
+constexpr std::size_t kReach = std::size_t{1} << 20;  // bytes looked at above or below the message
+constexpr std::size_t kMostFrames = 512;
+constexpr std::string_view kHead = "Traceback (most recent call last)";
+
+bool take_number(std::string_view text, std::size_t& at, std::uint32_t& number) {
+  const char* const begin = text.data() + at;
+  const auto [stop, code] = std::from_chars(begin, text.data() + text.size(), number);
+  if (code != std::errc{}) return false;
+  at += static_cast<std::size_t>(stop - begin);
+  return true;
+}
+
+// The name in ", in forward(self, x)" or " in forward"; empty when none is written.
+std::string function_after(std::string_view rest) {
+  if (rest.starts_with(',')) rest.remove_prefix(1);
+  if (!rest.starts_with(" in ")) return {};
+  rest.remove_prefix(4);
+  return std::string(rest.substr(0, std::min(rest.find_first_of("( "), rest.size())));
+}
+
+// "path.py:12" with its path and line, from the start of `text`.
+bool take_path_and_line(std::string_view text, std::size_t& at, TracebackFrame& frame) {
+  const std::size_t dot = text.find(".py:", at);
+  if (dot == std::string_view::npos) return false;
+  std::size_t behind = dot + 4;
+  if (!take_number(text, behind, frame.line)) return false;
+  frame.file = text.substr(at, dot + 3 - at);
+  at = behind;
+  return true;
+}
+
+struct Line {
+  std::string body;
+  std::string tag;
+};
+
+Line line_at(std::string_view text, std::size_t begin, std::size_t end) {
+  const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
+  const LinePrefix prefix = split_prefix(raw);
+  return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag};
+}
+
+bool same_writer(const std::string& mine, const std::string& other) {
+  return mine.empty() || other.empty() || mine == other;
+}
+
+}  // namespace
+
+bool parse_frame(std::string_view line, TracebackFrame& frame) {
+  frame = {};
+  std::size_t at = 0;
+  if (line.starts_with("File \"")) {
+    const std::size_t quote = line.find("\", line ", 6);
+    if (quote == std::string_view::npos) return false;
+    frame.file = line.substr(6, quote - 6);
+    at = quote + 8;
+    if (!take_number(line, at, frame.line)) return false;
+    frame.function = function_after(line.substr(at));
+    return true;
+  }
+  if (line.starts_with("Cell In[") || line.starts_with("Input In [")) {
+    const std::size_t number = line.find("], line ");
+    if (number == std::string_view::npos) return false;
+    frame.file = line.substr(0, number + 1);
+    at = number + 8;
+    if (!take_number(line, at, frame.line)) return false;
+    frame.function = function_after(line.substr(at));
+    return true;
+  }
+  if (line.starts_with("File ")) {
+    at = 5;
+    if (!take_path_and_line(line, at, frame)) return false;
+    frame.function = function_after(line.substr(at));
+    return true;
+  }
+  // rich draws "path.py:12 in f" inside a frame.
+  if (!take_path_and_line(line, at, frame) || frame.file.find(' ') != std::string::npos) return false;
+  frame.function = function_after(line.substr(at));
+  return !frame.function.empty();
+}
+
+std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, const std::string& tag) {
+  // Upwards from the message to the head of its traceback.
+  std::deque<TracebackFrame> above;
+  const std::size_t lowest = at > kReach ? at - kReach : 0;
+  std::size_t end = line_begin(text, at, kLongestLine);
+  int silent_lines = 0;
+  bool head_seen = false;
+  while (end > lowest && above.size() < kMostFrames && silent_lines < 400) {
+    const std::size_t begin = line_begin(text, end - 1, kLongestLine);
+    const Line line = line_at(text, begin, end);
+    end = begin;
+    if (!same_writer(tag, line.tag)) continue;
+    TracebackFrame frame;
+    if (parse_frame(line.body, frame)) {
+      above.push_front(std::move(frame));
+      silent_lines = 0;
+      continue;
+    }
+    head_seen = line.body.find(kHead) != std::string::npos;
+    if (head_seen) break;
+    // Frames belong to this message only if it stands right below them: a source line or a few in between, no other exception's text.
+    if (line.body.find("During handling of the above exception") != std::string::npos) break;
+    if (line.body.find("The above exception was the direct cause") != std::string::npos) break;
+    ++silent_lines;
+    if (above.empty() && silent_lines > 60) break;
+  }
+  if (!above.empty()) return {above.begin(), above.end()};
+  if (head_seen) return {};
+
+  // Some programs print the message first and the traceback below it.
+  std::vector<TracebackFrame> below;
+  bool inside = false;
+  int lines = 0;
+  for (std::size_t begin = line_end(text, at, kReach) + 1; begin < text.size() && begin < at + kReach && below.size() < kMostFrames;) {
+    const std::size_t stop = line_end(text, begin, kLongestLine);
+    const Line line = line_at(text, begin, stop);
+    begin = stop + 1;
+    if (!same_writer(tag, line.tag)) continue;
+    TracebackFrame frame;
+    if (parse_frame(line.body, frame)) {
+      inside = true;
+      lines = 0;
+      below.push_back(std::move(frame));
+    } else if (!inside && line.body.find(kHead) != std::string::npos) {
+      inside = true;
+      lines = 0;
+    } else if (++lines > (inside ? 6 : 12)) {
+      break;
+    }
+  }
+  return below;
+}
+
+}  // namespace faultline

@@ -1,0 +1,134 @@
+#include "trace/file_space.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "trace/file_format.h"
+
+namespace faultline {
+namespace {
+
+// Grow in steps that are small next to the file but save system calls: a writer that is killed leaves the rest of a step as zeros.
+constexpr std::uint64_t kLeastStepBytes = 1 << 20;
+constexpr std::uint64_t kMostStepBytes = 32 << 20;
+
+Error file_error(const char* what, int error, std::string next = {}) {
+  return Error{fmt::format("{}: {}", what, std::strerror(error)), {}, std::move(next)};
+}
+
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
+
+void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) {
+  std::uint64_t now = value.load(std::memory_order_relaxed);
+  while (now < least && !value.compare_exchange_weak(now, least, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return file_error("the trace file cannot be created", errno);
+  std::unique_ptr<TraceFile> trace_file(new TraceFile(file));
+  if (Status status = trace_file->write_header(); !status) {
+    ::unlink(path.c_str());
+    return status.error();
+  }
+  return trace_file;
+}
+
+TraceFile::~TraceFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+Status TraceFile::write_header() {
+  const TraceFileHeader header;
+  if (Status status = reserve_until(kTraceUnitBytes); !status) return status.error();
+  const ssize_t written = ::pwrite(file_, &header, sizeof header, 0);
+  if (written != static_cast<ssize_t>(sizeof header)) return file_error("the trace file cannot be written", written < 0 ? errno : EIO);
+  raise_to(used_bytes_, sizeof header);
+  return Ok{};
+}
+
+int TraceFile::allocate_blocks(std::uint64_t begin, std::uint64_t end) {
+  // Going over a file size limit raises SIGXFSZ, which would end the process whose trace this is.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) return EFBIG;
+  int error = 0;
+  do {
+    error = ::posix_fallocate(file_, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+  } while (error == EINTR);
+  return error;
+}
+
+Status TraceFile::reserve_until(std::uint64_t end) {
+  const std::lock_guard lock(growing_);
+  const std::uint64_t reserved = reserved_bytes_.load(std::memory_order_relaxed);
+  if (end <= reserved) return Ok{};
+  if (failed_errno_ == 0) {
+    const std::uint64_t step = std::clamp(reserved / 8, kLeastStepBytes, kMostStepBytes);
+    std::uint64_t target = round_up(std::max(end, reserved + step), kTraceUnitBytes);
+    int error = allocate_blocks(reserved, target);
+    if (error != 0 && target > end) error = allocate_blocks(reserved, target = end);
+    if (error == 0) {
+      reserved_bytes_.store(target, std::memory_order_release);
+      return Ok{};
+    }
+    failed_errno_ = error;
+  }
+  return file_error("no room for more of the trace", failed_errno_, "What was recorded until then is kept and can be read.");
+}
+
+Result<MappedChunk> TraceFile::take_chunk(std::size_t room_bytes) {
+  const std::size_t overhead = sizeof(TraceFileHeader) + sizeof(ChunkHeader);
+  FAULTLINE_CHECK(room_bytes <= kMostChunkBytes - overhead);
+  const std::uint64_t bytes = round_up(room_bytes + overhead, kTraceUnitBytes);
+  const std::uint64_t unit = next_unit_.fetch_add(bytes / kTraceUnitBytes, std::memory_order_relaxed);
+  const std::uint64_t offset = unit * kTraceUnitBytes;
+  if (offset + bytes > reserved_bytes_.load(std::memory_order_acquire)) {
+    if (Status status = reserve_until(offset + bytes); !status) return status.error();
+  }
+  void* const mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_, static_cast<off_t>(offset));
+  if (mapping == MAP_FAILED) {
+    const int error = errno;
+    const std::lock_guard lock(growing_);
+    if (failed_errno_ == 0) failed_errno_ = error;
+    return file_error("the trace file cannot be mapped", error);
+  }
+  mapped_chunks_.fetch_add(1, std::memory_order_relaxed);
+  auto* const first = static_cast<std::uint8_t*>(mapping);
+  return MappedChunk{first + (unit == 0 ? sizeof(TraceFileHeader) : 0), first + bytes, static_cast<std::uint32_t>(bytes), offset, first};
+}
+
+void TraceFile::release(const MappedChunk& chunk, const std::uint8_t* used) {
+  raise_to(used_bytes_, chunk.file_offset + static_cast<std::uint64_t>(used - chunk.mapping));
+  ::munmap(chunk.mapping, chunk.chunk_bytes);
+  mapped_chunks_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Status TraceFile::sync() {
+  if (::fdatasync(file_) != 0) return file_error("the trace file cannot be brought to disk", errno);
+  return Ok{};
+}
+
+Status TraceFile::close() {
+  FAULTLINE_CHECK(mapped_chunks_.load() == 0);
+  if (file_ < 0) return Ok{};
+  const bool trimmed = ::ftruncate(file_, static_cast<off_t>(used_bytes_.load())) == 0;
+  const int trim_error = errno;
+  const bool closed = ::close(file_) == 0;
+  const int close_error = errno;
+  file_ = -1;
+  if (!trimmed) return file_error("the trace file cannot be trimmed", trim_error);
+  if (!closed) return file_error("the trace file cannot be closed", close_error);
+  return Ok{};
+}
+
+}  // namespace faultline

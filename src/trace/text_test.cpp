@@ -1,0 +1,189 @@
+#include "trace/text.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/sample_traces.h"
+
+namespace faultline {
+namespace {
+
+Trace parsed(std::string_view text) {
+  Result<Trace> trace = parse_trace_text(text);
+  EXPECT_TRUE(trace.ok()) << trace.error().message();
+  return trace.ok() ? std::move(*trace) : Trace{};
+}
+
+std::string refusal(std::string_view body) {
+  const Result<Trace> trace = parse_trace_text("faultline-trace-text 1\n" + std::string(body));
+  return trace.ok() ? "accepted" : trace.error().message();
+}
+
+std::string place(const Trace& trace, StackId stack) {
+  const Frame& frame = trace.stacks.frame(stack);
+  return std::string(trace.strings.at(frame.file)) + ":" + std::to_string(frame.line) + " " + std::string(trace.strings.at(frame.function));
+}
+
+TEST(TraceText, LeakIsADozenLines) {
+  const Trace trace = parsed(R"(
+# A loss that is kept for each step.
+faultline-trace-text 1
+alloc #weights 4MiB at train.py:3 build
+step 1
+alloc #loss1 1KiB at train.py:9 main > loss.py:2 forward
+alloc #tmp 2MiB at train.py:10 main
+free #tmp
+step 2
+alloc #loss2 1KiB at train.py:9 main > loss.py:2 forward
+)");
+  ASSERT_EQ(trace.events.size(), 7u);
+  EXPECT_EQ(trace.allocation_count, 4u);
+  EXPECT_EQ(trace.events[0].size_bytes, 4u << 20);
+  EXPECT_EQ(trace.events[1].kind, EventKind::kStepMark);
+  EXPECT_EQ(trace.events[1].size_bytes, 1u);
+  EXPECT_EQ(place(trace, trace.events[2].stack), "loss.py:2 forward");
+  EXPECT_EQ(place(trace, trace.stacks.parent(trace.events[2].stack)), "train.py:9 main");
+  EXPECT_EQ(trace.events[2].stack, trace.events[6].stack);
+  EXPECT_EQ(trace.events[4].allocation, trace.events[3].allocation);
+  EXPECT_EQ(trace.events[4].size_bytes, 2u << 20);
+  EXPECT_EQ(trace.events[4].phase(), FreePhase::kBoth);
+  EXPECT_EQ(trace.events[6].time_ns - trace.events[5].time_ns, 1000);
+  ASSERT_EQ(trace.heaps.size(), 2u);
+  EXPECT_EQ(trace.heaps[1].name, "torch");
+  EXPECT_EQ(trace.events[0].heap, HeapId(1));
+  EXPECT_EQ(trace.heaps[1].below, HeapId(0));
+  EXPECT_EQ(trace.devices.size(), 1u);
+  EXPECT_EQ(trace.streams.size(), 1u);
+  EXPECT_EQ(trace.source_kind, "text");
+  EXPECT_EQ(trace.capabilities, std::uint32_t{kStacks | kStreams | kCompleteFromStart | kEvents | kSteps});
+}
+
+TEST(TraceText, SaysEverythingAnEventCanHold) {
+  const Trace trace = parsed(R"trace(faultline-trace-text 1
+source torch-snapshot path="/tmp/a b.pickle" events=12
+can addresses stacks
+device 0 name="NVIDIA H200" capacity=140GiB allowed=1000
+device 1
+heap driver
+heap torch
+heap driver1 kind=driver device=1
+heap graph kind=torch device=1 pool=0.1 name="torch private pool (0, 1)"
+stream 1 device=1 handle=0x55
+property torch.alloc_conf = "expandable_segments:True"
+lost "odd entries" 3
+tensor x = float32[32,1024] op=aten::mm name=logits
+stack s1 = train.py:12 main > "model file.py":30 "forward pass"
+stack s2 = s1 > "C:x.cpp":5 at::empty
+alloc #1 graph 4000000 @0x7f0000000000 stream=1 stack=s2 tensor=x thread=3 t=-5
+free #1 requested stream=0
+free #1 completed t=+70
+alloc-failed 1GiB device-free=12345
+map driver 2MiB @0x10
+host-pin #2 driver 64 @0x0
+record event=9 stream=1
+op-begin "aten::mm out"
+op-end "at"
+tensor-note #1 tensor=int8[]
+violation #1 @0x7f00000f0000 4 extra=2
+free driver 100 @0x77
+)trace");
+  EXPECT_EQ(trace.source_path, "/tmp/a b.pickle");
+  EXPECT_EQ(trace.source_events, 12u);
+  EXPECT_EQ(trace.capabilities, std::uint32_t{kAddresses | kStacks});
+  EXPECT_TRUE(trace.devices[0] == (Device{0, "NVIDIA H200", 140ull << 30, 1000}));
+  EXPECT_TRUE(trace.heaps[3] == (Heap{HeapKind::kTorchCaching, 1, HeapId(2), 0, 1, "torch private pool (0, 1)"}));
+  EXPECT_TRUE(trace.streams[1] == (Stream{1, 0x55}));
+  EXPECT_EQ(trace.properties.at("torch.alloc_conf"), "expandable_segments:True");
+  EXPECT_EQ(trace.lost.at("odd entries"), 3u);
+  const Event& alloc = trace.events[0];
+  EXPECT_EQ(alloc.address, 0x7f0000000000u);
+  EXPECT_TRUE(alloc.has(kAddressKnown));
+  EXPECT_EQ(alloc.device, 1u);
+  EXPECT_EQ(alloc.thread, ThreadId(3));
+  EXPECT_EQ(alloc.time_ns, -5);
+  EXPECT_EQ(place(trace, alloc.stack), "C:x.cpp:5 at::empty");
+  EXPECT_EQ(place(trace, trace.stacks.parent(alloc.stack)), "model file.py:30 forward pass");
+  const Tensor& tensor = trace.tensors.at(TensorId(alloc.extra));
+  EXPECT_EQ(tensor.shape, (std::vector<std::int64_t>{32, 1024}));
+  EXPECT_EQ(trace.strings.at(tensor.op), "aten::mm");
+  EXPECT_EQ(trace.events[1].phase(), FreePhase::kRequested);
+  EXPECT_EQ(trace.events[1].device, 1u);
+  EXPECT_EQ(trace.events[1].address, alloc.address);
+  EXPECT_EQ(trace.events[1].stream, StreamId(0));
+  EXPECT_EQ(trace.events[2].time_ns, trace.events[1].time_ns + 70);
+  EXPECT_EQ(trace.events[3].address, 12345u);
+  EXPECT_TRUE(trace.events[3].has(kHasDeviceFree));
+  EXPECT_TRUE(trace.events[5].has(kAddressKnown));
+  EXPECT_EQ(trace.events[6].extra, 9u);
+  EXPECT_EQ(trace.strings.at(StringId(trace.events[7].extra)), "aten::mm out");
+  EXPECT_TRUE(trace.tensors.at(TensorId(trace.events[9].extra)).shape.empty());
+  EXPECT_EQ(trace.events[11].allocation, AllocationId(0));
+}
+
+TEST(TraceText, GivesBackWhatWasWritten) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const Trace trace = RandomTrace(seed).make(seed % 40);
+    const std::string text = trace_to_text(trace);
+    const Result<Trace> read = parse_trace_text(text);
+    ASSERT_TRUE(read.ok()) << "seed " << seed << ": " << read.error().message() << "\n" << text;
+    expect_same_trace(trace, *read);
+    if (HasFatalFailure()) FAIL() << "seed " << seed << "\n" << text;
+    ASSERT_EQ(trace_to_text(*read), text);
+  }
+}
+
+TEST(TraceText, ReadsWellForAnOrdinaryTrace) {
+  const Trace trace = parsed(R"(faultline-trace-text 1
+stack fwd = train.py:12 main > model.py:30 forward
+alloc #1 4MiB @0x7f0000000000 stack=fwd
+free #1
+)");
+  EXPECT_EQ(trace_to_text(trace), R"(faultline-trace-text 1 exact
+source text path="" events=2
+can addresses stacks streams complete-from-start events
+device 0 name="" capacity=0 allowed=0
+heap driver kind=driver device=0
+heap torch kind=torch device=0
+stream 0 device=0 handle=0x0
+stack s2 = train.py:12 main > model.py:30 forward
+alloc #1 torch 4194304 @0x7f0000000000 stack=s2 t=0
+free #1 t=1000
+)");
+}
+
+TEST(TraceText, RefusalsNameLineAndReason) {
+  EXPECT_EQ(parse_trace_text("").error().message(), "line 1: a trace in text begins with 'faultline-trace-text 1'");
+  EXPECT_EQ(parse_trace_text("\n# hello\nalloc 1\n").error().message(), "line 3: a trace in text begins with 'faultline-trace-text 1'");
+  EXPECT_EQ(parse_trace_text("faultline-trace-text 2\n").error().message(), "line 1: this reader knows version 1 of the text form");
+  EXPECT_EQ(refusal("alloc #1 5\nfree #2\n"), "line 3: #2 is made by no line above");
+  EXPECT_EQ(refusal("alloc #1 5\nalloc #1 5\n"), "line 3: #1 is already made, on line 2");
+  EXPECT_EQ(refusal("alloc #a 5\nalloc #a 5\n"), "line 3: #a is already made, on line 2");
+  EXPECT_EQ(refusal("alloc #3 5\n"), "allocations are numbered from 1 without gaps; there are 1, and one is #3");
+  EXPECT_EQ(refusal("alloc 5 stack=x\n"), "line 2: there is no stack 'x'");
+  EXPECT_EQ(refusal("alloc 5 tensor=x\n"), "line 2: there is no tensor 'x'");
+  EXPECT_EQ(refusal("alloc 5 stream=1\n"), "line 2: there is no stream 1");
+  EXPECT_EQ(refusal("alloc 5 cupy\n"), "line 2: there is no heap 'cupy'");
+  EXPECT_EQ(refusal("alloc 5 device=4\n"), "line 2: the event names device 4, which the trace does not list");
+  EXPECT_EQ(refusal("alloc 5 colour=red\n"), "line 2: 'colour=red' means nothing here");
+  EXPECT_EQ(refusal("alloc five=\"\n"), "line 2: a quoted text has no closing quote");
+  EXPECT_EQ(refusal("alloc 5 at a.py:1 void f()\n"), "line 2: the line goes on where it should end; names with spaces need quotes");
+  EXPECT_EQ(refusal("alloc 5 at a.py:1 f >\n"), "line 2: a frame is missing behind '>'");
+  EXPECT_EQ(refusal("alloc 5 @0xzz\n"), "line 2: '0xzz' is not a number that fits here");
+  EXPECT_EQ(refusal("allok 5\n"), "line 2: 'allok' is no kind of line");
+  EXPECT_EQ(refusal("heap a below=b\n"), "there is no heap 'b'");
+  EXPECT_EQ(refusal("heap 7\n"), "line 2: '7' cannot be a heap's label; give it another and write name=\"7\"");
+  EXPECT_EQ(refusal("alloc 1\nalloc 2 preexisting\n"), "line 3: the event is marked as before the recording, but the first 0 events are");
+  EXPECT_EQ(refusal("tensor x = float32[3,]\n"), "line 2: a tensor reads like float32[32,1024], without spaces");
+  EXPECT_EQ(refusal("property x\n"), "line 2: a property line reads: property NAME = VALUE");
+  EXPECT_EQ(refusal("can fly\n"), "line 2: 'fly' is no capability");
+  EXPECT_EQ(refusal("sync t=99999999999999999999\n"), "line 2: 't=99999999999999999999' is not a time in nanoseconds");
+}
+
+TEST(TraceText, IsRecognisedByItsFirstLine) {
+  EXPECT_TRUE(looks_like_trace_text("faultline-trace-text 1\n"));
+  EXPECT_TRUE(looks_like_trace_text("# about\n\nfaultline-trace-text 1 exact\n"));
+  EXPECT_FALSE(looks_like_trace_text("# faultline-trace-text"));
+  EXPECT_FALSE(looks_like_trace_text("Traceback (most recent call last):"));
+}
+
+}  // namespace
+}  // namespace faultline
