@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,6 +50,25 @@ class [[nodiscard]] Result {
 };
 
 struct Ok {};
+
+// Success without a value is one null pointer, so that it can be returned from the innermost loops of readers.
+template <>
+class [[nodiscard]] Result<Ok> {
+ public:
+  Result(Ok) {}
+  Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}
+  Result(const Result& other) : error_(other.error_ ? std::make_unique<Error>(*other.error_) : nullptr) {}
+  Result(Result&&) = default;
+  Result& operator=(Result&&) = default;
+
+  bool ok() const { return error_ == nullptr; }
+  explicit operator bool() const { return ok(); }
+  Error& error() & { return *error_; }
+  const Error& error() const& { return *error_; }
+
+ private:
+  std::unique_ptr<Error> error_;
+};
 using Status = Result<Ok>;
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);

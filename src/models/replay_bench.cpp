@@ -2,97 +2,63 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
-#include <deque>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "models/replay.h"
+#include "models/request_trace.h"
 
 namespace faultline {
 namespace {
 
-Trace empty_torch_trace() {
-  Trace trace;
-  trace.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"}, {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
-  trace.streams = {{0, 0}};
-  trace.devices = {{0, "", 0, 0}};
-  return trace;
-}
-
-class TraceMaker {
- public:
-  explicit TraceMaker(Trace& trace) : trace_(trace) {}
-  std::uint32_t alloc(std::uint64_t size_bytes) {
-    Event event;
-    event.kind = EventKind::kAlloc;
-    event.heap = HeapId(1);
-    event.size_bytes = size_bytes;
-    event.allocation = AllocationId(++trace_.allocation_count);
-    trace_.events.push_back(event);
-    return trace_.allocation_count;
-  }
-  void free(std::uint32_t id) {
-    Event event;
-    event.kind = EventKind::kFree;
-    event.heap = HeapId(1);
-    event.allocation = AllocationId(id);
-    event.set_phase(FreePhase::kRequested);
-    trace_.events.push_back(event);
-    event.set_phase(FreePhase::kCompleted);
-    trace_.events.push_back(event);
-  }
-
- private:
-  Trace& trace_;
-};
-
 // Steps of forward (activations pile up, temporaries come and go), backward (freed in reverse, gradients made), optimizer (small temporaries).
 Trace training_trace(std::size_t events) {
-  Trace trace = empty_torch_trace();
-  TraceMaker make(trace);
+  RequestTrace make;
+  const Trace& trace = make.trace();
   std::mt19937_64 random(7);
-  std::vector<std::uint32_t> parameters;
+  std::vector<AllocationId> parameters;
   for (int layer = 0; layer < 96; ++layer) parameters.push_back(make.alloc(512 * (1 + random() % 16384)));
   std::vector<std::uint64_t> sizes;
   for (int layer = 0; layer < 96; ++layer) sizes.push_back(512 * (1 + random() % 65536));
   while (trace.events.size() < events) {
-    std::vector<std::uint32_t> activations;
+    std::vector<AllocationId> activations;
     for (const std::uint64_t size : sizes) {
-      const std::uint32_t temporary = make.alloc(size / 2 + 100);
+      const AllocationId temporary = make.alloc(size / 2 + 100);
       activations.push_back(make.alloc(size));
-      const std::uint32_t mask = make.alloc(size / 8 + 1);
+      const AllocationId mask = make.alloc(size / 8 + 1);
       make.free(temporary);
       activations.push_back(mask);
     }
-    std::vector<std::uint32_t> gradients;
+    std::vector<AllocationId> gradients;
     while (!activations.empty()) {
-      const std::uint32_t temporary = make.alloc(sizes[activations.size() / 2 % sizes.size()]);
+      const AllocationId temporary = make.alloc(sizes[activations.size() / 2 % sizes.size()]);
       make.free(activations.back());
       activations.pop_back();
       if (activations.size() % 2 == 0) gradients.push_back(make.alloc(sizes[activations.size() / 2] / 3 + 1));
       make.free(temporary);
     }
-    for (const std::uint32_t gradient : gradients) {
+    for (const AllocationId gradient : gradients) {
       make.free(make.alloc(4));
       make.free(gradient);
     }
   }
-  return trace;
+  return std::move(make.trace());
 }
 
 enum class Sizes { kSome, kAny, kOne };
 
 // A hundred thousand live blocks; blocks die at random. kSome: two hundred different sizes, as a program has; kAny: every block its own, the worst.
 Trace crowded_trace(std::size_t events, std::size_t live, Sizes sizes) {
-  Trace trace = empty_torch_trace();
-  TraceMaker make(trace);
+  RequestTrace make;
+  const Trace& trace = make.trace();
   std::mt19937_64 random(11);
   const auto any = [&] { return std::uint64_t{1} << (9 + random() % 12) | (random() % 4096); };
   std::vector<std::uint64_t> some;
   for (int at = 0; at < 200; ++at) some.push_back(any());
   const auto size = [&] { return sizes == Sizes::kOne ? 4096 : sizes == Sizes::kSome ? some[random() % some.size()] : any(); };
-  std::vector<std::uint32_t> alive;
+  std::vector<AllocationId> alive;
   for (std::size_t at = 0; at < live; ++at) alive.push_back(make.alloc(size()));
   while (trace.events.size() < events) {
     for (int died = 0; died < 2; ++died) {
@@ -102,7 +68,7 @@ Trace crowded_trace(std::size_t events, std::size_t live, Sizes sizes) {
     }
     for (int born = 0; born < 2; ++born) alive.push_back(make.alloc(size()));
   }
-  return trace;
+  return std::move(make.trace());
 }
 
 void run(benchmark::State& state, const Trace& trace, const ReplayOptions& options) {

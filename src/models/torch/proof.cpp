@@ -69,6 +69,7 @@ void TorchProof::finish() {
   TorchFindings& findings = result_.findings;
   findings.arena_count = allocator_.arena_count();
   for (std::uint32_t arena = 0; arena < allocator_.arena_count(); ++arena) findings.own_allocator.push_back(allocator_.has_own_allocator(arena));
+  if (findings.collected && !findings.budget_bytes) findings.budget_bytes = replay.peak_reserved_bytes;
   if (findings.budget_bytes) findings.budget_bytes = std::max(*findings.budget_bytes, replay.peak_reserved_bytes);
 }
 

@@ -30,6 +30,7 @@ struct TorchFindings {
   std::vector<std::pair<AllocationId, std::uint32_t>> moved;  // allocations that belong to another arena than their event says
   std::vector<bool> own_allocator;                          // by arena
   std::uint32_t arena_count = 1;
+  bool collected = false;                                   // garbage was collected, so the program had set itself a limit
   std::optional<std::uint64_t> budget_bytes;                // what the driver can have had for segments, where a failure shows it
 };
 

@@ -175,7 +175,10 @@ std::size_t TorchProof::try_releases(std::span<const std::size_t> calls, const R
       if (plan.size() == best.size() || !begins_with(plan)) break;
       best = std::move(plan);
     }
-    if (!best.empty()) return give_back(best);
+    if (!best.empty()) {
+      result_.findings.collected = true;
+      return give_back(best);
+    }
   }
   if (request.present) {
     const TorchAllocator::Available available = allocator_.plan_available(request.list, request.rounded_bytes);

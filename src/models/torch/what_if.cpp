@@ -52,6 +52,8 @@ class TorchWhatIf {
         limit_(limit_of(recording, recorded.settings, settings)) {
     budget_ = options.segment_budget_bytes ? *options.segment_budget_bytes : findings.budget_bytes.value_or(kNoBudget);
     budget_ = std::min(budget_, kNoBudget);
+    // A program that collects garbage has a limit. Where nothing says which, the room it is known to have had stands in.
+    if (!limit_ && findings.collected && findings.budget_bytes) limit_ = findings.budget_bytes;
   }
 
   ReplayResult run() {

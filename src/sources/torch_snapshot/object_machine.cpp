@@ -67,9 +67,13 @@ void ObjectMachine::push_float(double value) {
 }
 
 Value ObjectMachine::make_string(std::string_view text) {
+  if (text.empty()) return Value::make(Tag::kString, 0);
+  Value& recent = recent_names_[(text.size() * 31 + static_cast<unsigned char>(text.front())) & 255];
+  if (recent.tag() == Tag::kString && names_.at(StringId(static_cast<std::uint32_t>(recent.index()))) == text) return recent;
   const StringId id = names_.intern(text);
   if (id.index() == name_uses_.size()) name_uses_.push_back({Key::kUnknown, action_named(text), {}});
-  return Value::make(Tag::kString, id.value);
+  recent = Value::make(Tag::kString, id.value);
+  return recent;
 }
 
 Value ObjectMachine::new_node(NodeKind node_kind, std::uint64_t node_payload) {
@@ -178,6 +182,7 @@ Status ObjectMachine::close_marked_tuple() {
 Status ObjectMachine::memo_put(std::uint64_t index) {
   // Writers number their memo without gaps. A small slack is harmless; a jump is an attempt to make us allocate.
   if (index > memo_.size() + 1024) return malformed("a memo number jumps ahead");
+  memo_is_stable_ = memo_is_stable_ && index == memo_.size();
   if (index >= memo_.size()) memo_.resize(index + 1);
   memo_[index] = stack_.back();
   return Ok{};

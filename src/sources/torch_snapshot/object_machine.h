@@ -87,7 +87,14 @@ class ObjectMachine {
   // -- memo (pickles only)
   void memoize() { memo_.push_back(stack_.back()); }
   Status memo_put(std::uint64_t index);
+  bool memo_is_stable() const { return memo_is_stable_; }  // no entry was ever replaced, so equal look-ups mean equal values
   std::span<const Value> memo() const { return memo_; }
+
+  // The empty list on top becomes this stack, as if its frames had been appended.
+  void make_top_stack(StackId stack) { set_node(stack_.back(), NodeKind::kStack, stack.value); }
+  std::optional<StackId> top_stack() const {
+    return is_node(stack_.back(), NodeKind::kStack) ? std::optional(StackId(static_cast<std::uint32_t>(payload(stack_.back())))) : std::nullopt;
+  }
 
   // -- what came out
   NodeKind kind(Value value) const { return static_cast<NodeKind>(nodes_[value.index()] & 15); }
@@ -150,9 +157,11 @@ class ObjectMachine {
   std::vector<Value> stack_;
   std::vector<std::size_t> marks_;
   std::vector<Value> memo_;
+  bool memo_is_stable_ = true;
   std::vector<std::uint64_t> nodes_;  // payload << 4 | kind
 
   StringTable names_;                       // the file's strings; ids are Value payloads
+  std::array<Value, 256> recent_names_{};   // by length and first byte: the few strings that repeat in every entry
   struct NameUse {
     Key key = Key::kUnknown;
     Action action = Action::kUnknown;

@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <string>
+#include <vector>
 
 namespace faultline::torch_snapshot {
 namespace {
@@ -79,6 +81,50 @@ std::int64_t load_long(const std::uint8_t* at, std::size_t count) {
   return static_cast<std::int64_t>(low);
 }
 
+// A stack is written as a row of memo look-ups, and the same row stands in the file again and again. Rows are recognised by their bytes,
+// so that a stack seen before costs one comparison instead of a push per frame.
+class KnownRows {
+ public:
+  struct Row {
+    std::uint64_t hash = 0;
+    std::size_t first = 0;   // into bytes_
+    std::uint32_t size = 0;  // 0: an empty place
+    StackId stack;
+  };
+  const Row* find(const std::uint8_t* bytes, std::size_t size, std::uint64_t hash) const {
+    for (std::size_t at = hash & (rows_.size() - 1);; at = (at + 1) & (rows_.size() - 1)) {
+      const Row& row = rows_[at];
+      if (row.size == 0) return nullptr;
+      if (row.hash == hash && row.size == size && std::memcmp(bytes_.data() + row.first, bytes, size) == 0) return &row;
+    }
+  }
+  void add(const std::uint8_t* bytes, std::size_t size, std::uint64_t hash, StackId stack) {
+    if (bytes_.size() + size > kMostBytes || count_ * 2 >= kPlaces) return;  // a file of ever new stacks gains nothing from more
+    Row* row = &rows_[hash & (rows_.size() - 1)];
+    while (row->size != 0) row = row + 1 == rows_.data() + rows_.size() ? rows_.data() : row + 1;
+    *row = {hash, bytes_.size(), static_cast<std::uint32_t>(size), stack};
+    bytes_.insert(bytes_.end(), bytes, bytes + size);
+    ++count_;
+  }
+  static std::uint64_t hash_of(const std::uint8_t* bytes, std::size_t size) {
+    std::uint64_t a = size, b = 0x9E3779B97F4A7C15ull;
+    for (; size >= 16; bytes += 16, size -= 16) {
+      a = std::rotl((a ^ load<std::uint64_t>(bytes)) * 0xBF58476D1CE4E5B9ull, 29);
+      b = std::rotl((b ^ load<std::uint64_t>(bytes + 8)) * 0x94D049BB133111EBull, 31);
+    }
+    for (; size > 0; ++bytes, --size) a = (a ^ *bytes) * 0xBF58476D1CE4E5B9ull;
+    const std::uint64_t mixed = (a ^ std::rotl(b, 17)) * 0xD6E8FEB86659FD93ull;
+    return mixed ^ mixed >> 32;
+  }
+
+ private:
+  static constexpr std::size_t kPlaces = 1 << 16;
+  static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+  std::vector<Row> rows_ = std::vector<Row>(kPlaces);
+  std::vector<std::uint8_t> bytes_;
+  std::size_t count_ = 0;
+};
+
 class Reader {
  public:
   Reader(ByteStream& stream, ObjectMachine& machine) : stream_(stream), machine_(machine), at_(stream.begin()), end_(stream.end()) {}
@@ -127,6 +173,8 @@ class Reader {
     machine_.push(memo[index]);
     return Ok{};
   }
+  void common_run();
+  std::optional<Error> push_row(const std::uint8_t* after);
   Status step(std::uint8_t opcode);
   Status located(Status status) const {
     if (!status && !status.error().offset) status.error().offset = offset();
@@ -138,28 +186,17 @@ class Reader {
   const std::uint8_t* at_;
   const std::uint8_t* end_;
   std::optional<Error> read_error_;
+  std::optional<Error> failed_;
+  KnownRows rows_;
 };
 
 Status Reader::run() {
   while (true) {
     if (left() < kShort) refill(kShort);
     if (left() == 0) return short_of();
-    // The common case first: a stack is a long row of look-ups of shared frames.
-    if (*at_ == kLongBinGet && left() >= 5) {
-      const std::span<const Value> memo = machine_.memo();
-      const std::uint8_t* at = at_;
-      const std::uint8_t* last = end_ - 5;
-      while (at <= last && *at == kLongBinGet) {
-        const auto index = load<std::uint32_t>(at + 1);
-        if (index >= memo.size()) break;
-        machine_.push(memo[index]);
-        at += 5;
-      }
-      if (at != at_) {
-        at_ = at;
-        continue;
-      }
-    }
+    if (left() >= kShort) common_run();
+    if (failed_) return *failed_;
+    if (left() == 0) continue;
     const std::uint8_t opcode = *at_;
     if (opcode == kStop) {
       if (machine_.depth() != 1 || machine_.mark_count() != 0) return here("the pickle stops with " + std::to_string(machine_.depth()) + " objects instead of one");
@@ -167,6 +204,98 @@ Status Reader::run() {
     }
     if (Status done = step(opcode); !done) return located(done);
   }
+}
+
+// The opcodes that make up nearly all of a snapshot, as far as the window reaches; stops before anything else, or anything odd, which
+// step() then handles with all checks.
+void Reader::common_run() {
+  const std::uint8_t* at = at_;
+  const std::uint8_t* const last = end_ - kShort;
+  while (at <= last) {
+    switch (*at) {
+      case kLongBinGet: {
+        const std::span<const Value> memo = machine_.memo();
+        do {
+          const auto index = load<std::uint32_t>(at + 1);
+          if (index >= memo.size()) goto stop;
+          machine_.push(memo[index]);
+          at += 5;
+        } while (at <= last && *at == kLongBinGet);
+        continue;
+      }
+      case kBinGet: {
+        const std::span<const Value> memo = machine_.memo();
+        if (at[1] >= memo.size()) goto stop;
+        machine_.push(memo[at[1]]);
+        at += 2;
+        continue;
+      }
+      case kLong1: {
+        // Addresses and times: up to eight bytes, sign-extended.
+        const unsigned count = at[1];
+        if (count == 0 || count > 8) goto stop;
+        const int unused = static_cast<int>(64 - 8 * count);
+        const auto number = static_cast<std::int64_t>(load<std::uint64_t>(at + 2) << unused) >> unused;
+        machine_.push_integer(number);
+        at += 2 + count;
+        continue;
+      }
+      case kBinInt: machine_.push_integer(load<std::int32_t>(at + 1)); at += 5; continue;
+      case kBinInt1: machine_.push_integer(at[1]); at += 2; continue;
+      case kBinInt2: machine_.push_integer(load<std::uint16_t>(at + 1)); at += 3; continue;
+      case kMark: {
+        const std::uint8_t* after = at + 1;
+        while (after <= last && (*after == kLongBinGet || *after == kBinGet)) after += *after == kLongBinGet ? 5 : 2;
+        const auto size = static_cast<std::size_t>(after - at - 1);
+        const bool is_row = size >= 2 && after <= last && *after == kAppends && machine_.depth() != 0 && machine_.is_node(machine_.top(), NodeKind::kEmptyList) &&
+                            machine_.memo_is_stable();
+        if (!is_row) {
+          machine_.mark();
+          ++at;
+          continue;
+        }
+        const std::uint64_t hash = KnownRows::hash_of(at + 1, size);
+        if (const KnownRows::Row* row = rows_.find(at + 1, size, hash)) {
+          machine_.make_top_stack(row->stack);
+        } else {
+          at_ = at;
+          if (failed_ = push_row(after); failed_) return;
+          if (const std::optional<StackId> stack = machine_.top_stack()) rows_.add(at + 1, size, hash, *stack);
+        }
+        at = after + 1;
+        continue;
+      }
+      case kEmptyDict: machine_.push_empty_dict(); ++at; continue;
+      case kEmptyList: machine_.push_empty_list(); ++at; continue;
+      case kMemoize:
+        if (machine_.depth() == 0) goto stop;
+        machine_.memoize();
+        ++at;
+        continue;
+      case kShortBinUnicode: {
+        const std::size_t length = at[1];
+        if (length > static_cast<std::size_t>(last - at)) goto stop;
+        machine_.push_string({reinterpret_cast<const char*>(at + 2), length});
+        at += 2 + length;
+        continue;
+      }
+      default: goto stop;
+    }
+  }
+stop:
+  at_ = at;
+}
+
+// MARK, the look-ups up to `after`, APPENDS: the long way, once for each new row.
+std::optional<Error> Reader::push_row(const std::uint8_t* after) {
+  machine_.mark();
+  for (++at_; at_ < after;) {
+    const bool wide = *at_ == kLongBinGet;
+    if (Status got = get(wide ? load<std::uint32_t>(at_ + 1) : at_[1]); !got) return got.error();
+    at_ += wide ? 5 : 2;
+  }
+  Status done = located(machine_.append_marked());
+  return done ? std::optional<Error>() : done.error();
 }
 
 Status Reader::step(std::uint8_t opcode) {
