@@ -56,7 +56,7 @@ struct Report {
   std::string input_path;
   std::uint64_t input_events = 0;
   std::map<std::string, std::uint64_t> lost;
-  std::vector<Finding> findings;      // errors first, then warnings, then notes; within one severity the most bytes first
+  std::vector<Finding> findings;      // errors, warnings, notes; within one the failure before what explains it
   std::vector<NotJudged> not_judged;
   std::vector<DeviceReport> devices;
 };

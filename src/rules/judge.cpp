@@ -40,9 +40,8 @@ Judgement judge(const Trace& trace) {
       }
     }
   }
-  std::stable_sort(judgement.findings.begin(), judgement.findings.end(), [](const Finding& a, const Finding& b) {
-    return a.severity != b.severity ? a.severity < b.severity : a.bytes > b.bytes;
-  });
+  // What broke comes before what explains it: rules run in that order, so within one severity the order of the rules stays.
+  std::stable_sort(judgement.findings.begin(), judgement.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return judgement;
 }
 

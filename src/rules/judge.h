@@ -17,7 +17,7 @@ struct Judgement {
   std::vector<std::string> no_proof_because;        // likewise; empty where there is one
   std::vector<std::uint64_t> held_bytes;            // by allocation id: what the models say each allocation took
   std::unique_ptr<Facts> facts;                     // null for inputs that are a message only
-  std::vector<Finding> findings;                    // sorted: errors, warnings, notes; most bytes first
+  std::vector<Finding> findings;                    // errors, warnings, notes; within one the failure before what explains it
   std::vector<NotJudged> not_judged;
 };
 

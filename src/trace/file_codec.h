@@ -125,7 +125,7 @@ class EventDeltas {
 
   // Reads the payload of `size` bytes at `in`; kReadableBytes from there must be readable. False: the payload is no event's. Bytes after
   // the fields known here are a newer version's and are passed over. A kind not known here still moves sequence and time on.
-  bool decode(std::uint8_t kind, const std::uint8_t* in, std::size_t size) {
+  bool decode(std::uint8_t kind, const std::uint8_t* in, std::size_t size, Event& out) {
     VarintReader reader{in};
     const std::uint64_t mask = reader.next();
     if (mask & kSequence) next_sequence_ += reader.next();
@@ -133,30 +133,30 @@ class EventDeltas {
     if (mask & kTime) time_ns_ += unzigzag(reader.next());
     if (kind >= kEventKindCount) return ended_within(reader, in, size);
 
+    // Copy first, then change both: a whole event read right after its fields were stored one by one would wait for them.
     Event& last = last_[kind];
-    last.kind = static_cast<EventKind>(kind);
-    last.time_ns = static_cast<std::int64_t>(time_ns_);
+    out = last;
+    out.kind = static_cast<EventKind>(kind);
+    out.time_ns = static_cast<std::int64_t>(time_ns_);
     if (mask & kAddress) {
       const std::uint64_t step = unzigzag(reader.next());
-      last.address += mask & kAddressInBlocks ? step << kBlockBits : step;
+      out.address = last.address += mask & kAddressInBlocks ? step << kBlockBits : step;
     }
     if (mask & kSize) {
-      last.size_bytes = reader.next();
-      if (mask & kSizeInBlocks) last.size_bytes <<= kBlockBits;
+      const std::uint64_t value = reader.next();
+      out.size_bytes = last.size_bytes = mask & kSizeInBlocks ? value << kBlockBits : value;
     }
-    last.allocation.value = expected_allocation(last.kind, last);
-    if (mask & kAllocation) add(last.allocation.value, reader);
-    if (mask & kStack) add(last.stack.value, reader);
-    if (mask & kExtra) add(last.extra, reader);
-    if (mask & kStream) set(last.stream.value, reader);
-    if (mask & kBits) set(last.bits, reader);
-    if (mask & kThread) set(last.thread.value, reader);
-    if (mask & kHeap) set(last.heap.value, reader);
-    if (mask & kDevice) set(last.device, reader);
+    if (makes_allocation(out.kind)) out.allocation.value = ++last.allocation.value;
+    if (mask & kAllocation) out.allocation.value = add(last.allocation.value, reader);
+    if (mask & kStack) out.stack.value = add(last.stack.value, reader);
+    if (mask & kExtra) out.extra = add(last.extra, reader);
+    if (mask & kStream) out.stream.value = set(last.stream.value, reader);
+    if (mask & kBits) out.bits = set(last.bits, reader);
+    if (mask & kThread) out.thread.value = set(last.thread.value, reader);
+    if (mask & kHeap) out.heap.value = set(last.heap.value, reader);
+    if (mask & kDevice) out.device = set(last.device, reader);
     return ended_within(reader, in, size);
   }
-  // What decode has just read.
-  const Event& last(std::uint8_t kind) const { return last_[kind]; }
   std::uint64_t last_sequence() const { return next_sequence_ - 1; }
 
  private:
@@ -176,14 +176,14 @@ class EventDeltas {
   static bool ended_within(const VarintReader& reader, const std::uint8_t* in, std::size_t size) {
     return !reader.bad && static_cast<std::size_t>(reader.at - in) <= size;
   }
-  static void add(std::uint32_t& field, VarintReader& reader) {
+  static std::uint32_t add(std::uint32_t& field, VarintReader& reader) {
     const std::uint64_t value = field + unzigzag(reader.next());
     reader.bad |= value > std::numeric_limits<std::uint32_t>::max();
-    field = static_cast<std::uint32_t>(value);
+    return field = static_cast<std::uint32_t>(value);
   }
   template <class T>
-  static void set(T& field, VarintReader& reader) {
-    field = static_cast<T>(reader.at_most(std::numeric_limits<T>::max()));
+  static T set(T& field, VarintReader& reader) {
+    return field = static_cast<T>(reader.at_most(std::numeric_limits<T>::max()));
   }
 
   std::array<Event, kEventKindCount> last_{};

@@ -31,8 +31,8 @@ class WriterEvents {
  public:
   WriterEvents(const TraceBytes& bytes, std::vector<ChunkExtent> chunks) : bytes_(&bytes), chunks_(std::move(chunks)) {}
 
-  // Moves to the next event; false at the end. Events of a kind not known here are passed over and counted.
-  bool advance() {
+  // Reads the next event; false at the end. Events of a kind not known here are passed over and counted.
+  bool next(Event& event) {
     for (;;) {
       Record record;
       while (read_record(records_, at_, record) != RecordStep::kRecord) {
@@ -41,19 +41,19 @@ class WriterEvents {
       at_ = record.end;
       if (!is_event(record.tag)) continue;
       const auto kind = static_cast<std::uint8_t>(static_cast<std::uint8_t>(record.tag) - static_cast<std::uint8_t>(RecordTag::kFirstEvent));
-      if (!decode(kind, record.payload)) {
+      if (!decode(kind, record.payload, event)) {
         ++damaged_chunks;
         at_ = records_.size();
         continue;
       }
-      kind_ = kind;
       if (kind < kEventKindCount) return true;
       ++unknown_events;
     }
   }
-  const Event& event() const { return deltas_.last(kind_); }
+  // Of the event just read.
   std::uint64_t sequence() const { return deltas_.last_sequence(); }
 
+  Event held;  // read, but not yet its turn
   std::uint64_t unknown_events = 0;
   std::uint64_t damaged_chunks = 0;
 
@@ -67,12 +67,12 @@ class WriterEvents {
     return true;
   }
 
-  bool decode(std::uint8_t kind, Bytes payload) {
+  bool decode(std::uint8_t kind, Bytes payload, Event& event) {
     const std::size_t readable = static_cast<std::size_t>(records_.data() + records_.size() - payload.data());
-    if (readable >= EventDeltas::kReadableBytes) return deltas_.decode(kind, payload.data(), payload.size());
+    if (readable >= EventDeltas::kReadableBytes) return deltas_.decode(kind, payload.data(), payload.size(), event);
     std::uint8_t padded[EventDeltas::kReadableBytes] = {};
     if (!payload.empty()) std::memcpy(padded, payload.data(), payload.size());
-    return deltas_.decode(kind, padded, payload.size());
+    return deltas_.decode(kind, padded, payload.size(), event);
   }
 
   const TraceBytes* bytes_;
@@ -81,7 +81,6 @@ class WriterEvents {
   std::vector<std::uint8_t> buffer_;
   Bytes records_;
   std::size_t at_ = 0;
-  std::uint8_t kind_ = 0;
   EventDeltas deltas_{0, 0};
 };
 
@@ -90,13 +89,14 @@ class EventIntake {
  public:
   EventIntake(Trace& trace, const TraceIds& ids, std::uint64_t most_events)
       : trace_(trace), ids_(ids), most_allocation_(std::min<std::uint64_t>(most_events * 8 + kAllocationSlack, 0xffffffff)) {
-    trace_.events.reserve(most_events);
+    trace_.events.reserve(most_events + 1);  // one more than there are is tried
     prefer_large_pages(trace_.events);
     for (const Device& device : trace.devices) devices_->set(device.index);
   }
 
-  void take(const Event& read) {
-    Event& event = trace_.events.emplace_back(read);
+  // Takes the trace's last event, which was read right there, or drops it.
+  void take_last() {
+    Event& event = trace_.events.back();
     if (!place(event) || !note_allocation(event)) {
       ++unusable_;
       trace_.events.pop_back();
@@ -225,24 +225,28 @@ void read_events(const TraceBytes& bytes, const ChunkIndex& index, const TraceId
   using Next = std::pair<std::uint64_t, std::size_t>;  // sequence, writer
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   for (std::size_t i = 0; i < writers.size(); ++i) {
-    if (writers[i].advance()) queue.emplace(writers[i].sequence(), i);
+    if (writers[i].next(writers[i].held)) queue.emplace(writers[i].sequence(), i);
   }
   EventIntake intake(trace, ids, index.events);
   std::uint64_t seen = 0;
   std::uint64_t end_sequence = 0;
   while (!queue.empty()) {
-    const auto [first, number] = queue.top();
+    const std::size_t number = queue.top().second;
     queue.pop();
     WriterEvents& writer = writers[number];
     const std::uint64_t until = queue.empty() ? std::numeric_limits<std::uint64_t>::max() : queue.top().first;
-    bool more = true;
-    do {
-      intake.take(writer.event());
+    trace.events.push_back(writer.held);
+    for (;;) {
+      intake.take_last();
       ++seen;
       end_sequence = std::max(end_sequence, writer.sequence() + 1);
-      more = writer.advance();
-    } while (more && writer.sequence() < until);
-    if (more) queue.emplace(writer.sequence(), number);
+      const bool more = writer.next(trace.events.emplace_back());
+      if (more && writer.sequence() < until) continue;
+      writer.held = trace.events.back();
+      trace.events.pop_back();
+      if (more) queue.emplace(writer.sequence(), number);
+      break;
+    }
   }
   intake.finish();
   for (const WriterEvents& writer : writers) {

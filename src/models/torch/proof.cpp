@@ -7,9 +7,9 @@
 
 namespace faultline {
 
-TorchProof::TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded)
+TorchProof::TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes)
     : recording_(recording), events_(recording.trace.events), allocator_(recorded.settings, recorded.traits, recording.trace.streams),
-      settings_(recorded.settings), may_hide_(recorded.oldest < TorchVersion{2, 12}), release_stacks_tell_(recorded.version >= TorchVersion{2, 3}) {
+      settings_(recorded.settings), may_hide_(recorded.oldest < TorchVersion{2, 12}), release_stacks_tell_(recorded.version >= TorchVersion{2, 3}), held_bytes_(held_bytes) {
   for (std::size_t arena = 1; arena < recording.heap_of_arena.size(); ++arena) allocator_.add_arena(true);
   allocator_.count_ages(recorded.settings.gc_threshold > 0);
   block_of_.assign(recording.largest_allocation + std::size_t{1}, kNoIndex);
@@ -20,6 +20,7 @@ TorchProof::TorchProof(const TorchRecording& recording, const RecordedTorchSetti
 TorchProofResult TorchProof::run() {
   build_start_state(recording_, allocator_, block_of_);
   note_private_start();
+  for (std::size_t id = 1; id < block_of_.size(); ++id) note_held(AllocationId(static_cast<std::uint32_t>(id)));
   for (std::size_t at = std::min<std::size_t>(recording_.trace.preexisting_count, events_.size()); at < events_.size(); ++at) {
     const Event& event = events_[at];
     const HeapRole role = recording_.role(event);
@@ -136,6 +137,7 @@ void TorchProof::on_alloc(std::size_t at) {
     else allocator_.claim(predicted, rounded, event.allocation);
     note_arena(event, allocator_.arena_of(allocator_.block(predicted).list));
     ++result_.replay.exact;
+    note_held(event.allocation);
     return;
   }
   mismatch(at, predicted == kNoIndex
@@ -143,6 +145,12 @@ void TorchProof::on_alloc(std::size_t at) {
                    : fmt::format("alloc of {} bytes: model {:#x}, recording {:#x}", event.size_bytes, allocator_.block(predicted).address, event.address));
   if (fresh_ != kNoIndex) allocator_.return_new(fresh_);
   block = allocator_.force(event.address, rounded, event.allocation);
+  note_held(event.allocation);
+}
+
+void TorchProof::note_held(AllocationId id) {
+  const BlockIndex block = block_of_[id.index()];
+  if (held_bytes_ != nullptr && block != kNoIndex && id.index() < held_bytes_->size()) (*held_bytes_)[id.index()] = allocator_.block(block).size_bytes;
 }
 
 void TorchProof::on_free(const Event& event) {
@@ -246,6 +254,6 @@ std::uint32_t TorchProof::scratch_arena() {
   return *scratch_arena_;
 }
 
-TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded) { return TorchProof(recording, recorded).run(); }
+TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes) { return TorchProof(recording, recorded, held_bytes).run(); }
 
 }  // namespace faultline

@@ -39,6 +39,7 @@ struct TorchProofResult {
   TorchFindings findings;
 };
 
-TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded);
+// held_bytes, if given, receives the size of each allocation's block by id (see ReplayOptions).
+TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes = nullptr);
 
 }  // namespace faultline

@@ -14,7 +14,7 @@ namespace faultline {
 
 class TorchProof {
  public:
-  TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded);
+  TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes);
   TorchProofResult run();
 
  private:
@@ -37,6 +37,7 @@ class TorchProof {
   void compare_end();
   void mismatch(std::uint64_t event, std::string what);
   void on_alloc(std::size_t at);
+  void note_held(AllocationId id);
   void on_free(const Event& event);
   void on_failed(std::size_t at);
 
@@ -70,6 +71,7 @@ class TorchProof {
   TorchProofResult result_;
 
   std::vector<BlockIndex> block_of_;
+  std::vector<std::uint64_t>* held_bytes_;
   std::vector<std::size_t> run_;
   BlockIndex fresh_ = kNoIndex;
   bool flushed_in_run_ = false;

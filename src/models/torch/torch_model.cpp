@@ -36,7 +36,7 @@ Result<ReplayResult> replay_with_torch(const Trace& trace, const ReplayOptions& 
   if (options.proof) {
     if (!options.changes.empty()) return Error{"a proof compares with the recording and takes no changed settings", {}, {}};
     if (!trace.can(kAddresses)) return Error{"a proof needs addresses, and the trace has none", {}, {}};
-    return prove_torch(*recording, *recorded).replay;
+    return prove_torch(*recording, *recorded, options.held_bytes).replay;
   }
   TorchSettings settings = recorded->settings;
   if (Status status = apply_changes(settings, recorded->traits, options.changes); !status) return status.error();

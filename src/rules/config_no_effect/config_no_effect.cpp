@@ -57,17 +57,15 @@ void judge_config_no_effect(Case& subject, std::vector<Finding>& findings, std::
   const TorchSettings& now = recorded->settings;
   const TorchSettings plain;
   const bool unlimited_split = now.max_split_bytes == kUnlimitedBytes;
-  std::vector<std::string> judged;
 
   if (now.gc_threshold > 0 && now.memory_fraction >= 1 && !shows_memory_limit(trace)) {
-    judged.push_back("garbage_collection_threshold");
     findings.push_back(no_effect("garbage_collection_threshold",
         "garbage_collection_threshold is set, but PyTorch looks at it only where the program also limits its memory, and neither the settings nor this "
         "recording show a limit: nothing is ever collected.", Severity::kWarning, Confidence::kLikely,
         "Add per_process_memory_fraction (2.10 and later) or call torch.cuda.set_per_process_memory_fraction(f) with f below 1, or drop the setting."));
   }
-  if (now.max_non_split_rounding_bytes != plain.max_non_split_rounding_bytes && unlimited_split) {
-    judged.push_back("max_non_split_rounding_mb");
+  const std::string& raw = trace.properties.at("torch.alloc_conf");
+  if (raw.find("max_non_split_rounding_mb") != std::string::npos && unlimited_split) {
     findings.push_back(no_effect("max_non_split_rounding_mb",
         "max_non_split_rounding_mb is set, but it only concerns blocks above max_split_size_mb, which is not set.", Severity::kWarning, Confidence::kProved,
         "Set max_split_size_mb too, or drop it."));
@@ -75,14 +73,11 @@ void judge_config_no_effect(Case& subject, std::vector<Finding>& findings, std::
   const bool only_ones = std::all_of(now.roundup_divisions.begin(), now.roundup_divisions.end(), [](std::uint32_t d) { return d <= 1; });
   const bool some_ones = std::any_of(now.roundup_divisions.begin(), now.roundup_divisions.end(), [](std::uint32_t d) { return d == 1; });
   if (only_ones && some_ones) {
-    judged.push_back("roundup_power2_divisions");
     findings.push_back(no_effect("roundup_power2_divisions", "roundup_power2_divisions is 1 wherever it is set, and one division rounds nothing.",
         Severity::kWarning, Confidence::kProved, "Use 2 or more, or drop it."));
   }
-  const std::string& raw = trace.properties.at("torch.alloc_conf");
   const bool wanted = raw.find("expandable_segments:True") != std::string::npos || raw.find("expandable_segments:true") != std::string::npos;
   if (wanted && has_event(trace, EventKind::kAlloc, true) && !has_event(trace, EventKind::kMap, false)) {
-    judged.push_back("expandable_segments");
     findings.push_back(no_effect("expandable_segments",
         "expandable_segments:True is set, but every segment of this recording was taken whole: the setting was not in force (the platform does not support it, "
         "or the program changed it).", Severity::kWarning, Confidence::kLikely, ""));

@@ -108,7 +108,7 @@ void try_settings(Case& subject, std::size_t slot, const Failure& failure, const
       break;
     }
   }
-  if (cause.name == "own-limit") {
+  if (own_limit) {
     const ReplayResult* answer = subject.what_if(slot, {}, room + failure.device_free);
     if (served(answer)) {
       finding.tries.push_back({"Raise or remove the limit (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF): the "
@@ -197,20 +197,22 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
 void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const Facts& facts = subject.facts();
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
-    // Failures of one line are one finding, told by its last occurrence: the one the program is most likely to have died of.
+    // Failures of one line are one finding, told by its last occurrence; the last of all, which the program is most likely to have died
+    // of, comes first.
     struct Group {
       const UsageMoment* last = nullptr;
       std::uint64_t times = 0;
     };
-    std::map<std::uint32_t, Group> by_stack;
+    std::map<std::pair<FrameId, bool>, Group> by_line;
     for (const UsageMoment& moment : facts.usage[slot].failures) {
-      Group& group = by_stack[subject.trace().events[moment.event].stack.value];
+      const StackId stack = subject.trace().events[moment.event].stack;
+      Group& group = by_line[{subject.trace().stacks.frame_id(facts.stacks.user(stack)), stack.value == 0}];
       group.last = &moment;
       ++group.times;
     }
     std::vector<Group> groups;
-    for (const auto& [stack, group] : by_stack) groups.push_back(group);
-    std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.last->event < b.last->event; });
+    for (const auto& [line, group] : by_line) groups.push_back(group);
+    std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.last->event > b.last->event; });
     for (const Group& group : groups) findings.push_back(describe_failure(subject, slot, *group.last, group.times));
   }
 }
