@@ -216,11 +216,15 @@ void TorchAllocator::insert_free(BlockIndex index) {
   block.state = State::kFree;
   block.mark = pools_[list.pool].searches;
   list.index.insert({block.size_bytes, block.address, index});
+  ++free_blocks_;
+  whole_segments_free_ += is_alone(block) ? 1 : 0;
 }
 
 void TorchAllocator::erase_free(BlockIndex index) {
   const TorchBlock& block = blocks_[index];
   lists_[block.list].index.erase(block.size_bytes, block.address);
+  --free_blocks_;
+  whole_segments_free_ -= is_alone(block) ? 1 : 0;
 }
 
 void TorchAllocator::merge_neighbours(BlockIndex index, State same) {
@@ -270,6 +274,8 @@ BlockIndex TorchAllocator::allocate(ListIndex list, std::uint64_t rounded_bytes,
   if (const FreeIndex::Cursor found = search(lists_[list], rounded_bytes); found.at != nullptr) {
     const BlockIndex block = found.at->block;
     lists_[list].index.erase(found);
+    --free_blocks_;
+    whole_segments_free_ -= is_alone(blocks_[block]) ? 1 : 0;
     hand_out(block, rounded_bytes, allocation);
     return block;
   }

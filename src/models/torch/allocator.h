@@ -157,7 +157,7 @@ class TorchAllocator {
   // The next block of a segment that is being built in address order; `last` is the one before it, kNoIndex for the first.
   BlockIndex append_block(SegmentIndex segment, BlockIndex last, std::uint64_t size_bytes, TorchBlock::State state, AllocationId allocation);
   void drop_segment(SegmentIndex segment);
-  void move_segment(SegmentIndex segment, std::uint32_t arena);
+  std::size_t move_segment(SegmentIndex segment, std::uint32_t arena);  // how many blocks it has
   SegmentIndex segment_at(std::uint64_t address) const;
   // Places an allocation at an address whatever the rules say; a block outside every segment if it cannot be there.
   BlockIndex force(std::uint64_t address, std::uint64_t rounded_bytes, AllocationId allocation);
@@ -169,6 +169,7 @@ class TorchAllocator {
   const TorchSegment& segment(SegmentIndex index) const { return segments_[index]; }
   TorchSegment& segment(SegmentIndex index) { return segments_[index]; }
   std::uint32_t segment_count() const { return static_cast<std::uint32_t>(segments_.size()); }
+  std::size_t free_block_count() const { return free_blocks_; }
   const FreeIndex& index_of(ListIndex list) const { return lists_[list].index; }
   std::uint32_t arena_of(ListIndex list) const { return lists_[list].pool / 2; }
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }
@@ -201,6 +202,7 @@ class TorchAllocator {
   BlockIndex new_block(std::uint64_t address, std::uint64_t size_bytes, ListIndex list, SegmentIndex segment, State state);
   void recycle(BlockIndex block);
   void insert_free(BlockIndex block);
+  bool is_alone(const TorchBlock& block) const { return block.previous == kNoIndex && block.next == kNoIndex; }
   void erase_free(BlockIndex block);
   // Joins `block` with a neighbour in the state `same`; the neighbour's number is recycled.
   void merge_neighbours(BlockIndex block, State same);
@@ -247,6 +249,8 @@ class TorchAllocator {
   std::function<void(AllocationId)> tell_early_completion_;
   std::uint64_t walk_budget_ = 50'000'000;  // steps that force() may walk in all, so that a hostile trace cannot make it quadratic
 
+  std::size_t free_blocks_ = 0;
+  std::size_t whole_segments_free_ = 0;  // free blocks without neighbours: what a flush could give back of plain segments
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t peak_allocated_bytes_ = 0;
   std::uint64_t reserved_bytes_ = 0;

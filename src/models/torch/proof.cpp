@@ -212,7 +212,7 @@ std::uint32_t TorchProof::hidden_arena(ListIndex list, std::uint64_t rounded) {
 }
 
 void TorchProof::hide(SegmentIndex segment, std::uint32_t arena) {
-  allocator_.move_segment(segment, arena);
+  work_left_ -= std::min<std::uint64_t>(work_left_, allocator_.move_segment(segment, arena));
   private_segments_ = true;
   ++result_.replay.inferred_private_segments;
 }
@@ -224,7 +224,8 @@ BlockIndex TorchProof::infer_private(const Event& event, ListIndex list, std::ui
   };
   const FreeIndex& index = allocator_.index_of(list);
   std::vector<SegmentIndex> suspects;
-  for (FreeIndex::Cursor at = index.first_at_least(rounded); at.at != nullptr && suspects.size() <= kSuspects; at = index.next(at)) {
+  int passed = 0;
+  for (FreeIndex::Cursor at = index.first_at_least(rounded); at.at != nullptr && suspects.size() <= kSuspects && ++passed < kSearchedPast; at = index.next(at)) {
     if (at.at->address == event.address) {
       const std::uint32_t arena = hidden_arena(list, rounded);
       for (const SegmentIndex segment : suspects) hide(segment, arena);
@@ -239,7 +240,8 @@ BlockIndex TorchProof::infer_private(const Event& event, ListIndex list, std::ui
   const std::uint32_t from = allocator_.arena_of(list);
   const SegmentOwner owner = allocator_.owner_of(list);
   const std::uint32_t alone = scratch_arena();
-  allocator_.move_segment(recorded, alone);
+  if (!afford(1)) return predicted;
+  work_left_ -= std::min<std::uint64_t>(work_left_, 2 * allocator_.move_segment(recorded, alone));
   const BlockIndex found = allocator_.find(allocator_.list_for(alone, owner.is_small, owner.stream), rounded);
   if (found == kNoIndex || allocator_.block(found).address != event.address) {
     allocator_.move_segment(recorded, from);

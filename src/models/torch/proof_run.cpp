@@ -135,7 +135,8 @@ bool TorchProof::same_call(const Event& call, ByteRange range, bool unmap) const
 void TorchProof::explain_releases(std::span<const std::size_t> calls, const Request& request, bool taken_after) {
   int attempts = 8;
   while (!calls.empty()) {
-    const std::size_t explained = attempts > 0 ? try_releases(calls, request, taken_after) : 0;
+    const bool worth_trying = attempts > 0 && afford(allocator_.free_block_count());
+    const std::size_t explained = worth_trying ? try_releases(calls, request, taken_after) : 0;
     if (explained != 0) {
       result_.replay.segment_events_exact += explained;
       calls = calls.subspan(explained);

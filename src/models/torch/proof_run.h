@@ -21,6 +21,7 @@ class TorchProof {
   static constexpr std::size_t kMismatchesKept = 16;
   static constexpr std::size_t kHiddenArenas = 256;
   static constexpr std::size_t kSuspects = 8;
+  static constexpr int kSearchedPast = 256;
   static constexpr std::uint32_t kCollectionRounds = 16;
 
   // The request that a run of driver calls serves or precedes.
@@ -31,6 +32,13 @@ class TorchProof {
     ListIndex list = kNoIndex;
     std::uint64_t rounded_bytes = 0;
   };
+
+  // Explaining costs work that a hostile trace could ask for without end; past a share of the trace's length only what is cheap is done.
+  bool afford(std::size_t steps) {
+    if (steps > work_left_) return false;
+    work_left_ -= steps;
+    return true;
+  }
 
   void note_private_start();
   void finish();
@@ -80,6 +88,7 @@ class TorchProof {
   std::vector<std::uint32_t> hidden_arenas_;
   std::optional<std::uint32_t> scratch_arena_;
   std::vector<bool> never_freed_;     // by allocation of the driver heap, made when first asked for
+  std::uint64_t work_left_;
   std::uint64_t peak_reserved_ = 0;
   std::uint64_t peak_event_ = 0;
 };

@@ -16,7 +16,7 @@ std::vector<BlockIndex> TorchAllocator::plan_collection(std::uint64_t target_byt
     const FreeIndex& index = lists_[list].index;
     for (FreeIndex::Cursor at = index.first(); at.at != nullptr; at = index.next(at)) {
       const TorchBlock& block = blocks_[at.at->block];
-      if (block.previous != kNoIndex || block.next != kNoIndex || segments_[block.segment].expandable()) continue;
+      if (!is_alone(block) || segments_[block.segment].expandable()) continue;
       total_age += age(at.at->block);
       candidates.push_back(at.at->block);
     }
@@ -48,7 +48,7 @@ TorchAllocator::Available TorchAllocator::plan_available(ListIndex list, std::ui
   const std::uint64_t needed = std::max(rounded_bytes, settings_.max_split_bytes);
   const FreeIndex& index = lists_[list].index;
   const auto releasable = [&](BlockIndex block) { return !segments_[blocks_[block].segment].expandable(); };
-  const auto whole = [&](BlockIndex block) { return blocks_[block].previous == kNoIndex && blocks_[block].next == kNoIndex; };
+  const auto whole = [&](BlockIndex block) { return is_alone(blocks_[block]); };
   const FreeIndex::Cursor fit = index.first_at_least(needed);
   if (fit.at != nullptr && releasable(fit.at->block)) {
     if (!whole(fit.at->block)) return plan;
@@ -73,6 +73,7 @@ TorchAllocator::Available TorchAllocator::plan_available(ListIndex list, std::ui
 // address, then the whole handles inside the free blocks of expandable segments in the same order.
 std::vector<TorchRelease> TorchAllocator::plan_cached(std::uint32_t arena) const {
   std::vector<TorchRelease> plan;
+  if (whole_segments_free_ == 0 && expandable_count_ == 0) return plan;
   const std::uint32_t first_pool = arena * 2 + (arenas_[arena].is_private ? 1 : 0);
   for (const std::uint32_t pool : {first_pool, first_pool ^ 1u}) {
     std::vector<TorchRelease> unmaps;
@@ -83,7 +84,7 @@ std::vector<TorchRelease> TorchAllocator::plan_cached(std::uint32_t arena) const
         if (segments_[block.segment].expandable()) {
           const ByteRange range = whole_handles(block);
           if (!range.empty()) unmaps.push_back({at.at->block, range, true});
-        } else if (block.previous == kNoIndex && block.next == kNoIndex) {
+        } else if (is_alone(block)) {
           plan.push_back({at.at->block, ByteRange::of(block.address, block.size_bytes), false});
         }
       }

@@ -82,11 +82,12 @@ void TorchAllocator::drop_segment(SegmentIndex segment_index) {
   unused_segments_.push_back(segment_index);
 }
 
-void TorchAllocator::move_segment(SegmentIndex segment_index, std::uint32_t arena) {
+std::size_t TorchAllocator::move_segment(SegmentIndex segment_index, std::uint32_t arena) {
   const SegmentOwner owner = owner_of(segments_[segment_index].list);
   const ListIndex list = list_for(arena, owner.is_small, owner.stream);
   segments_[segment_index].list = list;
-  for (BlockIndex at = segments_[segment_index].first; at != kNoIndex; at = blocks_[at].next) {
+  std::size_t count = 0;
+  for (BlockIndex at = segments_[segment_index].first; at != kNoIndex; at = blocks_[at].next, ++count) {
     const std::uint32_t mark = blocks_[at].mark;
     if (blocks_[at].state == State::kFree) erase_free(at);
     if (blocks_[at].state == State::kUnmapped) lists_[blocks_[at].list].holes.erase({blocks_[at].address, at});
@@ -95,6 +96,7 @@ void TorchAllocator::move_segment(SegmentIndex segment_index, std::uint32_t aren
     if (blocks_[at].state == State::kUnmapped) lists_[list].holes.insert({blocks_[at].address, at});
     blocks_[at].mark = mark;
   }
+  return count;
 }
 
 SegmentIndex TorchAllocator::segment_at(std::uint64_t address) const {

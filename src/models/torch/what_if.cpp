@@ -13,12 +13,14 @@ constexpr std::uint64_t kFirstAddress = 0x7f0000000000;
 constexpr std::uint64_t kNoBudget = 1ull << 60;
 constexpr std::size_t kFailuresKept = 16;
 
-std::optional<std::uint64_t> limit_of(const TorchRecording& recording, const TorchSettings& recorded, const TorchSettings& settings) {
+std::optional<std::uint64_t> limit_of(const TorchRecording& recording, const TorchSettings& recorded, const TorchSettings& settings, const SettingChanges& changes) {
   if (settings.memory_fraction < 1) {
     if (recording.capacity_bytes == 0) return recording.limit_bytes;
     return static_cast<std::uint64_t>(settings.memory_fraction * static_cast<double>(recording.capacity_bytes));
   }
-  return recorded.memory_fraction < 1 ? std::nullopt : recording.limit_bytes;
+  // Asking for the whole device lifts a limit, also one that the program set in its code.
+  const bool lifted = std::any_of(changes.begin(), changes.end(), [](const auto& change) { return change.first == "per_process_memory_fraction"; });
+  return lifted || recorded.memory_fraction < 1 ? std::nullopt : recording.limit_bytes;
 }
 
 // Where the recorded start state ends, so that new segments can come after it; nothing if it has no segments or no room after them.
@@ -49,7 +51,7 @@ class TorchWhatIf {
   TorchWhatIf(const TorchRecording& recording, const RecordedTorchSettings& recorded, const TorchSettings& settings, const TorchFindings& findings,
               const ReplayOptions& options)
       : recording_(recording), recorded_(recorded), settings_(settings), findings_(findings), want_trace_(options.want_trace),
-        limit_(limit_of(recording, recorded.settings, settings)) {
+        limit_(limit_of(recording, recorded.settings, settings, options.changes)) {
     budget_ = options.segment_budget_bytes ? *options.segment_budget_bytes : findings.budget_bytes.value_or(kNoBudget);
     budget_ = std::min(budget_, kNoBudget);
     // A program that collects garbage has a limit. Where nothing says which, the room it is known to have had stands in.

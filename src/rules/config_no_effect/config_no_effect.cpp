@@ -84,14 +84,14 @@ void judge_config_no_effect(Case& subject, std::vector<Finding>& findings, std::
   }
   // The others: did they change anything at all? A replay without them tells.
   if (!subject.model_is_trusted(0)) return;
-  const ReplayResult* with = subject.what_if(0, {}, std::nullopt);
   const Removal removals[] = {{"max_split_size_mb", "-1", !unlimited_split && !now.expandable},
                               {"roundup_power2_divisions", "0", !only_ones},
                               {"large_segment_size_mb", "20", now.large_segment_bytes != plain.large_segment_bytes}};
   for (const Removal& removal : removals) {
-    if (!removal.set || with == nullptr) continue;
+    if (!removal.set) continue;
+    const ReplayResult* with = subject.what_if(0, {}, std::nullopt);
     const ReplayResult* without = subject.what_if(0, {{removal.name, removal.neutral}}, std::nullopt);
-    if (without == nullptr) continue;
+    if (with == nullptr || without == nullptr) continue;
     const bool same = with->peak_reserved_bytes == without->peak_reserved_bytes && with->peak_allocated_bytes == without->peak_allocated_bytes &&
                       with->segments_taken == without->segments_taken && with->end_reserved_bytes == without->end_reserved_bytes;
     if (same) {

@@ -87,12 +87,15 @@ void add_try(Finding& finding, std::string what) {
 }
 
 void add_recording_tries(const Trace& trace, Finding& finding) {
-  add_try(finding, "record the next run and see which lines hold the memory: faultline run -- " + program_of(trace));
-  if (stated_word(trace, "framework") == "pytorch" || stated_word(trace, "framework").empty()) {
-    add_try(finding,
-            "or without Faultline on that machine: call torch.cuda.memory._record_memory_history() at the start and "
-            "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") when it fails, then: faultline explain snapshot.pickle");
-  }
+  if (stated_word(trace, "framework") != "pytorch" && !stated_word(trace, "framework").empty()) return;
+  add_try(finding,
+          "record the next run to see which lines hold the memory: call torch.cuda.memory._record_memory_history() at the start and "
+          "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\") when it fails, then: faultline explain snapshot.pickle");
+}
+
+void add_sanitizer_try(const Trace& trace, Finding& finding) {
+  add_try(finding, "have the kernel and the address named: PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer " + program_of(trace) +
+                       " (slow; without that variable it cannot see past a tensor's end inside PyTorch's cache)");
 }
 
 std::string shown(PrintedBytes bytes) {

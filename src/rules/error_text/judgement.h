@@ -29,6 +29,7 @@ void add_try(Finding& finding, std::string what);
 
 // How to have the next failure recorded.
 void add_recording_tries(const Trace& trace, Finding& finding);
+void add_sanitizer_try(const Trace& trace, Finding& finding);
 
 std::string shown(PrintedBytes bytes);  // "5.20 GiB"
 

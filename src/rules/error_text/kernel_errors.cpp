@@ -85,7 +85,7 @@ void judge_kernel_error(const Trace& trace, Finding& finding) {
   const bool access = kind == "illegal-address" || kind == "misaligned-address" || kind == "launch-failure" || kind == "illegal-instruction";
   if (!access) return;
   add_blocking_try(trace, finding);
-  add_try(finding, "have the kernel, its line and the tensor named: faultline run -- " + program_of(trace));
+  add_sanitizer_try(trace, finding);
   add_try(finding, "all later CUDA calls of that process fail as well: only the first error of a log counts, and the process must be started anew");
 }
 
@@ -123,7 +123,6 @@ void judge_assertion(const Trace& trace, Finding& finding) {
   add_evidence(finding, "first_thread", std::string(stated_word(trace, "assert.thread")));
   if (!stated_word(trace, "assert.lines").empty()) add_evidence(finding, "threads_reporting", counter_of(trace, "assert.lines"));
   add_blocking_try(trace, finding);
-  add_try(finding, "have index, size and line named: faultline run -- " + program_of(trace));
 }
 
 void judge_library(const Trace& trace, Finding& finding) {
@@ -158,7 +157,6 @@ void judge_library(const Trace& trace, Finding& finding) {
         "): most often because no memory was left for its handle, otherwise a mismatch of driver and library, or an earlier error of a kernel";
     add_try(finding, "try with less on the device (a batch of 1): if it works, it was memory");
     add_try(finding, "otherwise look for an earlier error in the log, and run with CUDA_LAUNCH_BLOCKING=1 " + program_of(trace));
-    add_try(finding, "record it: faultline run -- " + program_of(trace));
   } else if (kind == "nccl-cuda-error") {
     finding.confidence = Confidence::kHint;
     finding.message = "a CUDA call inside NCCL failed and the message does not say which error it was; out of memory is one of the possible ones";
@@ -168,7 +166,7 @@ void judge_library(const Trace& trace, Finding& finding) {
     finding.message = library + " failed (" + status + "): a kernel of it, or one launched before it, went wrong" + about_place(trace, finding);
     add_try(finding, "an index out of range in an earlier kernel often shows up here first");
     add_blocking_try(trace, finding);
-    add_try(finding, "have the kernel named: faultline run -- " + program_of(trace));
+    add_sanitizer_try(trace, finding);
   }
 }
 

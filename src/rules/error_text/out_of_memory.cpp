@@ -163,8 +163,7 @@ bool judge_others(const Trace& trace, const StatedNumbers& numbers, Finding& fin
              "this process held " + shown(*outside) + " on " + device_of(trace) +
                  " outside PyTorch's allocator, more than a CUDA context and its libraries need; without the excess the " + asked_for(numbers) +
                  " would have fitted");
-    add_try(finding, "find the owner: NCCL buffers, a second framework or library with its own pool, CUDA graphs, raw cudaMalloc; faultline run -- " +
-                         program_of(trace) + " names the caller of each");
+    add_try(finding, "find the owner: NCCL buffers, a second framework or library with its own pool, CUDA graphs, raw cudaMalloc");
     return true;
   }
   const auto left = numbers.unexplained();

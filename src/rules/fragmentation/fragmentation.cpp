@@ -79,7 +79,8 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     finding.message = format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " + (failed ? "at the failure" : "at the peak") +
                       " were free but could neither serve a larger request nor go back to the device: live tensors share their " +
                       format_count(pinned_segments) + (pinned_segments == 1 ? " segment." : " segments.");
-    finding.memory = format_count(pins.front().blocks) + " live tensors made at this line (" + format_bytes(pins.front().live_bytes) + ") pin " +
+    const bool line_known = finding.location.known();
+    finding.memory = format_count(pins.front().blocks) + " live tensors " + (line_known ? "made at this line" : "whose line was not recorded") + " (" + format_bytes(pins.front().live_bytes) + ") pin " +
                      format_bytes(pins.front().pinned_bytes) + " of free space in " + format_count(pins.front().segments) +
                      (pins.front().segments == 1 ? " segment." : " segments.");
     finding.evidence = {{"pinned_free_bytes", static_cast<std::int64_t>(space.pinned_free_bytes)},
@@ -115,7 +116,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
                                  true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
       }
     }
-    finding.tries.push_back({"Make the long-lived tensors of " + short_place(finding.location) +
+    finding.tries.push_back({"Make the long-lived tensors" + (line_known ? " of " + short_place(finding.location) : std::string()) +
                                  " before the short-lived ones around them, so that they share segments with each other.", std::nullopt, 0});
     finding.fingerprint = fingerprint(finding.rule, finding.location);
     findings.push_back(std::move(finding));

@@ -49,6 +49,10 @@ Reason reason_for(const Facts& facts, const Growth& growth) {
             "its activations",
             "Keep values, not graphs: append `out.detach()` (or `.item()` for a loss), or run the loop under `torch.no_grad()`."};
   }
+  if (inside == 1 && growth.stacks.size() == 1) {
+    return {"Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a forward hook or an attribute stores",
+            "Let go of it when it is no longer needed (remove the hook, clear the list), keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
+  }
   return {"Nothing else of a round survives, only this tensor: something appends it to a list, a dict or an attribute and never lets go",
           "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
 }
@@ -58,7 +62,8 @@ Reason reason_for(const Facts& facts, const Growth& growth) {
 void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();
-  if (trace.events.size() <= trace.preexisting_count) {
+  const bool saw_any_made = std::any_of(trace.events.begin() + trace.preexisting_count, trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAlloc; });
+  if (!saw_any_made) {
     not_judged.push_back({"memory/leak", "the recording holds no allocations over time, only a state"});
     return;
   }

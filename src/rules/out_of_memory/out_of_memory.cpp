@@ -30,6 +30,7 @@ struct Failure {
   std::uint64_t capacity = 0;  // 0: unknown
   std::uint64_t allowed = 0;   // the program's own limit, when the input states it
   FreeSpace space;
+  std::uint64_t other_streams_free = 0;  // free bytes in segments of streams other than the request's: a block serves its own stream only
   std::uint64_t live() const { return moment->allocated + moment->pending; }
   std::uint64_t waste() const { return moment->reserved > live() ? moment->reserved - live() : 0; }
   std::uint64_t outside() const {
@@ -56,7 +57,8 @@ Cause cause_of(const Failure& f) {
   }
   if (f.waste() >= f.request && f.live() + f.request <= f.moment->reserved) {
     return {"fragmented", Confidence::kProved, format_bytes(f.waste()) + " of the " + format_bytes(f.moment->reserved) +
-            " that PyTorch had reserved were free, but in pieces of at most " + format_bytes(f.space.largest_free_bytes) + " between live tensors"};
+            " that PyTorch had reserved were free, but in pieces of at most " + format_bytes(f.space.largest_free_bytes) + " between live tensors" +
+            (f.other_streams_free == 0 ? "" : ", " + format_bytes(f.other_streams_free) + " of it kept for other streams")};
   }
   if (had_room) {
     const std::string limit = f.allowed != 0 ? "limit of " + format_bytes(f.allowed)
@@ -77,7 +79,12 @@ Cause cause_of(const Failure& f) {
     }
     return {"exhausted", Confidence::kProved, numbers + " of " + format_bytes(f.capacity)};
   }
-  return {"exhausted", Confidence::kLikely, numbers + "; the recording does not say how large the device is, so what others held is not known"};
+  // Without the device's size others may hold the rest. Where PyTorch has little of what can be seen, and a device twice as large would do, that is
+  // as good an explanation.
+  const std::uint64_t visible = f.moment->reserved + f.device_free;
+  const bool could_be_others = f.live() < visible / 2 && f.live() + f.request <= 2 * visible;
+  return {"exhausted", could_be_others ? Confidence::kHint : Confidence::kLikely,
+          numbers + "; the recording does not say how large the device is, so what others held is not known (--gpu SIZE tells)"};
 }
 
 struct WhatIfTry {
@@ -109,7 +116,8 @@ void try_settings(Case& subject, std::size_t slot, const Failure& failure, const
     }
   }
   if (own_limit) {
-    const ReplayResult* answer = subject.what_if(slot, {}, room + failure.device_free);
+    const SettingChanges lifted = failure.allowed != 0 ? SettingChanges{{"per_process_memory_fraction", "1"}} : SettingChanges{};
+    const ReplayResult* answer = subject.what_if(slot, lifted, room + failure.device_free);
     if (served(answer)) {
       finding.tries.push_back({"Raise or remove the limit (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF): the "
                                "recording then needs " + format_bytes(answer->peak_reserved_bytes) + " and this request is served.", true, 0});
@@ -150,6 +158,9 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   failure.capacity = trace.devices[slot].capacity_bytes;
   failure.allowed = trace.devices[slot].allowed_bytes;
   failure.space = picture_free_space(trace, facts.lifetimes, event.device, moment.event);
+  for (const SegmentPicture& segment : failure.space.segments) {
+    if (segment.stream != event.stream) failure.other_streams_free += segment.free_bytes();
+  }
 
   const Cause cause = cause_of(failure);
   const Whereabouts where = whereabouts(facts, slot, moment.event);
@@ -175,6 +186,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
                       {"reserved_bytes", static_cast<std::int64_t>(moment.reserved)},
                       {"reserved_but_free_bytes", static_cast<std::int64_t>(failure.waste())},
                       {"largest_free_piece_bytes", static_cast<std::int64_t>(failure.space.largest_free_bytes)}};
+  if (failure.other_streams_free != 0) finding.evidence.push_back({"free_on_other_streams_bytes", static_cast<std::int64_t>(failure.other_streams_free)});
   if (failure.device_free_known) finding.evidence.push_back({"device_free_bytes", static_cast<std::int64_t>(failure.device_free)});
   if (failure.capacity != 0) finding.evidence.push_back({"device_capacity_bytes", static_cast<std::int64_t>(failure.capacity)});
   if (cause.name == "own-limit") {

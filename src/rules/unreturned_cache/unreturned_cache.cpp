@@ -22,7 +22,8 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     if (usage.end.reserved < kLeastBytes) continue;
     const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
     const FreeSpace space = picture_free_space(trace, facts.lifetimes, usage.device, last);
-    // Idle means: not one allocation in it during the later half of the recording.
+    // Idle means: not one allocation in it during the later half of the recording. What was there before it began takes no part of its time.
+    const std::uint32_t half = trace.preexisting_count + (last - std::min(last, trace.preexisting_count)) / 2;
     std::vector<bool> touched(space.segments.size());
     std::vector<StackId> last_use(space.segments.size());
     std::uint32_t later_allocations = 0;
@@ -32,12 +33,12 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
       const bool block = trace.heaps[event.heap.index()].kind != HeapKind::kDriver;
       const auto after = std::upper_bound(space.segments.begin(), space.segments.end(), event.address,
                                           [](std::uint64_t address, const SegmentPicture& segment) { return address < segment.address; });
-      later_allocations += block && index > last / 2;
+      later_allocations += block && index > half;
       if (after == space.segments.begin()) continue;
       const auto at = static_cast<std::size_t>(after - space.segments.begin()) - 1;
       if (event.address - space.segments[at].address >= space.segments[at].size_bytes) continue;
       if (block) last_use[at] = event.stack;
-      if (index > last / 2) touched[at] = true;
+      if (index > half) touched[at] = true;
     }
     if (later_allocations < kLeastLaterAllocations) continue;
     std::uint64_t idle = 0, count = 0, largest = 0;
@@ -64,7 +65,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     finding.bytes = idle;
     finding.message = format_bytes(idle) + " of the " + format_bytes(usage.end.reserved) + " that PyTorch holds at the end have not been used during the later half of "
                       "the recording; this program can use them again, other processes and libraries cannot.";
-    finding.memory = "Last used by tensors made at this line.";
+    finding.memory = finding.location.known() ? "Last used by tensors made at this line." : "The recording does not reach back to the tensors that used them.";
     finding.evidence = {{"idle_bytes", static_cast<std::int64_t>(idle)}, {"idle_segments", static_cast<std::int64_t>(count)},
                         {"reserved_bytes", static_cast<std::int64_t>(usage.end.reserved)}, {"idle_share", share},
                         {"allocations_meanwhile", static_cast<std::int64_t>(later_allocations)}};
