@@ -12,7 +12,7 @@ std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > par
 Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   const UsageMoment& moment = facts.focus(slot);
   Account account;
-  account.moment = facts.usage[slot].failures.empty() ? "at the peak" : "at the failure";
+  account.moment = !facts.usage[slot].failures.empty() ? "at the failure" : trace.can(kEvents) ? "at the peak" : "when the snapshot was taken";
   const CategoryBytes live = facts.live_by_category(slot, moment.event);
   std::uint64_t live_sum = 0;
   for (std::size_t at = 0; at < kCategoryCount; ++at) {

@@ -36,6 +36,12 @@ void print_findings(Page& page, const Report& report, const std::vector<FindingG
 }
 
 void print_clean(Page& page, const Report& report) {
+  if (report.input_events == 0) {
+    page.paragraph(0, "This input holds a state and no history: what can be judged of it is in order.");
+    page.paragraph(2, fmt::format("Looked at {}. Record with torch.cuda.memory._record_memory_history() to see growth and failures.",
+                                  input_text(page, report, page.width() / 2)));
+    return;
+  }
   page.paragraph(0, "Nothing wrong was found.", Style::kGood);
   page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
 }
@@ -77,6 +83,7 @@ void print_model(Page& page, const DeviceReport& device) {
     return;
   }
   if (model.name.empty()) return;
+  if (model.placements == 0 && model.segment_events == 0) return;  // nothing to replay
   std::string text = fmt::format("a replay with {} put {} of {} allocations", name, format_count(model.exact), format_count(model.placements));
   if (model.segment_events != 0) {
     text += fmt::format(" and {} of {} segments", format_count(model.segment_events_exact), format_count(model.segment_events));
