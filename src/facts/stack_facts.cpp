@@ -12,6 +12,14 @@ bool any_of(std::string_view text, std::initializer_list<std::string_view> words
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+// load_weights, create_layers, init_params: what a function says it does to a model.
+bool sets_up_model(std::string_view function) {
+  static constexpr std::string_view kVerbs[] = {"load_", "build_", "create_", "make_", "init_", "setup_", "restore_"};
+  static constexpr std::string_view kObjects[] = {"model", "weight", "checkpoint", "ckpt", "state_dict", "param", "layers", "shard"};
+  const auto verb = std::find_if(std::begin(kVerbs), std::end(kVerbs), [&](std::string_view word) { return function.starts_with(word); });
+  return verb != std::end(kVerbs) && std::any_of(std::begin(kObjects), std::end(kObjects), [&](std::string_view word) { return contains(function, word); });
+}
+
 struct FrameKind {
   bool user = false;
   bool python = false;
@@ -28,11 +36,11 @@ FrameKind judge_frame(std::string_view file, std::string_view function) {
   kind.user = !is_library_file(file);
   const bool module_py = file.ends_with("torch/nn/modules/module.py");
   if (module_py && any_of(function, {"_call_impl", "_wrapped_call_impl", "__call__", "_slow_forward"})) kind.roles |= kInModuleCall;
+  if (function == "forward") kind.roles |= kInModuleCall;  // by its name, where no module stands behind it
   if (module_py && any_of(function, {"_apply", "convert", "to_empty"})) kind.roles |= kMovesModule;
-  if (any_of(function, {"__init__", "reset_parameters", "_reset_parameters", "register_buffer", "build_model", "_init_weights", "init_weights"})) kind.roles |= kConstructs;
+  if (any_of(function, {"__init__", "reset_parameters", "_reset_parameters", "register_buffer", "_init_weights"}) || sets_up_model(function)) kind.roles |= kConstructs;
   if (contains(file, "torch/nn/init.py")) kind.roles |= kConstructs;
-  if (any_of(function, {"load_state_dict", "_load_from_state_dict", "from_pretrained", "load_checkpoint", "load_file", "get_tensor", "load_weights", "load_model",
-                        "_rebuild_tensor", "_rebuild_tensor_v2", "persistent_load", "load_tensor"}) ||
+  if (any_of(function, {"load_state_dict", "_load_from_state_dict", "from_pretrained", "load_file", "get_tensor", "_rebuild_tensor", "_rebuild_tensor_v2", "persistent_load", "load_tensor"}) ||
       file.ends_with("torch/serialization.py")) {
     kind.roles |= kLoadsState;
   }

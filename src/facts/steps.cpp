@@ -33,6 +33,8 @@ Steps find_steps(const Trace& trace) {
     steps.how = "optimizer steps (" + std::string(name) + ")";
   } else if (!best.empty()) {
     steps.how = "profiler steps";
+  } else if (!steps.ends.empty()) {
+    steps.how = "steps";
   }
   return steps;
 }

@@ -84,7 +84,7 @@ void judge_config_no_effect(Case& subject, std::vector<Finding>& findings, std::
   }
   // The others: did they change anything at all? A replay without them tells.
   if (!subject.model_is_trusted(0)) return;
-  const Removal removals[] = {{"max_split_size_mb", "-1", !unlimited_split && !now.expandable},
+  const Removal removals[] = {{"max_split_size_mb", "unlimited", !unlimited_split && !now.expandable},
                               {"roundup_power2_divisions", "0", !only_ones},
                               {"large_segment_size_mb", "20", now.large_segment_bytes != plain.large_segment_bytes}};
   for (const Removal& removal : removals) {

@@ -66,8 +66,12 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
 
     const std::vector<Pins> pins = pins_by_line(facts, space);
     if (pins.empty()) continue;
-    std::uint64_t pinned_segments = 0;
-    for (const SegmentPicture& segment : space.segments) pinned_segments += segment.pinned_free_bytes != 0;
+    std::uint64_t pinned_segments = 0, largest_pinned = 0;
+    for (const SegmentPicture& segment : space.segments) {
+      if (segment.pinned_free_bytes == 0) continue;
+      ++pinned_segments;
+      largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
+    }
     Finding finding;
     finding.rule = "memory/fragmentation";
     finding.device = usage.device;
@@ -87,7 +91,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
                         {"reserved_bytes", static_cast<std::int64_t>(space.reserved_bytes)},
                         {"live_bytes", static_cast<std::int64_t>(space.live_bytes)},
                         {"pinned_segments", static_cast<std::int64_t>(pinned_segments)},
-                        {"largest_free_piece_bytes", static_cast<std::int64_t>(space.largest_free_bytes)},
+                        {"largest_free_piece_bytes", static_cast<std::int64_t>(largest_pinned)},
                         {"pinned_share", share}};
     for (std::size_t at = 0; at < pins.size() && at < 6; ++at) {
       Holder holder;

@@ -131,7 +131,7 @@ Status ObjectMachine::close_dict() {
 }
 
 Status ObjectMachine::append_one() {
-  if (stack_.size() < 2) return malformed("APPEND finds no list");
+  if (open_count() < 2) return malformed("APPEND finds no list");
   const Value item = stack_.back();
   stack_.pop_back();
   return extend_list(stack_.back(), {&item, 1});
@@ -147,7 +147,7 @@ Status ObjectMachine::append_marked() {
 }
 
 Status ObjectMachine::set_one() {
-  if (stack_.size() < 3) return malformed("SETITEM finds no dict");
+  if (open_count() < 3) return malformed("SETITEM finds no dict");
   const std::size_t from = stack_.size() - 2;
   Status done = extend_dict(stack_[from - 1], std::span(stack_).subspan(from));
   stack_.resize(from);
@@ -191,18 +191,23 @@ Status ObjectMachine::memo_put(std::uint64_t index) {
 void ObjectMachine::extend_cells(Value node, NodeKind node_kind, std::span<const Value> values) {
   const NodeKind before = kind(node);
   if (before == NodeKind::kEmptyList || before == NodeKind::kEmptyDict || (before == NodeKind::kTuple && node_kind == NodeKind::kTuple)) {
-    slices_.push_back({cells_.size(), 0});
+    slices_.push_back({cells_.size(), 0, 0});
     set_node(node, node_kind, slices_.size() - 1);
   }
   Slice& slice = slices_[payload(node)];
-  if (slice.first + slice.count != cells_.size()) {  // not the last one: move it to the end to let it grow
+  const std::uint64_t wanted = slice.count + values.size();
+  if (slice.first + slice.room == cells_.size() && wanted > slice.room) {  // the last one grows where it is
+    slice.room = wanted;
+    cells_.resize(slice.first + slice.room);
+  } else if (wanted > slice.room) {  // others move to the end, with room to spare: lists that grow in turns stay linear
     const std::uint64_t first = cells_.size();
-    cells_.resize(first + slice.count);
+    slice.room = wanted * 2;
+    cells_.resize(first + slice.room);
     std::copy_n(cells_.begin() + static_cast<std::ptrdiff_t>(slice.first), slice.count, cells_.begin() + static_cast<std::ptrdiff_t>(first));
     slice.first = first;
   }
-  cells_.insert(cells_.end(), values.begin(), values.end());
-  slice.count += values.size();
+  std::copy(values.begin(), values.end(), cells_.begin() + static_cast<std::ptrdiff_t>(slice.first + slice.count));
+  slice.count = wanted;
 }
 
 Status ObjectMachine::extend_list(Value list, std::span<const Value> items) {
@@ -236,6 +241,10 @@ Status ObjectMachine::extend_list(Value list, std::span<const Value> items) {
         if (!is_node(item, NodeKind::kFrame)) return malformed("a list of frames holds something else");
         frames.push_back(FrameId(static_cast<std::uint32_t>(payload(item))));
       }
+      // Each part makes a new stack of all frames so far. Writers use parts of a thousand; a frame at a time would be quadratic.
+      regrown_frames_ += frames.size();
+      appended_frames_ += items.size();
+      if (regrown_frames_ > kMostRegrownFrames + 8 * appended_frames_) return malformed("a list of frames grows bit by bit");
       set_node(list, NodeKind::kStack, trace_.stacks.intern(frames).value);
       return Ok{};
     }
@@ -455,8 +464,9 @@ void ObjectMachine::lower_segment(Value dict) {
   const Value blocks = fields_[Key::k_blocks];
   if (is_node(blocks, NodeKind::kBlockList)) {
     const std::vector<Run>& runs = record_lists_[payload(blocks)];
-    // Blocks are written inside their segment, so they are one run; anything else is not PyTorch's doing.
-    if (runs.size() == 1) {
+    // Blocks are written inside their segment, so they are one run, and new; anything else is not PyTorch's doing.
+    if (runs.size() == 1 && runs[0].first >= owned_blocks_) {
+      owned_blocks_ = runs[0].first + runs[0].count;
       segment.first_block = static_cast<std::uint32_t>(runs[0].first);
       segment.block_count = static_cast<std::uint32_t>(runs[0].count);
       std::uint64_t running = segment.address;  // PyTorch 2.0 gives blocks no address: they follow one another

@@ -121,6 +121,7 @@ class ObjectMachine {
   struct Slice {  // a generic list's or dict's cells
     std::uint64_t first = 0;
     std::uint64_t count = 0;
+    std::uint64_t room = 0;  // cells it may grow into without moving
   };
   struct CachedStack {
     std::uint64_t first = 0;  // into cached_values_
@@ -128,6 +129,10 @@ class ObjectMachine {
     StackId stack;
   };
 
+  static constexpr std::uint64_t kMostRegrownFrames = 1'000'000;
+
+  // Values that an opcode may take off the stack: those above the last mark.
+  std::size_t open_count() const { return stack_.size() - (marks_.empty() ? 0 : marks_.back()); }
   Value make_integer(std::int64_t number);
   Value make_string(std::string_view text);
   Value new_node(NodeKind node_kind, std::uint64_t node_payload);
@@ -176,6 +181,9 @@ class ObjectMachine {
   std::vector<Annotation> annotations_;
   std::vector<PoolKey> pools_;
   std::vector<StackId> history_stacks_;
+  std::uint64_t owned_blocks_ = 0;     // final blocks below this belong to a segment already
+  std::uint64_t regrown_frames_ = 0;   // frames interned for stacks that came in parts …
+  std::uint64_t appended_frames_ = 0;  // … and those among them that were new
 
   std::vector<Value> cached_values_;
   std::unordered_multimap<std::uint64_t, CachedStack> stack_cache_;
