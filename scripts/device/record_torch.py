@@ -477,7 +477,7 @@ def main():
             else:
                 name = pending.pop(0)
                 env = dict(os.environ, PYTORCH_CUDA_ALLOC_CONF=CASES[name][1])
-                running.append((name, subprocess.Popen([sys.executable, os.path.abspath(__file__), "--child", name, out_dir], env=env,
+                running.append((name, subprocess.Popen([sys.executable, os.path.abspath(sys.argv[0]), "--child", name, out_dir], env=env,
                                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)))
                 continue
         for item in list(running):

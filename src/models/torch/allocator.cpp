@@ -217,14 +217,15 @@ void TorchAllocator::insert_free(BlockIndex index) {
   block.mark = pools_[list.pool].searches;
   list.index.insert({block.size_bytes, block.address, index});
   ++free_blocks_;
-  whole_segments_free_ += is_alone(block) ? 1 : 0;
+  pools_[list.pool].whole_free += is_alone(block) ? 1 : 0;
 }
 
 void TorchAllocator::erase_free(BlockIndex index) {
   const TorchBlock& block = blocks_[index];
-  lists_[block.list].index.erase(block.size_bytes, block.address);
+  List& list = lists_[block.list];
+  list.index.erase(block.size_bytes, block.address);
   --free_blocks_;
-  whole_segments_free_ -= is_alone(block) ? 1 : 0;
+  pools_[list.pool].whole_free -= is_alone(block) ? 1 : 0;
 }
 
 void TorchAllocator::merge_neighbours(BlockIndex index, State same) {
@@ -275,7 +276,7 @@ BlockIndex TorchAllocator::allocate(ListIndex list, std::uint64_t rounded_bytes,
     const BlockIndex block = found.at->block;
     lists_[list].index.erase(found);
     --free_blocks_;
-    whole_segments_free_ -= is_alone(blocks_[block]) ? 1 : 0;
+    pools_[lists_[list].pool].whole_free -= is_alone(blocks_[block]) ? 1 : 0;
     hand_out(block, rounded_bytes, allocation);
     return block;
   }

@@ -187,6 +187,7 @@ class TorchAllocator {
   };
   struct Pool {
     std::uint32_t searches = 0;
+    std::uint32_t whole_free = 0;  // free blocks without neighbours: what a flush could give back of plain segments
     std::vector<ListIndex> lists;  // by stream handle, the order in which PyTorch walks a pool
   };
   struct List {
@@ -250,7 +251,6 @@ class TorchAllocator {
   std::uint64_t walk_budget_ = 50'000'000;  // steps that force() may walk in all, so that a hostile trace cannot make it quadratic
 
   std::size_t free_blocks_ = 0;
-  std::size_t whole_segments_free_ = 0;  // free blocks without neighbours: what a flush could give back of plain segments
   std::uint64_t allocated_bytes_ = 0;
   std::uint64_t peak_allocated_bytes_ = 0;
   std::uint64_t reserved_bytes_ = 0;

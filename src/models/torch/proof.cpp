@@ -12,6 +12,7 @@ TorchProof::TorchProof(const TorchRecording& recording, const RecordedTorchSetti
       settings_(recorded.settings), may_hide_(recorded.oldest < TorchVersion{2, 12}), release_stacks_tell_(recorded.version >= TorchVersion{2, 3}), held_bytes_(held_bytes) {
   for (std::size_t arena = 1; arena < recording.heap_of_arena.size(); ++arena) allocator_.add_arena(true);
   allocator_.count_ages(recorded.settings.gc_threshold > 0);
+  work_left_ = 20'000'000 + 100 * static_cast<std::uint64_t>(recording.trace.events.size());
   block_of_.assign(recording.largest_allocation + std::size_t{1}, kNoIndex);
   result_.replay.model = "torch-native";
   result_.replay.settings = recorded.settings.text();

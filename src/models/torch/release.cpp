@@ -10,6 +10,7 @@ namespace faultline {
 std::vector<BlockIndex> TorchAllocator::plan_collection(std::uint64_t target_bytes, std::uint32_t rounds) const {
   const Pool& pool = pools_[0];
   std::vector<BlockIndex> candidates;
+  if (pool.whole_free == 0) return candidates;
   std::uint64_t total_age = 0;
   const auto age = [&](BlockIndex block) { return std::uint64_t{pool.searches - blocks_[block].mark}; };
   for (const ListIndex list : pool.lists) {
@@ -73,9 +74,9 @@ TorchAllocator::Available TorchAllocator::plan_available(ListIndex list, std::ui
 // address, then the whole handles inside the free blocks of expandable segments in the same order.
 std::vector<TorchRelease> TorchAllocator::plan_cached(std::uint32_t arena) const {
   std::vector<TorchRelease> plan;
-  if (whole_segments_free_ == 0 && expandable_count_ == 0) return plan;
   const std::uint32_t first_pool = arena * 2 + (arenas_[arena].is_private ? 1 : 0);
   for (const std::uint32_t pool : {first_pool, first_pool ^ 1u}) {
+    if (pools_[pool].whole_free == 0 && expandable_count_ == 0) continue;
     std::vector<TorchRelease> unmaps;
     for (const ListIndex list : pools_[pool].lists) {
       const FreeIndex& index = lists_[list].index;

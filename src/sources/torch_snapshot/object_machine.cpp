@@ -164,7 +164,7 @@ Status ObjectMachine::set_marked() {
 }
 
 Status ObjectMachine::close_tuple(std::size_t count) {
-  if (stack_.size() < count) return malformed("a tuple wants more items than there are");
+  if (open_count() < count) return malformed("a tuple wants more items than there are");
   const Value tuple = new_node(NodeKind::kTuple, 0);
   extend_cells(tuple, NodeKind::kTuple, std::span(stack_).subspan(stack_.size() - count));
   stack_.resize(stack_.size() - count);

@@ -20,7 +20,10 @@ std::string text_of_number(double number) {
 }  // namespace
 
 Status TraceBuilder::take_top(Value top) {
-  if (machine_.is_node(top, NodeKind::kSegmentList)) return Ok{};  // torch.cuda.memory_snapshot(): the segments alone
+  if (machine_.is_node(top, NodeKind::kSegmentList)) {  // torch.cuda.memory_snapshot(): the segments alone
+    trace_.events.clear();
+    return Ok{};
+  }
   if (machine_.is_node(top, NodeKind::kEmptyList)) return Error{"the snapshot is an empty list: no memory was allocated when it was taken", {}, {}};
   if (!machine_.is_node(top, NodeKind::kDict)) return kNotASnapshot;
   const std::span<const Value> pairs = machine_.cells(top);
@@ -42,7 +45,9 @@ Status TraceBuilder::take_top(Value top) {
     }
   }
   if (!known && !traces) return kNotASnapshot;
-  return traces ? take_traces(*traces) : Status(Ok{});
+  if (traces) return take_traces(*traces);
+  trace_.events.clear();  // entries that stood elsewhere belong to no device
+  return Ok{};
 }
 
 Status TraceBuilder::take_traces(Value list) {
@@ -58,7 +63,7 @@ Status TraceBuilder::take_traces(Value list) {
   std::vector<std::uint16_t> device_of_run;
   for (std::size_t device = 0; device < per_device.size(); ++device) {
     if (machine_.is_node(per_device[device], NodeKind::kEmptyList)) continue;
-    if (!machine_.is_node(per_device[device], NodeKind::kEntryList)) return Error{"a device's trace is not a list of entries", {}, {}};
+    if (!machine_.is_node(per_device[device], NodeKind::kEntryList)) return Error{"the snapshot's trace of a device is not a list of entries", {}, {}};
     for (const Run& run : machine_.runs(per_device[device])) {
       runs.push_back(run);
       device_of_run.push_back(static_cast<std::uint16_t>(device));

@@ -6,6 +6,11 @@
 #include "base/byte_range.h"
 
 namespace faultline::torch_snapshot {
+namespace {
+
+constexpr std::size_t kMostHeaps = 0xffff;  // a HeapId has sixteen bits, and the last one stands for none here
+
+}  // namespace
 
 Status TraceBuilder::build(Value top) {
   if (Status taken = take_top(top); !taken) return taken;
@@ -16,7 +21,6 @@ Status TraceBuilder::build(Value top) {
   compare_with_final_state();
   find_preexisting_segments();
   find_preexisting_mappings();
-  settle_missing_halves();
   settle_pools();
   add_annotations();
   insert_and_prepend();
@@ -80,6 +84,10 @@ void TraceBuilder::assign_kinds() {
   if (kept != 0) trace_.capabilities |= kEvents;
   if (without_stack != kept) trace_.capabilities |= kStacks;
   if (machine_.has_seen(Key::k_time_us)) trace_.capabilities |= kTimes;
+  const bool any_pending = std::any_of(trace_.final_blocks.begin(), trace_.final_blocks.end(),
+                                       [](const FinalBlock& block) { return block.state == FinalBlock::State::kPendingFree; });
+  requests_complete_ = requested_count_ != 0 && completed_count_ == 0 && !any_pending;
+  if (requests_complete_) trace_.count("recordings without completed frees");
 }
 
 void TraceBuilder::make_heaps() {
@@ -103,8 +111,12 @@ void TraceBuilder::make_heaps() {
 }
 
 HeapId TraceBuilder::heap_for(std::uint16_t device, std::uint16_t pool) {
-  const std::uint32_t wanted = static_cast<std::uint32_t>(device) << 16 | pool;
+  std::uint32_t wanted = static_cast<std::uint32_t>(device) << 16 | pool;
   if (wanted == last_pool_) return last_heap_;
+  if (trace_.heaps.size() == kMostHeaps && !heap_of_pool_.contains(wanted)) {
+    trace_.count("private pools without a heap of their own");
+    wanted &= 0xffff0000;  // the device's default pool, which make_heaps made
+  }
   const auto [at, fresh] = heap_of_pool_.try_emplace(wanted, static_cast<std::uint16_t>(trace_.heaps.size()));
   if (fresh) {
     const PoolKey key = machine_.pools()[pool];
@@ -176,7 +188,7 @@ void TraceBuilder::pair_free(std::uint64_t index, Action action) {
   event.heap = heap_for(event.device, event.heap.value);
   bool fresh = false;
   AddressTable::Slot& slot = blocks_.at(event.address, event.device, &fresh);
-  const bool completes = action == Action::kFreeCompleted;
+  const bool completes = action == Action::kFreeCompleted || requests_complete_;
   if (fresh) {  // it was there before the recording began
     Event born = preexisting(EventKind::kAlloc, event.address, event.size_bytes, event.device);
     born.stream = event.stream;
@@ -184,7 +196,7 @@ void TraceBuilder::pair_free(std::uint64_t index, Action action) {
     born.allocation = new_allocation();
     front_blocks_.push_back(born);
     slot.id = born.allocation.value;
-    if (completes && requested_count_ != 0) {
+    if (action == Action::kFreeCompleted && requested_count_ != 0) {
       born.kind = EventKind::kFree;
       born.set_phase(FreePhase::kRequested);
       front_blocks_.push_back(born);
@@ -219,6 +231,7 @@ void TraceBuilder::pair_segment(std::uint64_t index, Action action) {
       Event missing = event;
       missing.kind = EventKind::kFree;
       missing.set_phase(FreePhase::kBoth);
+      missing.stack = StackId{};
       missing.allocation = AllocationId(at->second.id);
       insertions_.push_back({index, missing});
     }
@@ -354,15 +367,6 @@ void TraceBuilder::find_preexisting_mappings() {
   }
 }
 
-// A recording may leave out one half of every free; what is left then stands for both.
-void TraceBuilder::settle_missing_halves() {
-  if (requested_count_ == 0 || completed_count_ != 0) return;
-  for (Event& event : trace_.events) {
-    if (event.kind == EventKind::kFree && event.phase() == FreePhase::kRequested) event.set_phase(FreePhase::kBoth);
-  }
-  trace_.count("recordings without completed frees");
-}
-
 // Entries written before pool ids were recorded: the segment that holds a block tells its pool, if the segment lived to the end.
 void TraceBuilder::settle_pools() {
   if (!pools_matter_) return;
@@ -409,7 +413,27 @@ void TraceBuilder::add_annotations() {
   if (steps != 0) trace_.capabilities |= kSteps;
 }
 
+// A free that was put in says what its allocation says; until here it says what the next allocation at its address does.
+void TraceBuilder::complete_missing_frees() {
+  std::unordered_map<std::uint32_t, Event*> missing;  // by allocation
+  for (Insertion& insertion : insertions_) {
+    if (insertion.event.kind == EventKind::kFree) missing[insertion.event.allocation.value] = &insertion.event;
+  }
+  if (missing.empty()) return;
+  for (const std::vector<Event>* part : {&front_segments_, &front_blocks_, &trace_.events}) {
+    for (const Event& event : *part) {
+      if (event.kind != EventKind::kAlloc) continue;
+      const auto found = missing.find(event.allocation.value);
+      if (found == missing.end()) continue;
+      found->second->size_bytes = event.size_bytes;
+      found->second->stream = event.stream;
+      found->second->heap = event.heap;
+    }
+  }
+}
+
 void TraceBuilder::insert_and_prepend() {
+  complete_missing_frees();
   const auto by_place = [](const Event& a, const Event& b) { return std::pair(a.device, a.address) < std::pair(b.device, b.address); };
   std::stable_sort(front_segments_.begin(), front_segments_.end(), by_place);
   std::stable_sort(front_blocks_.begin(), front_blocks_.end(), by_place);

@@ -42,9 +42,9 @@ class TraceBuilder {
   void compare_with_final_state();
   void find_preexisting_segments();
   void find_preexisting_mappings();
-  void settle_missing_halves();
   void settle_pools();
   void add_annotations();
+  void complete_missing_frees();
   void insert_and_prepend();
   void name_devices();
   AllocationId new_allocation() { return AllocationId(++trace_.allocation_count); }
@@ -58,6 +58,7 @@ class TraceBuilder {
   bool pools_matter_ = false;
   std::uint64_t requested_count_ = 0;
   std::uint64_t completed_count_ = 0;
+  bool requests_complete_ = false;          // the recording leaves out completed frees: a request stands for both halves
   std::vector<std::uint64_t> entry_count_of_device_;
   std::vector<Action> actions_;             // of the event at the same index, until it has its kind
   std::unordered_map<std::uint32_t, HeapId> heap_of_pool_;  // device << 16 | pool
