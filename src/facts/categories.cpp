@@ -5,12 +5,11 @@
 namespace faultline {
 namespace {
 
-// What PyTorch takes for cuBLAS through its own allocator, once per handle and stream: 4096 KiB × 2 + 16 KiB × 8 by default, 32 MiB on Hopper.
-constexpr std::array<std::uint64_t, 2> kCublasWorkspaceBytes = {8519680, 33554432};
+// What PyTorch takes for cuBLAS through its own allocator, once per thread and stream, and keeps: 1 MiB for cublasLt; for cuBLAS
+// 4096 KiB × 2 + 16 KiB × 8, on Hopper 32 MiB.
+constexpr std::array<std::uint64_t, 3> kWorkspaceBytes = {1048576, 8519680, 33554432};
 
-bool is_workspace_size(std::uint64_t size_bytes) {
-  return std::find(kCublasWorkspaceBytes.begin(), kCublasWorkspaceBytes.end(), size_bytes) != kCublasWorkspaceBytes.end();
-}
+constexpr auto kSetupRoles = kMovesModule | kConstructs | kLoadsState;
 
 }  // namespace
 
@@ -25,15 +24,15 @@ Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const Sta
   for (std::size_t stack = 1; stack < trace.stacks.size() && !saw_backward_; ++stack) {
     saw_backward_ = stacks.has(StackId(static_cast<std::uint32_t>(stack)), kInBackward);
   }
+  find_workspaces();
   // Parameters first: their sizes tell gradients from other results of backward.
-  const auto parameter_roles = kMovesModule | kConstructs | kLoadsState;
   for (int pass = 0; pass < 2; ++pass) {
     for (std::uint32_t index = 1; index <= trace.allocation_count; ++index) {
       const AllocationId id(index);
       if (lifetimes.of(id).born == kNever) continue;
       const Event& birth = lifetimes.birth(id);
       if (trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) continue;
-      const bool parameter_like = (stacks.roles(birth.stack) & parameter_roles) != 0;
+      const bool parameter_like = (stacks.roles(birth.stack) & kSetupRoles) != 0;
       if (parameter_like != (pass == 0)) continue;
       categories_[index] = judge(id);
       if (pass == 0 && categories_[index] == Category::kParameters) parameter_sizes_.push_back(birth.size_bytes);
@@ -41,6 +40,26 @@ Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const Sta
     std::sort(parameter_sizes_.begin(), parameter_sizes_.end());
   }
   follow_siblings();
+}
+
+// A tensor that happens to have a workspace's size comes more often than one per thread and stream, or goes again.
+void Categories::find_workspaces() {
+  std::array<std::uint64_t, kWorkspaceBytes.size()> made{}, gone{};
+  for (std::uint32_t index = 1; index <= trace_.allocation_count; ++index) {
+    const Lifetime& life = lifetimes_.of(AllocationId(index));
+    if (life.born == kNever) continue;
+    const Event& birth = lifetimes_.birth(AllocationId(index));
+    if (trace_.heaps[birth.heap.index()].kind != HeapKind::kTorchCaching || (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer))) continue;
+    const auto at = std::find(kWorkspaceBytes.begin(), kWorkspaceBytes.end(), birth.size_bytes);
+    if (at == kWorkspaceBytes.end()) continue;
+    const auto slot = static_cast<std::size_t>(at - kWorkspaceBytes.begin());
+    ++made[slot];
+    gone[slot] += life.released <= focus_;
+  }
+  for (std::size_t slot = 0; slot < made.size(); ++slot) {
+    const bool one_each = made[slot] <= 2 * trace_.streams.size();  // the program's thread and the engine's
+    if (made[slot] != 0 && gone[slot] == 0 && one_each) workspace_sizes_.push_back(kWorkspaceBytes[slot]);
+  }
 }
 
 // What is still alive has no end to be judged by. If its line made others whose ends are known, it is what they were.
@@ -84,9 +103,11 @@ Category Categories::judge(AllocationId id) const {
 
   if (released && (end_roles & kInZeroGrad)) return Category::kGradients;
   if (birth.stack.value == 0 && birth.has(kPreexisting)) return Category::kOther;
+  const bool parameter_sized = std::binary_search(parameter_sizes_.begin(), parameter_sizes_.end(), birth.size_bytes);
+  const bool workspace_sized = std::find(workspace_sizes_.begin(), workspace_sizes_.end(), birth.size_bytes) != workspace_sizes_.end();
+  if (workspace_sized && !parameter_sized && !(roles & (kSetupRoles | kInOptimizer))) return Category::kTemporaries;
   if (in_backward(birth)) {
     if (roles & kRecomputes) return Category::kActivations;
-    const bool parameter_sized = std::binary_search(parameter_sizes_.begin(), parameter_sizes_.end(), birth.size_bytes);
     if (crosses_step(life) || (!released && parameter_sized)) return Category::kGradients;
     return Category::kTemporaries;
   }
@@ -94,11 +115,10 @@ Category Categories::judge(AllocationId id) const {
     if (roles & kInitsOptimizer) return Category::kOptimizer;
     return lasts && !(end_roles & kInOptimizer) ? Category::kOptimizer : Category::kTemporaries;
   }
-  if (roles & (kMovesModule | kConstructs | kLoadsState)) {
+  if (roles & kSetupRoles) {
     const bool in_forward = roles & kInModuleCall;
     if (!in_forward) return lasts || life.released - life.born > trace_.events.size() / 4 ? Category::kParameters : Category::kTemporaries;
   }
-  if (!released && is_workspace_size(birth.size_bytes) && crosses_step(life)) return Category::kTemporaries;
   if (ends_in_backward) return Category::kActivations;
   if (roles & kInModuleCall) {
     if (released) return Category::kTemporaries;

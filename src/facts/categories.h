@@ -35,6 +35,7 @@ class Categories {
 
  private:
   Category judge(AllocationId id) const;
+  void find_workspaces();
   void follow_siblings();
   bool crosses_step(const Lifetime& life) const;
 
@@ -45,6 +46,7 @@ class Categories {
   std::uint32_t focus_;
   bool saw_backward_ = false;
   std::vector<std::uint64_t> parameter_sizes_;  // sorted
+  std::vector<std::uint64_t> workspace_sizes_;  // of the libraries' scratch memory in this trace
   std::vector<Category> categories_;
 };
 

@@ -84,7 +84,11 @@ Result<TraceFileHeader> read_header(const TraceBytes& bytes) {
 
 class Indexer {
  public:
-  Indexer(const TraceBytes& bytes, std::uint32_t unit_bytes) : bytes_(bytes), unit_bytes_(unit_bytes) {}
+  Indexer(const TraceBytes& bytes, std::uint32_t unit_bytes, const ChunkIndex& before) : bytes_(bytes), unit_bytes_(unit_bytes) {
+    for (const ChunkExtent& chunk : before.chunks) {
+      if (chunk.ended) known_.emplace(chunk.offset, &chunk);
+    }
+  }
 
   ChunkIndex run() {
     for (std::uint64_t unit_at = 0; unit_at < bytes_.size();) unit_at += visit_unit(unit_at);
@@ -116,7 +120,14 @@ class Indexer {
     chunk.writer = header.writer;
     chunk.next_sequence = header.next_sequence;
     chunk.time_ns = header.time_ns;
-    add(chunk);
+    if (const auto known = known_.find(chunk.offset); known != known_.end()) {
+      chunk = *known->second;
+    } else {
+      measure_chunk(chunk);
+    }
+    finished_[chunk.writer] |= chunk.finished;
+    index_.events += chunk.events;
+    index_.chunks.push_back(chunk);
     return header.chunk_bytes;
   }
 
@@ -129,25 +140,24 @@ class Indexer {
     return magic == 0 ? first.first(sizeof magic) : bytes_.load(at, sizeof(ChunkHeader), buffer_);
   }
 
-  void add(ChunkExtent& chunk) {
+  void measure_chunk(ChunkExtent& chunk) {
     Bytes loaded;
     const Extent extent = measure_now(bytes_, chunk.offset, chunk.room_bytes, tags_, buffer_, loaded);
     chunk.whole_bytes = extent.whole_bytes;
     chunk.events = extent.events;
     chunk.defines = extent.defines;
     chunk.ended = ends_chunk(extent.last);
+    chunk.finished = extent.last == RecordTag::kWriterFinished;
     const bool ran_out = !chunk.ended && extent.stop == RecordStep::kCut;
     const bool file_ends_here = chunk.offset + chunk.room_bytes == bytes_.size();
     if (ran_out && file_ends_here) ++index_.cut_chunks;
     if ((ran_out && !file_ends_here) || extent.stop == RecordStep::kDamaged) ++index_.damaged_chunks;
-    finished_[chunk.writer] |= extent.last == RecordTag::kWriterFinished;
-    index_.events += chunk.events;
-    index_.chunks.push_back(chunk);
   }
 
   const TraceBytes& bytes_;
   std::uint64_t unit_bytes_;
   ChunkIndex index_;
+  std::unordered_map<std::uint64_t, const ChunkExtent*> known_;  // by offset
   std::unordered_map<std::uint32_t, bool> finished_;
   std::vector<std::uint8_t> tags_;
   std::vector<std::uint8_t> buffer_;
@@ -164,6 +174,11 @@ Result<TraceBytes> TraceBytes::open(const std::string& path) {
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file", {}, {}};
   bytes.size_ = static_cast<std::uint64_t>(status.st_size);
   return bytes;
+}
+
+void TraceBytes::look_again() {
+  struct stat status {};
+  if (may_grow() && ::fstat(file_, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
 TraceBytes::TraceBytes(TraceBytes&& other) noexcept : bytes_(other.bytes_), file_(std::exchange(other.file_, -1)), size_(other.size_) {}
@@ -189,7 +204,14 @@ Bytes TraceBytes::load(std::uint64_t offset, std::uint64_t size, std::vector<std
 Result<ChunkIndex> index_chunks(const TraceBytes& bytes) {
   const Result<TraceFileHeader> header = read_header(bytes);
   if (!header) return header.error();
-  return Indexer(bytes, header->unit_bytes).run();
+  return Indexer(bytes, header->unit_bytes, {}).run();
+}
+
+Result<ChunkIndex> index_chunks_again(TraceBytes& bytes, const ChunkIndex& before) {
+  bytes.look_again();
+  const Result<TraceFileHeader> header = read_header(bytes);
+  if (!header) return header.error();
+  return Indexer(bytes, header->unit_bytes, before).run();
 }
 
 Bytes load_records(const TraceBytes& bytes, const ChunkExtent& chunk, std::vector<std::uint8_t>& tags, std::vector<std::uint8_t>& buffer) {

@@ -2,8 +2,9 @@
 //
 // A file may grow while it is read, so its bytes are never mapped (a file cut short under a mapping kills the reader) but copied, twice:
 // a record whose tag stands in the first copy is whole in the second, because a tag is written after its record. The same argument one level
-// up gives the order of reading: how far the events go is noted first (index_chunks), the definitions are read afterwards; so whatever
-// an event inside the noted extent names has been read. Bytes in memory do not change and are used where they are.
+// up gives the order of reading: how far the records reach is noted first (index_chunks), the definitions are read afterwards; so whatever
+// an event inside the noted extent names has been read. And once more for the events of several writers, in trace/file_reader.cpp.
+// Bytes in memory do not change and are used where they are.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,7 @@ class TraceBytes {
 
   std::uint64_t size() const { return size_; }
   bool may_grow() const { return file_ >= 0; }
+  void look_again();  // how large the file is now
   // What is there of [offset, offset + size) now; `buffer` holds it if it must be copied.
   Bytes load(std::uint64_t offset, std::uint64_t size, std::vector<std::uint8_t>& buffer) const;
 
@@ -78,6 +80,8 @@ struct ChunkExtent {
   std::uint64_t events = 0;       // event records, of whatever kind
   bool defines = false;           // has definition records
   bool ended = false;             // by kChunkFull or kWriterFinished: nothing will be added
+  bool finished = false;          // by kWriterFinished
+  friend bool operator==(const ChunkExtent&, const ChunkExtent&) = default;
 };
 
 struct ChunkIndex {
@@ -90,6 +94,8 @@ struct ChunkIndex {
 
 // Errors: not a trace file, a version or feature this reader does not know.
 Result<ChunkIndex> index_chunks(const TraceBytes& bytes);
+// The index of a file that may have grown since; chunks that had ended then are not read again.
+Result<ChunkIndex> index_chunks_again(TraceBytes& bytes, const ChunkIndex& before);
 
 // The chunk's whole records as they are now: what the index saw, and what was added since. `tags` and `buffer` hold copies if needed.
 Bytes load_records(const TraceBytes& bytes, const ChunkExtent& chunk, std::vector<std::uint8_t>& tags, std::vector<std::uint8_t>& buffer);

@@ -168,7 +168,10 @@ TEST(LiveTraceFile, FreesFollowTheAllocsOfOtherThreads) {
   const std::string path = folder / "trace";
   auto file = TraceFile::create(path);
   ASSERT_TRUE(file.ok());
-  constexpr std::uint32_t kAllocations = 50'000;
+  constexpr std::uint32_t kRounds = 25;
+  constexpr std::uint32_t kPerRound = 2'000;
+  constexpr std::uint32_t kAllocations = kRounds * kPerRound;
+  std::atomic<std::uint32_t> allowed{0};
   std::atomic<std::uint32_t> made{0};
   {
     TraceFileWriter setup(**file);
@@ -177,6 +180,7 @@ TEST(LiveTraceFile, FreesFollowTheAllocsOfOtherThreads) {
   std::thread allocating([&] {
     TraceFileWriter writer(**file);
     for (std::uint32_t id = 1; id <= kAllocations; ++id) {
+      while (allowed.load() < id) std::this_thread::yield();
       Event event;
       event.allocation = AllocationId(id);
       if (!writer.append(event)) return;
@@ -193,6 +197,15 @@ TEST(LiveTraceFile, FreesFollowTheAllocsOfOtherThreads) {
       if (!writer.append(event)) return;
     }
   });
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    allowed.fetch_add(kPerRound);
+    const Result<Trace> read = read_trace_file(path);
+    EXPECT_TRUE(read.ok());
+    if (!read) continue;
+    EXPECT_TRUE(check_trace(*read).ok()) << check_trace(*read).error().message();
+    EXPECT_EQ(lost(*read, kLostUnknownReferences), 0u);
+    EXPECT_EQ(lost(*read, kLostUnusableEvents), 0u);
+  }
   allocating.join();
   freeing.join();
   ASSERT_TRUE((*file)->close().ok());

@@ -213,19 +213,33 @@ TraceIds read_definitions(const TraceBytes& bytes, const ChunkIndex& index, Trac
   return definitions.resolve(trace);
 }
 
-// All writers' events in the order of their sequence numbers.
-void read_events(const TraceBytes& bytes, const ChunkIndex& index, const TraceIds& ids, Trace& trace) {
+constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
+
+std::vector<WriterEvents> events_by_writer(const TraceBytes& bytes, const ChunkIndex& index) {
   std::map<std::uint32_t, std::vector<ChunkExtent>> chunks;
   for (const ChunkExtent& chunk : index.chunks) {
     if (chunk.events > 0) chunks[chunk.writer].push_back(chunk);
   }
   std::vector<WriterEvents> writers;
   for (auto& [writer, its_chunks] : chunks) writers.emplace_back(bytes, std::move(its_chunks));
+  return writers;
+}
 
+std::uint64_t highest_sequence(const TraceBytes& bytes, const ChunkIndex& index) {
+  std::uint64_t highest = 0;
+  for (WriterEvents& writer : events_by_writer(bytes, index)) {
+    while (writer.next(writer.held)) highest = std::max(highest, writer.sequence());
+  }
+  return highest;
+}
+
+// All writers' events in the order of their sequence numbers, up to but not including `end`.
+void read_events(const TraceBytes& bytes, const ChunkIndex& index, std::uint64_t end, const TraceIds& ids, Trace& trace) {
+  std::vector<WriterEvents> writers = events_by_writer(bytes, index);
   using Next = std::pair<std::uint64_t, std::size_t>;  // sequence, writer
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   for (std::size_t i = 0; i < writers.size(); ++i) {
-    if (writers[i].next(writers[i].held)) queue.emplace(writers[i].sequence(), i);
+    if (writers[i].next(writers[i].held) && writers[i].sequence() < end) queue.emplace(writers[i].sequence(), i);
   }
   EventIntake intake(trace, ids, index.events);
   std::uint64_t seen = 0;
@@ -234,7 +248,7 @@ void read_events(const TraceBytes& bytes, const ChunkIndex& index, const TraceId
     const std::size_t number = queue.top().second;
     queue.pop();
     WriterEvents& writer = writers[number];
-    const std::uint64_t until = queue.empty() ? std::numeric_limits<std::uint64_t>::max() : queue.top().first;
+    const std::uint64_t until = queue.empty() ? end : queue.top().first;
     trace.events.push_back(writer.held);
     for (;;) {
       intake.take_last();
@@ -244,7 +258,7 @@ void read_events(const TraceBytes& bytes, const ChunkIndex& index, const TraceId
       if (more && writer.sequence() < until) continue;
       writer.held = trace.events.back();
       trace.events.pop_back();
-      if (more) queue.emplace(writer.sequence(), number);
+      if (more && writer.sequence() < end) queue.emplace(writer.sequence(), number);
       break;
     }
   }
@@ -257,12 +271,22 @@ void read_events(const TraceBytes& bytes, const ChunkIndex& index, const TraceId
   if (end_sequence > seen) trace.count(kLostMissingEvents, end_sequence - seen);
 }
 
-Result<Trace> read_trace(const TraceBytes& bytes) {
+// Chunks are looked at one after the other, so in a file that grows an event may be seen and the one that led to it, in a chunk looked at
+// before, not. Therefore look twice. If nothing changed, that is how the file stood in between. If it did, take from the second look only
+// what is not younger than the youngest event of the first: whatever led to those had been written before the first look was over.
+Result<Trace> read_trace(TraceBytes& bytes) {
   Result<ChunkIndex> index = index_chunks(bytes);
   if (!index) return index.error();
+  std::uint64_t end = kNoEnd;
+  if (bytes.may_grow()) {
+    Result<ChunkIndex> again = index_chunks_again(bytes, *index);
+    if (!again) return again.error();
+    if (again->chunks != index->chunks) end = index->events == 0 ? 0 : highest_sequence(bytes, *index) + 1;
+    index = std::move(again);
+  }
   Trace trace;
   const TraceIds ids = read_definitions(bytes, *index, trace);
-  read_events(bytes, *index, ids, trace);
+  read_events(bytes, *index, end, ids, trace);
   trace.count(kLostUnfinishedWriters, index->unfinished_writers);
   trace.count(kLostCutChunks, index->cut_chunks);
   trace.count(kLostDamagedChunks, index->damaged_chunks);
@@ -277,7 +301,10 @@ Result<Trace> read_trace_file(const std::string& path) {
   return read_trace(*bytes);
 }
 
-Result<Trace> read_trace_bytes(std::span<const std::uint8_t> bytes) { return read_trace(TraceBytes(bytes)); }
+Result<Trace> read_trace_bytes(std::span<const std::uint8_t> bytes) {
+  TraceBytes trace_bytes(bytes);
+  return read_trace(trace_bytes);
+}
 
 bool looks_like_trace_file(std::span<const std::uint8_t> first_bytes) {
   return first_bytes.size() >= kTraceFileMagic.size() && std::equal(kTraceFileMagic.begin(), kTraceFileMagic.end(), first_bytes.begin());

@@ -32,15 +32,24 @@ ListIndex TorchAllocator::look_up_list(std::uint32_t pool, StreamId stream) {
     List& list = lists_.emplace_back();
     list.pool = pool;
     list.stream = stream;
-    const auto handle = [&](ListIndex index) {
-      const std::size_t number = lists_[index].stream.index();
-      return number < stream_handles_.size() ? stream_handles_[number] : number;
-    };
-    std::vector<ListIndex>& order = pools_[pool].lists;
-    order.insert(std::upper_bound(order.begin(), order.end(), at->second, [&](ListIndex a, ListIndex b) { return handle(a) < handle(b); }), at->second);
+    pools_[pool].lists.push_back(at->second);
+    pools_[pool].lists_sorted = false;
   }
   recent = {key, at->second};
   return at->second;
+}
+
+const std::vector<ListIndex>& TorchAllocator::lists_of(std::uint32_t number) const {
+  Pool& pool = pools_[number];
+  if (!pool.lists_sorted) {
+    const auto handle = [&](ListIndex list) {
+      const std::size_t stream = lists_[list].stream.index();
+      return stream < stream_handles_.size() ? stream_handles_[stream] : stream;
+    };
+    std::sort(pool.lists.begin(), pool.lists.end(), [&](ListIndex a, ListIndex b) { return std::pair(handle(a), a) < std::pair(handle(b), b); });
+    pool.lists_sorted = true;
+  }
+  return pool.lists;
 }
 
 SegmentOwner TorchAllocator::owner_of(ListIndex list) const { return {lists_[list].pool / 2, lists_[list].stream, lists_[list].is_small()}; }

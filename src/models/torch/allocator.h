@@ -188,7 +188,8 @@ class TorchAllocator {
   struct Pool {
     std::uint32_t searches = 0;
     std::uint32_t whole_free = 0;  // free blocks without neighbours: what a flush could give back of plain segments
-    std::vector<ListIndex> lists;  // by stream handle, the order in which PyTorch walks a pool
+    std::vector<ListIndex> lists;
+    bool lists_sorted = true;
   };
   struct List {
     FreeIndex index;
@@ -198,6 +199,8 @@ class TorchAllocator {
     bool is_small() const { return (pool & 1) != 0; }
   };
 
+  // By stream handle, the order in which PyTorch walks a pool.
+  const std::vector<ListIndex>& lists_of(std::uint32_t pool) const;
   ListIndex look_up_list(std::uint32_t pool, StreamId stream);
   std::uint64_t round_by_divisions(std::uint64_t size_bytes) const;
   BlockIndex new_block(std::uint64_t address, std::uint64_t size_bytes, ListIndex list, SegmentIndex segment, State state);
@@ -238,7 +241,7 @@ class TorchAllocator {
   std::uint32_t expandable_count_ = 0;  // live expandable segments
   std::map<std::uint64_t, SegmentIndex> segments_by_address_;
   std::vector<Arena> arenas_;
-  std::vector<Pool> pools_;
+  mutable std::vector<Pool> pools_;  // lists_of() sorts on demand
   std::vector<List> lists_;
   std::unordered_map<std::uint64_t, ListIndex> list_numbers_;
   struct RecentList {

@@ -13,7 +13,7 @@ std::vector<BlockIndex> TorchAllocator::plan_collection(std::uint64_t target_byt
   if (pool.whole_free == 0) return candidates;
   std::uint64_t total_age = 0;
   const auto age = [&](BlockIndex block) { return std::uint64_t{pool.searches - blocks_[block].mark}; };
-  for (const ListIndex list : pool.lists) {
+  for (const ListIndex list : lists_of(0)) {
     const FreeIndex& index = lists_[list].index;
     for (FreeIndex::Cursor at = index.first(); at.at != nullptr; at = index.next(at)) {
       const TorchBlock& block = blocks_[at.at->block];
@@ -78,7 +78,7 @@ std::vector<TorchRelease> TorchAllocator::plan_cached(std::uint32_t arena) const
   for (const std::uint32_t pool : {first_pool, first_pool ^ 1u}) {
     if (pools_[pool].whole_free == 0 && expandable_count_ == 0) continue;
     std::vector<TorchRelease> unmaps;
-    for (const ListIndex list : pools_[pool].lists) {
+    for (const ListIndex list : lists_of(pool)) {
       const FreeIndex& index = lists_[list].index;
       for (FreeIndex::Cursor at = index.first(); at.at != nullptr; at = index.next(at)) {
         const TorchBlock& block = blocks_[at.at->block];

@@ -33,8 +33,12 @@ BlockIndex TorchAllocator::append_block(SegmentIndex segment, BlockIndex last, s
   const std::uint64_t address = last == kNoIndex ? segments_[segment].address : blocks_[last].address + blocks_[last].size_bytes;
   const BlockIndex index = new_block(address, size_bytes, segments_[segment].list, segment, state);
   blocks_[index].previous = last;
-  if (last == kNoIndex) segments_[segment].first = index;
-  else blocks_[last].next = index;
+  if (last == kNoIndex) {
+    segments_[segment].first = index;
+  } else {
+    if (blocks_[last].state == State::kFree && is_alone(blocks_[last])) --pools_[lists_[blocks_[last].list].pool].whole_free;
+    blocks_[last].next = index;
+  }
   if (segments_[segment].expandable() && state != State::kUnmapped) {
     segments_[segment].mapped_bytes += size_bytes;
     add_reserved(size_bytes);

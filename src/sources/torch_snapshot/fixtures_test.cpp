@@ -68,7 +68,11 @@ TEST_P(EveryRecording, KeepsEveryAllocationInsideASegmentOfItsTime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Torch, EveryRecording, testing::ValuesIn(fixture_names()),
-                         [](const testing::TestParamInfo<std::string>& name) { return name.param; });
+                         [](const testing::TestParamInfo<std::string>& recording) {
+                           std::string name = recording.param;
+                           std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+                           return name;
+                         });
 
 // PyTorch's own counts, taken when the recordings were made.
 TEST(Recordings, HaveAsManyEntriesAndAllocationsAsWereRecorded) {

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -58,6 +59,11 @@ struct PoolKey {
 class ObjectMachine {
  public:
   explicit ObjectMachine(Trace& trace);
+  // Address space for an input of about this many objects; what is not used costs nothing.
+  void reserve(std::size_t objects) {
+    nodes_.reserve(objects);
+    memo_.reserve(objects);
+  }
 
   // -- values
   void push(Value value) { stack_.push_back(value); }
@@ -191,7 +197,7 @@ class ObjectMachine {
   std::unordered_map<std::uint64_t, std::uint32_t> streams_;
   std::uint64_t last_stream_handle_ = 0;
   StreamId last_stream_;
-  std::unordered_map<std::uint64_t, std::uint64_t> unknown_keys_;
+  std::map<std::uint64_t, std::uint64_t> unknown_keys_;  // by names_ id, so in the order of the file
 
   Fields fields_;
   std::uint64_t keys_seen_ = 0;

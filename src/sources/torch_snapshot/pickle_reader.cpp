@@ -1,5 +1,7 @@
 #include "sources/torch_snapshot/pickle_reader.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -91,6 +93,19 @@ class KnownRows {
     std::uint32_t size = 0;  // 0: an empty place
     StackId stack;
   };
+  // The row that began like this the last time, if it stands here again as a whole with APPENDS behind it. `available` bytes may be read.
+  const Row* guess(const std::uint8_t* bytes, std::size_t available) const {
+    for (const std::uint32_t place : guesses_[start_of(bytes)]) {
+      const Row& row = rows_[place];
+      if (row.size != 0 && row.size < available && bytes[row.size] == kAppends && std::memcmp(bytes_.data() + row.first, bytes, row.size) == 0) return &row;
+    }
+    return nullptr;
+  }
+  void remember(const std::uint8_t* bytes, const Row* row) {
+    auto& guesses = guesses_[start_of(bytes)];
+    std::move_backward(guesses.begin(), guesses.end() - 1, guesses.end());
+    guesses[0] = static_cast<std::uint32_t>(row - rows_.data());
+  }
   const Row* find(const std::uint8_t* bytes, std::size_t size, std::uint64_t hash) const {
     for (std::size_t at = hash & (rows_.size() - 1);; at = (at + 1) & (rows_.size() - 1)) {
       const Row& row = rows_[at];
@@ -98,13 +113,14 @@ class KnownRows {
       if (row.hash == hash && row.size == size && std::memcmp(bytes_.data() + row.first, bytes, size) == 0) return &row;
     }
   }
-  void add(const std::uint8_t* bytes, std::size_t size, std::uint64_t hash, StackId stack) {
-    if (bytes_.size() + size > kMostBytes || count_ * 2 >= kPlaces) return;  // a file of ever new stacks gains nothing from more
+  const Row* add(const std::uint8_t* bytes, std::size_t size, std::uint64_t hash, StackId stack) {
+    if (bytes_.size() + size > kMostBytes || count_ * 2 >= kPlaces) return nullptr;  // a file of ever new stacks gains nothing from more
     Row* row = &rows_[hash & (rows_.size() - 1)];
     while (row->size != 0) row = row + 1 == rows_.data() + rows_.size() ? rows_.data() : row + 1;
     *row = {hash, bytes_.size(), static_cast<std::uint32_t>(size), stack};
     bytes_.insert(bytes_.end(), bytes, bytes + size);
     ++count_;
+    return row;
   }
   static std::uint64_t hash_of(const std::uint8_t* bytes, std::size_t size) {
     std::uint64_t a = size, b = 0x9E3779B97F4A7C15ull;
@@ -121,6 +137,11 @@ class KnownRows {
   static constexpr std::size_t kPlaces = 1 << 16;
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
   std::vector<Row> rows_ = std::vector<Row>(kPlaces);
+  // By the first two or three look-ups: the rows seen last.
+  static std::size_t start_of(const std::uint8_t* bytes) {
+    return static_cast<std::size_t>((load<std::uint64_t>(bytes) ^ std::rotl(load<std::uint64_t>(bytes + 8), 23)) * 0x9E3779B97F4A7C15ull >> 54);
+  }
+  std::vector<std::array<std::uint32_t, 4>> guesses_ = std::vector<std::array<std::uint32_t, 4>>(1024);
   std::vector<std::uint8_t> bytes_;
   std::size_t count_ = 0;
 };
@@ -244,24 +265,36 @@ void Reader::common_run() {
       case kBinInt1: machine_.push_integer(at[1]); at += 2; continue;
       case kBinInt2: machine_.push_integer(load<std::uint16_t>(at + 1)); at += 3; continue;
       case kMark: {
+        const bool may_be_row = (at[1] == kLongBinGet || at[1] == kBinGet) && machine_.depth() != 0 && machine_.is_node(machine_.top(), NodeKind::kEmptyList) &&
+                                machine_.memo_is_stable() && last - at >= 32;
+        if (!may_be_row) {
+          machine_.mark();
+          ++at;
+          continue;
+        }
+        if (const KnownRows::Row* row = rows_.guess(at + 1, static_cast<std::size_t>(last - at))) {
+          machine_.make_top_stack(row->stack);
+          at += 2 + row->size;
+          continue;
+        }
         const std::uint8_t* after = at + 1;
         while (after <= last && (*after == kLongBinGet || *after == kBinGet)) after += *after == kLongBinGet ? 5 : 2;
         const auto size = static_cast<std::size_t>(after - at - 1);
-        const bool is_row = size >= 2 && after <= last && *after == kAppends && machine_.depth() != 0 && machine_.is_node(machine_.top(), NodeKind::kEmptyList) &&
-                            machine_.memo_is_stable();
-        if (!is_row) {
+        if (after > last || *after != kAppends) {  // not a row, or one that the window cuts
           machine_.mark();
           ++at;
           continue;
         }
         const std::uint64_t hash = KnownRows::hash_of(at + 1, size);
-        if (const KnownRows::Row* row = rows_.find(at + 1, size, hash)) {
+        const KnownRows::Row* row = rows_.find(at + 1, size, hash);
+        if (row != nullptr) {
           machine_.make_top_stack(row->stack);
         } else {
           at_ = at;
           if (failed_ = push_row(after); failed_) return;
-          if (const std::optional<StackId> stack = machine_.top_stack()) rows_.add(at + 1, size, hash, *stack);
+          if (const std::optional<StackId> stack = machine_.top_stack()) row = rows_.add(at + 1, size, hash, *stack);
         }
+        if (row != nullptr) rows_.remember(at + 1, row);
         at = after + 1;
         continue;
       }

@@ -33,15 +33,19 @@ std::string little_endian(T number) {
 
 // ---- pieces of a pickle, as strings of bytes
 
-inline std::string pickled_text(std::string_view text) { return "X" + little_endian(static_cast<std::uint32_t>(text.size())) + std::string(text); }
+inline std::string pickled_text(std::string_view text) {
+  return std::string("X").append(little_endian(static_cast<std::uint32_t>(text.size()))).append(text);
+}
 
 inline std::string pickled_integer(std::int64_t number) {
   if (number >= 0 && number < 256) return std::string("K") + static_cast<char>(number);
-  if (number >= INT32_MIN && number <= INT32_MAX) return "J" + little_endian(static_cast<std::int32_t>(number));
-  return std::string("\x8a\x08") + little_endian(number);
+  if (number >= INT32_MIN && number <= INT32_MAX) return std::string("J").append(little_endian(static_cast<std::int32_t>(number)));
+  return std::string("\x8a\x08").append(little_endian(number));
 }
 
-inline std::string pickled_float(double number) { return "G" + little_endian(__builtin_bswap64(std::bit_cast<std::uint64_t>(number))); }
+inline std::string pickled_float(double number) {
+  return std::string("G").append(little_endian(__builtin_bswap64(std::bit_cast<std::uint64_t>(number))));
+}
 
 // Opcodes for a JSON value; a list of two under a key that ends in pool_id becomes a tuple, as PyTorch writes it.
 inline std::string pickled(const Object& object, bool as_tuple = false) {

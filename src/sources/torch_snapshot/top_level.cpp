@@ -41,7 +41,7 @@ Status TraceBuilder::take_top(Value top) {
         take_settings(pairs[at + 1]);
         break;
       case Key::k_external_annotations: has_external_annotations_ = true; break;
-      default: trace_.count("unknown key '" + std::string(machine_.text(pairs[at])) + "'");
+      default: count_unknown_key(machine_.text(pairs[at]), 1);
     }
   }
   if (!known && !traces) return kNotASnapshot;

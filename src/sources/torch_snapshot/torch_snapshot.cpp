@@ -29,6 +29,7 @@ Result<Trace> read_torch_snapshot(ByteStream& stream, const std::string&) {
   if (stream.plain_size()) trace.events.reserve(std::min<std::uint64_t>(*stream.plain_size() / kLeastEntryBytes + 16, std::uint64_t{1} << 28));
   {
     torch_snapshot::ObjectMachine machine(trace);
+    machine.reserve(trace.events.capacity() * 2);
     const bool pickle = torch_snapshot::looks_like_pickle({stream.begin(), stream.end()});
     if (Status read = pickle ? read_pickle(stream, machine) : read_json(stream, machine); !read) return read.error();
     if (Status built = torch_snapshot::TraceBuilder(trace, machine).build(machine.top()); !built) return built.error();

@@ -8,6 +8,8 @@
 namespace faultline::torch_snapshot {
 namespace {
 
+constexpr std::size_t kLongestKeyName = 64;
+constexpr std::size_t kMostKeyNames = 32;
 constexpr std::size_t kMostHeaps = 0xffff;  // a HeapId has sixteen bits, and the last one stands for none here
 
 }  // namespace
@@ -26,9 +28,16 @@ Status TraceBuilder::build(Value top) {
   insert_and_prepend();
   name_devices();
   for (const auto& [name, times] : machine_.unknown_keys_) {
-    trace_.count("unknown key '" + std::string(machine_.names_.at(StringId(static_cast<std::uint32_t>(name)))) + "'", times);
+    count_unknown_key(machine_.names_.at(StringId(static_cast<std::uint32_t>(name))), times);
   }
   return Ok{};
+}
+
+// A few names help whoever reads the report; a file full of them would drown it.
+void TraceBuilder::count_unknown_key(std::string_view name, std::uint64_t times) {
+  const bool named = name.size() <= kLongestKeyName && unknown_key_names_ < kMostKeyNames;
+  if (named) ++unknown_key_names_;
+  trace_.count(named ? "unknown key '" + std::string(name) + "'" : "other unknown keys", times);
 }
 
 Event TraceBuilder::preexisting(EventKind kind, std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device) {

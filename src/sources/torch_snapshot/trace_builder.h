@@ -30,6 +30,7 @@ class TraceBuilder {
 
   Status take_top(Value top);
   void take_settings(Value dict);
+  void count_unknown_key(std::string_view name, std::uint64_t times);
   void deduce_version();
   Status take_traces(Value list);
   void assign_kinds();
@@ -56,6 +57,7 @@ class TraceBuilder {
   bool has_external_annotations_ = false;
   bool has_settings_ = false;
   bool pools_matter_ = false;
+  std::size_t unknown_key_names_ = 0;
   std::uint64_t requested_count_ = 0;
   std::uint64_t completed_count_ = 0;
   bool requests_complete_ = false;          // the recording leaves out completed frees: a request stands for both halves

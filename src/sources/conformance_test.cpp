@@ -1,0 +1,180 @@
+// One suite for every source: whatever the bytes, a trace that holds or an error that says something.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "sources/source.h"
+#include "trace/file_writer.h"
+#include "trace/text.h"
+#include "trace/validate.h"
+
+namespace faultline {
+namespace {
+
+constexpr const char* kTraceText = "faultline-trace-text 1\nstack fwd = train.py:12 main > model.py:30 forward\nalloc #w 4MiB at train.py:5 build\nstep 1\nalloc #a 1MiB stack=fwd\nfree #a\n";
+
+std::string file_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// A small input of the source's own kind. A source without one here fails the suite.
+std::string sample_of(std::string_view kind) {
+  if (kind == "trace-text") return kTraceText;
+  if (kind == "torch-snapshot") {
+    Result<ByteStream> stream = ByteStream::open(FAULTLINE_FIXTURES "/torch/oom_outside_memory.pickle.xz");
+    return stream ? *stream->read_all(std::size_t{1} << 30) : std::string();
+  }
+  if (kind == "error-text") return file_bytes(FAULTLINE_FIXTURES "/errors/torch28_room_left.txt");
+  if (kind == "trace") {
+    const std::string path = testing::TempDir() + "/faultline-conformance-" + std::to_string(::getpid()) + ".trace";
+    const Result<Trace> trace = parse_trace_text(kTraceText);
+    EXPECT_TRUE(trace.ok() && write_trace_file(*trace, path).ok());
+    const std::string bytes = file_bytes(path);
+    std::remove(path.c_str());
+    return bytes;
+  }
+  return {};
+}
+
+class EverySource : public testing::TestWithParam<std::size_t> {
+ protected:
+  const Source& source() const { return all_sources()[GetParam()]; }
+
+  // Gives the bytes to this source whether or not it recognises them, and to whichever source does.
+  void expect_sound(std::string_view bytes) const {
+    ByteStream stream = open(bytes);
+    expect_sound(load(stream, ""));
+    if (bytes.empty()) return;  // load refuses an empty input for all
+    ByteStream direct = open(bytes);
+    expect_sound(source().read(direct, ""));
+  }
+  static ByteStream open(std::string_view bytes) {
+    ByteStream stream = ByteStream::from_memory({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    (void)stream.more(stream.begin(), 4096).ok();
+    return stream;
+  }
+  static void expect_sound(const Result<Trace>& trace) {
+    if (!trace) {
+      EXPECT_FALSE(trace.error().what.empty());
+      EXPECT_EQ(trace.error().what.find('\n'), std::string::npos) << trace.error().what;
+      return;
+    }
+    const Status holds = check_trace(*trace);
+    EXPECT_TRUE(holds.ok()) << holds.error().what;
+  }
+};
+
+TEST_P(EverySource, RecognisesAndReadsItsOwnSample) {
+  const std::string sample = sample_of(source().kind);
+  ASSERT_FALSE(sample.empty()) << "this suite has no sample for " << source().kind;
+  EXPECT_TRUE(source().recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()}));
+  ByteStream stream = open(sample);
+  const Result<Trace> trace = load(stream, "");
+  ASSERT_TRUE(trace.ok()) << trace.error().message();
+  EXPECT_TRUE(check_trace(*trace).ok());
+  EXPECT_FALSE(source().what.empty());
+}
+
+TEST_P(EverySource, IsChosenForItsSampleBeforeAllOthers) {
+  const std::string sample = sample_of(source().kind);
+  const auto first = std::find_if(all_sources().begin(), all_sources().end(), [&](const Source& other) {
+    return other.recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()});
+  });
+  ASSERT_NE(first, all_sources().end());
+  EXPECT_EQ(first->kind, source().kind);
+}
+
+TEST_P(EverySource, RefusesNothingAtAll) {
+  ByteStream stream = open("");
+  const Result<Trace> trace = load(stream, "");
+  ASSERT_FALSE(trace.ok());
+  EXPECT_EQ(trace.error().what, "the file is empty");
+}
+
+TEST_P(EverySource, SurvivesOneByte) {
+  for (int byte = 0; byte < 256; ++byte) expect_sound(std::string(1, static_cast<char>(byte)));
+}
+
+TEST_P(EverySource, SurvivesRandomBytes) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    std::string bytes(random() % 5000 + 1, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    expect_sound(bytes);
+  }
+}
+
+TEST_P(EverySource, SurvivesItsSampleCutAnywhere) {
+  const std::string sample = sample_of(source().kind);
+  const std::size_t step = std::max<std::size_t>(1, sample.size() / 500);
+  for (std::size_t size = 1; size < sample.size(); size += step) expect_sound(std::string_view(sample).substr(0, size));
+}
+
+TEST_P(EverySource, SurvivesItsSampleWithAnyByteChanged) {
+  std::string bytes = sample_of(source().kind);
+  const std::size_t step = std::max<std::size_t>(1, bytes.size() / 700);
+  for (std::size_t at = 0; at < bytes.size(); at += step) {
+    for (const int change : {0xff, 0x80, 0x01}) {
+      bytes[at] = static_cast<char>(bytes[at] ^ change);
+      expect_sound(bytes);
+      bytes[at] = static_cast<char>(bytes[at] ^ change);
+    }
+  }
+}
+
+// Numbers of four and eight bytes overwritten with the largest there are: lengths, counts, offsets.
+TEST_P(EverySource, SurvivesHugeLengthsAnywhere) {
+  const std::string sample = sample_of(source().kind);
+  const std::size_t step = std::max<std::size_t>(1, sample.size() / 400);
+  for (std::size_t at = 0; at + 8 <= sample.size(); at += step) {
+    for (const std::string& huge : {std::string(8, '\xff'), std::string("\xff\xff\xff\x7f"), std::string("\xff\xff\xff\xff\xff\xff\xff\x7f"), std::string("\0\0\0\0\x02\0\0\0", 8)}) {
+      std::string bytes = sample;
+      bytes.replace(at, huge.size(), huge);
+      expect_sound(bytes);
+    }
+  }
+}
+
+TEST_P(EverySource, SurvivesItsFirstBytesAloneAndRepeated) {
+  const std::string sample = sample_of(source().kind);
+  std::string repeated;
+  for (int round = 0; round < 300; ++round) repeated += sample.substr(0, 64);
+  expect_sound(repeated);
+  expect_sound(sample.substr(0, 64) + std::string(100'000, '\0'));
+  expect_sound(sample.substr(0, 64) + std::string(100'000, '\xff'));
+  expect_sound(sample + sample);
+}
+
+TEST_P(EverySource, SurvivesOtherVersionsOfItself) {
+  const std::string sample = sample_of(source().kind);
+  for (std::size_t at = 0; at < std::min<std::size_t>(sample.size(), 64); ++at) {
+    for (int version = 0; version < 256; ++version) {
+      std::string bytes = sample;
+      bytes[at] = static_cast<char>(version);
+      expect_sound(bytes);
+    }
+  }
+}
+
+TEST_P(EverySource, SurvivesTextAndTheSamplesOfOthers) {
+  expect_sound("The quick brown fox jumps over the lazy dog.\n");
+  expect_sound(std::string(200'000, '\n'));
+  expect_sound(std::string(200'000, 'a'));
+  expect_sound("\xef\xbb\xbf{\"segments\": []}");
+  for (const Source& other : all_sources()) expect_sound(sample_of(other.kind));
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EverySource, testing::Range(std::size_t{0}, all_sources().size()), [](const testing::TestParamInfo<std::size_t>& place) {
+  std::string name(all_sources()[place.param].kind);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace faultline
