@@ -43,11 +43,15 @@ int explain(const ExplainOptions& options) {
     if (!size) return fail("--gpu: " + size.error().message());
     capacity = *size;
   }
+  int status = kClean;
   std::vector<Trace> traces;
   for (const std::string& path : options.paths) {
     Result<Trace> trace = load(path);
-    if (!trace) return fail(trace.error().message(path == "-" ? "standard input" : path));
-    traces.push_back(std::move(*trace));
+    if (trace) {
+      traces.push_back(std::move(*trace));
+    } else {
+      status = fail(trace.error().message(path == "-" ? "standard input" : path));  // the others are explained all the same
+    }
   }
   if (capacity != 0) {
     for (Trace& trace : traces) {
@@ -56,10 +60,10 @@ int explain(const ExplainOptions& options) {
   }
   share_device_sizes(traces);
   if (!options.save_trace.empty()) {
-    if (traces.size() != 1) return fail("--save-trace takes one input");
+    if (options.paths.size() != 1) return fail("--save-trace takes one input");
+    if (traces.empty()) return status;
     if (Status saved = write_trace_file(traces.front(), options.save_trace); !saved) return fail(saved.error().message(options.save_trace));
   }
-  int status = kClean;
   std::string text;
   for (const Trace& trace : traces) {
     const Judgement judgement = judge(trace);
@@ -68,7 +72,7 @@ int explain(const ExplainOptions& options) {
     text += rendered(report, options.output);
     status = std::max(status, exit_status(report));
   }
-  return write_out(text, status);
+  return text.empty() ? status : write_out(text, status);
 }
 
 }  // namespace

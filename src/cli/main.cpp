@@ -17,7 +17,8 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? kClean : kBadInput;
+    if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
+    return fail(std::string(problem.what()) + ". Run faultline --help for more information");
   }
   return status;
 }

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -52,7 +53,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options) {
 
 int fail(const std::string& sentence, ExitStatus status) {
   std::string line = "faultline: " + sentence;
-  if (line.back() != '.' && line.back() != '\n') line += '.';
+  if (line.back() != '.') line += '.';
+  // One line whatever it quotes: paths and inputs may hold line ends and terminal codes.
+  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   std::fprintf(stderr, "%s\n", line.c_str());
   return status;
 }

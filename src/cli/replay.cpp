@@ -56,7 +56,7 @@ std::string table(const std::vector<Row>& rows, const std::string& heading) {
   for (const Row& row : rows) {
     const std::int64_t saved = base - static_cast<std::int64_t>(row.result.peak_reserved_bytes);
     std::string note = verdict(row);
-    if (&row != &rows.front() && saved != 0 && row.result.failure_count == 0) note += fmt::format(", {} {}", saved > 0 ? "saves" : "costs", format_bytes(static_cast<std::uint64_t>(std::abs(saved))));
+    if (&row != &rows.front() && saved != 0 && row.result.failure_count == 0 && rows.front().result.failure_count == 0) note += fmt::format(", {} {}", saved > 0 ? "saves" : "costs", format_bytes(static_cast<std::uint64_t>(std::abs(saved))));
     text += fmt::format("  {:<{}}  {:>14}  {:>14}  {:>9}  {:>7}  {}\n", row.name, width, format_bytes(row.result.peak_reserved_bytes),
                         format_bytes(row.result.peak_allocated_bytes), row.result.segments_taken, row.result.cache_flushes, note);
   }

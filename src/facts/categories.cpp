@@ -42,9 +42,15 @@ Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const Sta
   follow_siblings();
 }
 
-// A tensor that happens to have a workspace's size comes more often than one per thread and stream, or goes again.
+// A workspace stays, and there is one per thread and stream. A tensor that happens to have its size goes again, at the latest with its step, or
+// comes more often.
 void Categories::find_workspaces() {
-  std::array<std::uint64_t, kWorkspaceBytes.size()> made{}, gone{};
+  struct Seen {
+    std::vector<AllocationId> staying;     // alive at the focus
+    std::vector<AllocationId> over_steps;  // and older than a step
+    bool any_gone = false;
+  };
+  std::array<Seen, kWorkspaceBytes.size()> seen;
   for (std::uint32_t index = 1; index <= trace_.allocation_count; ++index) {
     const Lifetime& life = lifetimes_.of(AllocationId(index));
     if (life.born == kNever) continue;
@@ -52,14 +58,17 @@ void Categories::find_workspaces() {
     if (trace_.heaps[birth.heap.index()].kind != HeapKind::kTorchCaching || (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer))) continue;
     const auto at = std::find(kWorkspaceBytes.begin(), kWorkspaceBytes.end(), birth.size_bytes);
     if (at == kWorkspaceBytes.end()) continue;
-    const auto slot = static_cast<std::size_t>(at - kWorkspaceBytes.begin());
-    ++made[slot];
-    gone[slot] += life.released <= focus_;
+    Seen& size = seen[static_cast<std::size_t>(at - kWorkspaceBytes.begin())];
+    size.any_gone |= life.released <= focus_;
+    if (life.released <= focus_) continue;
+    size.staying.emplace_back(index);
+    if (crosses_step(life)) size.over_steps.emplace_back(index);
   }
-  for (std::size_t slot = 0; slot < made.size(); ++slot) {
-    const bool one_each = made[slot] <= 2 * trace_.streams.size();  // the program's thread and the engine's
-    if (made[slot] != 0 && gone[slot] == 0 && one_each) workspace_sizes_.push_back(kWorkspaceBytes[slot]);
+  for (const Seen& size : seen) {
+    const std::vector<AllocationId>& found = size.any_gone ? size.over_steps : size.staying;
+    if (found.size() <= 2 * trace_.streams.size()) workspaces_.insert(workspaces_.end(), found.begin(), found.end());  // the program's thread and the engine's
   }
+  std::sort(workspaces_.begin(), workspaces_.end());
 }
 
 // What is still alive has no end to be judged by. If its line made others whose ends are known, it is what they were.
@@ -104,8 +113,7 @@ Category Categories::judge(AllocationId id) const {
   if (released && (end_roles & kInZeroGrad)) return Category::kGradients;
   if (birth.stack.value == 0 && birth.has(kPreexisting)) return Category::kOther;
   const bool parameter_sized = std::binary_search(parameter_sizes_.begin(), parameter_sizes_.end(), birth.size_bytes);
-  const bool workspace_sized = std::find(workspace_sizes_.begin(), workspace_sizes_.end(), birth.size_bytes) != workspace_sizes_.end();
-  if (workspace_sized && !parameter_sized && !(roles & (kSetupRoles | kInOptimizer))) return Category::kTemporaries;
+  if (!parameter_sized && std::binary_search(workspaces_.begin(), workspaces_.end(), id)) return Category::kTemporaries;
   if (in_backward(birth)) {
     if (roles & kRecomputes) return Category::kActivations;
     if (crosses_step(life) || (!released && parameter_sized)) return Category::kGradients;

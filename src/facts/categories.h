@@ -46,7 +46,7 @@ class Categories {
   std::uint32_t focus_;
   bool saw_backward_ = false;
   std::vector<std::uint64_t> parameter_sizes_;  // sorted
-  std::vector<std::uint64_t> workspace_sizes_;  // of the libraries' scratch memory in this trace
+  std::vector<AllocationId> workspaces_;        // the libraries' scratch memory; sorted
   std::vector<Category> categories_;
 };
 

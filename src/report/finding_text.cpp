@@ -24,7 +24,7 @@ bool same_line(const Location& a, const Location& b) {
 }
 
 std::string_view explain_cause(std::string_view cause) {
-  if (cause == "exhausted") return "the memory in use would not fit even without any waste";
+  if (cause == "exhausted") return "what is in use and the request are together more than there was";
   if (cause == "fragmented") return "enough memory was free, but not in one piece";
   if (cause == "idle-cache") return "memory that the framework kept for reuse was free but could not serve this request";
   if (cause == "outside-framework") return "memory taken outside the framework (CUDA itself, libraries such as NCCL) was missing";
@@ -182,8 +182,8 @@ void print_tries(Page& page, const std::vector<Try>& tries, bool every_line) {
     const std::string stop = what.empty() || what.ends_with('.') ? " " : ". ";
     const bool saves = attempt.saves_bytes != 0;
     if (!attempt.confirmed) {
-      const std::string hope = saves ? fmt::format("Should save about {}; a", format_bytes(attempt.saves_bytes)) : "A";
-      page.item(label, {std::string(page.glyph("·", "-"))}, fmt::format("{}{}{} replay cannot check this.", what, stop, hope));
+      const std::string hope = saves ? fmt::format("Should save about {} (not something a replay can check).", format_bytes(attempt.saves_bytes)) : "";
+      page.item(label, {std::string(page.glyph("·", "-"))}, what + (saves ? stop + hope : stop == " " ? "" : "."));
     } else if (*attempt.confirmed) {
       const std::string gain = saves ? fmt::format(": it saves {}", format_bytes(attempt.saves_bytes)) : "";
       page.item(label, {std::string(page.glyph("✔", "*")), Style::kGood},

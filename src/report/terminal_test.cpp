@@ -191,9 +191,11 @@ TEST(Terminal, WithSeveralDevicesTheTroubledOneIsPictured) {
   EXPECT_TRUE(contains(text, "  GPU 1       72.29 GiB allocated"));
 }
 
-TEST(Terminal, AnEmptyReportIsThreeShortLines) {
-  EXPECT_EQ(to_terminal(Report{}, options_of(80)),
-            "Nothing wrong was found.\n  Looked at 0 events of the input.\n\nSUMMARY: clean · 0 events read\n");
+TEST(Terminal, AStateWithoutHistoryIsNotCalledFaultless) {
+  const std::string text = to_terminal(Report{}, options_of(80));
+  EXPECT_TRUE(text.starts_with("This input holds a state and no history")) << text;
+  EXPECT_TRUE(contains(text, "_record_memory_history")) << text;
+  EXPECT_TRUE(text.ends_with("SUMMARY: clean · 0 events read\n")) << text;
 }
 
 TEST(Terminal, AShortSpikeIsNotLostInTheNarrowestPicture) {

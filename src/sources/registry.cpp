@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <new>
 
@@ -16,13 +17,14 @@ constexpr const char* kKnownInputs = "It reads PyTorch memory snapshots, Faultli
 bool recognises_text(std::span<const std::uint8_t> head) { return !head.empty(); }
 
 Result<Trace> read_text(ByteStream& stream, const std::string& path) {
-  const std::uint8_t first = *stream.begin();
+  // A NUL is in no log; a program or an archive may still hold a sentence that looks like an error.
+  const std::size_t looked_at = std::min<std::size_t>(4096, static_cast<std::size_t>(stream.end() - stream.begin()));
+  if (std::find(stream.begin(), stream.begin() + looked_at, std::uint8_t{0}) != stream.begin() + looked_at) {
+    return Error{"this is no input that Faultline knows", {}, kKnownInputs};
+  }
   Result<std::string> text = stream.read_all(kMostLogBytes);
   if (!text) return text.error();
-  const bool binary = text->find('\0') < 4096 || (first >= 0x80 && first < 0xC2);
-  Result<Trace> trace = read_error_text(*text, path);
-  if (!trace && binary) return Error{"this is no input that Faultline knows", {}, kKnownInputs};
-  return trace;
+  return read_error_text(*text, path);
 }
 
 constexpr std::array<Source, 4> kSources = {{

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 RECORDINGS = ROOT / "tests" / "fixtures" / "torch"
 FAULTLINE = os.environ.get("FAULTLINE", str(ROOT / "build" / "faultline"))
+TRUTH = {entry["case"]: entry for entry in json.loads((RECORDINGS / "truth.json").read_text())}
+INCOMPLETE = {"ring_default", "ring_expandable", "ring_streams", "ring_train", "state_only"}  # their peaks may lie before the recording
 CASES = sorted(path.parent for path in GOLDEN.glob("*/*/expect.json"))
 RULES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
 KEYS = {"rule", "severity", "confidence", "cause", "at", "evidence", "says", "tries"}
@@ -105,3 +107,13 @@ def test_every_case_has_one_input():
 def test_every_recording_is_judged_by_some_case():
     used = {input_of(case).resolve() for case in CASES}
     assert [path.name for path in sorted(RECORDINGS.glob("*.pickle.xz")) if path.resolve() not in used] == []
+
+
+@pytest.mark.parametrize("name", sorted(set(TRUTH) - INCOMPLETE))
+def test_peaks_and_failures_are_those_pytorch_counted(name):
+    done = subprocess.run([FAULTLINE, "explain", "--format", "json", str(RECORDINGS / (name + ".pickle.xz"))], capture_output=True, text=True, timeout=120)
+    report = json.loads(done.stdout)
+    peak = report["devices"][0]["peak"]
+    assert (peak["allocated"], peak["reserved"]) == (TRUTH[name]["peak_allocated"], TRUTH[name]["peak_reserved"])
+    failed = sum(finding["count"] for finding in report["findings"] if finding["rule"] == "memory/out-of-memory")
+    assert failed == TRUTH[name]["ooms"]

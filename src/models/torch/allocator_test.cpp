@@ -336,6 +336,31 @@ TEST(TorchReplay, ARecordedFailureIsServedWhereThereIsRoom) {
   EXPECT_EQ(roomy(100 * kMiB)->failure_count, 1u);
 }
 
+TEST(TorchReplay, ASegmentGivenBackBeforeItsUseIsAMismatchAndNoMore) {
+  RequestTrace requests;
+  Trace& trace = requests.trace();
+  trace.capabilities = kAddresses;
+  for (int round = 0; round < 100; ++round) {
+    Event call;
+    call.heap = HeapId(0);
+    call.address = kBase;
+    call.size_bytes = 20 * kMiB;
+    call.allocation = AllocationId(++trace.allocation_count);
+    trace.events.push_back(call);
+    call.kind = EventKind::kFree;
+    trace.events.push_back(call);
+    requests.alloc(2 * kMiB);
+    trace.events.back().address = kBase;
+  }
+  ReplayOptions options;
+  options.proof = true;
+  const auto result = replay(trace, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->placements, 100u);
+  EXPECT_EQ(result->exact, 0u);
+  EXPECT_EQ(result->segment_events, 200u);
+}
+
 TEST(TorchReplay, ExpandableSegmentsServeWhatFragmentsCannot) {
   RequestTrace requests;
   std::vector<AllocationId> blocks;

@@ -111,6 +111,9 @@ void TorchProof::explain_run(std::size_t until) {
     std::size_t end = begin;
     while (end < calls.size() && is_release(events_[calls[end]]) == releases) ++end;
     if (releases) {
+      // A request uses what it took at once; what is given back after a take leaves that take unused.
+      if (fresh_ != kNoIndex) allocator_.return_new(fresh_);
+      fresh_ = kNoIndex;
       // The request searches before it collects; an emptied cache comes before the search. Ages only matter to the former.
       if (!searched && request.is_next && end < calls.size()) allocator_.note_search(request.list), searched = true;
       explain_releases(calls.subspan(begin, end - begin), request, end < calls.size());

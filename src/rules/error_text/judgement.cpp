@@ -64,7 +64,7 @@ std::string program_of(const Trace& trace) {
   }
   const std::size_t slash = file.find_last_of("/\\");
   file = file.substr(slash == std::string::npos ? 0 : slash + 1);
-  return "python " + (file.empty() ? std::string("train.py") : file);
+  return "python " + (file.empty() ? std::string("your_program.py") : file);
 }
 
 std::string device_of(const Trace& trace) {

@@ -12,7 +12,7 @@ namespace {
 // Whether the line in the traceback is the line at fault.
 std::string about_place(const Trace& trace, const Finding& finding) {
   if (!finding.location.known()) return "";
-  if (stated_word(trace, "asynchronous") == "no") return "; CUDA_LAUNCH_BLOCKING was on, so the line shown is the one that launched it";
+  if (stated_word(trace, "asynchronous") == "no") return "; CUDA_LAUNCH_BLOCKING was on (the message lacks its sentence on late errors), so the line shown should be the one that launched it";
   return "; the line shown is where the program noticed, the kernel was launched at or before it";
 }
 

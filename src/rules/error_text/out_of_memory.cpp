@@ -45,9 +45,8 @@ void add_fragmentation_tries(const Trace& trace, Finding& finding) {
   add_try(finding, "max_split_size_mb is no cure by itself and can make it worse; set it only where a replay of your own snapshot shows a gain");
 }
 
-void add_smaller_tries(const Trace& trace, Finding& finding) {
+void add_smaller_tries(Finding& finding) {
   add_try(finding, "hold less at this line: a smaller batch or sequence, activation checkpointing, a smaller type");
-  add_try(finding, "try sizes without the GPU: faultline plan -- " + program_of(trace));
 }
 
 // The request alone is larger than the device, or than anything.
@@ -66,7 +65,6 @@ bool judge_too_large(const Trace& trace, const StatedNumbers& numbers, Finding& 
                " in all: no setting, cache or cleanup can help, the tensor that this line makes must get smaller");
   add_try(finding,
           "look at the shapes at this line: often a broadcast, an outer product, or attention over the whole length at once; work in pieces instead");
-  add_try(finding, "see the shape and who made it: faultline plan -- " + program_of(trace));
   return true;
 }
 
@@ -121,7 +119,7 @@ bool judge_room_left(const Trace& trace, const StatedNumbers& numbers, Finding& 
     conclude(finding, "", Confidence::kLikely,
              device_of(trace) + " had " + shown(*numbers.free) + " free for a request of " + asked_for(numbers) +
                  " and still refused: that close to the end the driver's own granularity and page tables decide, so treat the device as full");
-    add_smaller_tries(trace, finding);
+    add_smaller_tries(finding);
     return true;
   }
   conclude(finding, "", Confidence::kLikely,
@@ -228,7 +226,7 @@ bool judge_full(const Trace& trace, const StatedNumbers& numbers, Finding& findi
   } else {
     return false;
   }
-  add_smaller_tries(trace, finding);
+  add_smaller_tries(finding);
   add_empty_cache_truth(finding);
   return true;
 }
@@ -246,7 +244,7 @@ void judge_numbers(const Trace& trace, const StatedNumbers& numbers, Finding& fi
              device_of(trace) + " had no room for " + asked_for(numbers) + ": PyTorch's tensors took " + shown(*numbers.allocated) + " of " +
                  shown(*numbers.capacity) +
                  "; the rest is the CUDA pool's own cache, the context, and other programs, and this text does not divide it further");
-    add_smaller_tries(trace, finding);
+    add_smaller_tries(finding);
     return;
   }
   conclude(finding, "", Confidence::kLikely,

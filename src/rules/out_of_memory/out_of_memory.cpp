@@ -29,6 +29,7 @@ struct Failure {
   bool device_free_known = false;
   std::uint64_t capacity = 0;  // 0: unknown
   std::uint64_t allowed = 0;   // the program's own limit, when the input states it
+  std::uint64_t limit_at_least = 0;  // what the program's own limit, if there is one, has allowed so far
   FreeSpace space;
   std::uint64_t other_streams_free = 0;  // free bytes in segments of streams other than the request's: a block serves its own stream only
   std::uint64_t live() const { return moment->allocated + moment->pending; }
@@ -60,9 +61,14 @@ Cause cause_of(const Failure& f) {
             " that PyTorch had reserved were free, but in pieces of at most " + format_bytes(f.space.largest_free_bytes) + " between live tensors" +
             (f.other_streams_free == 0 ? "" : ", " + format_bytes(f.other_streams_free) + " of it kept for other streams")};
   }
+  if (had_room && f.waste() > 0 && f.live() + f.request <= f.limit_at_least) {
+    return {"fragmented", Confidence::kProved, format_bytes(f.waste()) + " of the " + format_bytes(f.moment->reserved) +
+            " that PyTorch had reserved were free in pieces of at most " + format_bytes(f.space.largest_free_bytes) +
+            " between live tensors; without them the request would fit the program's own memory limit, which is at least " + format_bytes(f.limit_at_least)};
+  }
   if (had_room) {
     const std::string limit = f.allowed != 0 ? "limit of " + format_bytes(f.allowed)
-                                             : "limit (between " + format_bytes(f.moment->reserved) + " and " + format_bytes(f.moment->reserved + f.segment) + ")";
+                                             : "limit (between " + format_bytes(f.limit_at_least) + " and " + format_bytes(f.moment->reserved + f.segment) + ")";
     return {"own-limit", Confidence::kProved, "the device had " + format_bytes(f.device_free) + " free, but the program's own memory " + limit +
             " was reached; " + held};
   }
@@ -125,7 +131,7 @@ void try_settings(Case& subject, std::size_t slot, const Failure& failure, const
   }
 }
 
-void advise(const Cause& cause, const Failure& failure, const CategoryBytes& live, Finding& finding) {
+void advise(const Cause& cause, const Failure& failure, const CategoryBytes& live, bool makes_optimizer_state, Finding& finding) {
   if (failure.capacity != 0 && failure.request > failure.capacity) {
     finding.tries.push_back({"Make the tensor in pieces, or smaller: it is " + format_bytes(failure.request) + " alone.", std::nullopt, 0});
     return;
@@ -135,6 +141,11 @@ void advise(const Cause& cause, const Failure& failure, const CategoryBytes& liv
     return;
   }
   if (cause.name != "exhausted" && cause.name != "own-limit") return;
+  if (makes_optimizer_state) {
+    finding.tries.push_back({"The optimizer was making its state (Adam keeps two more values for each parameter): SGD, an 8-bit Adam, or sharding it over devices "
+                             "shrinks it.", std::nullopt, 0});
+    return;
+  }
   const auto largest = static_cast<Category>(std::max_element(live.begin(), live.end()) - live.begin());
   if (largest == Category::kActivations || largest == Category::kTemporaries) {
     finding.tries.push_back({"Activations and temporaries are the largest part: a smaller batch, or torch.utils.checkpoint around the layers, shrinks them.", std::nullopt, 0});
@@ -157,6 +168,8 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   failure.device_free = failure.device_free_known ? event.address : 0;
   failure.capacity = trace.devices[slot].capacity_bytes;
   failure.allowed = trace.devices[slot].allowed_bytes;
+  const UsageMoment& fullest = facts.usage[slot].peak_reserved;
+  failure.limit_at_least = std::max(failure.allowed, fullest.event <= moment.event ? fullest.reserved : moment.reserved);
   failure.space = picture_free_space(trace, facts.lifetimes, event.device, moment.event);
   for (const SegmentPicture& segment : failure.space.segments) {
     if (segment.stream != event.stream) failure.other_streams_free += segment.free_bytes();
@@ -193,13 +206,13 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
     if (failure.allowed != 0) {
       finding.evidence.push_back({"limit_bytes", static_cast<std::int64_t>(failure.allowed)});
     } else {
-      finding.evidence.push_back({"limit_at_least_bytes", static_cast<std::int64_t>(moment.reserved)});
+      finding.evidence.push_back({"limit_at_least_bytes", static_cast<std::int64_t>(failure.limit_at_least)});
       finding.evidence.push_back({"limit_below_bytes", static_cast<std::int64_t>(moment.reserved + failure.segment)});
     }
   }
   finding.holders = holders_at(facts, slot, moment.event);
   try_settings(subject, slot, failure, cause, finding);
-  advise(cause, failure, live, finding);
+  advise(cause, failure, live, facts.stacks.has(event.stack, kInitsOptimizer), finding);
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
   return finding;
 }

@@ -401,9 +401,8 @@ Status Reader::step(std::uint8_t opcode) {
     case kFrame: return simple(9, [] {});
     default: {
       const char* name = refused_name(opcode);
-      std::string what = name != nullptr ? std::string("the pickle holds the opcode ") + name + ", which no memory snapshot needs; it is refused and nothing was executed"
-                                         : "this is not a pickle: there is no opcode " + std::to_string(opcode);
-      return here(std::move(what));
+      if (name == nullptr) return here("this is not a pickle: there is no opcode " + std::to_string(opcode));
+      return here(std::string("the pickle is refused for its opcode ") + name + ", which no memory snapshot needs,", "Nothing in it was executed.");
     }
   }
 }

@@ -1,0 +1,92 @@
+#include "facts/categories.h"
+
+#include "base/units.h"
+#include "facts/facts_test_support.h"
+
+namespace faultline {
+namespace {
+
+std::uint64_t part(const CategoryBytes& bytes, Category category) { return bytes[static_cast<std::size_t>(category)]; }
+
+CategoryBytes live_at_peak(const Facts& facts) { return facts.live_by_category(0, facts.usage[0].peak_allocated.event); }
+
+constexpr std::uint64_t kFloat = 4;
+// Four times Linear(1024, 1024) with a bias.
+constexpr std::uint64_t kMlpBytes = 4 * (1024 * 1024 + 1024) * kFloat;
+// 50304 words in and out, 1024 positions, 6 blocks of 512 (12·512² weights and 13·512 biases and norms each), a last norm.
+constexpr std::uint64_t kGptBytes = (2 * 50304 * 512 + 1024 * 512 + 6 * (12 * 512 * 512 + 13 * 512) + 2 * 512) * kFloat;
+
+TEST(Categories, OfATrainedMlpAddUpToItsSizes) {
+  const Trace trace = recording("train_clean");
+  const Facts facts(trace, {});
+  const CategoryBytes live = live_at_peak(facts);  // inside the optimizer's first step
+  EXPECT_EQ(part(live, Category::kParameters), kMlpBytes);
+  EXPECT_EQ(part(live, Category::kGradients), kMlpBytes);
+  EXPECT_EQ(part(live, Category::kOptimizer), 2 * kMlpBytes);
+  EXPECT_EQ(part(live, Category::kActivations), 0u);  // backward has freed them
+  // One more copy inside AdamW, and the workspaces of cuBLAS: 32 MiB for the program's thread and the engine's, 1 MiB of cublasLt.
+  EXPECT_EQ(part(live, Category::kTemporaries), kMlpBytes + 65 * kMiB);
+}
+
+TEST(Categories, OfATrainedGptAddUpToItsSizes) {
+  const Trace trace = recording("gpt");
+  const Facts facts(trace, {});
+  const CategoryBytes live = live_at_peak(facts);  // at the head of a backward
+  EXPECT_EQ(part(live, Category::kParameters), kGptBytes);
+  EXPECT_EQ(part(live, Category::kOptimizer), 2 * kGptBytes);
+  EXPECT_EQ(part(live, Category::kGradients), 0u);
+  EXPECT_GT(part(live, Category::kActivations), kGiB);
+}
+
+TEST(Categories, AddUpToWhatIsAllocated) {
+  for (const char* name : {"gpt", "gpt_oom", "train_clean", "graphs", "mem_pool", "hf_gpt2_train", "ring_train"}) {
+    const Trace trace = recording(name);
+    const Facts facts(trace, {});
+    const UsageMoment& moment = facts.focus(0);
+    std::uint64_t sum = 0;
+    for (const std::uint64_t bytes : facts.live_by_category(0, moment.event)) sum += bytes;
+    EXPECT_EQ(sum, moment.allocated) << name;
+  }
+}
+
+TEST(Categories, AForwardsResultsAreActivationsUntilBackwardEndsThem) {
+  const Trace trace = recording("deep_forward_only");
+  const Facts facts(trace, {});
+  const CategoryBytes live = live_at_peak(facts);
+  EXPECT_EQ(part(live, Category::kParameters), 60ull * (512 * 512 + 512) * kFloat);
+  EXPECT_EQ(part(live, Category::kActivations), 61 * kMiB);  // sixty ReLU results, and the Linear result of the last layer at the peak
+}
+
+const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";
+
+TEST(Categories, AWorkspaceIsOneThatStaysAndComesOnce) {
+  const std::string head = "stack call = run.py:3 main > " + kTorch + "nn/modules/module.py:1775 _call_impl\n";
+  const auto of_first = [](const Trace& trace) {
+    const Facts facts(trace, {});
+    return facts.categories[0].of(AllocationId(1));
+  };
+  EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc 2MiB stack=call\n")), Category::kTemporaries);
+  EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc 32MiB stack=call\nalloc 32MiB stack=call\n")), Category::kActivations);
+  EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc #b 32MiB stack=call\nfree #b\n")), Category::kActivations);
+}
+
+TEST(Categories, WhatZeroGradFreesWasAGradient) {
+  const Trace trace = traced("alloc #g 4MiB at run.py:3 main\nfree #g at run.py:4 main > " + kTorch + "optim/optimizer.py:1048 zero_grad\n");
+  EXPECT_EQ(Facts(trace, {}).categories[0].of(AllocationId(1)), Category::kGradients);
+}
+
+TEST(Categories, AnAllocationWithoutAStackIsBackwardsOnlyIfBackwardWasSeen) {
+  const Trace never = traced("alloc 4MiB at run.py:3 main\nalloc 4MiB\n");
+  EXPECT_FALSE(Facts(never, {}).categories[0].in_backward(never.events[1]));
+  const Trace seen = traced("alloc 4 at run.py:3 main > " + kTorch + "_tensor.py:630 backward\nalloc 4MiB\n");
+  EXPECT_TRUE(Facts(seen, {}).categories[0].in_backward(seen.events[1]));
+}
+
+TEST(Categories, WithoutStacksEverythingIsOther) {
+  const Trace trace = recording("no_context");
+  const Facts facts(trace, {});
+  EXPECT_EQ(part(live_at_peak(facts), Category::kOther), facts.usage[0].peak_allocated.allocated);
+}
+
+}  // namespace
+}  // namespace faultline

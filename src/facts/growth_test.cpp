@@ -1,0 +1,112 @@
+#include "facts/growth.h"
+
+#include "base/units.h"
+#include "facts/facts_test_support.h"
+
+namespace faultline {
+namespace {
+
+std::vector<Growth> growths(const Trace& trace, const GrowthLimits& limits = {}) {
+  const Facts facts(trace, {});
+  return find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, 0, static_cast<std::uint32_t>(trace.events.size() - 1),
+                     facts.usage.at(0).peak_allocated.allocated, limits);
+}
+
+// `rounds` returns to a line that keeps `bytes` each time, with something passing in between.
+std::string kept_each_round(int rounds, const std::string& bytes) {
+  std::string lines;
+  for (int i = 0; i < rounds; ++i) {
+    const std::string n = std::to_string(i);
+    lines += "alloc #kept" + n + " " + bytes + " at run.py:5 main\nalloc #tmp" + n + " 1MiB at run.py:6 main\nfree #tmp" + n + "\n";
+  }
+  return lines;
+}
+
+TEST(Growth, CountsRoundsBytesAndTensors) {
+  const Trace trace = traced(kept_each_round(12, "2MiB"));
+  const std::vector<Growth> found = growths(trace);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(place(trace, found[0].program), "run.py:5 main");
+  EXPECT_EQ(found[0].rounds, 12u);
+  EXPECT_EQ(found[0].kept_count, 12u);
+  EXPECT_EQ(found[0].kept_bytes, 24 * kMiB);
+  EXPECT_EQ(found[0].bytes_per_round, 2 * kMiB);
+  EXPECT_EQ(found[0].round_kind, "rounds");
+}
+
+TEST(Growth, FewRoundsSayNothing) {
+  EXPECT_TRUE(growths(traced(kept_each_round(7, "2MiB"))).empty());
+  EXPECT_EQ(growths(traced(kept_each_round(8, "2MiB"))).size(), 1u);
+}
+
+TEST(Growth, WhatIsSmallIsLeftAlone) {
+  EXPECT_TRUE(growths(traced(kept_each_round(12, "64KiB"))).empty());
+}
+
+TEST(Growth, MemoryThatTurnsOverDoesNotGrow) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) + " 2MiB at run.py:6 main\n";
+    if (i >= 10) lines += "free #x" + std::to_string(i - 10) + "\nfree #y" + std::to_string(i - 10) + "\n";
+  }
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
+TEST(Growth, WhatFillsUpOnceDoesNotGrow) {
+  std::string lines = kept_each_round(10, "2MiB");
+  for (int i = 0; i < 30; ++i) lines += "alloc #later" + std::to_string(i) + " 1MiB at run.py:9 main\nfree #later" + std::to_string(i) + "\n";
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
+TEST(Growth, LayersOfOneForwardAreOneRound) {
+  const std::string call = "/usr/lib/python3/dist-packages/torch/nn/modules/module.py:1775 _call_impl";
+  std::string lines = "stack layer = run.py:5 main > " + call + " > net.py:8 forward > " + call + "\n";
+  for (int i = 0; i < 40; ++i) lines += "alloc 2MiB stack=layer\n";
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
+TEST(Growth, SettingUpIsNotGrowth) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) lines += "alloc 2MiB at run.py:5 main > net.py:3 load_weights\n";
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
+TEST(Growth, WhatWasThereBeforeDoesNotCount) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i) lines += "alloc 2MiB preexisting at run.py:5 main\n";
+  lines += "alloc 2MiB at run.py:5 main\n";
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
+TEST(Growth, StepsCountWhereTheyAreMarked) {
+  std::string lines;
+  for (int i = 1; i <= 8; ++i) lines += "alloc #k" + std::to_string(i) + " 2MiB at run.py:5 main\nstep " + std::to_string(i) + " Optimizer.step#SGD.step\n";
+  const std::vector<Growth> found = growths(traced(lines));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rounds, 8u);
+  EXPECT_EQ(found[0].round_kind, "optimizer steps (SGD)");
+}
+
+TEST(Growth, WhatOnlyTheFirstStepsMakeIsWarmUp) {
+  std::string lines;
+  for (int i = 1; i <= 12; ++i) {
+    if (i <= 2) {
+      for (int k = 0; k < 10; ++k) lines += "alloc 2MiB at run.py:5 main\n";
+    }
+    lines += "alloc #t" + std::to_string(i) + " 2MiB at run.py:6 main\nfree #t" + std::to_string(i) + "\nstep " + std::to_string(i) + " Optimizer.step#SGD.step\n";
+  }
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
+TEST(Growth, IsJudgedAtAFailureNotAfterItsCleanup) {
+  std::string lines = kept_each_round(12, "2MiB") + "alloc-failed 1GiB\n";
+  for (int i = 0; i < 12; ++i) lines += "free #kept" + std::to_string(i) + "\n";
+  const Trace trace = traced(lines);
+  const Facts facts(trace, {});
+  const auto at_failure = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, 0, facts.usage[0].failures.back().event, 0);
+  EXPECT_EQ(at_failure.size(), 1u);
+  EXPECT_TRUE(growths(trace).empty());
+}
+
+}  // namespace
+}  // namespace faultline

@@ -1,0 +1,337 @@
+"""The command line: exit statuses, one-sentence errors, and reports that keep their promises on every recording."""
+import gzip
+import json
+import lzma
+import os
+import pickle
+import pty
+import resource
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import pickles
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDINGS = sorted((ROOT / "tests" / "fixtures" / "torch").glob("*.pickle.xz"))
+ERRORS = ROOT / "tests" / "fixtures" / "errors"
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+WITH_FINDINGS = ROOT / "tests" / "fixtures" / "torch" / "oom_outside_memory.pickle.xz"
+CLEAN = ROOT / "tests" / "fixtures" / "torch" / "train_clean.pickle.xz"
+
+
+def name_of(path):
+    return path.name.removesuffix(".pickle.xz")
+
+
+@pytest.fixture
+def run(binary):
+    def run(*args, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 120, **options}
+        return subprocess.run([binary, *map(str, args)], **options)
+    return run
+
+
+@pytest.fixture
+def refused(run):
+    """Runs and expects status 2, nothing on standard output, and one line that says why; returns that line."""
+    def refused(*args, **options):
+        done = run(*args, **options)
+        sentence = done.stderr.decode()
+        assert done.returncode == 2, sentence
+        assert not done.stdout
+        assert sentence.startswith("faultline: ") and sentence.endswith(".\n") and sentence.count("\n") == 1, sentence
+        return sentence
+    return refused
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+# ---- inputs that cannot be read
+
+def test_a_missing_file_is_named(refused, tmp_path):
+    assert refused("explain", tmp_path / "absent.pickle") == f"faultline: {tmp_path}/absent.pickle: there is no such file. Check the path.\n"
+    assert "there is no such file" in refused("replay", tmp_path / "absent.pickle")
+
+
+def test_a_directory_is_no_input(refused, tmp_path):
+    assert "is a directory" in refused("explain", tmp_path)
+
+
+def test_a_file_without_permission_says_so(refused, tmp_path):
+    path = write(tmp_path / "secret.pickle", b"x")
+    path.chmod(0)
+    options = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    try:
+        assert "permission denied" in refused("explain", path, **options)
+    except PermissionError:
+        pytest.skip("the binary stands where another user cannot run it")
+
+
+def test_an_empty_file_says_so(refused, tmp_path):
+    assert "the file is empty" in refused("explain", write(tmp_path / "empty", b""))
+    assert "the file is empty" in refused("explain", write(tmp_path / "empty.gz", gzip.compress(b"")))
+
+
+@pytest.mark.parametrize("part", [0.001, 0.3, 0.999])
+def test_a_cut_snapshot_is_refused_with_its_offset(refused, tmp_path, part):
+    whole = lzma.open(CLEAN).read()
+    sentence = refused("explain", write(tmp_path / "cut.pickle", whole[:int(len(whole) * part)]))
+    assert " at byte " in sentence and "cut short" in sentence
+    packed = CLEAN.read_bytes()
+    assert "xz data ends too early at byte" in refused("explain", write(tmp_path / "cut.xz", packed[:max(20, int(len(packed) * part))]))
+
+
+@pytest.mark.parametrize("name", sorted(pickles.another_programs()))
+def test_another_programs_pickle_is_no_snapshot(refused, tmp_path, name):
+    assert "snapshot" in refused("explain", write(tmp_path / name, pickles.another_programs()[name]))
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("verb", ["explain", "replay"])
+def test_code_in_a_pickle_is_refused_and_not_run(refused, tmp_path, protocol, verb):
+    marker = tmp_path / "was-run"
+    sentence = refused(verb, write(tmp_path / "evil.pickle", pickles.runs_command(f"touch {marker}", protocol)))
+    assert "GLOBAL" in sentence and "Nothing in it was executed" in sentence and " at byte " in sentence
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[1, 2", "{\"segments\": [}", "{} {}", "{\"a\": \"\x1b[31m\x07\"}"])
+def test_wrong_json_is_refused_with_its_offset(refused, tmp_path, text):
+    sentence = refused("explain", write(tmp_path / "wrong.json", text.encode()))
+    assert "this is not valid JSON" in sentence and " at byte " in sentence
+    assert "\x1b" not in sentence
+
+
+@pytest.mark.parametrize("content", [b"nothing to see here\n", bytes(range(256)) * 20, b"\x7fELF\x02\x01\x01" + b"\0" * 500, b"PK\x03\x04" + b"\x99" * 500],
+                         ids=["text", "bytes", "elf", "zip"])
+def test_anything_else_is_refused(refused, tmp_path, content):
+    refused("explain", write(tmp_path / "else", content))
+    refused("replay", write(tmp_path / "else", content))
+
+
+def test_a_path_with_line_ends_and_codes_stays_one_line(refused, tmp_path):
+    assert "\x1b" not in refused("explain", tmp_path / "two\nlines\x1b[31m")
+
+
+def test_one_bad_file_of_two_is_named_and_the_other_explained(run, tmp_path):
+    done = run("explain", CLEAN, tmp_path / "absent")
+    assert done.returncode == 2
+    assert done.stdout == run("explain", CLEAN).stdout
+    assert done.stderr.decode() == f"faultline: {tmp_path}/absent: there is no such file. Check the path.\n"
+
+
+# ---- bad usage
+
+@pytest.mark.parametrize("args", [
+    [], ["explode"], ["explain"], ["explain", "--frobnicate", str(CLEAN)], ["explain", str(CLEAN), "--format", "xml"], ["explain", str(CLEAN), "--gpu", "nonsense"],
+    ["explain", str(CLEAN), "--gpu", "-1GiB"], ["replay"], ["replay", str(CLEAN), "--gpu", "big"], ["replay", str(CLEAN), "--gpu", "1MiB"],
+    ["replay", str(CLEAN), "--context", "x", "--gpu", "8GiB"], ["replay", str(CLEAN), "--set", "no_such_setting=1"], ["replay", str(CLEAN), "--set", "expandable_segments=perhaps"],
+    ["replay", str(CLEAN), "--set", "="], ["replay", str(CLEAN), "--device", "7"], ["replay", str(CLEAN), "--device", "-1"], ["replay", str(CLEAN), "--device", "x"],
+    ["explain", str(CLEAN), str(CLEAN), "--save-trace", "both.trace"], ["replay", str(CLEAN), "-o", "/nonexistent/folder/out.trace"],
+    ["explain", str(CLEAN), "--save-trace", "/nonexistent/folder/out.trace"],
+], ids=lambda args: " ".join(Path(a).name if "/" in a else a for a in args) or "nothing")
+def test_bad_usage_is_one_sentence(refused, args, tmp_path):
+    refused(*args, cwd=tmp_path)
+
+
+def test_an_unknown_setting_names_the_known_ones(refused):
+    assert "max_split_size_mb" in refused("replay", CLEAN, "--set", "no_such_setting=1")
+
+
+def test_help_and_version_are_no_errors(run):
+    for args in (["--help"], ["--version"], ["explain", "--help"], ["replay", "--help"]):
+        done = run(*args)
+        assert done.returncode == 0 and done.stdout and not done.stderr
+
+
+# ---- where the output goes
+
+def test_a_full_disk_is_an_error(refused):
+    with open("/dev/full", "wb") as full:
+        for args in (["explain", CLEAN], ["explain", CLEAN, "--format", "json"], ["replay", CLEAN]):
+            assert "could not be written: No space left on device" in refused(*args, stdout=full)
+
+
+@pytest.mark.parametrize("path, status", [(CLEAN, 0), (WITH_FINDINGS, 1)], ids=["clean", "findings"])
+def test_a_closed_pipe_is_the_readers_choice(binary, path, status):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = subprocess.run([binary, "explain", str(path), "--format", "json"], stdout=write_end, stderr=subprocess.PIPE, timeout=60)
+    os.close(write_end)
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
+@pytest.mark.parametrize("pack", [lambda b: b, gzip.compress, lzma.compress], ids=["plain", "gzip", "xz"])
+def test_standard_input_is_read_like_a_file(run, pack):
+    whole = lzma.open(WITH_FINDINGS).read()
+    from_input = run("explain", "-", "--format", "json", input=pack(whole))
+    from_file = run("explain", WITH_FINDINGS, "--format", "json")
+    assert from_input.returncode == from_file.returncode == 1
+    assert without_path(from_input.stdout) == without_path(from_file.stdout)
+
+
+def test_errors_of_standard_input_name_it(refused):
+    assert refused("explain", "-", input=b"").startswith("faultline: standard input: the file is empty")
+    assert "standard input" in refused("replay", "-", input=b"\x80\x04c")
+
+
+def shown_on_terminal(binary, *args, **environment):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([binary, *map(str, args)], stdout=theirs, stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "TERM": "xterm", **environment})
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the terminal's other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    process.wait(timeout=60)
+    return shown
+
+
+def test_colour_is_for_terminals_that_want_it(binary, run):
+    assert b"\x1b[" in shown_on_terminal(binary, "explain", WITH_FINDINGS)
+    assert b"\x1b[" not in shown_on_terminal(binary, "explain", WITH_FINDINGS, NO_COLOR="1")
+    assert b"\x1b[" not in shown_on_terminal(binary, "explain", WITH_FINDINGS, TERM="dumb")
+    assert b"\x1b[" not in shown_on_terminal(binary, "explain", "--no-color", WITH_FINDINGS)
+    assert b"\x1b[" not in run("explain", WITH_FINDINGS).stdout
+
+
+def test_the_format_may_come_from_the_environment(run):
+    done = run("explain", CLEAN, env={**os.environ, "FAULTLINE_FORMAT": "json"})
+    assert json.loads(done.stdout)["schema"] == "faultline.report/1"
+
+
+# ---- hostile inputs are cheap
+
+def within_two_gibibytes():
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+
+@pytest.mark.parametrize("length", [10_000_000_000, (1 << 63) - 1, (1 << 64) - 1])
+@pytest.mark.parametrize("pack", [lambda b: b, gzip.compress], ids=["plain", "gzip"])
+def test_a_huge_length_field_costs_nothing(refused, tmp_path, length, pack):
+    path = write(tmp_path / "long.pickle", pack(pickles.claims_string(length)))
+    assert f"claims {length} bytes" in refused("explain", path, preexec_fn=within_two_gibibytes)
+
+
+def test_a_bomb_of_zeros_is_refused_in_little_memory(refused, tmp_path):
+    bomb = gzip.compress(bytes(200_000_000), compresslevel=1)
+    path = write(tmp_path / "bomb.gz", bomb)
+    assert "no input that Faultline knows" in refused("explain", path, preexec_fn=within_two_gibibytes)
+
+
+def test_a_bomb_inside_a_pickle_is_refused_in_little_memory(refused, tmp_path):
+    path = write(tmp_path / "bomb.pickle.gz", gzip.compress(b"\x80\x04]" + b"(" * 40_000_000, compresslevel=1))
+    assert "the pickle ends" in refused("explain", path, preexec_fn=within_two_gibibytes)
+
+
+# ---- every recording
+
+def report_of(run, path, *args):
+    done = run("explain", path, "--format", "json", *args)
+    assert done.returncode in (0, 1), done.stderr.decode()
+    assert not done.stderr
+    return done, json.loads(done.stdout)
+
+
+def without_path(text):
+    report = json.loads(text)
+    report["input"]["path"] = ""
+    return report
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_the_report_keeps_its_schema_and_adds_up(run, path):
+    done, report = report_of(run, path)
+    jsonschema.validate(report, SCHEMA)
+    assert report["input"]["kind"] == "torch-snapshot" and report["input"]["lost"] == {}
+    for device in report["devices"]:
+        account = device["account"]
+        assert account["capacity"] == sum(account["live"].values()) + sum(account[part] for part in ("cached", "outside_framework", "free", "unknown"))
+        assert device["peak"]["allocated"] <= device["peak"]["reserved"]
+    serious = any(finding["severity"] != "note" for finding in report["findings"])
+    assert done.returncode == (1 if serious else 0)
+    assert run("explain", path, "--format", "json").stdout == done.stdout
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_the_account_adds_up_to_the_stated_capacity(run, path):
+    _, report = report_of(run, path, "--gpu", "143771MiB")
+    for device in report["devices"]:
+        account = device["account"]
+        assert account["capacity_known"] and account["capacity"] == 143771 << 20
+        assert account["capacity"] == sum(account["live"].values()) + sum(account[part] for part in ("cached", "outside_framework", "free", "unknown"))
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_the_json_form_gives_the_same_report(run, tmp_path, path):
+    text = json.dumps(pickle.loads(lzma.open(path).read()))
+    from_json = run("explain", write(tmp_path / "snapshot.json", text.encode()), "--format", "json")
+    assert without_path(from_json.stdout) == without_path(run("explain", path, "--format", "json").stdout)
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
+def test_a_saved_trace_gives_the_same_findings(run, tmp_path, path):
+    done, report = report_of(run, path, "--save-trace", tmp_path / "saved.trace")
+    _, again = report_of(run, tmp_path / "saved.trace")
+    assert again["findings"] == report["findings"]
+    assert again["devices"] == report["devices"]
+
+
+# What PyTorch's own counters said when these were recorded: entries, peak allocated, peak reserved.
+COUNTED = {
+    "big_then_small": (2369, 3738189824, 3745513472), "churn_default": (1846, 3455533056, 4328521728), "churn_expandable": (1849, 3445140992, 4359979008),
+    "churn_expandable_large_segment": (1846, 3445140992, 4380950528), "churn_expandable_max_split": (1931, 3445140992, 11112808448),
+    "churn_expandable_roundup": (1849, 3625674240, 4129292288), "churn_gc_60": (1758, 2935830528, 3485466624), "churn_gc_80_max_split": (1921, 3497072640, 3579838464),
+    "churn_large_segment_40": (1845, 3454607360, 4435476480), "churn_max_split_21_rounding": (1873, 3711026176, 4758437888),
+    "churn_max_split_64": (1869, 3553768960, 5997854720), "churn_roundup_1": (1846, 3455533056, 4328521728), "churn_roundup_4": (1847, 3758420480, 5062524928),
+    "churn_roundup_list": (1846, 3804684288, 5333057536), "churn_tight": (1605, 2754454016, 3349151744), "churn_tight_expandable": (1770, 3157253120, 3311403008),
+    "churn_tight_max_split": (1804, 3222604288, 3382706176), "deep_forward_only": (426, 162652160, 163577856), "empty_cache_calls": (1393, 1829216768, 2187329536),
+    "eval_keeps_graph": (743, 156778496, 161480704), "eval_no_grad_clean": (2188, 52969984, 58720256), "expandable_grow_shrink": (638, 1639682560, 1977614336),
+    "graphs": (348, 181149696, 188743680), "graphs_expandable": (347, 181149696, 222298112), "growing_cache_by_shape": (574, 1923014656, 2006974464),
+    "hook_keeps_activations": (1306, 106971136, 113246208), "kv_cache_clean": (2395, 4096000, 6291456), "mem_pool": (949, 399760384, 509607936),
+    "model_load_only": (89, 167936000, 169869312), "no_context": (486, 1170185728, 1377828864), "oom_device_full": (137, 149250113536, 149250113536),
+    "oom_fragmented": (3426, 4487905280, 4487905280), "oom_fragmented_expandable": (3426, 4487905280, 4487905280), "oom_idle_other_stream": (911, 2453667840, 2726297600),
+    "oom_outside_memory": (18, 12884901888, 12886999040), "oom_retry_batch": (241, 2819670016, 2820669440), "oom_too_large_ever": (33, 4000004096, 4003463168),
+    "rebind_loop_clean": (1801, 50331648, 54525952), "stacks_all": (317, 152388096, 155189248), "streams_many": (1508, 421385728, 1073741824),
+    "streams_many_expandable": (1499, 415637504, 870318080), "train_accumulated_loss": (4865, 152388608, 155189248), "train_accumulated_value": (5001, 152388608, 155189248),
+    "train_clean": (1487, 152388096, 155189248), "train_keeps_outputs": (3357, 183845376, 186646528), "with_user_metadata": (434, 152388096, 155189248),
+}
+
+
+@pytest.mark.parametrize("name", sorted(COUNTED))
+def test_the_peaks_are_those_that_pytorch_counted(run, name):
+    _, report = report_of(run, ROOT / "tests" / "fixtures" / "torch" / f"{name}.pickle.xz")
+    peak = report["devices"][0]["peak"]
+    assert (report["input"]["events"], peak["allocated"], peak["reserved"]) == COUNTED[name]
+
+
+@pytest.mark.parametrize("path", sorted(ERRORS.glob("*.txt")), ids=lambda path: path.stem)
+def test_every_error_text_is_explained_or_refused(run, path):
+    done = run("explain", path, "--format", "json")
+    if done.returncode == 2:
+        assert done.stderr.startswith(b"faultline: ") and done.stderr.count(b"\n") == 1 and not done.stdout
+        return
+    report = json.loads(done.stdout)
+    jsonschema.validate(report, SCHEMA)
+    for device in report["devices"]:
+        account = device["account"]
+        assert account["capacity"] == sum(account["live"].values()) + sum(account[part] for part in ("cached", "outside_framework", "free", "unknown"))
+
+
+def test_a_hand_made_snapshot_is_explained(run, tmp_path):
+    path = write(tmp_path / "small.pickle", pickle.dumps(pickles.small_snapshot()))
+    _, report = report_of(run, path)
+    assert report["input"]["events"] == 2
+    assert report["devices"][0]["peak"] == {"allocated": 1 << 20, "reserved": 2 << 20, "event": report["devices"][0]["peak"]["event"]}
