@@ -52,6 +52,15 @@ TEST(Growth, MemoryThatTurnsOverDoesNotGrow) {
   EXPECT_TRUE(growths(traced(lines)).empty());
 }
 
+TEST(Growth, AQueueThatLosesItsOldestIsNotCalledGrowth) {
+  std::string lines;
+  for (int i = 0; i < 42; ++i) {
+    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) + " 1MiB at run.py:6 main\nfree #y" + std::to_string(i) + "\n";
+    if (i % 3 == 2) lines += "free #x" + std::to_string(i / 3) + "\n";
+  }
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
 TEST(Growth, WhatFillsUpOnceDoesNotGrow) {
   std::string lines = kept_each_round(10, "2MiB");
   for (int i = 0; i < 30; ++i) lines += "alloc #later" + std::to_string(i) + " 1MiB at run.py:9 main\nfree #later" + std::to_string(i) + "\n";

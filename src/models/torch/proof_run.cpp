@@ -106,6 +106,7 @@ void TorchProof::explain_run(std::size_t until) {
   const std::span<const std::size_t> calls = run_;
   bool searched = false;
   flushed_in_run_ = false;
+  fresh_ = kNoIndex;
   for (std::size_t begin = 0; begin < calls.size();) {
     const bool releases = is_release(events_[calls[begin]]);
     std::size_t end = begin;

@@ -151,7 +151,7 @@ TEST(PickleOpcodes, ThatCouldRunCodeAreRefusedByNameAndOffset) {
   for (const auto& refused : cases) {
     const std::string before = "](K\x01K\x02";
     const Error refusal = refusal_of(pickle(before + refused.opcodes + "e"));
-    EXPECT_NE(refusal.what.find("the opcode "s + refused.name), std::string::npos) << refused.name << ": " << refusal.what;
+    EXPECT_NE(refusal.what.find("its opcode "s + refused.name), std::string::npos) << refused.name << ": " << refusal.what;
     EXPECT_NE(refusal.next.find("Nothing in it was executed"), std::string::npos);
     EXPECT_EQ(refusal.offset, 2 + before.size()) << refused.name;
   }
