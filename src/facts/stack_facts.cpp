@@ -69,6 +69,8 @@ bool is_native_file(std::string_view path) {
 
 bool is_library_file(std::string_view path) {
   if (is_native_file(path) || path.starts_with("<frozen ")) return true;
+  // Code that torch.compile and torch.fx write for themselves.
+  if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
   return contains(path, "/site-packages/") || contains(path, "/dist-packages/") || contains(path, "/lib/python3") || contains(path, "\\site-packages\\") ||
          contains(path, "/torch/nn/modules/") || contains(path, "/torch/_dynamo/") || contains(path, "/torch/_inductor/");
 }

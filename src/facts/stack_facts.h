@@ -16,9 +16,9 @@
 namespace faultline {
 
 enum StackRole : std::uint16_t {
-  kInModuleCall = 1,     // inside some module's forward
+  kInModuleCall = 1,     // inside some module's forward, or a function of that name
   kMovesModule = 2,      // Module.to / cuda / half: parameters and buffers
-  kConstructs = 4,       // __init__, reset_parameters: memory that belongs to an object being made
+  kConstructs = 4,       // __init__, reset_parameters, build_model: memory that belongs to an object being made
   kLoadsState = 8,       // load_state_dict, torch.load, from_pretrained, …
   kInOptimizer = 16,
   kInitsOptimizer = 32,  // the optimizer's lazy state

@@ -35,7 +35,7 @@ const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";
 
 TEST(StackFacts, InstalledPackagesAreLibraries) {
   for (const char* path : {"/usr/lib/python3/dist-packages/torch/nn/functional.py", "/home/ada/.venv/lib/python3.12/site-packages/transformers/trainer.py",
-                           "/usr/lib/python3.12/threading.py", "C:\\Python\\Lib\\site-packages\\torch\\_ops.py", "<frozen runpy>"}) {
+                           "/usr/lib/python3.12/threading.py", "C:\\Python\\Lib\\site-packages\\torch\\_ops.py", "<frozen runpy>", "/tmp/torchinductor_ada/7m/c7mla6e.py", "<eval_with_key>.3"}) {
     EXPECT_TRUE(is_library_file(path)) << path;
     EXPECT_FALSE(is_native_file(path)) << path;
   }
@@ -59,6 +59,14 @@ TEST(StackFacts, UserIsTheInnermostLineOfTheProgram) {
   EXPECT_EQ(user_line("run.py:9 main > model.py:4 block > " + kTorch + "functional.py:12 linear > Linear.cpp:5 at::linear"), "model.py:4 block");
   EXPECT_EQ(user_line("/tmp/ipykernel_1/2.py:3 <module> > " + kTorch + "functional.py:12 linear"), "/tmp/ipykernel_1/2.py:3 <module>");
   EXPECT_EQ(user_line(kTorch + "optim/adam.py:1 step"), "");
+}
+
+TEST(StackFacts, GeneratedCodeIsNotTheUsers) {
+  const Trace trace = recording("compile_reduce_overhead");
+  const StackFacts facts(trace);
+  for (const Event& event : trace.events) {
+    EXPECT_EQ(place(trace, facts.user(event.stack)).find("torchinductor"), std::string::npos);
+  }
 }
 
 TEST(StackFacts, ProgramIsTheLineThatCallsTheOuterModule) {

@@ -3,7 +3,7 @@
 // The allocator reports failure only after it has given back everything it could, so what is reserved then is live or pinned. Five things
 // can be behind it, told apart by arithmetic on the moment of failure:
 //   own-limit          the driver had room for the segment that was needed: the program limited itself
-//   fragmented         without the pinned free pieces the request would fit
+//   fragmented         without the pinned free pieces the request would fit the device, or what the program's limit is known to allow
 //   idle-cache         whole free segments were still cached (no one could return them, for example during graph capture)
 //   outside-framework  the device's memory is held by something the recording does not see (only with a known capacity)
 //   exhausted          none of these: live memory and the request are simply too much
