@@ -64,14 +64,16 @@ int explain(const ExplainOptions& options) {
     if (traces.empty()) return status;
     if (Status saved = write_trace_file(traces.front(), options.save_trace); !saved) return fail(saved.error().message(options.save_trace));
   }
+  const bool json = options.output.format == "json";
   std::string text;
   for (const Trace& trace : traces) {
     const Judgement judgement = judge(trace);
     const Report report = make_report(trace, judgement);
-    if (!text.empty() && options.output.format == "terminal") text += "\n";
+    if (!text.empty()) text += json ? ",\n" : "\n";
     text += rendered(report, options.output);
     status = std::max(status, exit_status(report));
   }
+  if (json && options.paths.size() > 1) text = "[" + text + "]\n";
   return text.empty() ? status : write_out(text, status);
 }
 

@@ -45,6 +45,12 @@ void add_fragmentation_tries(const Trace& trace, Finding& finding) {
   add_try(finding, "max_split_size_mb is no cure by itself and can make it worse; set it only where a replay of your own snapshot shows a gain");
 }
 
+void add_limit_try(Finding& finding) {
+  add_try(finding,
+          "raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code, or by per_process_memory_fraction in "
+          "PYTORCH_CUDA_ALLOC_CONF");
+}
+
 void add_smaller_tries(Finding& finding) {
   add_try(finding, "hold less at this line: a smaller batch or sequence, activation checkpointing, a smaller type");
 }
@@ -90,6 +96,14 @@ bool judge_own_limit(const Trace& trace, const StatedNumbers& numbers, Finding& 
             "whole machine down");
     return true;
   }
+  if (numbers.allocated && numbers.cached && surely_at_least(*numbers.allowed, *numbers.allocated + *numbers.requested)) {
+    conclude(finding, "fragmented", Confidence::kLikely,
+             "the limit of " + shown(*numbers.allowed) + " has room for what is in use (" + shown(*numbers.allocated) + ") and the " + asked_for(numbers) +
+                 " asked for, but " + shown(*numbers.cached) + " that PyTorch holds against it lie unused in pieces between live tensors");
+    add_fragmentation_tries(trace, finding);
+    add_limit_try(finding);
+    return true;
+  }
   std::string message = "the program's own limit stopped the request: " + sum;
   if (room)
     message += ", while " + device_of(trace) + " had " + shown(*numbers.free) + " free";
@@ -99,10 +113,7 @@ bool judge_own_limit(const Trace& trace, const StatedNumbers& numbers, Finding& 
   if (stated_word(trace, "framework") == "cupy") {
     add_try(finding, "raise or remove the pool's limit: set_limit() of the memory pool in the code, or the variable CUPY_GPU_MEMORY_LIMIT");
   } else {
-    add_try(
-        finding,
-        "raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code, or by per_process_memory_fraction in "
-        "PYTORCH_CUDA_ALLOC_CONF");
+    add_limit_try(finding);
   }
   if (numbers.cached && is_wasteful(numbers, *numbers.cached)) {
     add_try(finding, shown(*numbers.cached) + " of what counts against the limit is cached and unused, in pieces between live tensors");
