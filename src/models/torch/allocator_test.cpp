@@ -207,7 +207,7 @@ TEST_F(Rules, SegmentsGoBackLargePoolFirstByStreamHandleSizeAndAddress) {
   use("");
   std::vector<BlockIndex> blocks = {alloc(512, 0), alloc(40 * kMiB, 1), alloc(30 * kMiB, 2), alloc(50 * kMiB, 0), alloc(30 * kMiB, 0), alloc(30 * kMiB, 0)};
   std::vector<std::uint64_t> expected;
-  for (const std::size_t number : {4, 5, 3, 2, 1, 0}) expected.push_back(at(blocks[number]));  // handles: stream 0 < 2 < 1
+  for (const std::size_t number : {4u, 5u, 3u, 2u, 1u, 0u}) expected.push_back(at(blocks[number]));  // handles: stream 0 < 2 < 1
   for (const BlockIndex block : blocks) model->free_now(block);
   std::vector<std::uint64_t> actual;
   for (const TorchRelease& step : model->plan_cached(0)) actual.push_back(step.range.begin - kBase);
