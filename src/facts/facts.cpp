@@ -2,12 +2,24 @@
 
 namespace faultline {
 
-Facts::Facts(const Trace& from, std::span<const std::uint64_t> held_bytes)
-    : trace(from), lifetimes(from, held_bytes), stacks(from), steps(find_steps(from)), usage(measure_usage(from, lifetimes)) {
-  for (const DeviceUsage& device : usage) {
-    const auto last = static_cast<std::uint32_t>(trace.events.empty() ? 0 : trace.events.size() - 1);
-    categories.emplace_back(trace, lifetimes, stacks, steps, device.failures.empty() ? last : device.failures.back().event);
+namespace {
+
+// The event at which a device's live memory is looked at: its last failure, else the end.
+std::uint32_t focus_event(const Trace& trace, std::uint16_t device) {
+  for (std::size_t index = trace.events.size(); index-- > 0;) {
+    const Event& event = trace.events[index];
+    if (event.kind == EventKind::kAllocFailed && event.device == device) return static_cast<std::uint32_t>(index);
   }
+  return static_cast<std::uint32_t>(trace.events.empty() ? 0 : trace.events.size() - 1);
+}
+
+}  // namespace
+
+Facts::Facts(const Trace& from, std::span<const std::uint64_t> held_bytes, const std::function<void()>& await_sizes)
+    : trace(from), lifetimes(from, held_bytes), stacks(from), steps(find_steps(from)) {
+  for (const Device& device : trace.devices) categories.emplace_back(trace, lifetimes, stacks, steps, focus_event(trace, device.index));
+  if (await_sizes) await_sizes();
+  usage = measure_usage(trace, lifetimes);
 }
 
 const UsageMoment& Facts::focus(std::size_t device_slot) const {

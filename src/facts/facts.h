@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,8 +19,9 @@
 namespace faultline {
 
 struct Facts {
-  // held_bytes: see Lifetimes. Both arguments must outlive the facts.
-  Facts(const Trace& trace, std::span<const std::uint64_t> held_bytes);
+  // held_bytes: see Lifetimes. Both arguments must outlive the facts. The sizes may still be under way: what does not need them is
+  // derived first, then await_sizes is called, and after it they must be there.
+  Facts(const Trace& trace, std::span<const std::uint64_t> held_bytes, const std::function<void()>& await_sizes = {});
 
   const Trace& trace;
   Lifetimes lifetimes;

@@ -11,9 +11,12 @@ Steps find_steps(const Trace& trace) {
     std::string_view name = trace.strings.at(StringId(event.extra));
     return name.starts_with("ProfilerStep#") ? std::string_view("ProfilerStep#") : name;  // numbered by the profiler
   };
-  std::map<std::string_view, std::pair<std::size_t, std::size_t>> uses;  // name → count, first position
+  std::vector<std::uint32_t> marks;
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
-    if (trace.events[index].kind != EventKind::kStepMark) continue;
+    if (trace.events[index].kind == EventKind::kStepMark) marks.push_back(static_cast<std::uint32_t>(index));
+  }
+  std::map<std::string_view, std::pair<std::size_t, std::size_t>> uses;  // name → count, first position
+  for (const std::uint32_t index : marks) {
     auto& [count, first] = uses.try_emplace(kind_of(trace.events[index]), 0, index).first->second;
     ++count;
   }
@@ -22,9 +25,8 @@ Steps find_steps(const Trace& trace) {
     const auto better = best.empty() || use.first > uses[best].first || (use.first == uses[best].first && use.second < uses[best].second);
     if (better) best = name;
   }
-  for (std::size_t index = 0; index < trace.events.size(); ++index) {
-    const Event& event = trace.events[index];
-    if (event.kind == EventKind::kStepMark && kind_of(event) == best) steps.ends.push_back(static_cast<std::uint32_t>(index));
+  for (const std::uint32_t index : marks) {
+    if (kind_of(trace.events[index]) == best) steps.ends.push_back(index);
   }
   constexpr std::string_view kOptimizer = "Optimizer.step#";
   if (best.starts_with(kOptimizer)) {

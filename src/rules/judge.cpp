@@ -1,6 +1,7 @@
 #include "rules/judge.h"
 
 #include <algorithm>
+#include <future>
 
 #include "rules/error_text/error_text.h"
 #include "rules/rule.h"
@@ -10,7 +11,6 @@ namespace faultline {
 namespace {
 
 void prove(const Trace& trace, Judgement& judgement) {
-  judgement.held_bytes.resize(trace.allocation_count + std::size_t{1});
   for (const Device& device : trace.devices) {
     ReplayOptions options;
     options.proof = true;
@@ -29,8 +29,10 @@ Judgement judge(const Trace& trace) {
   if (trace.source_kind == kErrorTextSource) {
     judge_error_text(trace, judgement.findings, judgement.not_judged);
   } else {
-    prove(trace, judgement);
-    judgement.facts = std::make_unique<Facts>(trace, judgement.held_bytes);
+    // The proof tells block sizes; the facts that do not need them are derived meanwhile.
+    judgement.held_bytes.resize(trace.allocation_count + std::size_t{1});
+    std::future<void> proving = std::async(std::launch::async, [&] { prove(trace, judgement); });
+    judgement.facts = std::make_unique<Facts>(trace, judgement.held_bytes, [&] { proving.get(); });
     Case subject(trace, *judgement.facts, judgement.proofs);
     for (const Rule& rule : all_rules()) {
       if (trace.can(rule.needs)) {
