@@ -173,17 +173,16 @@ void TorchAllocator::remove_from_pending(BlockIndex index) {
 
 void TorchAllocator::complete_free(BlockIndex index) {
   remove_from_pending(index);
-  if (blocks_[index].list == kNoIndex) {
-    recycle(index);
-    return;
-  }
-  blocks_[index].allocation = {};
-  merge_neighbours(index, State::kFree);
-  insert_free(index);
+  return_block(index);
 }
 
 void TorchAllocator::free_now(BlockIndex index) {
   allocated_bytes_ -= blocks_[index].size_bytes;
+  return_block(index);
+}
+
+// Back among the free blocks of its list; a block that stood in none is gone.
+void TorchAllocator::return_block(BlockIndex index) {
   if (blocks_[index].list == kNoIndex) {
     recycle(index);
     return;

@@ -204,6 +204,7 @@ class TorchAllocator {
   ListIndex look_up_list(std::uint32_t pool, StreamId stream);
   std::uint64_t round_by_divisions(std::uint64_t size_bytes) const;
   BlockIndex new_block(std::uint64_t address, std::uint64_t size_bytes, ListIndex list, SegmentIndex segment, State state);
+  void return_block(BlockIndex index);
   void recycle(BlockIndex block);
   void insert_free(BlockIndex block);
   bool is_alone(const TorchBlock& block) const { return block.previous == kNoIndex && block.next == kNoIndex; }

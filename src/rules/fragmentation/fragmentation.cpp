@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "rules/describe.h"
+#include "rules/settings_to_try.h"
 
 namespace faultline {
 namespace {
@@ -103,11 +104,9 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       finding.holders.push_back(std::move(holder));
     }
     if (subject.model_is_trusted(slot)) {
-      static const std::pair<SettingChanges, const char*> kTries[] = {{{{"expandable_segments", "True"}}, "expandable_segments:True"},
-          {{{"max_split_size_mb", "128"}}, "max_split_size_mb:128"}, {{{"roundup_power2_divisions", "8"}}, "roundup_power2_divisions:8"}};
       const ReplayResult* best = nullptr;
       const char* best_setting = nullptr;
-      for (const auto& [changes, setting] : kTries) {
+      for (const auto& [changes, setting] : settings_to_try()) {
         const ReplayResult* answer = subject.what_if(slot, changes, std::nullopt);
         if (answer == nullptr || (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes)) continue;
         best = answer;

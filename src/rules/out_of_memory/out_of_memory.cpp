@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "rules/describe.h"
+#include "rules/settings_to_try.h"
 
 namespace faultline {
 namespace {
@@ -93,11 +94,6 @@ Cause cause_of(const Failure& f) {
           numbers + "; the recording does not say how large the device is, so what others held is not known (--gpu SIZE tells)"};
 }
 
-struct WhatIfTry {
-  SettingChanges changes;
-  const char* setting;  // as the user writes it
-};
-
 // Settings that could have served the request, each replayed with the room that was there.
 void try_settings(Case& subject, std::size_t slot, const Failure& failure, const Cause& cause, Finding& finding) {
   if (!subject.model_is_trusted(slot) || (cause.name != "fragmented" && cause.name != "own-limit" && cause.name != "exhausted")) return;
@@ -109,14 +105,11 @@ void try_settings(Case& subject, std::size_t slot, const Failure& failure, const
     return std::none_of(answer->failures.begin(), answer->failures.end(), [&](const ReplayFailure& f) { return f.event <= failure.moment->event; });
   };
   if (failure.live() + failure.request <= room) {
-    static const WhatIfTry kTries[] = {{{{"expandable_segments", "True"}}, "expandable_segments:True"},
-                                       {{{"max_split_size_mb", "128"}}, "max_split_size_mb:128"},
-                                       {{{"roundup_power2_divisions", "8"}}, "roundup_power2_divisions:8"}};
-    for (const WhatIfTry& option : kTries) {
+    for (const SettingToTry& option : settings_to_try()) {
       const ReplayResult* answer = subject.what_if(slot, option.changes, room);
       if (!served(answer)) continue;
       const std::uint64_t saves = usage.peak_reserved.reserved > answer->peak_reserved_bytes ? usage.peak_reserved.reserved - answer->peak_reserved_bytes : 0;
-      finding.tries.push_back({std::string("Set PYTORCH_CUDA_ALLOC_CONF=") + option.setting + " before the program starts; the same requests then get through in the " +
+      finding.tries.push_back({std::string("Set PYTORCH_CUDA_ALLOC_CONF=") + option.written + " before the program starts; the same requests then get through in the " +
                                    format_bytes(room) + " that were there.", true, saves});
       break;
     }
