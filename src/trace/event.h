@@ -14,8 +14,9 @@
 //   Launch        -                -                 -             launch table
 //   Record, Wait  -                -                 -             event number
 //   Sync          -                -                 -             what was waited for
-//   OpBegin/End   -                -                 -             string: the name
-//   TensorNote    -                -                 the id        tensor
+//   OpBegin/End   -                -                 -             string: the name         kFailed: see there
+//   TensorNote    -                -                 the id or 0   tensor                   stack: where the tensor was made, or, behind an Alloc
+//                                                                                           of backward, the forward line it belongs to
 //   StepMark      -                step number       -             string: the name
 //   Violation     address          bytes             nearest       violation table
 //   Fault         address          -                 nearest       fault table
@@ -56,6 +57,7 @@ enum EventFlag : std::uint8_t {
   kPreexisting = 1,     // existed before the recording began; its time is the recording's first
   kHasDeviceFree = 2,   // AllocFailed: address holds the device's free bytes at that moment
   kAddressKnown = 4,    // address holds an address (0 is then a real value)
+  kFailed = 8,          // OpEnd: the operation raised; extra is the error's own words, and the TensorNotes since its OpBegin are its operands
 };
 
 struct Event {

@@ -158,11 +158,12 @@ bool Definitions::take(RecordTag tag, Fields& fields) {
 
 bool Definitions::take_tensor(Fields& fields) {
   const std::uint32_t id = fields.id();
-  FileTensor tensor{fields.id(), fields.id(), fields.id(), {}};
+  FileTensor tensor{fields.id(), fields.id(), fields.id(), {}, 0};
   const std::uint64_t rank = fields.number();
   if (!fields.ok() || rank > fields.left()) return false;
   tensor.shape.reserve(rank);
   for (std::uint64_t i = 0; i < rank; ++i) tensor.shape.push_back(static_cast<std::int64_t>(unzigzag(fields.number())));
+  if (fields.ok() && fields.left() != 0) tensor.operands = fields.id();
   if (fields.ok()) tensors_.emplace_back(id, std::move(tensor));
   return fields.ok();
 }
@@ -273,8 +274,9 @@ void Definitions::resolve_tensors(Trace& trace, TraceIds& ids) {
     const std::uint32_t dtype = ids.strings.find(file_tensor.dtype);
     const std::uint32_t op = ids.strings.find(file_tensor.op);
     const std::uint32_t name = ids.strings.find(file_tensor.name);
-    if (id == 0 || dtype == IdMap::kUnknown || op == IdMap::kUnknown || name == IdMap::kUnknown) continue;
-    const Tensor tensor{std::move(file_tensor.shape), StringId(dtype), StringId(op), StringId(name)};
+    const std::uint32_t operands = ids.strings.find(file_tensor.operands);
+    if (id == 0 || dtype == IdMap::kUnknown || op == IdMap::kUnknown || name == IdMap::kUnknown || operands == IdMap::kUnknown) continue;
+    const Tensor tensor{std::move(file_tensor.shape), StringId(dtype), StringId(op), StringId(name), StringId(operands)};
     ids.tensors.set(id, trace.tensors.intern(tensor).value);
   }
 }

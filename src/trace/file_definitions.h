@@ -56,6 +56,7 @@ class Definitions {
   struct FileTensor {
     std::uint32_t dtype, op, name;
     std::vector<std::int64_t> shape;
+    std::uint32_t operands = 0;
   };
   class Fields;
 

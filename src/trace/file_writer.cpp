@@ -150,6 +150,7 @@ Status TraceFileWriter::define_tensor(TensorId id, const Tensor& tensor) {
   Payload payload;
   payload.number(id.value).number(tensor.dtype.value).number(tensor.op.value).number(tensor.name.value).number(tensor.shape.size());
   for (const std::int64_t extent : tensor.shape) payload.number(zigzag(static_cast<std::uint64_t>(extent)));
+  if (tensor.operands.value != 0) payload.number(tensor.operands.value);
   return publish(RecordTag::kTensor, payload);
 }
 

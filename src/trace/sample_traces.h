@@ -97,7 +97,7 @@ class RandomTrace {
       trace.stacks.push(caller, FrameId(static_cast<std::uint32_t>(below(trace.stacks.frame_count()))));
     }
     for (std::uint64_t i = below(10); i > 0; --i) {
-      Tensor tensor{{}, string(trace), string(trace), string(trace)};
+      Tensor tensor{{}, string(trace), string(trace), string(trace), string(trace)};
       for (std::uint64_t rank = below(5); rank > 0; --rank) tensor.shape.push_back(static_cast<std::int64_t>(number()));
       trace.tensors.intern(tensor);
     }

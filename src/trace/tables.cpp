@@ -36,7 +36,7 @@ StackId StackTable::intern(std::span<const FrameId> innermost_first) {
 }
 
 TensorId TensorTable::intern(const Tensor& tensor) {
-  std::size_t hash = tensor.dtype.value * 31 + tensor.op.value * 131 + tensor.name.value;
+  std::size_t hash = tensor.dtype.value * 31 + tensor.op.value * 131 + tensor.name.value + tensor.operands.value * 8191;
   for (const std::int64_t extent : tensor.shape) hash = hash * 0x9E3779B97F4A7C15ull + static_cast<std::size_t>(extent);
   const auto [first, last] = ids_.equal_range(hash);
   for (auto at = first; at != last; ++at) {

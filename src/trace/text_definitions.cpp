@@ -147,14 +147,14 @@ Status TextDefinitions::read_shape(const Field& word, Tensor& tensor) {
 Status TextDefinitions::read_tensor_line(LineReader& line) {
   const Result<std::string> name = one_word(line, "the tensor's name");
   if (!name) return name.error();
-  if (!line.take("=") || line.at_end()) return bad("a tensor line reads: tensor NAME = float32[32,1024] op=OP name=NAME");
+  if (!line.take("=") || line.at_end()) return bad("a tensor line reads: tensor NAME = float32[32,1024] op=OP name=NAME operands=TEXT");
   const Result<Field> shape = line.word();
   if (!shape) return shape.error();
   Tensor tensor;
   if (Status status = read_shape(*shape, tensor); !status) return status;
   Status status = each_field(line, [&](const Field& field) -> Status {
-    if (field.key != "op" && field.key != "name") return unknown_field(field);
-    (field.key == "op" ? tensor.op : tensor.name) = trace_.strings.intern(field.value);
+    if (field.key != "op" && field.key != "name" && field.key != "operands") return unknown_field(field);
+    (field.key == "op" ? tensor.op : field.key == "name" ? tensor.name : tensor.operands) = trace_.strings.intern(field.value);
     return Ok{};
   });
   if (!status) return status;

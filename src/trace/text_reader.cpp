@@ -154,6 +154,8 @@ class TextReader {
     }
     if (!field.quoted && field.value == "preexisting") {
       event.set(kPreexisting);
+    } else if (!field.quoted && field.value == "failed") {
+      event.set(kFailed);
     } else if (!field.quoted && (field.value == "requested" || field.value == "completed")) {
       event.set_phase(field.value == "requested" ? FreePhase::kRequested : FreePhase::kCompleted);
     } else if (extra_is_string(event.kind)) {

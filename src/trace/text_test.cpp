@@ -70,7 +70,7 @@ heap graph kind=torch device=1 pool=0.1 name="torch private pool (0, 1)"
 stream 1 device=1 handle=0x55
 property torch.alloc_conf = "expandable_segments:True"
 lost "odd entries" 3
-tensor x = float32[32,1024] op=aten::mm name=logits
+tensor x = float32[32,1024] op=aten::mm name=logits operands="float32[32,8] float32[8,1024]"
 stack s1 = train.py:12 main > "model file.py":30 "forward pass"
 stack s2 = s1 > "C:x.cpp":5 at::empty
 alloc #1 graph 4000000 @0x7f0000000000 stream=1 stack=s2 tensor=x thread=3 t=-5
@@ -81,7 +81,7 @@ map driver 2MiB @0x10
 host-pin #2 driver 64 @0x0
 record event=9 stream=1
 op-begin "aten::mm out"
-op-end "at"
+op-end "at" failed
 tensor-note #1 tensor=int8[]
 violation #1 @0x7f00000f0000 4 extra=2
 free driver 100 @0x77
@@ -105,6 +105,7 @@ free driver 100 @0x77
   const Tensor& tensor = trace.tensors.at(TensorId(alloc.extra));
   EXPECT_EQ(tensor.shape, (std::vector<std::int64_t>{32, 1024}));
   EXPECT_EQ(trace.strings.at(tensor.op), "aten::mm");
+  EXPECT_EQ(trace.strings.at(tensor.operands), "float32[32,8] float32[8,1024]");
   EXPECT_EQ(trace.events[1].phase(), FreePhase::kRequested);
   EXPECT_EQ(trace.events[1].device, 1u);
   EXPECT_EQ(trace.events[1].address, alloc.address);
@@ -115,6 +116,7 @@ free driver 100 @0x77
   EXPECT_TRUE(trace.events[5].has(kAddressKnown));
   EXPECT_EQ(trace.events[6].extra, 9u);
   EXPECT_EQ(trace.strings.at(StringId(trace.events[7].extra)), "aten::mm out");
+  EXPECT_TRUE(trace.events[8].has(kFailed));
   EXPECT_TRUE(trace.tensors.at(TensorId(trace.events[9].extra)).shape.empty());
   EXPECT_EQ(trace.events[11].allocation, AllocationId(0));
 }

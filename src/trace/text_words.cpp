@@ -77,7 +77,7 @@ std::optional<HeapKind> heap_kind_of(std::string_view word) {
 std::string_view name_of(FinalBlock::State state) { return kBlockStates[static_cast<std::size_t>(state)]; }
 
 bool is_reserved(std::string_view word) {
-  constexpr std::array<std::string_view, 9> kReserved = {"at", "preexisting", "requested", "completed", "small", "expandable", "free", "active", "pending"};
+  constexpr std::array<std::string_view, 10> kReserved = {"at", "preexisting", "failed", "requested", "completed", "small", "expandable", "free", "active", "pending"};
   return std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
 }
 

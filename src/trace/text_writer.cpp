@@ -162,13 +162,14 @@ class TextWriter {
   void write_tensors() {
     for (std::uint32_t i = 1; i < trace_.tensors.size(); ++i) {
       const Tensor& tensor = trace_.tensors.at(TensorId(i));
-      introduce_strings(std::vector{tensor.dtype, tensor.op, tensor.name});
+      introduce_strings(std::vector{tensor.dtype, tensor.op, tensor.name, tensor.operands});
       const std::string_view dtype = trace_.strings.at(tensor.dtype);
       add("tensor t{} = {}[", i, is_plain(dtype) && dtype.find('[') == std::string_view::npos ? std::string(dtype) : quoted(dtype));
       for (std::size_t d = 0; d < tensor.shape.size(); ++d) add("{}{}", d == 0 ? "" : ",", tensor.shape[d]);
       text_ += ']';
       if (tensor.op.value != 0) add(" op={}", string(tensor.op));
       if (tensor.name.value != 0) add(" name={}", string(tensor.name));
+      if (tensor.operands.value != 0) add(" operands={}", string(tensor.operands));
       text_ += '\n';
     }
   }
@@ -200,6 +201,10 @@ class TextWriter {
     if (event.has(kPreexisting)) {
       add(" preexisting");
       told.set(kPreexisting);
+    }
+    if (event.has(kFailed)) {
+      add(" failed");
+      told.set(kFailed);
     }
     if (event.bits != told.bits) add(" bits={:#x}", event.bits);
     if (event.device != told.device) add(" device={}", event.device);

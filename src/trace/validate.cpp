@@ -38,7 +38,7 @@ Problem find_table_problem(const Trace& trace) {
   }
   for (std::uint32_t i = 0; i < trace.tensors.size(); ++i) {
     const Tensor& tensor = trace.tensors.at(TensorId(i));
-    for (const StringId id : {tensor.dtype, tensor.op, tensor.name}) {
+    for (const StringId id : {tensor.dtype, tensor.op, tensor.name, tensor.operands}) {
       if (auto problem = id_problem("string", id, strings, "tensor", i)) return problem;
     }
   }

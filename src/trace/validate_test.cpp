@@ -69,7 +69,7 @@ TEST(CheckTrace, NamesWhatIsBroken) {
       {"block stack", [](Trace& t) { t.final_blocks[1].stack = StackId(5); }, "final block 1 names stack 5"},
       {"block state", [](Trace& t) { t.final_blocks[1].state = static_cast<FinalBlock::State>(3); }, "final block 1 is in no known state"},
       {"frame", [](Trace& t) { t.stacks.intern_frame({StringId(99), StringId(0), 0}); }, "frame 2 names string 99"},
-      {"tensor dtype", [](Trace& t) { t.tensors.intern({{}, StringId(99), {}, {}}); }, "tensor 2 names string 99"},
+      {"tensor dtype", [](Trace& t) { t.tensors.intern({{}, StringId(99), {}, {}, {}}); }, "tensor 2 names string 99"},
   };
   for (const Breakage& breakage : breakages) {
     Trace trace = small();
