@@ -1,0 +1,106 @@
+"""Lets a PyTorch that was built without CUDA carry tensors whose device is cuda.
+
+Such a build knows the device type, its dispatch keys and its autograd formulas; what it lacks are two small objects that C++ asks for on the way:
+  - a device guard for CUDA. PyTorch puts a do-nothing one in place itself where a build has CUDA but the machine has no GPU
+    (torch._C._ensureCUDADeviceGuardSet). It does so only if some guard with no devices stands there, so one is put there for a moment;
+  - the hooks that say whether an accelerator was built in. The autograd engine refuses to run for cuda tensors when none was. The hooks object is
+    given a copy of its own function table in which two answers differ: isBuilt is true, hasPrimaryContext is false. Where those two stand in
+    the table is read from the header that ships with the same PyTorch.
+Nothing is written into PyTorch's code or files. Whatever does not look as expected ends with Unsupported, before anything was changed.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+
+import torch
+
+_GUARD_SYMBOL = "_ZN3c104impl26device_guard_impl_registryE"
+_HOOKS_SYMBOL = "_ZN2at6detail12getCUDAHooksEv"
+_CUDA_SLOT = 1  # c10::DeviceType::CUDA
+_kept: list[object] = []  # what C++ points to from now on
+
+
+class Unsupported(Exception):
+    """This PyTorch is not built the way the dry run knows."""
+
+
+def _answering(value: int) -> int:
+    function = ctypes.CFUNCTYPE(ctypes.c_size_t)(lambda: value)
+    _kept.append(function)
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def _library(name: str) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
+    except OSError as problem:
+        raise Unsupported(f"PyTorch's {name} could not be opened ({problem})") from problem
+
+
+def _install_guard() -> None:
+    try:
+        slots = (ctypes.c_void_p * (_CUDA_SLOT + 1)).in_dll(_library("libc10.so"), _GUARD_SYMBOL)
+    except ValueError as problem:
+        raise Unsupported("PyTorch's table of device guards was not found") from problem
+    if slots[_CUDA_SLOT]:
+        torch._C._ensureCUDADeviceGuardSet()
+        return
+    table = (ctypes.c_void_p * 64)(*[_answering(0)] * 64)  # whichever function is asked, the answer is 0: no devices
+    nobody = (ctypes.c_void_p * 2)(ctypes.addressof(table), 0)
+    slots[_CUDA_SLOT] = ctypes.addressof(nobody)
+    torch._C._ensureCUDADeviceGuardSet()
+    if slots[_CUDA_SLOT] == ctypes.addressof(nobody):
+        slots[_CUDA_SLOT] = None
+        raise Unsupported("PyTorch did not put its device guard for CUDA in place")
+
+
+def _virtual_functions() -> list[str]:
+    """The functions of AcceleratorHooksInterface in the order of its table; a destructor takes two places."""
+    header = os.path.join(os.path.dirname(torch.__file__), "include", "ATen", "detail", "AcceleratorHooksInterface.h")
+    try:
+        with open(header, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as problem:
+        raise Unsupported(f"PyTorch's header {os.path.basename(header)} is not there") from problem
+    names: list[str] = []
+    for name in re.findall(r"virtual\s+(?:[\w:<>&*\s,]+?[\s&*])?(~?\w+)\s*\(", text):
+        names += [name, name] if name.startswith("~") else [name]
+    return names
+
+
+def _install_hooks() -> None:
+    if torch._C._accelerator_getAccelerator() is not None:
+        return
+    names = _virtual_functions()
+    try:
+        built, primary = names.index("isBuilt"), names.index("hasPrimaryContext")
+        get_hooks = getattr(_library("libtorch_cpu.so"), _HOOKS_SYMBOL)
+    except (ValueError, AttributeError) as problem:
+        raise Unsupported("PyTorch's CUDA hooks are not where they were expected") from problem
+    get_hooks.restype, get_hooks.argtypes = ctypes.c_void_p, []
+    pointer = ctypes.c_void_p.from_address(get_hooks())
+    old = pointer.value
+    entries = len(names) + 64  # the CUDA interface adds its own behind those of the accelerator
+    table = (ctypes.c_void_p * (entries + 2))()
+    ctypes.memmove(table, old - 16, ctypes.sizeof(table))  # two words stand before the first function
+    table[2 + built] = _answering(1)
+    table[2 + primary] = _answering(0)
+    _kept.append(table)
+    pointer.value = ctypes.addressof(table) + 16
+    found = torch._C._accelerator_getAccelerator()
+    if found is None or found.type != "cuda":
+        pointer.value = old
+        raise Unsupported("PyTorch does not accept cuda as its accelerator")
+
+
+def prepare() -> None:
+    """After this, tensors of device cuda can be made, computed with and differentiated, as long as no kernel is reached."""
+    if torch.backends.cuda.is_built():
+        torch._C._ensureCUDADeviceGuardSet()
+        return
+    if not hasattr(torch._C, "_accelerator_getAccelerator") or not hasattr(torch._C, "_ensureCUDADeviceGuardSet"):
+        raise Unsupported(f"PyTorch {torch.__version__} without CUDA is older than the dry run can handle")
+    _install_guard()
+    _install_hooks()

@@ -1,0 +1,310 @@
+"""torch.cuda as the program would find it on the planned GPU: availability, properties, memory queries, streams, events, graphs, generators.
+
+Where torch.cuda's own Python code stands on a function of torch._C, that function is answered, so that memory_summary() and its kin print what this
+version of PyTorch prints. Classes that a build without CUDA does not have are replaced.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+
+import torch
+
+from .gpu import Gpu, Properties
+from .memory import Memory, storage_id
+
+
+def _index_of(device) -> int:
+    if device is None:
+        return 0
+    if isinstance(device, int):
+        return device
+    device = torch.device(device)
+    return device.index or 0
+
+
+def _check(index: int) -> int:
+    if index not in (0, -1):
+        raise torch.AcceleratorError("CUDA error: invalid device ordinal (the plan has one GPU, cuda:0; the program asked for "
+                                     f"cuda:{index})") if hasattr(torch, "AcceleratorError") else RuntimeError(f"CUDA error: invalid device ordinal (the plan has one GPU, cuda:0; the program asked for cuda:{index})")
+    return 0
+
+
+class Stream:
+    """A stream is a name under which blocks are cached; nothing runs on it."""
+
+    _next = 1
+    device = torch.device("cuda", 0)
+    device_index = 0
+    device_type = 1
+
+    def __init__(self, device=None, priority=0, stream_id=None, **_ignored):
+        if stream_id is None:
+            stream_id, Stream._next = Stream._next, Stream._next + 1
+        self.stream_id = self.cuda_stream = stream_id
+        self.priority = priority
+
+    def wait_event(self, event): pass
+    def wait_stream(self, stream): pass
+    def synchronize(self): pass
+    def query(self): return True
+    def is_capturing(self): return False
+
+    def record_event(self, event=None):
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def __enter__(self):
+        self._context = use_stream(self)
+        self._context.__enter__()
+        return self
+
+    def __exit__(self, *problem):
+        return self._context.__exit__(*problem)
+
+    def __eq__(self, other): return isinstance(other, Stream) and other.stream_id == self.stream_id
+    def __hash__(self): return hash(("faultline stream", self.stream_id))
+    def __repr__(self): return f"<torch.cuda.Stream device=cuda:0 cuda_stream={self.stream_id:#x}>"
+
+
+class Event:
+    device = torch.device("cuda", 0)
+
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
+        self._time = None
+        self.cuda_event = id(self)
+
+    def record(self, stream=None): self._time = time.perf_counter()
+    def wait(self, stream=None): pass
+    def query(self): return True
+    def synchronize(self): pass
+
+    def elapsed_time(self, end):
+        return max(0.0, ((end._time or 0) - (self._time or 0)) * 1000)
+
+
+_state = threading.local()
+_DEFAULT = Stream(stream_id=0)
+_installed = None  # the Api in force
+
+
+def current_stream(device=None) -> Stream:
+    return getattr(_state, "stream", _DEFAULT)
+
+
+@contextlib.contextmanager
+def use_stream(stream):
+    if stream is None:
+        yield
+        return
+    before = current_stream()
+    _installed.set_stream(stream)
+    try:
+        yield
+    finally:
+        _installed.set_stream(before)
+
+
+class Graph:
+    """A CUDA graph: its work is run once while it is captured, with the graph's own pool; a replay computes nothing."""
+
+    _pools = 0
+
+    def __new__(cls, keep_graph=False):
+        return super().__new__(cls)
+
+    def __init__(self, keep_graph=False):
+        self._pool = None
+
+    def capture_begin(self, pool=None, capture_error_mode="global"):
+        if pool is None:
+            Graph._pools += 1
+            pool = (0, Graph._pools)
+        self._pool = tuple(pool)
+        self._heap = _installed.memory.heap
+        _installed.memory.heap = _installed.memory.device.pool(*self._pool)
+        _installed.notes.add("mode", "a CUDA graph's work was run once, eagerly, with the graph's own pool of memory")
+
+    def capture_end(self):
+        _installed.memory.heap = self._heap
+
+    def pool(self): return self._pool
+    def replay(self): pass
+    def instantiate(self): pass
+    def reset(self): pass
+    def enable_debug_mode(self): pass
+    def debug_dump(self, path): pass
+
+
+class Api:
+    def __init__(self, memory: Memory, gpu: Gpu, notes, marks):
+        self.memory, self.gpu, self.notes, self.marks = memory, gpu, notes, marks
+        self.properties = Properties(gpu)
+        self.fraction = 1.0
+
+    def set_stream(self, stream) -> None:
+        _state.stream = stream
+        self.memory.stream = self.memory.device.stream(stream.cuda_stream) if stream.cuda_stream else 0
+
+    # --- numbers
+
+    def memory_stats(self, device=0) -> dict:
+        s = self.memory.device.stats()
+
+        def stat(current=0, peak=None, allocated=0, freed=0):
+            all_ = {"current": current, "peak": current if peak is None else peak, "allocated": allocated, "freed": freed}
+            nothing = {"current": 0, "peak": 0, "allocated": 0, "freed": 0}
+            return {"all": all_, "small_pool": dict(nothing), "large_pool": dict(all_)}
+
+        return {"allocation": stat(s.current_allocations, None, s.allocations, s.allocations - s.current_allocations), "segment": stat(s.current_segments, None, s.segments_taken, s.segments_returned),
+                "active": stat(s.current_allocations), "inactive_split": stat(), "allocated_bytes": stat(s.allocated_bytes, s.peak_allocated_bytes), "reserved_bytes": stat(s.reserved_bytes, s.peak_reserved_bytes),
+                "active_bytes": stat(s.active_bytes, s.peak_active_bytes), "inactive_split_bytes": stat(s.inactive_split_bytes), "requested_bytes": stat(s.requested_bytes, s.peak_requested_bytes),
+                "oversize_allocations": stat()["all"], "oversize_segments": stat()["all"], "num_alloc_retries": s.alloc_retries, "num_ooms": s.out_of_memories, "max_split_size": -1, "num_sync_all_streams": 0,
+                "num_device_alloc": s.segments_taken, "num_device_free": s.segments_returned}
+
+    def mem_get_info(self, device=None):
+        return self.memory.device.stats().device_free_bytes, self.gpu.capacity_bytes
+
+    def empty_cache(self):
+        self.memory.device.empty_cache(self.memory.stacks.here())
+
+    def set_fraction(self, fraction, device=None):
+        if not isinstance(fraction, float):
+            raise TypeError("Invalid type for fraction argument, must be `float`")
+        if fraction < 0 or fraction > 1:
+            raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        self.fraction = fraction
+        self.memory.device.set_limit(0 if fraction == 1.0 else int(fraction * self.gpu.capacity_bytes))
+
+    def dump_snapshot(self, filename="dump_snapshot.pickle", *_args, **_kwargs):
+        self.notes.add("skipped", f"torch.cuda.memory._dump_snapshot({filename!r}) wrote nothing: the plan's trace holds the same")
+
+    # --- putting it in place
+
+    def install(self) -> None:
+        global _installed
+        _installed = self
+        self._patch_c()
+        self._patch_cuda()
+        self._patch_memory()
+        self._patch_tensor()
+        if torch.version.cuda is None:
+            torch.version.cuda = "13.0"
+
+    def _patch_c(self) -> None:
+        answers = {
+            "_cuda_getDeviceCount": lambda: 1, "_cuda_getDevice": lambda: 0, "_cuda_setDevice": _check, "_cuda_exchangeDevice": lambda i: 0, "_cuda_maybeExchangeDevice": lambda i: 0,
+            "_cuda_synchronize": lambda *a: None, "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_getArchFlags": lambda: " ".join(f"sm_{v}" for v in (70, 75, 80, 86, 90, 100, 120)),
+            "_cuda_memoryStats": self.memory_stats, "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(), "_cuda_resetAccumulatedMemoryStats": lambda d=0: None,
+            "_cuda_emptyCache": self.empty_cache, "_cuda_hostMemoryStats": lambda: {}, "_cuda_resetPeakHostMemoryStats": lambda: None, "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
+            "_cuda_memorySnapshot": lambda *a: {"segments": self.memory.device.segments(), "device_traces": [[]], "allocator_settings": {}, "external_annotations": []},
+            "_cuda_ipc_collect": lambda: None, "_cuda_getAllocatorBackend": lambda: "native", "_cuda_sleep": lambda cycles: None, "_cuda_set_sync_debug_mode": lambda m: None,
+            "_cuda_get_sync_debug_mode": lambda: 0, "_cuda_canDeviceAccessPeer": lambda a, b: False, "_cuda_record_memory_history": lambda *a, **k: None,
+            "_cuda_record_memory_history_legacy": lambda *a, **k: None, "_cuda_getMemoryFraction": lambda d=0: self.fraction, "_cuda_clearCublasWorkspaces": self.memory.forget_workspaces,
+            "_cuda_getCompiledVersion": lambda: 13000, "_cuda_setMemoryMetadata": lambda text: None, "_cuda_getMemoryMetadata": lambda: "", "_cuda_getCurrentRawStream": lambda d=0: current_stream().cuda_stream,
+            "_cuda_cudaCachingAllocator_raw_alloc": self._raw_alloc, "_cuda_cudaCachingAllocator_raw_delete": self._raw_free, "_cuda_isInBadFork": lambda: False, "_cuda_cudaCachingAllocator_set_allocator_settings": lambda t: None,
+            "_cuda_get_conv_benchmark_empty_cache": lambda: True, "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f)}
+        for name, answer in answers.items():
+            setattr(torch._C, name, answer)
+
+    def _raw_alloc(self, size, stream=0):
+        allocation, address = self.memory.take(size, self.memory.stacks.here())
+        self._raw = getattr(self, "_raw", {})
+        self._raw[address] = allocation
+        return address
+
+    def _raw_free(self, address):
+        allocation = getattr(self, "_raw", {}).pop(address, None)
+        if allocation:
+            self.memory.device.free(allocation, self.memory.stacks.here())
+
+    def _patch_cuda(self) -> None:
+        cuda = torch.cuda
+        generator = torch.Generator()
+        answers = {
+            "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": lambda: 1,
+            "_device_count_nvml": lambda: 1, "current_device": lambda: 0, "set_device": lambda device: _check(_index_of(device)) and None, "get_device_properties": lambda device=None: (_check(_index_of(device)), self.properties)[1],
+            "get_device_name": lambda device=None: (_check(_index_of(device)), self.gpu.name)[1], "get_device_capability": lambda device=None: (_check(_index_of(device)), tuple(self.gpu.compute_capability))[1],
+            "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpu.compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpu.compute_capability >= (8, 0), "synchronize": lambda device=None: _check(_index_of(device)) and None,
+            "current_stream": current_stream, "default_stream": lambda device=None: _DEFAULT, "set_stream": lambda stream: None if stream is None else self.set_stream(stream), "stream": use_stream, "Stream": Stream, "Event": Event, "ExternalStream": lambda ptr, device=None: Stream(stream_id=ptr),
+            "StreamContext": use_stream, "is_current_stream_capturing": lambda: False, "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], "get_gencode_flags": lambda: "", "can_device_access_peer": lambda a, b: False, "_is_in_bad_fork": lambda: False,
+            "utilization": lambda device=None: 0, "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0, "memory_usage": lambda device=None: 0, "_sleep": lambda cycles: None, "_check_cubins": lambda: None, "_check_capability": lambda: None, "_maybe_exchange_device": lambda i: 0, "_exchange_device": lambda i: 0,
+            "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": lambda mode: None, "has_half": True, "has_magma": True, "current_blas_handle": lambda: 0,
+            "manual_seed": generator.manual_seed, "manual_seed_all": generator.manual_seed, "seed": generator.seed, "seed_all": generator.seed, "initial_seed": generator.initial_seed,
+            "get_rng_state": lambda device="cuda": generator.get_state(), "get_rng_state_all": lambda: [generator.get_state()], "set_rng_state": lambda state, device="cuda": generator.set_state(state), "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
+            "default_generators": (generator,), "CUDAGraph": Graph, "graph_pool_handle": self._pool_handle, "_compile_kernel": None}
+        for name, answer in answers.items():
+            if hasattr(cuda, name) or name in ("default_generators", "Stream", "Event"):
+                setattr(cuda, name, answer)
+        for module in ("random", "streams", "graphs"):
+            inner = getattr(cuda, module, None)
+            for name, answer in answers.items():
+                if inner is not None and name in vars(inner):
+                    setattr(inner, name, answer)
+        cuda._initialized = True
+        torch.Stream, torch.Event = _either(torch.Stream, Stream), _either(torch.Event, Event)
+        for name, answer in (("is_available", lambda: True), ("current_accelerator", lambda check_available=False: torch.device("cuda")), ("device_count", lambda: 1), ("synchronize", lambda device=None: None), ("current_device_index", lambda: 0), ("current_device_idx", lambda: 0),
+                             ("set_device_index", lambda device: None), ("set_device_idx", lambda device: None), ("current_stream", current_stream), ("set_stream", lambda s: self.set_stream(s)), ("empty_cache", self.empty_cache), ("memory_allocated", lambda device=None: cuda.memory_allocated()),
+                             ("max_memory_allocated", lambda device=None: cuda.max_memory_allocated()), ("memory_reserved", lambda device=None: cuda.memory_reserved()), ("max_memory_reserved", lambda device=None: cuda.max_memory_reserved()), ("memory_stats", lambda device=None: cuda.memory_stats()), ("reset_peak_memory_stats", lambda device=None: self.memory.device.reset_peaks())):
+            if hasattr(torch, "accelerator") and hasattr(torch.accelerator, name):
+                setattr(torch.accelerator, name, answer)
+        torch.backends.cudnn.is_available = lambda: True
+        torch.backends.cudnn.version = lambda: 91900
+        torch.backends.cuda.is_built = lambda: True
+        original = torch.Generator
+
+        class Generator(original):
+            """A generator of the GPU: the numbers are the host's."""
+            def __new__(cls, device="cpu"):
+                return original.__new__(cls, "cpu")
+        torch.Generator = Generator
+
+    @staticmethod
+    def _pool_handle():
+        Graph._pools += 1
+        return (0, Graph._pools)
+
+    def _patch_memory(self) -> None:
+        for module in (torch.cuda, torch.cuda.memory):
+            for name, answer in (("mem_get_info", self.mem_get_info), ("empty_cache", self.empty_cache), ("set_per_process_memory_fraction", self.set_fraction), ("_dump_snapshot", self.dump_snapshot), ("_record_memory_history", lambda *a, **k: None),
+                                 ("list_gpu_processes", lambda device=None: "GPU:0\nno processes are running"), ("device_memory_used", lambda device=None: self.memory.device.stats().reserved_bytes), ("caching_allocator_alloc", lambda size, device=None, stream=None: self._raw_alloc(size)), ("caching_allocator_delete", self._raw_free)):
+                if hasattr(module, name):
+                    setattr(module, name, answer)
+
+    def _patch_tensor(self) -> None:
+        memory, marks = self.memory, self.marks
+        data_ptr = torch._C.TensorBase.data_ptr
+
+        def planned_data_ptr(tensor):
+            if not tensor.is_cuda:
+                return data_ptr(tensor)
+            record = memory.find(tensor)
+            return record.address + tensor.storage_offset() * tensor.dtype.itemsize if record is not None else 0
+
+        torch.Tensor.data_ptr = planned_data_ptr
+        storage_data_ptr = torch.UntypedStorage.data_ptr
+        torch.UntypedStorage.data_ptr = lambda storage: memory.records[storage._cdata].address if storage._cdata in memory.records else storage_data_ptr(storage)
+
+        def pin_memory(tensor, device=None):
+            if tensor.is_cuda:
+                raise RuntimeError(f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned")
+            return tensor if marks.is_pinned(tensor) else marks.pinned(tensor.clone())
+        torch.Tensor.pin_memory = pin_memory
+        torch.Tensor.is_pinned = lambda tensor, device=None: marks.is_pinned(tensor)
+
+        def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
+            index = _index_of(device)
+            return tensor.to(torch.device("cuda", _check(index)), non_blocking=non_blocking, memory_format=memory_format)
+        torch.Tensor.cuda = cuda
+
+
+def _either(real, planned):
+    """torch.Stream and torch.Event for any device: those of the GPU are the planned ones."""
+    class Either(real):
+        def __new__(cls, *args, **kwargs):
+            return planned()
+    Either.__name__ = real.__name__
+    return Either

@@ -1,0 +1,52 @@
+"""The planned GPU as the dry run knows it: the catalogue's entry, in the words of torch.cuda.get_device_properties()."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Gpu:
+    name: str
+    capacity_bytes: int
+    context_bytes: int
+    compute_capability: tuple[int, int] = (8, 0)
+    multi_processor_count: int = 108
+    max_threads_per_multi_processor: int = 2048
+    warp_size: int = 32
+    l2_cache_size: int = 40 << 20
+    shared_memory_per_block_optin: int = 163 << 10
+    extra: dict = field(default_factory=dict, compare=False)
+
+    @property
+    def major(self) -> int:
+        return self.compute_capability[0]
+
+    @property
+    def minor(self) -> int:
+        return self.compute_capability[1]
+
+
+class Properties:
+    """What torch.cuda.get_device_properties() returns."""
+
+    def __init__(self, gpu: Gpu):
+        self.name = gpu.name
+        self.major, self.minor = gpu.compute_capability
+        self.total_memory = gpu.capacity_bytes
+        self.multi_processor_count = gpu.multi_processor_count
+        self.max_threads_per_multi_processor = gpu.max_threads_per_multi_processor
+        self.max_threads_per_block = 1024
+        self.warp_size = gpu.warp_size
+        self.regs_per_multiprocessor = 65536
+        self.shared_memory_per_block = 48 << 10
+        self.shared_memory_per_block_optin = gpu.shared_memory_per_block_optin
+        self.shared_memory_per_multiprocessor = gpu.shared_memory_per_block_optin + (1 << 10)
+        self.L2_cache_size = gpu.l2_cache_size
+        self.is_multi_gpu_board = self.is_integrated = 0
+        self.gcnArchName = gpu.name
+        self.uuid = "GPU-00000000-0000-0000-0000-000000000000"
+        self.pci_bus_id = self.pci_device_id = self.pci_domain_id = 0
+
+    def __repr__(self):
+        return (f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self.total_memory >> 20}MB, "
+                f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)")

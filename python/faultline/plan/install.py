@@ -1,0 +1,115 @@
+"""Starts the dry run in this process, once PyTorch is imported, and ends it when the program does."""
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import sys
+import threading
+import traceback
+
+from .gpu import Gpu
+
+_session = None
+
+
+class Session:
+    """Everything that one process's dry run holds."""
+
+    def __init__(self, options: dict):
+        import torch
+        from . import cpu_build
+        from .cuda_api import Api
+        from .device import Device
+        from .marks import Marks
+        from .memory import Memory
+        from .mode import DryRun
+        from .notes import Notes
+        from .stacks import Stacks
+        from .values import Values
+
+        gpu_entry = dict(options["gpu"])
+        gpu_entry["compute_capability"] = tuple(gpu_entry.get("compute_capability", (8, 0)))
+        known = Gpu.__dataclass_fields__
+        self.gpu = Gpu(**{k: v for k, v in gpu_entry.items() if k in known})
+        self.options = options
+        cpu_build.prepare()
+        trace = os.path.join(options["folder"], f"trace-{os.getpid()}.faultline")
+        self.device = Device(options["library"], trace, self.gpu.name, self.gpu.capacity_bytes, self.gpu.context_bytes,
+                             os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])
+        self.device.set_overcommit(bool(options.get("overcommit")))
+        self.notes = Notes()
+        self.memory = Memory(self.device, Stacks(self.device))
+        self.values = Values(self.memory, everything=bool(options.get("real")))
+        self.marks = Marks(self.memory)
+        self.mode = DryRun(self.memory, self.values, self.notes, self.gpu, self.marks)
+        self.marks.host = self.mode.host
+        self.api = Api(self.memory, self.gpu, self.notes, self.marks)
+        self.problem = None
+        self.owner = os.getpid()
+
+    def start(self) -> None:
+        from . import frameworks
+        self.api.install()
+        frameworks.install(self)
+        self.mode.__enter__()
+        self._other_threads()
+        sys.excepthook = self._around_excepthook(sys.excepthook)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self.device.leave_to_parent()
+
+    def _around_excepthook(self, before):
+        def faultline(kind, problem, trace):
+            self.note_death(problem, trace)
+            before(kind, problem, trace)
+        return faultline
+
+    def note_death(self, problem: BaseException, trace) -> None:
+        """The exception that ended the program, with its line."""
+        if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
+            return
+        frames = traceback.extract_tb(trace)
+        own = [f for f in frames if not any(part in f.filename for part in ("/site-packages/", "/dist-packages/", "/lib/python3", "/faultline/plan/")) and not f.filename.startswith("<frozen")]
+        place = (own or list(frames) or [None])[-1]
+        self.problem = {"type": type(problem).__name__, "message": str(problem), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
+
+    def _other_threads(self) -> None:
+        """Threads of the program see the same GPU: the dispatch mode belongs to a thread."""
+        start, mode = threading.Thread._bootstrap_inner, self.mode
+
+        def faultline(thread):
+            with mode:
+                start(thread)
+        threading.Thread._bootstrap_inner = faultline
+
+    def finish(self) -> None:
+        if os.getpid() != self.owner or self.memory.closed:
+            return
+        stats = self.device.stats()
+        self.notes.write(self.device)
+        self.device.property("dry-run.operations", str(self.mode.operations))
+        for key, value in (("dry-run.gpu", self.gpu.name), ("dry-run.how", "real" if self.values.everything else "fake")):
+            self.device.property(key, value)
+        if self.problem:
+            self.device.property("dry-run.exception", json.dumps(self.problem))
+        self.memory.closed = True
+        self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
+                        "needed_capacity": stats.needed_capacity_bytes, "operations": self.mode.operations, "exception": self.problem}
+        self.device.close()
+        try:
+            with open(os.path.join(self.options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8") as file:
+                json.dump(self.summary, file)
+        except OSError:
+            pass
+
+
+def begin(options: dict) -> Session:
+    global _session
+    if _session is None:
+        _session = Session(options)
+        _session.start()
+        atexit.register(_session.finish)
+    return _session

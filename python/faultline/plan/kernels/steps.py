@@ -1,0 +1,139 @@
+"""The words that every kernel model speaks.
+
+A model answers "which blocks does this operation take, in which order" as a list of steps: OUT (the results are
+allocated here, once), a positive number (a temporary of that many bytes is taken) or a negative number -k (the k-th
+temporary, counted from 1, is returned). What is not returned explicitly is returned when the operation ends.
+
+Models register themselves by operation name with @kernel("sum", "mean"); temporaries.py looks them up.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+OUT = "out"
+
+Step = Any  # OUT or int
+Model = Callable[["Call"], "list[Step] | None"]
+
+models: dict[str, Model] = {}
+output_models: dict[str, Callable[["Call"], "dict[int, int] | None"]] = {}
+
+
+def kernel(*names: str) -> Callable[[Model], Model]:
+    """Registers a model for the ATen operations of these names (all overloads)."""
+    def keep(model: Model) -> Model:
+        for name in names:
+            models["aten::" + name] = model
+        return model
+    return keep
+
+
+def true_outputs(*names: str) -> Callable:
+    """Registers a function that knows the byte sizes of results whose meta kernel reports them wrong."""
+    def keep(model: Callable) -> Callable:
+        for name in names:
+            output_models["aten::" + name] = model
+        return model
+    return keep
+
+
+class Call:
+    """One operation as the dispatcher saw it, with its arguments by name."""
+
+    __slots__ = ("func", "args", "kwargs", "outputs", "gpu", "_names")
+
+    def __init__(self, func: Any, args: Sequence, kwargs: dict, outputs: Sequence[torch.Tensor], gpu: Any) -> None:
+        self.func, self.args, self.kwargs, self.outputs, self.gpu = func, args, kwargs, outputs, gpu
+        self._names: dict[str, Any] | None = None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if self._names is None:
+            arguments = self.func._schema.arguments
+            self._names = {a.name: v for a, v in zip(arguments, self.args)}
+            self._names.update(self.kwargs)
+        if name in self._names:
+            return self._names[name]
+        return default
+
+    @property
+    def overload(self) -> str:
+        return self.func._schema.overload_name
+
+
+class Steps:
+    """Collects steps; take() returns the number by which the block is given back."""
+
+    __slots__ = ("list", "taken")
+
+    def __init__(self) -> None:
+        self.list: list[Step] = []
+        self.taken = 0
+
+    def take(self, size_bytes: int) -> int:
+        """Takes a block and returns its number; an empty block takes nothing (0)."""
+        if size_bytes <= 0:
+            return 0
+        self.list.append(int(size_bytes))
+        self.taken += 1
+        return self.taken
+
+    def give(self, *numbers: int) -> None:
+        for number in numbers:
+            if number:
+                self.list.append(-number)
+
+    def out(self) -> "Steps":
+        self.list.append(OUT)
+        return self
+
+    def done(self) -> list[Step] | None:
+        """None when nothing beside the results was taken."""
+        return self.list if self.taken else None
+
+
+def nbytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def product(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def round_up(a: int, multiple: int) -> int:
+    return -(-a // multiple) * multiple
+
+
+def wrap(dim: int, ndim: int) -> int:
+    return dim + ndim if dim < 0 else dim
+
+
+def is_low_precision(dtype: torch.dtype) -> bool:
+    return dtype in (torch.float16, torch.bfloat16)
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    """As PyTorch's suggest_memory_format judges it for 4 and 5 dimensions (ambiguous strides count as contiguous)."""
+    if tensor.dim() not in (4, 5) or tensor.is_contiguous():
+        return False
+    order = [1, *range(tensor.dim() - 1, 1, -1), 0]
+    if tensor.stride(1) == 0:
+        return False
+    smallest = 0
+    for d in order:
+        size, stride = tensor.size(d), tensor.stride(d)
+        if size == 0 or stride < smallest:
+            return False
+        if d == 0 and smallest == tensor.stride(1):
+            return False
+        smallest = stride * size if size > 1 else stride
+    return True

@@ -1,0 +1,97 @@
+"""Which storages live on the planned GPU, and what each of them is.
+
+A storage is followed by a weak reference to its Python object: PyTorch keeps that object as long as C++ holds the storage (a tensor saved for
+backward included), so its death is the moment at which a GPU's block would be returned.
+"""
+from __future__ import annotations
+
+import weakref
+
+import torch
+
+from .device import Device, FREE_BOTH, HEAP_TORCH, OutOfMemory
+from .stacks import Stacks
+
+storage_id = torch._C._storage_id
+
+
+class Record(weakref.ref):
+    """One storage on the GPU."""
+
+    __slots__ = ("key", "allocation", "address", "size_bytes", "shadow", "assumed", "stack", "tensor", "kept")
+
+    def __new__(cls, storage, callback, *_):
+        return super().__new__(cls, storage, callback)
+
+    def __init__(self, storage, callback, key: int, allocation: int, address: int, size_bytes: int, stack: int, tensor: int):
+        super().__init__(storage, callback)
+        self.key, self.allocation, self.address, self.size_bytes = key, allocation, address, size_bytes
+        self.stack, self.tensor = stack, tensor
+        self.shadow = None   # a host storage with the same bytes, where they are known
+        self.assumed = False  # the shadow's values are stand-ins, or follow from some
+        self.kept = None     # another storage that must live as long as this one
+
+
+def gib(size_bytes: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:.2f} {name}"
+    return f"{size_bytes} bytes"
+
+
+class Memory:
+    def __init__(self, device: Device, stacks: Stacks):
+        self.device = device
+        self.stacks = stacks
+        self.records: dict[int, Record] = {}
+        self.stream = 0        # ids of the trace
+        self.heap = HEAP_TORCH
+        self._workspaces: set = set()
+        self.closed = False
+
+    def find(self, tensor: torch.Tensor) -> Record | None:
+        return self.records.get(storage_id(tensor))
+
+    def _died(self, record: Record) -> None:
+        if self.records.get(record.key) is record:
+            del self.records[record.key]
+        if record.allocation and not self.closed:
+            self.device.free(record.allocation, self.stacks.here(), FREE_BOTH)
+        record.kept = None
+
+    def born(self, tensor: torch.Tensor, stack: int, tensor_number: int, keep=None) -> Record:
+        """A new storage. Raises PyTorch's own error when the GPU is full."""
+        storage = tensor.untyped_storage()
+        size_bytes = 0 if keep is not None else storage.nbytes()
+        allocation = address = 0
+        if size_bytes:
+            allocation, address = self.take(size_bytes, stack, tensor_number)
+        key = storage_id(tensor)
+        record = Record(storage, self._died, key, allocation, address, size_bytes, stack, tensor_number)
+        record.kept = keep
+        self.records[key] = record
+        return record
+
+    def take(self, size_bytes: int, stack: int, tensor_number: int = 0) -> tuple[int, int]:
+        try:
+            return self.device.alloc(size_bytes, self.stream, self.heap, stack, tensor_number)
+        except OutOfMemory:
+            raise torch.OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
+
+    def workspace(self, key, size_bytes: int, stack: int, tensor_number: int) -> None:
+        """Memory that a library takes once for a stream and keeps."""
+        if (key, self.stream) in self._workspaces:
+            return
+        self.take(size_bytes, stack, tensor_number)
+        self._workspaces.add((key, self.stream))
+
+    def forget_workspaces(self) -> None:
+        self._workspaces.clear()
+
+    def out_of_memory_text(self, size_bytes: int) -> str:
+        stats = self.device.stats()
+        unused = stats.reserved_bytes - stats.allocated_bytes
+        in_use = self.device.context_bytes + stats.reserved_bytes + stats.outside_bytes
+        return (f"CUDA out of memory. Tried to allocate {gib(size_bytes)}. GPU 0 has a total capacity of {gib(self.device.capacity_bytes)} of which {gib(stats.device_free_bytes)} is free. "
+                f"Including non-PyTorch memory, this process has {gib(in_use)} memory in use. Of the allocated memory {gib(stats.allocated_bytes)} is allocated by PyTorch, and {gib(unused)} "
+                "is reserved by PyTorch but unallocated. (A dry run by Faultline: no GPU was used.)")

@@ -1,0 +1,25 @@
+"""What the dry run had to assume or leave out. Each is told once per line, with how often it happened."""
+from __future__ import annotations
+
+import json
+
+from .stacks import user_line
+
+
+class Notes:
+    def __init__(self):
+        self._found: dict[tuple[str, str, str], tuple[str, int]] = {}
+
+    def add(self, kind: str, text: str, line: str | None = None, group: str | None = None) -> None:
+        """kind: 'value' (a value was assumed), 'skipped' (not done in a dry run), 'kernel' (memory estimated), 'mode' (how it was run).
+        Notes of one group and line are one, with the first's text."""
+        key = (kind, group or text, user_line() if line is None else line)
+        first, count = self._found.get(key, (text, 0))
+        self._found[key] = first, count + 1
+
+    def write(self, device) -> None:
+        for number, ((kind, _, line), (text, count)) in enumerate(self._found.items()):
+            if number == 200:
+                device.lost("notes of the dry run beyond the first 200", len(self._found) - 200)
+                break
+            device.property(f"dry-run.note.{number:03}", json.dumps({"kind": kind, "text": text, "line": line, "count": count}))

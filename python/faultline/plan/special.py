@@ -1,0 +1,339 @@
+"""Operations that need more than their result's shape: copies between host and GPU, reads of values, results whose size depends on values."""
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from . import tensors
+from .naming import op_name
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+CPU = torch.device("cpu")
+HANDLERS: dict = {}
+
+
+def handles(*functions):
+    def keep(handler):
+        for function in functions:
+            HANDLERS[function] = handler
+        return handler
+    return keep
+
+
+def _overloads(*names):
+    found = []
+    for name in names:
+        packet = getattr(aten, name, None)
+        if packet is not None:
+            found += [getattr(packet, overload) for overload in packet.overloads()]
+    return found
+
+
+# The host's tensors may stand beside the GPU's in these: copies, and indices and sizes that PyTorch moves by itself.
+MIXES_DEVICES = set(_overloads("_to_copy", "copy_", "copy", "index", "index_put", "index_put_", "_index_put_impl_", "_pin_memory", "is_pinned", "set_", "lift_fresh",
+                               "_has_compatible_shallow_copy_type", "_foreach_copy_", "_pack_padded_sequence", "_pack_padded_sequence_backward", "split_with_sizes",
+                               "_cudnn_rnn", "_cudnn_rnn_backward", "_cudnn_init_dropout_state", "nested_tensor", "ctc_loss", "_ctc_loss", "_cudnn_ctc_loss"))
+
+
+@functools.lru_cache(maxsize=None)
+def _write_positions(func) -> tuple[frozenset, frozenset]:
+    positions, names = set(), set()
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            positions.add(position)
+            names.add(argument.name)
+    return frozenset(positions), frozenset(names)
+
+
+def written(func, args, kwargs) -> list[int]:
+    """Which operands, in the order of mode.flatten, the operation writes into."""
+    positions, names = _write_positions(func)
+    if not positions:
+        return []
+    found: list[int] = []
+    index = 0
+    for write, value in [(p in positions, a) for p, a in enumerate(args)] + [(k in names, v) for k, v in kwargs.items()]:
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, Tensor):
+                if write:
+                    found.append(index)
+                index += 1
+    return found
+
+
+_OVERWRITES = set(_overloads("fill_", "zero_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_"))
+
+
+def only_written(func) -> tuple[int, ...]:
+    """Operands whose old values do not matter."""
+    return (0,) if func in _OVERWRITES else ()
+
+
+# --- reading
+
+@handles(aten._local_scalar_dense.default)
+def read_scalar(dry, func, args, kwargs):
+    host, assumed = dry.values.read(args[0])
+    value = host.item()
+    if assumed:
+        dry.notes.add("value", f"a {'number' if not isinstance(value, bool) else 'truth value'} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group="read")
+    return value
+
+
+@handles(aten.equal.default)
+def read_equal(dry, func, args, kwargs):
+    hosts = [t if not t.is_cuda else dry.values.view(t) for t in args[:2]]
+    if None in [h if h is None else 0 for h in hosts]:
+        dry.notes.add("value", "torch.equal of tensors whose values are not known was taken as False")
+        return False
+    return torch.equal(*hosts)
+
+
+@handles(aten._has_compatible_shallow_copy_type.default)
+def compatible(dry, func, args, kwargs):
+    return True
+
+
+# --- between host and GPU
+
+@handles(aten._to_copy.default)
+def to_copy(dry, func, args, kwargs):
+    source = args[0]
+    target = kwargs.get("device")
+    target = source.device if target is None else target
+    if target.type == "cuda":
+        result = dry.run(func, args, kwargs, values=False)
+        if source.is_cuda:
+            host, assumed = dry.values.view(source), dry.values.is_assumed(source)
+        else:
+            host, assumed = source, dry.host.is_unfilled(source)
+        if host is not None and not (assumed and not source.is_cuda) and dry.values.worth_knowing(source.numel(), result.dtype):
+            dry.values.know(result, host, assumed)
+        elif result.numel() <= 1024:
+            dry.values.assume(result)
+        return result
+    if target.type == "cpu":
+        dtype = kwargs.get("dtype") or source.dtype
+        return _to_host(dry, source, dtype, kwargs.get("memory_format"), bool(kwargs.get("pin_memory")))
+    return func(*args, **{**kwargs, "device": target}) if not source.is_cuda else torch.empty_strided(source.size(), source.stride(), dtype=kwargs.get("dtype") or source.dtype, device=target)
+
+
+def _temporary_for_copy(dry, source, dtype, same_layout: bool) -> None:
+    """A copy that changes type or layout converts on the GPU first."""
+    if dtype is source.dtype and same_layout:
+        return
+    stack = dry.memory.stacks.here()
+    size_bytes = source.numel() * dtype.itemsize
+    if size_bytes:
+        number = dry.memory.device.tensor(tuple(source.size()), str(dtype)[6:], op="aten::_to_copy", name=dry.marks.module, operands="")
+        allocation, _ = dry.memory.take(size_bytes, stack, number)
+        dry.memory.device.free(allocation, stack)
+
+
+def _to_host(dry, source, dtype, memory_format=None, pinned=False) -> Tensor:
+    _temporary_for_copy(dry, source, dtype, source.is_contiguous() or source.is_contiguous(memory_format=torch.channels_last) if source.dim() == 4 else source.is_contiguous())
+    host = dry.values.view(source)
+    if host is None and source.numel() > 1024:
+        result = dry.host.unfilled(source.size(), source.stride() if memory_format in (None, torch.preserve_format) and source.is_non_overlapping_and_dense() else None, dtype)
+        dry.notes.add("value", f"a tensor of {source.numel()} elements copied to the host has no values in a dry run: zeros")
+        return result
+    host, assumed = dry.values.read(source)
+    if assumed and source.numel():
+        dry.notes.add("value", "values copied to the host are stand-ins: a dry run does not compute them")
+    result = host.to(dtype)
+    if memory_format not in (None, torch.preserve_format):
+        result = result.contiguous(memory_format=memory_format)
+    return result
+
+
+@handles(aten.copy_.default)
+def copy_into(dry, func, args, kwargs):
+    target, source = args[0], args[1]
+    if target.is_cuda:
+        dry.outcome(func, args, kwargs, [target, source])  # shapes that do not fit are refused here
+        if source.is_cuda and source.dtype is not target.dtype and not target.is_contiguous():
+            pass
+        host = dry.values.view(source) if source.is_cuda else (None if dry.host.is_unfilled(source) else source)
+        record = dry.memory.find(target)
+        if host is not None and record is not None and (record.shadow is not None or target.untyped_storage().nbytes() <= 1 << 20) and dry.values.worth_knowing(target.numel(), target.dtype):
+            if record.shadow is None:
+                record.shadow = torch.zeros(target.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
+            dry.values.view(target, record).copy_(host)
+            record.assumed = record.assumed and target.numel() * target.dtype.itemsize < record.size_bytes or (source.is_cuda and dry.values.is_assumed(source))
+        elif record is not None and record.shadow is not None:
+            dry.values.assume(target)
+        return target
+    if not source.is_cuda:
+        return NotImplemented
+    _temporary_for_copy(dry, source, target.dtype, source.is_contiguous())
+    if dry.host.is_unfilled(target):
+        return target
+    host, assumed = dry.values.read(source)
+    if assumed:
+        dry.notes.add("value", "values copied to the host are stand-ins: a dry run does not compute them")
+    target.copy_(host)
+    return target
+
+
+@handles(*_overloads("record_stream"))
+def record_stream(dry, func, args, kwargs):
+    return None  # the block is kept until that stream is done; without time in a dry run, it is done at once
+
+
+# --- GradScaler: gradients are taken as finite
+
+@handles(*_overloads("_amp_foreach_non_finite_check_and_unscale_"))
+def unscale(dry, func, args, kwargs):
+    return None
+
+
+# --- results whose size depends on values
+
+def _dynamic(dry, func, args, kwargs, worst_size, text: str):
+    """Runs on the values where they are known; else the largest result that can come out."""
+    operands = [a for a in args if isinstance(a, Tensor)]
+    for group in args:
+        if isinstance(group, (list, tuple)):
+            operands += [a for a in group if isinstance(a, Tensor)]
+    hosts = [t if not t.is_cuda else dry.values.view(t) for t in operands]
+    if all(h is not None for h in hosts):
+        order = iter(hosts)
+        from .mode import replace_tensors
+        host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: next(order))
+        result = func(*host_args, **host_kwargs)
+        assumed = any(t.is_cuda and dry.values.is_assumed(t) for t in operands)
+        return _bring(dry, func, result, assumed, operands)
+    dry.notes.add("value", text)
+    return _bring_unknown(dry, func, worst_size(), operands)
+
+
+def _allocate(dry, func, size, stride, dtype, operands):
+    from .mode import Outcome
+    from .naming import operands_text
+    outcome = Outcome((), None, (), ())
+    outcome.op, outcome.operands = op_name(func), operands_text(operands)
+    tensor = tensors.make(size, stride, dtype)
+    dry._born(tensor, outcome, -1)
+    return tensor
+
+
+def _bring(dry, func, result, assumed, operands):
+    def one(host):
+        if not isinstance(host, Tensor):
+            return host
+        tensor = _allocate(dry, func, host.size(), host.stride(), host.dtype, operands)
+        if dry.values.worth_knowing(host.numel(), host.dtype):
+            dry.values.know(tensor, host, assumed)
+        return tensor
+    return type(result)(one(r) for r in result) if isinstance(result, (list, tuple)) else one(result)
+
+
+def _bring_unknown(dry, func, looks, operands):
+    made = []
+    for size, dtype in looks:
+        size = torch.Size(size)
+        tensor = _allocate(dry, func, size, torch.empty(size, device="meta").stride(), dtype, operands)
+        dry.values.assume(tensor)
+        made.append(tensor)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+@handles(aten.nonzero.default)
+def nonzero(dry, func, args, kwargs):
+    x = args[0]
+    return _dynamic(dry, func, args, kwargs, lambda: [((x.numel(), x.dim()), torch.int64)], f"nonzero() of {x.numel()} unknown values: all were counted as nonzero, the most there can be")
+
+
+@handles(aten.masked_select.default)
+def masked_select(dry, func, args, kwargs):
+    x, mask = args[0], args[1]
+    size = torch.broadcast_shapes(x.size(), mask.size()).numel()
+    return _dynamic(dry, func, args, kwargs, lambda: [((size,), x.dtype)], f"masked_select() with an unknown mask: all {size} elements were taken, the most there can be")
+
+
+@handles(aten.index.Tensor)
+def index(dry, func, args, kwargs):
+    x, indices = args[0], args[1]
+    if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
+        return NotImplemented
+    known = []
+    for i in indices:
+        if i is not None and i.dtype in (torch.bool, torch.uint8):
+            host = dry.values.view(i) if i.is_cuda else i
+            if host is None:
+                dry.notes.add("value", f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be")
+                found = [torch.arange(i.numel(), device=i.device) for _ in range(i.dim())]
+                with dry:
+                    known += [torch.empty(i.numel(), dtype=torch.int64, device=i.device) for _ in found]
+            else:
+                with dry:
+                    known += [column.to(x.device) for column in host.nonzero().unbind(1)]
+        else:
+            known.append(i)
+    return dry.run(func, (x, known), kwargs)
+
+
+def _unique_sizes(x, dim=None):
+    return x.numel() if dim is None else x.size(dim)
+
+
+@handles(*_overloads("_unique2", "_unique", "unique_consecutive", "unique_dim"))
+def unique(dry, func, args, kwargs):
+    x = args[0]
+    count = x.numel()
+    return _dynamic(dry, func, args, kwargs, lambda: [((count,), x.dtype), (tuple(x.size()), torch.int64), ((count,), torch.int64)][:len(func._schema.returns)],
+                    f"unique() of {count} unknown values: all were counted as different, the most there can be")
+
+
+@handles(aten.repeat_interleave.Tensor)
+def repeat_interleave(dry, func, args, kwargs):
+    size = kwargs.get("output_size")
+    return _dynamic(dry, func, args, kwargs, lambda: [((size if size is not None else args[0].numel(),), torch.int64)], "repeat_interleave() with unknown counts: each was taken as 1")
+
+
+@handles(aten.bincount.default)
+def bincount(dry, func, args, kwargs):
+    least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
+    return _dynamic(dry, func, args, kwargs, lambda: [((max(least, 1),), torch.int64)], "bincount() of unknown values: one bin, or minlength")
+
+
+@handles(aten.any.default, aten.all.default)
+def any_all(dry, func, args, kwargs):
+    """Is anything wrong? Unknown values are taken as in order: any() is false, all() is true."""
+    result = dry.run(func, args, kwargs)
+    if dry.values.view(args[0]) is None:
+        dry.values.assume(result, func is aten.all.default)
+    return result
+
+
+@handles(aten.set_.source_Tensor, aten.set_.source_Storage, aten.set_.source_Storage_storage_offset)
+def set_(dry, func, args, kwargs):
+    target, source = args[0], args[1]
+    if isinstance(source, Tensor) and source.is_cuda:
+        tensors.replace(target, source)
+        return target
+    raise RuntimeError("set_() to a bare storage is not known to a dry run")
+
+
+@handles(*_overloads("_cudnn_rnn_backward"))
+def rnn_backward(dry, func, args, kwargs):
+    """Gradients of the input and the states, and of all weights in one flat buffer."""
+    x, weights, weight_buffer, hx, cx = args[0], args[1], args[3], args[4], args[5]
+    mask = args[-1]
+
+    def like(tensor):
+        return _allocate(dry, func, tensor.size(), torch.empty(tensor.size(), device="meta").stride(), tensor.dtype, [x, hx])
+    dx = like(x) if mask[0] else None
+    dhx = like(hx) if mask[1] else None
+    dcx = like(cx) if cx is not None and mask[2] else None
+    gradients = []
+    if mask[3]:
+        total = sum(w.numel() for w in weights)
+        buffer = _allocate(dry, func, torch.Size((total,)), (1,), weights[0].dtype, [weight_buffer] if weight_buffer is not None else [])
+        offset = 0
+        for weight in weights:
+            gradients.append(tensors.alias(buffer, weight.size(), torch.empty(weight.size(), device="meta").stride(), offset))
+            offset += weight.numel()
+    return dx, dhx, dcx, gradients

@@ -1,0 +1,51 @@
+"""What an operation on the GPU takes from the caching allocator beside its results.
+
+The dry run sees each ATen operation with its arguments and results and asks here for the blocks in between: staging
+buffers of reductions, sort space, cuDNN workspaces, copies that a kernel makes for itself. The models stand in
+kernels/, one module per family, and follow the launch code of PyTorch 2.11; they hold for other GPUs by their
+properties (multiprocessors, threads, compute capability). Where a closed library chooses (cuDNN), the model is an
+estimate fitted to measurements on an H200 and says so.
+
+  steps(...)          None for most operations (one dictionary lookup), otherwise the list that kernels/steps.py defines
+  extra_outputs(...)  the true byte sizes, by position, of results whose meta kernel reports them wrong
+  persistent(...)     workspaces that a library takes once and keeps; the key says when it is the same one
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .kernels import attention, blas, convolutions, copies, indexing, linalg, losses, norms, recurrent, reductions, scans, sorting  # noqa: F401
+from .kernels.steps import OUT, Call, models, output_models
+
+__all__ = ["OUT", "steps", "extra_outputs", "persistent"]
+
+_missing = object()
+_models: dict[Any, Any] = {}
+_output_models: dict[Any, Any] = {}
+
+
+def _find(func: Any, cache: dict, table: dict) -> Any:
+    found = cache.get(func, _missing)
+    if found is _missing:
+        schema = getattr(func, "_schema", None)
+        found = cache[func] = table.get(schema.name) if schema is not None else None
+    return found
+
+
+def steps(func: Any, args: Sequence, kwargs: dict | None, outputs: Sequence, gpu: Any) -> list | None:
+    model = _find(func, _models, models)
+    if model is None:
+        return None
+    return model(Call(func, args, kwargs or {}, outputs, gpu))
+
+
+def extra_outputs(func: Any, args: Sequence, kwargs: dict | None, gpu: Any) -> dict[int, int] | None:
+    model = _find(func, _output_models, output_models)
+    if model is None:
+        return None
+    return model(Call(func, args, kwargs or {}, (), gpu))
+
+
+def persistent(func: Any, args: Sequence, kwargs: dict | None, gpu: Any) -> list[tuple[str, int]]:
+    return blas.workspaces(func, args, kwargs or {}, gpu)

@@ -1,0 +1,353 @@
+#include "dryrun/device.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "fmt/format.h"
+#include "models/torch/recording.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::uint16_t kDevice = 0;
+constexpr std::uint16_t kNoDevice = std::numeric_limits<std::uint16_t>::max();  // pinned host memory
+constexpr std::size_t kMostHeaps = std::numeric_limits<std::uint16_t>::max();
+constexpr std::uint32_t kCapabilities = kAddresses | kStacks | kStreams | kTensors | kCompleteFromStart | kEvents | kTimes | kSteps;
+
+std::uint64_t budget_of(const DeviceSpec& spec) { return spec.capacity_bytes == 0 ? kNoBudget : spec.capacity_bytes - spec.context_bytes; }
+
+}  // namespace
+
+Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes, std::string alloc_conf, std::string_view torch_version) {
+  DeviceSpec spec{std::move(name), capacity_bytes, context_bytes, {}, kNewestTorch, std::move(alloc_conf)};
+  if (capacity_bytes > kNoBudget) return Error{fmt::format("a device of {} bytes is larger than any", capacity_bytes), {}, {}};
+  if (capacity_bytes != 0 && context_bytes >= capacity_bytes) {
+    return Error{fmt::format("the context of {} leaves nothing of a device of {}", format_bytes(context_bytes), format_bytes(capacity_bytes)), {}, {}};
+  }
+  if (!torch_version.empty()) {
+    const auto version = parse_torch_version(torch_version);
+    if (!version) return version.error();
+    spec.version = *version;
+  }
+  auto settings = parse_torch_settings(spec.alloc_conf, TorchTraits::of(spec.version));
+  if (!settings) return settings.error();
+  if (!settings->native) return Error{"the allocator settings choose backend:cudaMallocAsync, which has no model", {}, {}};
+  spec.settings = *settings;
+  return spec;
+}
+
+DryRunDevice::DryRunDevice(const DeviceSpec& spec, Recorder& recorder)
+    : NotingDriver(budget_, kDevice, kDriverHeap), recorder_(recorder), spec_(spec),
+      budget_(budget_of(spec), kFirstSegmentAddress, reservation_bytes(spec.capacity_bytes)), full_budget_bytes_(budget_of(spec)),
+      allocator_(spec.settings, TorchTraits::of(spec.version), {}) {
+  TraceFileWriter& writer = recorder_.writer();
+  recorder_.keep(writer.define_origin({"dry-run", {}, 0, kCapabilities}));
+  add_heap({HeapKind::kDriver, kDevice, kDriverHeap, 0, 0, "driver"});
+  add_heap({HeapKind::kTorchCaching, kDevice, kDriverHeap, 0, 0, "torch"});
+  add_heap({HeapKind::kDriver, kDevice, kDriverHeap, 0, 0, "outside"});
+  add_heap({HeapKind::kTorchPinnedHost, kNoDevice, kPinnedHeap, 0, 0, "pinned"});
+  heap_of_arena_ = {kTorchHeap};
+  stream(0);
+  allocator_.count_ages(spec_.settings.gc_threshold > 0);
+  allocator_.on_early_completion([this](AllocationId id) {
+    if (const auto live = live_.find(id.value); live != live_.end()) {
+      note(freeing(live->second, id, cause().stack, FreePhase::kCompleted));
+      complete(live);
+    }
+  });
+  if (spec_.settings.memory_fraction < 1 && spec_.capacity_bytes != 0) {
+    own_limit_bytes_ = static_cast<std::uint64_t>(spec_.settings.memory_fraction * static_cast<double>(spec_.capacity_bytes));
+    allocator_.set_limit(own_limit_bytes_);
+  }
+  define_device();
+  const std::string version = fmt::format("{}.{}", spec_.version.major, spec_.version.minor);
+  recorder_.keep(writer.define_property("torch.alloc_conf", spec_.alloc_conf));
+  recorder_.keep(writer.define_property("torch.min_version", version));
+  recorder_.keep(writer.define_property("torch.max_version", version));
+  recorder_.keep(writer.define_property("dry-run.context_bytes", std::to_string(spec_.context_bytes)));
+}
+
+void DryRunDevice::define_device() {
+  recorder_.keep(recorder_.writer().define_device(0, {kDevice, spec_.name, spec_.capacity_bytes, own_limit_bytes_.value_or(0)}));
+}
+
+HeapId DryRunDevice::add_heap(const Heap& heap) {
+  const HeapId id(static_cast<std::uint16_t>(heaps_.size()));
+  heaps_.push_back(heap);
+  arenas_.push_back(0);
+  recorder_.keep(recorder_.writer().define_heap(id, heap));
+  return id;
+}
+
+StreamId DryRunDevice::stream(std::uint64_t handle) {
+  const auto [at, fresh] = stream_ids_.try_emplace(handle, static_cast<std::uint32_t>(streams_.size()));
+  if (fresh) {
+    streams_.push_back({kDevice, handle});
+    allocator_.add_stream(handle);
+    recorder_.keep(recorder_.writer().define_stream(at->second, streams_.back()));
+  }
+  return at->second;
+}
+
+HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor, bool own_allocator) {
+  if (major == 0 && minor == 0) return kTorchHeap;
+  const auto found = pools_.find({major, minor});
+  if (found != pools_.end()) {
+    std::erase(freeable_, arenas_[found->second.index()]);
+    return found->second;
+  }
+  if (heaps_.size() >= kMostHeaps) {
+    recorder_.keep(recorder_.writer().count("dry-run.pools_beyond_number", 1));
+    return kTorchHeap;
+  }
+  const HeapId heap = add_heap({HeapKind::kTorchCaching, kDevice, kDriverHeap, major, minor, fmt::format("torch private pool ({}, {})", major, minor)});
+  pools_.emplace(std::pair(major, minor), heap);
+  const std::uint32_t arena = allocator_.add_arena(true);
+  if (own_allocator) allocator_.set_own_allocator(arena);
+  arenas_[heap.index()] = arena;
+  heap_of_arena_.push_back(heap);
+  return heap;
+}
+
+void DryRunDevice::release_pool(HeapId heap, bool give_back_now, StackId stack) {
+  if (!is_torch(heap) || heap == kTorchHeap) return;
+  const std::uint32_t arena = arenas_[heap.index()];
+  if (std::find(freeable_.begin(), freeable_.end(), arena) == freeable_.end()) freeable_.push_back(arena);
+  if (!give_back_now) return;
+  begin(recorder_.stamp(EventKind::kFree, stack));
+  for (const TorchRelease& step : allocator_.plan_cached(arena)) allocator_.release(step, *this);
+}
+
+AllocationId DryRunDevice::remember(Event& event, Live live) {
+  const AllocationId id = new_id();
+  live.stack = event.stack;
+  live.stream = event.stream;
+  live.heap = event.heap;
+  live.size_bytes = event.size_bytes;
+  event.allocation = id;
+  live_.emplace(id.value, live);
+  note(event);
+  return id;
+}
+
+std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes, StreamId stream, HeapId heap, StackId stack, TensorId tensor) {
+  Event event = recorder_.stamp(EventKind::kAlloc, stack);
+  event.size_bytes = size_bytes;
+  event.stream = stream.index() < streams_.size() ? stream : StreamId{};
+  event.heap = is_torch(heap) ? heap : kTorchHeap;
+  event.extra = recorder_.known(tensor).value;
+  begin(event);
+  if (size_bytes > kTorchLargestRequest) {
+    refused(event, size_bytes);
+    return std::nullopt;
+  }
+  const std::uint64_t rounded = allocator_.round(size_bytes);
+  const ListIndex list = allocator_.list_for(arenas_[event.heap.index()], rounded <= kTorchSmallRequest, event.stream);
+  BlockIndex block = allocator_.allocate(list, rounded, {}, freeable_, *this);
+  if (block == kNoIndex) block = serve_beyond(event, list, rounded);
+  if (block == kNoIndex) return std::nullopt;
+  event.address = allocator_.block(block).address;
+  event.set(kAddressKnown);
+  Live live;
+  live.address = event.address;
+  live.block = block;
+  const AllocationId id = remember(event, live);
+  allocator_.name(block, id);
+  stats_.active_bytes += allocator_.block(block).size_bytes;
+  stats_.peak_active_bytes = std::max(stats_.peak_active_bytes, stats_.active_bytes);
+  stats_.requested_bytes += size_bytes;
+  stats_.peak_requested_bytes = std::max(stats_.peak_requested_bytes, stats_.requested_bytes);
+  ++stats_.current_allocations;
+  ++stats_.allocations;
+  return Placed{id, event.address};
+}
+
+void DryRunDevice::refused(const Event& request, std::uint64_t rounded_bytes) {
+  Event event = request;
+  event.kind = EventKind::kAllocFailed;
+  event.extra = 0;
+  event.size_bytes = rounded_bytes;
+  if (spec_.capacity_bytes != 0) {
+    event.address = free_bytes();
+    event.set(kHasDeviceFree);
+  }
+  note(event);
+  ++stats_.out_of_memories;
+}
+
+// PyTorch has tried everything. With overcommit the device grows by what is missing.
+BlockIndex DryRunDevice::serve_beyond(const Event& request, ListIndex list, std::uint64_t rounded_bytes) {
+  const bool tell = !overcommit_ || !told_;
+  if (tell) refused(request, rounded_bytes);
+  if (!overcommit_) return kNoIndex;
+  if (tell) allocator_.note_search(list);  // the trace shows the request twice, so whoever reads it sees two searches
+  told_ = true;
+  // What the flush completed came free too late for PyTorch's own attempts; a request that goes on may have it.
+  if (const BlockIndex found = allocator_.find(list, rounded_bytes); found != kNoIndex) {
+    allocator_.claim(found, rounded_bytes, {});
+    count_overcommitted();
+    return found;
+  }
+  const std::uint64_t budget = budget_.budget_bytes();
+  budget_.set_budget(kNoBudget);
+  allocator_.set_limit(std::nullopt);
+  const BlockIndex block = allocator_.obtain(list, rounded_bytes, *this);
+  budget_.set_budget(std::max(budget, budget_.in_use_bytes()));
+  if (own_limit_bytes_) {
+    const std::uint64_t limit = grown_limit_bytes_.value_or(*own_limit_bytes_);
+    if (allocator_.reserved_bytes() > limit) grown_limit_bytes_ = allocator_.reserved_bytes();
+    allocator_.set_limit(grown_limit_bytes_ ? grown_limit_bytes_ : own_limit_bytes_);
+  }
+  if (block == kNoIndex) {
+    if (!tell) refused(request, rounded_bytes);
+    return kNoIndex;
+  }
+  allocator_.claim_new(block, rounded_bytes, {});
+  count_overcommitted();
+  return block;
+}
+
+void DryRunDevice::count_overcommitted() {
+  ++overcommitted_;
+  TraceFileWriter& writer = recorder_.writer();
+  recorder_.keep(writer.define_property("dry-run.overcommitted_requests", std::to_string(overcommitted_)));
+  if (needed_capacity_bytes() != 0) recorder_.keep(writer.define_property("dry-run.needed_capacity_bytes", std::to_string(needed_capacity_bytes())));
+  if (grown_limit_bytes_) recorder_.keep(writer.define_property("dry-run.needed_limit_bytes", std::to_string(*grown_limit_bytes_)));
+}
+
+Event DryRunDevice::freeing(const Live& live, AllocationId id, StackId stack, FreePhase phase) const {
+  Event event = recorder_.stamp(EventKind::kFree, stack);
+  event.address = live.address;
+  event.size_bytes = live.size_bytes;
+  event.allocation = id;
+  event.stream = live.stream;
+  event.heap = live.heap;
+  event.set_phase(phase);
+  event.set(kAddressKnown);
+  return event;
+}
+
+// The block's memory is free again; told before the allocator joins it with its neighbours.
+void DryRunDevice::complete(std::unordered_map<std::uint32_t, Live>::iterator live) {
+  stats_.active_bytes -= allocator_.block(live->second.block).size_bytes;
+  stats_.requested_bytes -= live->second.size_bytes;
+  if (!live->second.pending) --stats_.current_allocations;
+  live_.erase(live);
+}
+
+void DryRunDevice::free(AllocationId allocation, FreePhase phase, StackId stack) {
+  const auto live = live_.find(allocation.value);
+  if (live == live_.end() || !is_torch(live->second.heap)) return;
+  const BlockIndex block = live->second.block;
+  const bool pending = live->second.pending;
+  if (phase == FreePhase::kRequested) {
+    if (pending) return;
+    note(freeing(live->second, allocation, stack, phase));
+    live->second.pending = true;
+    --stats_.current_allocations;
+    allocator_.request_free(block);
+    return;
+  }
+  note(freeing(live->second, allocation, stack, pending ? FreePhase::kCompleted : FreePhase::kBoth));
+  complete(live);
+  if (pending) allocator_.complete_free(block);
+  else allocator_.free_now(block);
+}
+
+void DryRunDevice::empty_cache(StackId stack) {
+  begin(recorder_.stamp(EventKind::kFree, stack));
+  allocator_.empty_cache(freeable_, *this);
+}
+
+void DryRunDevice::set_limit(std::uint64_t limit_bytes) {
+  own_limit_bytes_ = limit_bytes == 0 ? std::nullopt : std::optional(limit_bytes);
+  grown_limit_bytes_.reset();
+  allocator_.set_limit(own_limit_bytes_);
+  define_device();
+}
+
+void DryRunDevice::set_overcommit(bool on) {
+  overcommit_ = on;
+  if (on) return;
+  told_ = false;
+  budget_.set_budget(full_budget_bytes_);
+  grown_limit_bytes_.reset();
+  allocator_.set_limit(own_limit_bytes_);
+}
+
+std::optional<AllocationId> DryRunDevice::reserve_outside(std::uint64_t size_bytes, StackId stack, TensorId tensor) {
+  Event event = recorder_.stamp(EventKind::kAlloc, stack);
+  event.size_bytes = size_bytes;
+  event.heap = kOutsideHeap;
+  event.extra = recorder_.known(tensor).value;
+  if (!budget_.charge(size_bytes)) {
+    const bool possible = overcommit_ && size_bytes <= kTorchLargestRequest;
+    if (!possible || !told_) refused(event, size_bytes);
+    if (!possible) return std::nullopt;
+    told_ = true;
+    budget_.set_budget(budget_.in_use_bytes() + size_bytes);
+    budget_.charge(size_bytes);
+    count_overcommitted();
+  }
+  stats_.outside_bytes += size_bytes;
+  return remember(event, {});
+}
+
+AllocationId DryRunDevice::pin(std::uint64_t size_bytes, StackId stack, TensorId tensor) {
+  Event event = recorder_.stamp(EventKind::kHostPin, stack);
+  event.size_bytes = size_bytes;
+  event.heap = kPinnedHeap;
+  event.device = kNoDevice;
+  stats_.pinned_bytes += size_bytes;
+  const AllocationId id = remember(event, {});
+  if (recorder_.known(tensor).value != 0) {
+    Event described = recorder_.stamp(EventKind::kTensorNote, stack);
+    described.allocation = id;
+    described.extra = tensor.value;
+    note(described);
+  }
+  return id;
+}
+
+void DryRunDevice::release(AllocationId allocation, HeapId heap, StackId stack) {
+  const auto live = live_.find(allocation.value);
+  if (live == live_.end() || live->second.heap != heap) return;
+  Event event = freeing(live->second, allocation, stack, FreePhase::kBoth);
+  event.bits = 0;  // these have no address
+  if (heap == kPinnedHeap) {
+    event.kind = EventKind::kHostUnpin;
+    event.device = kNoDevice;
+    stats_.pinned_bytes -= live->second.size_bytes;
+  } else {
+    budget_.refund(live->second.size_bytes);
+    stats_.outside_bytes -= live->second.size_bytes;
+  }
+  note(event);
+  live_.erase(live);
+}
+
+void DryRunDevice::reset_peaks() {
+  allocator_.reset_peaks();
+  stats_.peak_active_bytes = stats_.active_bytes;
+  stats_.peak_requested_bytes = stats_.requested_bytes;
+}
+
+std::uint64_t DryRunDevice::free_bytes() const {
+  if (spec_.capacity_bytes == 0) return kUnlimitedBytes;
+  return full_budget_bytes_ > budget_.in_use_bytes() ? full_budget_bytes_ - budget_.in_use_bytes() : 0;
+}
+
+std::uint64_t DryRunDevice::needed_capacity_bytes() const {
+  return budget_.budget_bytes() > full_budget_bytes_ ? spec_.context_bytes + budget_.budget_bytes() : 0;
+}
+
+TorchFinalState DryRunDevice::state() const {
+  return final_state(
+      allocator_, kDevice, [this](std::uint32_t arena) { return heap_of_arena_[arena]; },
+      [this](AllocationId id) {
+        const auto live = live_.find(id.value);
+        return live == live_.end() ? TorchRequest{} : TorchRequest{live->second.size_bytes, live->second.stack};
+      });
+}
+
+}  // namespace faultline

@@ -1,0 +1,130 @@
+// A device of a given size with PyTorch's allocator on it, and whatever else a program takes from it: every change is an event.
+//
+//   heap 0  driver    segments and mappings, as the allocator takes them
+//   heap 1  torch     the default pool; private pools follow from heap 4 on, in the order of their arenas
+//   heap 2  outside   what libraries take from the driver by themselves; it stands on the driver and nothing stands on it
+//   heap 3  pinned    page-locked host memory, of no device
+//
+// The allocator's budget is the device less the context less what is outside. With overcommit the budget, or the program's own limit, grows by
+// what is missing once PyTorch's own attempts have failed; budget_.budget_bytes() is then the least that was enough.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "dryrun/recorder.h"
+#include "models/torch/allocator.h"
+#include "models/torch/final_state.h"
+#include "models/torch/noting_driver.h"
+#include "models/torch/settings.h"
+
+namespace faultline {
+
+struct DeviceSpec {
+  std::string name;
+  std::uint64_t capacity_bytes = 0;  // 0: without end
+  std::uint64_t context_bytes = 0;
+  TorchSettings settings;
+  TorchVersion version;
+  std::string alloc_conf;            // as written
+};
+// Checks what the program was started with; the error says which part of it does not hold.
+Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes, std::string alloc_conf, std::string_view torch_version);
+
+struct DeviceStats {
+  std::uint64_t active_bytes = 0, peak_active_bytes = 0;
+  std::uint64_t requested_bytes = 0, peak_requested_bytes = 0;
+  std::uint64_t current_allocations = 0, allocations = 0;
+  std::uint64_t out_of_memories = 0;
+  std::uint64_t outside_bytes = 0, pinned_bytes = 0;
+};
+
+class DryRunDevice final : private NotingDriver {
+ public:
+  static constexpr HeapId kDriverHeap{0};
+  static constexpr HeapId kTorchHeap{1};
+  static constexpr HeapId kOutsideHeap{2};
+  static constexpr HeapId kPinnedHeap{3};
+
+  DryRunDevice(const DeviceSpec& spec, Recorder& recorder);
+
+  StreamId stream(std::uint64_t handle);
+  HeapId pool(std::uint64_t major, std::uint64_t minor, bool own_allocator);
+  void release_pool(HeapId heap, bool give_back_now, StackId stack);
+
+  struct Placed {
+    AllocationId allocation;
+    std::uint64_t address = 0;
+  };
+  std::optional<Placed> alloc(std::uint64_t size_bytes, StreamId stream, HeapId heap, StackId stack, TensorId tensor);
+  void free(AllocationId allocation, FreePhase phase, StackId stack);
+  void empty_cache(StackId stack);
+  void set_limit(std::uint64_t limit_bytes);  // 0: none
+  void set_overcommit(bool on);
+
+  std::optional<AllocationId> reserve_outside(std::uint64_t size_bytes, StackId stack, TensorId tensor);
+  AllocationId pin(std::uint64_t size_bytes, StackId stack, TensorId tensor);
+  void release(AllocationId allocation, HeapId heap, StackId stack);  // of the outside or the pinned heap
+
+  bool made(AllocationId id) const { return id.value != 0 && id.value <= last_allocation_; }
+  const TorchAllocator& allocator() const { return allocator_; }
+  const DeviceStats& stats() const { return stats_; }
+  void reset_peaks();
+  std::uint64_t free_bytes() const;            // as cudaMemGetInfo would say; kUnlimitedBytes of an endless device
+  std::uint64_t needed_capacity_bytes() const;  // 0: what there is was enough so far
+  const Heap& heap(HeapId id) const { return heaps_[id.index()]; }
+  std::uint64_t stream_handle(StreamId id) const { return streams_[id.index()].handle; }
+  TorchFinalState state() const;
+
+ private:
+  struct Live {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    BlockIndex block = kNoIndex;
+    StackId stack;
+    StreamId stream;
+    HeapId heap;
+    bool pending = false;
+  };
+
+  void note(const Event& event) override { recorder_.append(event); }
+  AllocationId new_id() override { return AllocationId(++last_allocation_); }
+
+  bool is_torch(HeapId heap) const { return heap.index() < heaps_.size() && heaps_[heap.index()].kind == HeapKind::kTorchCaching; }
+  HeapId add_heap(const Heap& heap);
+  void define_device();
+  AllocationId remember(Event& event, Live live);
+  Event freeing(const Live& live, AllocationId id, StackId stack, FreePhase phase) const;
+  void complete(std::unordered_map<std::uint32_t, Live>::iterator live);
+  void refused(const Event& request, std::uint64_t rounded_bytes);
+  BlockIndex serve_beyond(const Event& request, ListIndex list, std::uint64_t rounded_bytes);
+  void count_overcommitted();
+
+  Recorder& recorder_;
+  DeviceSpec spec_;
+  BudgetDriver budget_;
+  std::uint64_t full_budget_bytes_;  // without overcommit
+  TorchAllocator allocator_;
+  std::vector<Heap> heaps_;
+  std::vector<std::uint32_t> arenas_;   // by heap
+  std::vector<HeapId> heap_of_arena_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, HeapId> pools_;
+  std::vector<std::uint32_t> freeable_;  // arenas whose cache a flush gives back
+  std::vector<Stream> streams_;
+  std::unordered_map<std::uint64_t, StreamId> stream_ids_;
+  std::unordered_map<std::uint32_t, Live> live_;
+  std::uint32_t last_allocation_ = 0;
+  std::optional<std::uint64_t> own_limit_bytes_;    // the program's
+  std::optional<std::uint64_t> grown_limit_bytes_;  // with overcommit, once it was too low
+  bool overcommit_ = false;
+  bool told_ = false;                    // the first failure of an overcommitted device is in the trace
+  std::uint64_t overcommitted_ = 0;
+  DeviceStats stats_;
+};
+
+}  // namespace faultline
