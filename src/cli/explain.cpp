@@ -1,8 +1,8 @@
 // explain FILE…: finds out what each FILE is, and explains it.
 #include <algorithm>
 
-#include "base/units.h"
 #include "cli/options.h"
+#include "models/gpus.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "rules/judge.h"
@@ -37,11 +37,11 @@ void share_device_sizes(std::vector<Trace>& traces) {
 }
 
 int explain(const ExplainOptions& options) {
-  std::uint64_t capacity = 0;
+  std::optional<Gpu> gpu;
   if (!options.gpu.empty()) {
-    Result<std::uint64_t> size = parse_bytes(options.gpu);
-    if (!size) return fail("--gpu: " + size.error().message());
-    capacity = *size;
+    Result<Gpu> found = find_gpu(options.gpu);
+    if (!found) return fail("--gpu: " + found.error().message());
+    gpu = *found;
   }
   int status = kClean;
   std::vector<Trace> traces;
@@ -53,10 +53,14 @@ int explain(const ExplainOptions& options) {
       status = fail(trace.error().message(path == "-" ? "standard input" : path));  // the others are explained all the same
     }
   }
-  if (capacity != 0) {
+  if (gpu) {
     for (Trace& trace : traces) {
-      for (Device& device : trace.devices) device.capacity_bytes = capacity;
+      for (Device& device : trace.devices) {
+        device.capacity_bytes = gpu->capacity_bytes;
+        if (device.name.empty()) device.name = gpu->full_name;
+      }
     }
+    if (!gpu->note.empty()) hint("--gpu: " + std::string(gpu->note));
   }
   share_device_sizes(traces);
   if (!options.save_trace.empty()) {
@@ -83,7 +87,7 @@ void add_explain(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, error message or log) and explains it");
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("FILE", options->paths, "a PyTorch memory snapshot, a Faultline trace, or text with an error message in it; - is standard input")->required();
-  verb->add_option("--gpu", options->gpu, "the device's memory, for example 80GiB, where the input does not say it");
+  verb->add_option("--gpu", options->gpu, "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it");
   verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace");
   add_output_options(*verb, options->output);
   verb->callback([options, &status] { status = explain(*options); });

@@ -51,12 +51,16 @@ void add_output_options(CLI::App& verb, OutputOptions& options) {
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }
 
-int fail(const std::string& sentence, ExitStatus status) {
+void hint(const std::string& sentence) {
   std::string line = "faultline: " + sentence;
   if (line.back() != '.') line += '.';
   // One line whatever it quotes: paths and inputs may hold line ends and terminal codes.
   std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+int fail(const std::string& sentence, ExitStatus status) {
+  hint(sentence);
   return status;
 }
 

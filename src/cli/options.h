@@ -24,6 +24,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options);
 // Prints "faultline: SENTENCE" to standard error and returns the status for it.
 int fail(const std::string& sentence, ExitStatus status = kBadInput);
 
+// Prints "faultline: SENTENCE" to standard error, and nothing changes: a choice that was made for the user.
+void hint(const std::string& sentence);
+
 // Writes to standard output; a closed pipe is the reader's choice, a full disk is an error (status 2).
 int write_out(const std::string& text, int status);
 

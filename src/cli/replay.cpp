@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/options.h"
 #include "fmt/format.h"
+#include "models/gpus.h"
 #include "models/replay.h"
 #include "models/search.h"
 #include "facts/facts.h"
@@ -22,7 +23,7 @@ struct ReplayArguments {
   std::string path;
   std::vector<std::string> settings;
   std::string gpu;
-  std::string context = "640MiB";
+  std::string context;
   std::string output_trace;
   std::uint16_t device = 0;
   bool search = false;
@@ -115,15 +116,27 @@ int run_replay(const ReplayArguments& arguments) {
     options.changes.insert(options.changes.end(), changes->begin(), changes->end());
   }
   std::string room;
+  nlohmann::ordered_json gpu_json;
   if (!arguments.gpu.empty()) {
-    Result<std::uint64_t> size = parse_bytes(arguments.gpu);
-    if (!size) return fail("--gpu: " + size.error().message());
-    Result<std::uint64_t> context = parse_bytes(arguments.context);
-    if (!context) return fail("--context: " + context.error().message());
-    if (*context >= *size) return fail("--gpu: " + format_bytes(*size) + " leave nothing beside the CUDA context (" + format_bytes(*context) + ")");
-    options.segment_budget_bytes = *size - *context;
-    room = fmt::format(" on a device of {} ({} of it taken by the CUDA context and libraries, an assumption that --context changes)", format_bytes(*size),
-                       format_bytes(*context));
+    Result<Gpu> found = find_gpu(arguments.gpu);
+    if (!found) return fail("--gpu: " + found.error().message());
+    Gpu gpu = *found;
+    std::string source = gpu.name.empty() ? "an assumption that --context changes" : fmt::format("{}; --context changes it", to_string(gpu.context_source));
+    if (!arguments.context.empty()) {
+      Result<std::uint64_t> context = parse_bytes(arguments.context);
+      if (!context) return fail("--context: " + context.error().message());
+      gpu.context_bytes = *context;
+      source = "as --context says";
+    }
+    if (gpu.context_bytes >= gpu.capacity_bytes) {
+      return fail("--gpu: " + format_bytes(gpu.capacity_bytes) + " leave nothing beside the CUDA context (" + format_bytes(gpu.context_bytes) + ")");
+    }
+    options.segment_budget_bytes = gpu.capacity_bytes - gpu.context_bytes;
+    gpu_json = {{"name", gpu.full_name}, {"capacity", gpu.capacity_bytes}, {"capacity_source", to_string(gpu.capacity_source)}, {"context", gpu.context_bytes},
+                {"context_source", arguments.context.empty() ? to_string(gpu.context_source) : "given"}, {"note", gpu.note}};
+    const std::string size = gpu.name.empty() ? std::string() : fmt::format(", {} ({})", format_bytes(gpu.capacity_bytes), to_string(gpu.capacity_source));
+    room = fmt::format(" on {}{}, of which the CUDA context and libraries take {} ({})", describe(gpu), size, format_bytes(gpu.context_bytes), source);
+    if (!gpu.note.empty()) hint("--gpu: " + std::string(gpu.note));
   }
   const Facts facts(trace, {});
 
@@ -161,7 +174,10 @@ int run_replay(const ReplayArguments& arguments) {
         {"model", {{"name", proved.model}, {"placements", proved.placements}, {"exact", proved.exact}, {"segment_events", proved.segment_events},
                    {"segment_events_exact", proved.segment_events_exact}}},
         {"recorded", row_json(rows.front())}, {"replays", nlohmann::ordered_json::array()}};
-    if (options.segment_budget_bytes) out["segment_budget"] = *options.segment_budget_bytes;
+    if (options.segment_budget_bytes) {
+      out["segment_budget"] = *options.segment_budget_bytes;
+      out["gpu"] = gpu_json;
+    }
     for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at]));
     return write_out(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", status);
   }
@@ -184,8 +200,8 @@ void add_replay(CLI::App& app, int& status) {
   auto arguments = std::make_shared<ReplayArguments>();
   verb->add_option("FILE", arguments->path, "a PyTorch memory snapshot or a Faultline trace; - is standard input")->required();
   verb->add_option("--set", arguments->settings, "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)");
-  verb->add_option("--gpu", arguments->gpu, "the device's memory, for example 16GiB");
-  verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu")->capture_default_str();
+  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB");
+  verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need, or 640MiB where --gpu is a size");
   verb->add_flag("--search", arguments->search, "try the sensible settings and rank them by what they save");
   verb->add_option("--device", arguments->device, "which of the recording's devices")->capture_default_str();
   verb->add_option("--save-trace,-o", arguments->output_trace, "write the replay as a Faultline trace");

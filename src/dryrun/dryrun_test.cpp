@@ -365,7 +365,7 @@ TEST(DryRunNames, AreWrittenOnceAndComeBack) {
   EXPECT_EQ(tensor(), tensor());
   const Given given = device.alloc(4096, faultline_stream(device.handle(), 0x77), FAULTLINE_HEAP_TORCH, device.line(7), tensor());
   const Trace trace = device.finish();
-  const Event& event = events_of(trace, EventKind::kAlloc).back();
+  const Event event = events_of(trace, EventKind::kAlloc).back();
   EXPECT_EQ(event.allocation.value, given.allocation);
   EXPECT_EQ(event.address, given.address);
   EXPECT_EQ(event.size_bytes, 4096u);
@@ -383,7 +383,7 @@ TEST(DryRunNames, UnknownIdsCountAsNone) {
   faultline_tensor_note(device.handle(), 99, 99, 99);
   faultline_op_begin(device.handle(), 99, 99);
   const Trace trace = device.finish();
-  const Event& event = events_of(trace, EventKind::kAlloc).back();
+  const Event event = events_of(trace, EventKind::kAlloc).back();
   EXPECT_EQ(event.stream.value, 0u);
   EXPECT_EQ(event.heap.value, FAULTLINE_HEAP_TORCH);
   EXPECT_EQ(event.stack.value, 0u);

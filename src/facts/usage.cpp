@@ -28,12 +28,17 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
     slot_of_device[trace.devices[slot].index] = slot;
   }
   std::vector<std::uint8_t> framework(trace.heaps.size());
-  for (std::size_t heap = 0; heap < trace.heaps.size(); ++heap) framework[heap] = trace.heaps[heap].kind != HeapKind::kDriver;
+  std::vector<std::uint8_t> outside(trace.heaps.size());  // taken from the driver beside the framework: a driver's heap that stands on another
+  for (std::size_t heap = 0; heap < trace.heaps.size(); ++heap) {
+    framework[heap] = trace.heaps[heap].kind != HeapKind::kDriver;
+    outside[heap] = !framework[heap] && trace.heaps[heap].below.index() != heap;
+  }
   const auto stretch = static_cast<std::uint32_t>(trace.events.size() / DeviceUsage::kCurvePoints + 1);
 
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
     if (event.device >= slot_of_device.size() || event.kind > EventKind::kUnmap) continue;
+    if (event.kind != EventKind::kAllocFailed && outside[event.heap.index()]) continue;
     const std::size_t slot = slot_of_device[event.device];
     DeviceUsage& usage = result[slot];
     UsageMoment& moment = now[slot];

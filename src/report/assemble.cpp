@@ -1,13 +1,27 @@
 #include "report/assemble.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 #include "rules/error_text/error_text.h"
 
 namespace faultline {
 namespace {
 
+constexpr std::string_view kDryRunSource = "dry-run";
+
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
+
+// A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
+std::optional<std::uint64_t> planned_context(const Trace& trace) {
+  const auto stated = trace.properties.find("dry-run.context_bytes");
+  if (trace.source_kind != kDryRunSource || stated == trace.properties.end()) return std::nullopt;
+  std::uint64_t context_bytes = 0;
+  const std::string& text = stated->second;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), context_bytes);
+  return problem == std::errc() ? std::optional(context_bytes) : std::nullopt;
+}
 
 Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   const UsageMoment& moment = facts.focus(slot);
@@ -26,7 +40,12 @@ Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   account.free = free_known ? event.address : 0;
   account.capacity_known = trace.devices[slot].capacity_bytes >= held + account.free && trace.devices[slot].capacity_bytes != 0;
   account.capacity = account.capacity_known ? trace.devices[slot].capacity_bytes : held + account.free;
-  const std::uint64_t rest = account.capacity - held - account.free;
+  std::uint64_t rest = account.capacity - held - account.free;
+  if (const std::optional<std::uint64_t> context = planned_context(trace); context && account.capacity_known && !free_known) {
+    account.outside_framework = std::min(rest, *context);
+    account.free = rest - account.outside_framework;
+    rest = 0;
+  }
   (free_known ? account.outside_framework : account.unknown) = rest;
   return account;
 }
@@ -44,7 +63,7 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   if (!trace.events.empty()) report.account = account_of(trace, facts, slot);
   for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
-    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}};
+    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, trace.source_kind == kDryRunSource};
   } else {
     report.model.why_not = judgement.no_proof_because[slot];
   }

@@ -1,4 +1,5 @@
-// The exit status that a report asks for: 0 clean, 1 findings. Notes are good to know and never change it.
+// The exit status that a report asks for: 0 clean, 1 findings, or a plan that does not fit, 2 a planned program that failed by itself for a reason no
+// finding tells. Notes are good to know and never change it.
 #pragma once
 
 #include "report/report.h"

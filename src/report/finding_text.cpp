@@ -175,7 +175,9 @@ void print_evidence(Page& page, const std::vector<Evidence>& evidence) {
   }
 }
 
-void print_tries(Page& page, const std::vector<Try>& tries, bool every_line) {
+void print_tries(Page& page, const std::vector<Try>& all, const FindingDetail& detail) {
+  std::vector<Try> tries = all;
+  if (detail.plan_told) std::erase_if(tries, [](const Try& attempt) { return attempt.by_dry_run; });
   std::string_view label = "try";
   const auto print = [&](const Try& attempt) {
     const std::string what = page.clean(attempt.what);
@@ -187,7 +189,7 @@ void print_tries(Page& page, const std::vector<Try>& tries, bool every_line) {
     } else if (*attempt.confirmed) {
       const std::string gain = saves ? fmt::format(": it saves {}", format_bytes(attempt.saves_bytes)) : "";
       page.item(label, {std::string(page.glyph("✔", "*")), Style::kGood},
-                fmt::format("{}{}Confirmed by a replay of this recording{}.", what, stop, gain));
+                fmt::format("{}{}Confirmed by {}{}.", what, stop, attempt.by_dry_run ? "a dry run" : "a replay of this recording", gain));
     } else {
       page.item(label, {std::string(page.glyph("✘", "x")), Style::kDim},
                 fmt::format("{}{}A replay of this recording showed that it does not help.", what, stop));
@@ -202,7 +204,7 @@ void print_tries(Page& page, const std::vector<Try>& tries, bool every_line) {
     if (!attempt.confirmed) print(attempt);
   }
   for (const Try& attempt : tries) {
-    if (every_line && attempt.confirmed == false) print(attempt);
+    if (detail.every_line && attempt.confirmed == false) print(attempt);
   }
 }
 
@@ -262,7 +264,7 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   }
   print_holders(page, finding.holders, detail.every_line);
   print_evidence(page, finding.evidence);
-  print_tries(page, finding.tries, detail.every_line);
+  print_tries(page, finding.tries, detail);
   std::string rule_page = page.clean(finding.rule);
   std::replace(rule_page.begin(), rule_page.end(), '/', '-');
   page.row("read", "docs/rules/" + rule_page + ".md", Style::kDim);

@@ -27,6 +27,7 @@ const Location& place_to_look(const Finding& finding);
 struct FindingDetail {
   bool every_line = false;    // all holders, callers, and tries that a replay refuted
   bool name_devices = false;  // more than one device is in the report
+  bool plan_told = false;     // a plan stands above: what it tried is not told again
 };
 void print_finding(Page& page, const FindingGroup& group, const FindingDetail& detail);
 

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "report/plan_json.h"
+
 namespace faultline {
 namespace {
 
@@ -106,7 +108,8 @@ Json device_json(const DeviceReport& device) {
             {"exact", model.exact},
             {"segment_events", model.segment_events},
             {"segment_events_exact", model.segment_events_exact},
-            {"why_not", model.why_not}}},
+            {"why_not", model.why_not},
+            {"is_source", model.is_source}}},
           {"curve", curve_json(device.curve)}};
 }
 
@@ -124,6 +127,7 @@ Json report_json(const Report& report) {
   json["findings"] = std::move(findings);
   json["not_judged"] = std::move(not_judged);
   json["devices"] = std::move(devices);
+  if (report.plan) json["plan"] = plan_json(*report.plan);
   return json;
 }
 

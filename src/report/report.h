@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "report/plan.h"
 #include "rules/finding.h"
 
 namespace faultline {
@@ -37,6 +39,7 @@ struct ModelReport {
   std::uint64_t segment_events = 0;
   std::uint64_t segment_events_exact = 0;
   std::string why_not;                // a model exists but could not be run: the reason
+  bool is_source = false;             // the recording's placements are this model's own (a dry run): they prove nothing about it
 };
 
 struct DeviceReport {
@@ -59,6 +62,7 @@ struct Report {
   std::vector<Finding> findings;      // errors, warnings, notes; within one the failure before what explains it
   std::vector<NotJudged> not_judged;
   std::vector<DeviceReport> devices;
+  std::optional<Plan> plan;           // of a dry run
 };
 
 }  // namespace faultline

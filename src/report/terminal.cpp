@@ -11,6 +11,7 @@
 #include "report/finding_text.h"
 #include "report/memory_picture.h"
 #include "report/page.h"
+#include "report/plan_text.h"
 
 namespace faultline {
 namespace {
@@ -28,7 +29,7 @@ std::string input_text(const Page& page, const Report& report, int room) {
 
 void print_findings(Page& page, const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
   const std::size_t shown = verbose ? groups.size() : std::min(groups.size(), kFindingsShown);
-  for (std::size_t at = 0; at < shown; ++at) print_finding(page, groups[at], {verbose, report.devices.size() > 1});
+  for (std::size_t at = 0; at < shown; ++at) print_finding(page, groups[at], {verbose, report.devices.size() > 1, report.plan.has_value()});
   if (shown < groups.size()) {
     page.blank();
     page.paragraph(0, fmt::format("And {} not shown here; --verbose or --format json lists them all.", plural(groups.size() - shown, "finding")));
@@ -84,6 +85,10 @@ void print_model(Page& page, const DeviceReport& device) {
   }
   if (model.name.empty()) return;
   if (model.placements == 0 && model.segment_events == 0) return;  // nothing to replay
+  if (model.is_source) {
+    page.row("model", fmt::format("the addresses are those of {}, Faultline's model of PyTorch's allocator: nothing was recorded on a GPU", name));
+    return;
+  }
   std::string text = fmt::format("a replay with {} put {} of {} allocations", name, format_count(model.exact), format_count(model.placements));
   if (model.segment_events != 0) {
     text += fmt::format(" and {} of {} segments", format_count(model.segment_events_exact), format_count(model.segment_events));
@@ -119,8 +124,9 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
     if (const std::uint64_t number = count(severity); number != 0) found += (found.empty() ? "" : ", ") + plural(number, name_of(severity));
   }
   const bool clean = exit_status(report) == 0;
-  if (clean) found = found.empty() ? "clean" : "clean, " + found;
-  if (!clean) {
+  const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
+  if (!has_trouble && !report.plan) found = found.empty() ? "clean" : "clean, " + found;
+  if (has_trouble) {
     const Finding& worst = groups.front().first();
     const Location& look = place_to_look(worst);
     found += ": " + page.clean(worst.rule);
@@ -129,18 +135,18 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
       found += " at " + shorten_middle(name, 40, page.unicode()) + (look.line != 0 ? fmt::format(":{}", look.line) : "");
     }
   }
+  if (report.plan) found = page.clean(summary_of(*report.plan)) + (found.empty() ? "" : "; " + found);
   std::uint64_t placements = 0, exact = 0;
   for (const DeviceReport& device : report.devices) {
+    if (device.model.is_source) continue;
     placements += device.model.placements;
     exact += device.model.exact;
   }
   std::string read = fmt::format(" {} {} read", page.glyph("·", "-"), plural(report.input_events, "event"));
   if (placements != 0) read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
   page.blank();
-  page.line({{"SUMMARY: " + found, clean                                                 ? Style::kGood
-                                   : groups.front().first().severity == Severity::kError ? Style::kError
-                                                                                         : Style::kWarning},
-             {read}});
+  const bool is_error = !clean && (!has_trouble || groups.front().first().severity == Severity::kError);
+  page.line({{"SUMMARY: " + found, clean ? Style::kGood : is_error ? Style::kError : Style::kWarning}, {read}});
 }
 
 }  // namespace
@@ -149,7 +155,8 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
   Page page(options);
   const std::vector<FindingGroup> groups = group_findings(report.findings);
   const bool clean = exit_status(report) == 0;
-  if (clean) print_clean(page, report);
+  if (report.plan) print_plan(page, *report.plan, options.verbose);
+  if (clean && !report.plan) print_clean(page, report);
   print_findings(page, report, groups, options.verbose);
   print_devices(page, report, options, clean);
   print_footnotes(page, report, clean);

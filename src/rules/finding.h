@@ -35,6 +35,7 @@ struct Try {
   std::string what;
   std::optional<bool> confirmed;
   std::uint64_t saves_bytes = 0;
+  bool by_dry_run = false;  // confirmed by running the program again, not by a replay of the recording
 };
 
 // One line of a table under a finding: who holds the memory.

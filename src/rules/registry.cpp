@@ -1,20 +1,26 @@
 #include <array>
 
+#include "rules/broadcast_blowup/broadcast_blowup.h"
 #include "rules/config_no_effect/config_no_effect.h"
 #include "rules/fragmentation/fragmentation.h"
 #include "rules/leak/leak.h"
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/rule.h"
+#include "rules/shape_mismatch/shape_mismatch.h"
+#include "rules/silent_upcast/silent_upcast.h"
 #include "rules/unreturned_cache/unreturned_cache.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::array<Rule, 5> kRules = {{
+constexpr std::array<Rule, 8> kRules = {{
     {"memory/out-of-memory", kEvents, judge_out_of_memory},
     {"memory/leak", kEvents | kStacks, judge_leak},
     {"memory/fragmentation", kAddresses, judge_fragmentation},
     {"memory/unreturned-cache", kEvents | kAddresses, judge_unreturned_cache},
+    {"tensor/shape-mismatch", kTensors, judge_shape_mismatch},
+    {"tensor/silent-upcast", kEvents | kTensors, judge_silent_upcast},
+    {"tensor/broadcast-blowup", kEvents | kTensors, judge_broadcast_blowup},
     {"config/no-effect", 0, judge_config_no_effect},
 }};
 

@@ -140,6 +140,39 @@ def test_bad_usage_is_one_sentence(refused, args, tmp_path):
     refused(*args, cwd=tmp_path)
 
 
+@pytest.mark.parametrize("verb", ["explain", "replay"])
+def test_an_unknown_gpu_is_answered_with_the_closest_names_and_with_sizes(refused, verb):
+    assert refused(verb, CLEAN, "--gpu", "RTX 4091") == "faultline: --gpu: 'RTX 4091' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too.\n"
+
+
+@pytest.mark.parametrize("name", ["T4", "tesla t4", "NVIDIA-T4"])
+def test_replay_knows_a_gpu_by_name(run, name):
+    done = run("replay", CLEAN, "--gpu", name, "--format", "json")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    answer = json.loads(done.stdout)
+    gpu = answer["gpu"]
+    assert gpu["name"] == "Tesla T4" and 14 << 30 < gpu["capacity"] < 15 << 30
+    assert answer["segment_budget"] == gpu["capacity"] - gpu["context"] and gpu["context_source"] == "published"
+    assert b"on Tesla T4, 14.56 GiB (published)" in run("replay", CLEAN, "--gpu", name).stdout
+
+
+def test_the_context_given_is_the_context_used(run):
+    answer = json.loads(run("replay", CLEAN, "--gpu", "T4", "--context", "2GiB", "--format", "json").stdout)
+    assert answer["gpu"]["context"] == 2 << 30 and answer["gpu"]["context_source"] == "given"
+    assert json.loads(run("replay", CLEAN, "--gpu", "24GiB", "--format", "json").stdout)["segment_budget"] == (24 << 30) - (640 << 20)
+
+
+def test_a_gpu_name_that_fits_two_cards_is_the_smaller_and_says_so(run):
+    done = run("replay", CLEAN, "--gpu", "A100", "--format", "json")
+    assert json.loads(done.stdout)["gpu"]["name"] == "NVIDIA A100-SXM4-40GB"
+    assert done.stderr.decode() == "faultline: --gpu: A100 is read as the 40 GB card; A100-80GB is the other.\n"
+
+
+def test_explain_takes_the_name_and_the_capacity_of_a_gpu(run):
+    device = json.loads(run("explain", CLEAN, "--gpu", "H200", "--format", "json").stdout)["devices"][0]
+    assert device["name"] == "NVIDIA H200" and device["account"]["capacity"] == 150109880320
+
+
 def test_an_unknown_setting_names_the_known_ones(refused):
     assert "max_split_size_mb" in refused("replay", CLEAN, "--set", "no_such_setting=1")
 

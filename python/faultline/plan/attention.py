@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-kLow = (torch.float16, torch.bfloat16)
+LOW = (torch.float16, torch.bfloat16)
 
 
 def _order(capability: tuple[int, int]) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def _last_stride_fits(q, k, v, mask, ignore_single: bool) -> bool:
 
 
 def _low_precision(tensors, capability) -> bool:
-    allowed = kLow if capability[0] >= 8 else (torch.float16,)
+    allowed = LOW if capability[0] >= 8 else (torch.float16,)
     return tensors[0].dtype in allowed and all(t.dtype == tensors[0].dtype for t in tensors)
 
 
@@ -78,7 +78,7 @@ def _flash_fits(q, k, v, mask, dropout, causal, gqa, needs_grad, capability) -> 
 def _efficient_fits(q, k, v, mask, dropout, causal, gqa, needs_grad, capability) -> bool:
     if not (5, 0) <= capability <= (12, 1):
         return False
-    half = q.dtype in kLow
+    half = q.dtype in LOW
     alignment = 4 if capability[0] >= 8 else 1
     if capability[0] >= 8 or (capability[0] >= 7 and half):
         alignment = max(alignment, 8 if half else 4)

@@ -95,6 +95,20 @@ def _install_hooks() -> None:
         raise Unsupported("PyTorch does not accept cuda as its accelerator")
 
 
+def _hide_substitutes() -> None:
+    """A few operations have a CUDA kernel and, for everybody else, a substitute made of several operations. Without the kernel the substitute would
+    be taken, and the plan would show its memory. It is enough that a kernel stands there; none is ever reached."""
+    global _library_of_kernels
+    _library_of_kernels = torch.library.Library("aten", "IMPL")
+
+    def kernel(*_args, **_kwargs):
+        raise AssertionError("a kernel was reached in a dry run")
+    for name in ("silu_backward", "mish_backward", "_fused_rms_norm", "_fused_rms_norm_backward"):
+        full = "aten::" + name
+        if torch._C._dispatch_has_kernel(full) and not torch._C._dispatch_has_kernel_for_dispatch_key(full, "CUDA"):
+            _library_of_kernels.impl(name, kernel, "CUDA")
+
+
 def prepare() -> None:
     """After this, tensors of device cuda can be made, computed with and differentiated, as long as no kernel is reached."""
     if torch.backends.cuda.is_built():
@@ -104,3 +118,4 @@ def prepare() -> None:
         raise Unsupported(f"PyTorch {torch.__version__} without CUDA is older than the dry run can handle")
     _install_guard()
     _install_hooks()
+    _hide_substitutes()

@@ -191,6 +191,7 @@ class Api:
         self._patch_cuda()
         self._patch_memory()
         self._patch_tensor()
+        self._patch_constructors()
         if torch.version.cuda is None:
             torch.version.cuda = "13.0"
 
@@ -299,6 +300,26 @@ class Api:
             index = _index_of(device)
             return tensor.to(torch.device("cuda", _check(index)), non_blocking=non_blocking, memory_format=memory_format)
         torch.Tensor.cuda = cuda
+
+
+    @staticmethod
+    def _patch_constructors() -> None:
+        """Constructors from data go around the dispatch mode: the data becomes a host tensor, which then moves."""
+        def through_host(original, takes_self):
+            def construct(*args, device=None, requires_grad=False, **kwargs):
+                place = torch.device(device) if device is not None else args[0].device if takes_self else torch.get_default_device()
+                if place.type != "cuda":
+                    given = {} if device is None else {"device": device}
+                    return original(*args, **given, **({"requires_grad": True} if requires_grad else {}), **kwargs)
+                if original is as_tensor and isinstance(args[0], torch.Tensor):
+                    return args[0].to(place, kwargs.get("dtype"))
+                host = torch.empty(0).new_tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}, device="cpu") if takes_self else original(*args, device="cpu", **kwargs)
+                return host.to(place).requires_grad_(requires_grad)
+            return construct
+        as_tensor = torch.as_tensor
+        for name in ("tensor", "as_tensor", "asarray"):
+            setattr(torch, name, through_host(getattr(torch, name), False))
+        torch.Tensor.new_tensor = through_host(torch.Tensor.new_tensor, True)
 
 
 def _either(real, planned):

@@ -13,8 +13,7 @@ def install(session) -> None:
     _choose_kernels(session)
     _run_eagerly(session)
     _write_nothing(session)
-    from . import changes
-    changes.install(session)
+    session.changes.install()
 
 
 def _watch(session) -> None:
@@ -31,7 +30,20 @@ def _watch(session) -> None:
 
 def _choose_kernels(session) -> None:
     sdpa.install(session)
+    _batch_norm()
     recurrent.install(session)
+
+
+def _batch_norm() -> None:
+    """On a GPU batch norm is cuDNN's wherever cuDNN takes it."""
+    original = torch.batch_norm
+
+    def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+        if (input.is_cuda and cudnn_enabled and weight is not None and bias is not None and (running_mean is not None or training) and 2 <= input.dim() <= 5 and eps >= 1e-5
+                and input.numel() and (input.size(0) <= 880801 if training else input.size(0) <= 65535) and input.dtype is not torch.float64 and input.dtype is not torch.bfloat16):
+            return torch.cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+        return original(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+    torch.batch_norm = batch_norm
 
 
 def _run_eagerly(session) -> None:

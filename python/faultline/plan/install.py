@@ -2,16 +2,21 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import json
 import os
 import sys
 import threading
+import time
 import traceback
 
+from . import vary
 from .gpu import Gpu
 
 _session = None
+
+
+class PlanComplete(SystemExit):
+    """The plan has seen enough."""
 
 
 class Session:
@@ -20,6 +25,7 @@ class Session:
     def __init__(self, options: dict):
         import torch
         from . import cpu_build
+        from .changes import Changes
         from .cuda_api import Api
         from .device import Device
         from .marks import Marks
@@ -46,17 +52,37 @@ class Session:
         self.mode = DryRun(self.memory, self.values, self.notes, self.gpu, self.marks)
         self.marks.host = self.mode.host
         self.api = Api(self.memory, self.gpu, self.notes, self.marks)
+        self.changes = Changes(self)
         self.problem = None
+        self.stopped = None
         self.owner = os.getpid()
+        self.started = time.monotonic()
 
     def start(self) -> None:
-        from . import frameworks
+        from . import frameworks, special
         self.api.install()
         frameworks.install(self)
+        self.marks.on_model = self.changes.model_found
+        self.marks.on_step = self._after_step
+        self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
+        self.mode.on_deadline = self._out_of_time
         self.mode.__enter__()
+        special.accumulation.learn(self.memory)
         self._other_threads()
         sys.excepthook = self._around_excepthook(sys.excepthook)
         os.register_at_fork(after_in_child=self._forked)
+
+    def _after_step(self) -> None:
+        if self.options.get("steps") and self.marks.steps >= self.options["steps"]:
+            self._stop(f"after {self.marks.steps} optimizer steps")
+
+    def _out_of_time(self) -> None:
+        self._stop(f"after {self.options['seconds']} seconds")
+
+    def _stop(self, why: str) -> None:
+        """Ends the program as sys.exit() would: its own clean-up still runs."""
+        self.stopped = why
+        raise PlanComplete(0)
 
     def _forked(self) -> None:
         self.device.leave_to_parent()
@@ -74,7 +100,7 @@ class Session:
         frames = traceback.extract_tb(trace)
         own = [f for f in frames if not any(part in f.filename for part in ("/site-packages/", "/dist-packages/", "/lib/python3", "/faultline/plan/")) and not f.filename.startswith("<frozen")]
         place = (own or list(frames) or [None])[-1]
-        self.problem = {"type": type(problem).__name__, "message": str(problem), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
+        self.problem = {"type": type(problem).__name__, "message": _first_sentence(str(problem)), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
 
     def _other_threads(self) -> None:
         """Threads of the program see the same GPU: the dispatch mode belongs to a thread."""
@@ -93,17 +119,26 @@ class Session:
         self.device.property("dry-run.operations", str(self.mode.operations))
         for key, value in (("dry-run.gpu", self.gpu.name), ("dry-run.how", "real" if self.values.everything else "fake")):
             self.device.property(key, value)
+        if self.stopped:
+            self.device.property("dry-run.stopped", self.stopped)
         if self.problem:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         self.memory.closed = True
         self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
-                        "needed_capacity": stats.needed_capacity_bytes, "operations": self.mode.operations, "exception": self.problem}
+                        "needed_capacity": stats.needed_capacity_bytes, "operations": self.mode.operations, "exception": self.problem,
+                        "stopped": self.stopped, "steps": self.marks.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
+                        "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None}
         self.device.close()
         try:
             with open(os.path.join(self.options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8") as file:
                 json.dump(self.summary, file)
         except OSError:
             pass
+
+
+def _first_sentence(text: str) -> str:
+    """PyTorch's messages about missing kernels list all of its backends."""
+    return text if len(text) < 600 else text[:600].rpartition(". ")[0] + "."
 
 
 def begin(options: dict) -> Session:

@@ -22,9 +22,11 @@ class Marks:
         self._roots = 0
         self._forward: dict[int, tuple[int, str]] = {}
         self._backwards = 0
-        self._steps = 0
-        self._failed: weakref.ref | None = None
+        self.steps = 0
+        self._failed: Exception | None = None
         self.host = None
+        self.on_model = None   # told of each model before it first runs
+        self.on_step = None    # told after each optimizer step
         self._pins: dict[int, object] = {}
 
     # --- modules
@@ -32,6 +34,8 @@ class Marks:
     def enter_module(self, module, _inputs) -> None:
         if not self._open and module not in self._paths:
             self._name_all(module)
+            if self.on_model is not None:
+                self.on_model(module)
         self._open.append(self.module)
         path = self._paths.get(module)
         self.module = path if path is not None else (self.module + "." if self.module else "") + type(module).__name__
@@ -39,6 +43,11 @@ class Marks:
     def leave_module(self, module, _inputs, _output) -> None:
         if self._open:
             self.module = self._open.pop()
+
+    @property
+    def depth(self) -> int:
+        """How many modules are running, one inside the other."""
+        return len(self._open)
 
     def unwind(self) -> None:
         """After an exception no module is open."""
@@ -69,6 +78,10 @@ class Marks:
         node = torch._C._current_autograd_node()
         return None if node is None else self._forward.get(node._sequence_nr())
 
+    @property
+    def in_backward(self) -> bool:
+        return self._backwards > 0
+
     def around_backward(self, run):
         @functools.wraps(run)
         def faultline(*args, **kwargs):
@@ -84,15 +97,17 @@ class Marks:
     # --- steps
 
     def step(self, optimizer, _args=None, _kwargs=None) -> None:
-        self._memory.device.step_mark(self._steps, f"Optimizer.step#{type(optimizer).__name__}.step")
-        self._steps += 1
+        self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
+        self.steps += 1
+        if self.on_step is not None:
+            self.on_step()
 
     # --- failures
 
     def failed_operation(self, func, operands, problem: Exception) -> None:
-        if self._failed is not None and self._failed() is problem:
+        if self._failed is problem:
             return  # already told, further in
-        self._failed = weakref.ref(problem)
+        self._failed = problem
         device, stacks = self._memory.device, self._memory.stacks
         here = stacks.here()
         device.op_begin(op_name(func) if not isinstance(func, str) else func, here)

@@ -5,6 +5,7 @@ backward included), so its death is the moment at which a GPU's block would be r
 """
 from __future__ import annotations
 
+import threading
 import weakref
 
 import torch
@@ -48,6 +49,7 @@ class Memory:
         self.heap = HEAP_TORCH
         self._workspaces: set = set()
         self.closed = False
+        self.unseen = False    # what is made now is Faultline's own, and not on the device
 
     def find(self, tensor: torch.Tensor) -> Record | None:
         return self.records.get(storage_id(tensor))
@@ -62,7 +64,7 @@ class Memory:
     def born(self, tensor: torch.Tensor, stack: int, tensor_number: int, keep=None) -> Record:
         """A new storage. Raises PyTorch's own error when the GPU is full."""
         storage = tensor.untyped_storage()
-        size_bytes = 0 if keep is not None else storage.nbytes()
+        size_bytes = 0 if keep is not None or self.unseen else storage.nbytes()
         allocation = address = 0
         if size_bytes:
             allocation, address = self.take(size_bytes, stack, tensor_number)
@@ -79,11 +81,11 @@ class Memory:
             raise torch.OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
 
     def workspace(self, key, size_bytes: int, stack: int, tensor_number: int) -> None:
-        """Memory that a library takes once for a stream and keeps."""
-        if (key, self.stream) in self._workspaces:
-            return
-        self.take(size_bytes, stack, tensor_number)
-        self._workspaces.add((key, self.stream))
+        """Memory that a library takes once for a handle and a stream, and keeps. Each thread has a handle of its own; backward is another thread."""
+        place = (key, self.stream, threading.get_ident())
+        if place not in self._workspaces:
+            self.take(size_bytes, stack, tensor_number)
+            self._workspaces.add(place)
 
     def forget_workspaces(self) -> None:
         self._workspaces.clear()

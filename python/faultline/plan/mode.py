@@ -6,6 +6,9 @@ Operations on the host run as they are, except that large tensors of random numb
 """
 from __future__ import annotations
 
+import functools
+import time
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -73,6 +76,13 @@ def _key_of(value):
     return value
 
 
+@functools.lru_cache(maxsize=None)
+def is_made_of_others(func) -> bool:
+    """Has it only an implementation through other operations, for every device? (Some have that beside kernels of their own.)"""
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
+    return has("CompositeImplicitAutograd") and not has("Meta") and not has("CPU") and not has("CUDA")
+
+
 class DryRun(TorchDispatchMode):
     def __init__(self, memory: Memory, values: Values, notes: Notes, gpu, marks):
         super().__init__()
@@ -80,6 +90,8 @@ class DryRun(TorchDispatchMode):
         self.host = Host(self)
         self._outcomes: dict = {}
         self.operations = 0
+        self.deadline: float | None = None
+        self.on_deadline = None
 
     @classmethod
     def _should_skip_dynamo(cls):
@@ -90,6 +102,9 @@ class DryRun(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         self.operations += 1
+        if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
+            self.deadline = None
+            self.on_deadline()
         operands = flatten(args, kwargs)
         place = kwargs.get("device")
         on_gpu = place is not None and place.type == "cuda"
@@ -105,6 +120,9 @@ class DryRun(TorchDispatchMode):
                 result = handler(self, func, args, kwargs)
                 if result is not NotImplemented:
                     return result
+            if is_made_of_others(func):  # seen whole only in inference mode; its parts come back here one by one
+                with self:
+                    return func.decompose(*args, **kwargs)
             return self.run(func, args, kwargs, operands)
         except torch.OutOfMemoryError:
             raise
@@ -116,9 +134,6 @@ class DryRun(TorchDispatchMode):
         operands = flatten(args, kwargs) if operands is None else operands
         self._check_devices(func, operands)
         outcome = self.outcome(func, args, kwargs, operands)
-        if outcome is None:  # made of others: they come back here one by one
-            with self:
-                return func.decompose(*args, **kwargs)
         result, fresh = self._realize(func, outcome, operands)
         for index, size, stride, offset, grows in outcome.changed:
             self._change(operands[index], size, stride, offset, grows)
@@ -136,7 +151,7 @@ class DryRun(TorchDispatchMode):
 
     # --- what comes out
 
-    def outcome(self, func, args, kwargs, operands) -> Outcome | None:
+    def outcome(self, func, args, kwargs, operands) -> Outcome:
         try:
             key = (func, _key_of(args), tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else ())
             known = self._outcomes.get(key)
@@ -145,19 +160,18 @@ class DryRun(TorchDispatchMode):
         if known is not None:
             return known
         outcome = self._ask(func, args, kwargs, operands)
-        if outcome is not None:
-            outcome.op = op_name(func)
-            outcome.operands = operands_text(operands)
-            self._add_memory(func, args, kwargs, outcome)
-            if key is not None:
-                self._outcomes[key] = outcome
+        outcome.op = op_name(func)
+        outcome.operands = operands_text(operands)
+        self._add_memory(func, args, kwargs, outcome)
+        if key is not None:
+            self._outcomes[key] = outcome
         return outcome
 
-    def _ask(self, func, args, kwargs, operands) -> Outcome | None:
+    def _ask(self, func, args, kwargs, operands) -> Outcome:
         metas: list[Tensor] = []
 
         def swap(tensor):
-            metas.append(tensors.on_meta(tensor) if tensor.is_cuda or tensor.dim() > 0 else tensor)
+            metas.append(tensors.on_meta(tensor, func in special.REACHES_BEYOND) if tensor.is_cuda or tensor.dim() > 0 else tensor)
             return metas[-1]
 
         meta_args, meta_kwargs = replace_tensors(args, kwargs, swap)
@@ -169,8 +183,6 @@ class DryRun(TorchDispatchMode):
         try:
             result = func(*meta_args, **meta_kwargs)
         except NotImplementedError as problem:
-            if func._can_decompose():
-                return None
             result = self._decomposed(func, meta_args, meta_kwargs, problem)
         return self._describe(func, result, metas, operands, special.written(func, args, kwargs))
 
@@ -218,17 +230,19 @@ class DryRun(TorchDispatchMode):
         return Outcome(leaves, shape, changed, mutated)
 
     def _add_memory(self, func, args, kwargs, outcome: Outcome) -> None:
-        made = [leaf for leaf in outcome.leaves if leaf[0] == "new"]
-        extra = temporaries.extra_outputs(func, args, kwargs, self.gpu)
-        if extra:
-            for index, size_bytes in extra.items():
+        """What the real kernel takes beside the result. A mistake in these models must not end the program."""
+        args, kwargs = replace_tensors(args, kwargs, lambda t: tensors.on_meta(t) if t.is_cuda else t)
+        try:
+            for index, size_bytes in (temporaries.extra_outputs(func, args, kwargs, self.gpu) or {}).items():
                 leaf = outcome.leaves[index]
-                count = size_bytes // leaf[3].itemsize if leaf[0] == "new" else 0
-                if leaf[0] == "new":
-                    outcome.leaves[index] = ("new", torch.Size((count,)), (1,), leaf[3], size_bytes)
-        looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in made]
-        outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
-        outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
+                if leaf[0] == "new":  # an empty one is a reserve whose size only the library knows; another may have a larger storage than it shows
+                    size, stride = (leaf[1], leaf[2]) if leaf[1].numel() else (torch.Size((size_bytes // leaf[3].itemsize,)), (1,))
+                    outcome.leaves[index] = ("new", size, stride, leaf[3], size_bytes)
+            looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in outcome.leaves if leaf[0] == "new"]
+            outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
+            outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
+        except Exception as problem:
+            self.notes.add("kernel", f"what {op_name(func)} takes beside its result is not known here ({type(problem).__name__}: {problem})", group=op_name(func))
 
     # --- making it
 

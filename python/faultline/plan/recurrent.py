@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import torch
 
-from . import tensors
-
 _MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
 
 
@@ -13,7 +11,7 @@ def _flat_buffer(weights):
     first = weights[0].untyped_storage()
     if any(w.untyped_storage()._cdata != first._cdata for w in weights):
         return None
-    return tensors.alias(weights[0].detach(), torch.Size((first.nbytes() // weights[0].dtype.itemsize,)), (1,), 0)
+    return weights[0].detach().as_strided((first.nbytes() // weights[0].dtype.itemsize,), (1,), 0)
 
 
 def install(session) -> None:
@@ -62,7 +60,7 @@ def install(session) -> None:
             buffer = torch.empty(total, dtype=weights[0].dtype, device="cuda")
             offset = 0
             for weight in weights:
-                weight.data = tensors.alias(buffer, weight.size(), weight.stride(), offset)
+                weight.data = buffer.as_strided(weight.size(), weight.stride(), offset)
                 offset += weight.numel()
         return None
 

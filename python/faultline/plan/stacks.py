@@ -59,19 +59,20 @@ class Stacks:
         self._backward.pop()
 
 
-def user_line(skip: tuple[str, ...] = ()) -> str:
+def user_line() -> str:
     """The innermost line of the program itself, "train.py:12", for a note to the user."""
     frame = sys._getframe(1)
     fallback = ""
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith(_HERE):
-            if not _is_library(name):
+            if not is_library(name):
                 return f"{name}:{frame.f_lineno}"
             fallback = fallback or f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return fallback
 
 
-def _is_library(path: str) -> bool:
+def is_library(path: str) -> bool:
+    """Is it a file of Python itself or of an installed package, rather than of the program?"""
     return path.startswith("<frozen") or any(part in path for part in ("/site-packages/", "/dist-packages/", "/lib/python3"))

@@ -7,7 +7,8 @@ properties (multiprocessors, threads, compute capability). Where a closed librar
 estimate fitted to measurements on an H200 and says so.
 
   steps(...)          None for most operations (one dictionary lookup), otherwise the list that kernels/steps.py defines
-  extra_outputs(...)  the true byte sizes, by position, of results whose meta kernel reports them wrong
+  extra_outputs(...)  the true byte sizes, by position, of auxiliary results whose meta kernel reports them wrong (0: not on the GPU)
+  kept_storage(...)   the byte sizes, by position, of results whose storage is larger than their shape says
   persistent(...)     workspaces that a library takes once and keeps; the key says when it is the same one
 """
 from __future__ import annotations
@@ -16,13 +17,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from .kernels import attention, blas, convolutions, copies, indexing, linalg, losses, norms, recurrent, reductions, scans, sorting  # noqa: F401
-from .kernels.steps import OUT, Call, models, output_models
+from .kernels.steps import OUT, Call, models, output_models, storage_models
 
-__all__ = ["OUT", "steps", "extra_outputs", "persistent"]
+__all__ = ["OUT", "steps", "extra_outputs", "kept_storage", "persistent"]
 
 _missing = object()
 _models: dict[Any, Any] = {}
 _output_models: dict[Any, Any] = {}
+_storage_models: dict[Any, Any] = {}
 
 
 def _find(func: Any, cache: dict, table: dict) -> Any:
@@ -42,10 +44,13 @@ def steps(func: Any, args: Sequence, kwargs: dict | None, outputs: Sequence, gpu
 
 def extra_outputs(func: Any, args: Sequence, kwargs: dict | None, gpu: Any) -> dict[int, int] | None:
     model = _find(func, _output_models, output_models)
-    if model is None:
-        return None
-    return model(Call(func, args, kwargs or {}, (), gpu))
+    return model(Call(func, args, kwargs or {}, (), gpu)) if model else None
+
+
+def kept_storage(func: Any, args: Sequence, kwargs: dict | None, gpu: Any) -> dict[int, int] | None:
+    model = _find(func, _storage_models, storage_models)
+    return model(Call(func, args, kwargs or {}, (), gpu)) if model else None
 
 
 def persistent(func: Any, args: Sequence, kwargs: dict | None, gpu: Any) -> list[tuple[str, int]]:
-    return blas.workspaces(func, args, kwargs or {}, gpu)
+    return blas.workspaces(func, args, kwargs or {}, gpu) if hasattr(func, "_schema") else []

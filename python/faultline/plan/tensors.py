@@ -25,8 +25,24 @@ class _Maker(torch.Tensor):
 
 
 def _fresh_version(tensor: torch.Tensor) -> torch.Tensor:
-    _set_version((tensor,), (0,))
+    if not torch.is_inference_mode_enabled():
+        _set_version((tensor,), (0,))
     return tensor
+
+
+class _KeepVersion:
+    """What happens to the tensor inside is not a change of its values (tensors of inference mode have no versions)."""
+
+    def __init__(self, tensor: torch.Tensor):
+        self._tensor = tensor
+        self._version = None if tensor.is_inference() or torch.is_inference_mode_enabled() else tensor._version
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_problem):
+        if self._version is not None:
+            _set_version((self._tensor,), (self._version,))
 
 
 def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None) -> torch.Tensor:
@@ -50,22 +66,30 @@ def alias(base: torch.Tensor, size, stride, offset: int) -> torch.Tensor:
 
 def reshape_in_place(tensor: torch.Tensor, size, stride, offset: int) -> None:
     """For operations that change the metadata of the tensor they are given (t_, squeeze_, resize_ that does not grow)."""
-    version = tensor._version
-    tensor.as_strided_(size, stride, offset)
-    _set_version((tensor,), (version,))
+    with _KeepVersion(tensor):
+        tensor.as_strided_(size, stride, offset)
 
 
 def replace(tensor: torch.Tensor, other: torch.Tensor) -> None:
     """Gives `tensor` the storage and shape of `other` (resize_ that grows, set_)."""
-    version = tensor._version
-    tensor.data = other
-    _set_version((tensor,), (version,))
+    with _KeepVersion(tensor):
+        tensor.data = other
 
 
-def on_meta(tensor: torch.Tensor) -> torch.Tensor:
-    """A meta tensor of the same layout, for asking PyTorch what an operation would give."""
+def on_meta(tensor: torch.Tensor, whole_storage: bool = False) -> torch.Tensor:
+    """A meta tensor of the same layout, for asking PyTorch what an operation would give; with the whole storage where it may reach beyond."""
     offset = tensor.storage_offset()
-    if offset == 0:
+    if offset == 0 and not whole_storage:
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=META)
     whole = torch.empty(tensor.untyped_storage().nbytes() // tensor.dtype.itemsize, dtype=tensor.dtype, device=META)
     return whole.as_strided(tensor.size(), tensor.stride(), offset)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Every element of the storage's stretch belongs to exactly one place of the tensor, in some order of the dimensions."""
+    expected = 1
+    for stride, size in sorted((stride, size) for size, stride in zip(tensor.size(), tensor.stride()) if size != 1):
+        if stride != expected:
+            return tensor.numel() == 0
+        expected *= size
+    return True

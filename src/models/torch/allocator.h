@@ -96,6 +96,8 @@ class TorchAllocator {
     return recent.key == key ? recent.list : look_up_list(pool, stream);
   }
   SegmentOwner owner_of(ListIndex list) const;
+  // The next stream, before anything is asked for on it.
+  void add_stream(std::uint64_t handle) { stream_handles_.push_back(handle); }
   void set_limit(std::optional<std::uint64_t> limit_bytes) { limit_bytes_ = limit_bytes; }
   // Ages are only counted where garbage collection can happen; a proof, which may not know the limit, counts them always.
   void count_ages(bool on) { count_ages_ = on; }
@@ -127,6 +129,8 @@ class TorchAllocator {
     merge_neighbours(block, State::kFree);
     insert_free(block);
   }
+  // For a caller that knows an allocation's id only once it is served.
+  void name(BlockIndex block, AllocationId allocation) { blocks_[block].allocation = allocation; }
   void request_free(BlockIndex block);
   void complete_free(BlockIndex block);
   void free_now(BlockIndex block);
@@ -179,6 +183,10 @@ class TorchAllocator {
   std::uint64_t segments_taken() const { return segments_taken_; }
   std::uint64_t segments_returned() const { return segments_returned_; }
   std::uint64_t cache_flushes() const { return cache_flushes_; }
+  void reset_peaks() {
+    peak_allocated_bytes_ = allocated_bytes_;
+    peak_reserved_bytes_ = reserved_bytes_;
+  }
 
  private:
   struct Arena {

@@ -20,14 +20,20 @@ std::optional<std::uint64_t> BudgetDriver::addresses(std::uint64_t size_bytes) {
 }
 
 std::optional<ByteRange> BudgetDriver::take(std::uint64_t size_bytes, const SegmentOwner&) {
-  if (in_use_bytes_ > budget_bytes_ || size_bytes > budget_bytes_ - in_use_bytes_) return std::nullopt;
+  if (size_bytes > left_bytes()) return std::nullopt;
   const auto address = addresses(size_bytes);
   if (!address) return std::nullopt;
   in_use_bytes_ += size_bytes;
   return ByteRange::of(*address, size_bytes);
 }
 
-void BudgetDriver::give_back(ByteRange segment, const SegmentOwner&) { in_use_bytes_ -= segment.size(); }
+bool BudgetDriver::charge(std::uint64_t size_bytes) {
+  if (size_bytes > left_bytes()) return false;
+  in_use_bytes_ += size_bytes;
+  return true;
+}
+
+void BudgetDriver::give_back(ByteRange segment, const SegmentOwner&) { refund(segment.size()); }
 
 std::optional<ByteRange> BudgetDriver::reserve(std::uint64_t handle_bytes, const SegmentOwner&) {
   const std::uint64_t size_bytes = (reservation_bytes_ + handle_bytes - 1) / handle_bytes * handle_bytes;
@@ -36,12 +42,8 @@ std::optional<ByteRange> BudgetDriver::reserve(std::uint64_t handle_bytes, const
   return ByteRange::of(*address, size_bytes);
 }
 
-bool BudgetDriver::map(ByteRange range, const SegmentOwner&) {
-  if (in_use_bytes_ > budget_bytes_ || range.size() > budget_bytes_ - in_use_bytes_) return false;
-  in_use_bytes_ += range.size();
-  return true;
-}
+bool BudgetDriver::map(ByteRange range, const SegmentOwner&) { return charge(range.size()); }
 
-void BudgetDriver::unmap(ByteRange range, const SegmentOwner&) { in_use_bytes_ -= range.size(); }
+void BudgetDriver::unmap(ByteRange range, const SegmentOwner&) { refund(range.size()); }
 
 }  // namespace faultline

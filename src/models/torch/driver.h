@@ -30,12 +30,22 @@ class TorchDriver {
   virtual void unmap(ByteRange range, const SegmentOwner& owner) = 0;
 };
 
+inline constexpr std::uint64_t kNoBudget = 1ull << 60;
+inline constexpr std::uint64_t kFirstSegmentAddress = 0x7f0000000000;  // where the addresses of a replay begin
+
 // A driver with a budget. Addresses are handed out upwards and never again, so a replay's addresses name one segment each.
 class BudgetDriver : public TorchDriver {
  public:
   // reservation_bytes: how many addresses an expandable segment gets; PyTorch takes 9/8 of the device's memory.
   BudgetDriver(std::uint64_t budget_bytes, std::uint64_t first_address, std::uint64_t reservation_bytes);
   void set_in_use(std::uint64_t size_bytes) { in_use_bytes_ = size_bytes; }
+  void set_budget(std::uint64_t size_bytes) { budget_bytes_ = size_bytes; }
+  std::uint64_t budget_bytes() const { return budget_bytes_; }
+  std::uint64_t in_use_bytes() const { return in_use_bytes_; }
+  std::uint64_t left_bytes() const { return budget_bytes_ > in_use_bytes_ ? budget_bytes_ - in_use_bytes_ : 0; }
+  // Memory that others take from the same budget, at addresses nobody asks for.
+  bool charge(std::uint64_t size_bytes);
+  void refund(std::uint64_t size_bytes) { in_use_bytes_ -= size_bytes; }
 
   std::optional<ByteRange> take(std::uint64_t size_bytes, const SegmentOwner& owner) override;
   void give_back(ByteRange segment, const SegmentOwner& owner) override;

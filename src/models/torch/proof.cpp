@@ -45,6 +45,7 @@ TorchProofResult TorchProof::run() {
       default:
         continue;
     }
+    waits_ended_ = event.kind == EventKind::kFree && event.phase() == FreePhase::kCompleted;
     ++result_.replay.events;
   }
   if (!run_.empty()) explain_run(events_.size());
@@ -118,7 +119,8 @@ void TorchProof::on_alloc(std::size_t at) {
   const std::uint64_t rounded = allocator_.round(event.size_bytes);
   const bool is_small = rounded <= kTorchSmallRequest;
   std::uint32_t arena = recording_.arena(event);
-  if (!run_.empty()) explain_run(at);
+  const bool had_run = !run_.empty();
+  if (had_run) explain_run(at);
   else allocator_.note_search(allocator_.list_for(arena, is_small, event.stream));
 
   BlockIndex found = kNoIndex;
@@ -126,7 +128,15 @@ void TorchProof::on_alloc(std::size_t at) {
     if (private_segments_) arena = arena_at(event, arena);
     const ListIndex list = allocator_.list_for(arena, is_small, event.stream);
     found = allocator_.find(list, rounded);
-    if (found == kNoIndex) fresh_ = obtain_mapped(list, rounded);
+    // A request that was refused and tried again does not search again: it grows into what the flush left.
+    const bool may_be_retry = waits_ended_ || (had_run && flushed_in_run_);
+    if (found == kNoIndex || (may_be_retry && allocator_.block(found).address != event.address)) {
+      fresh_ = obtain_mapped(list, rounded);
+      if (fresh_ != kNoIndex && found != kNoIndex && allocator_.block(fresh_).address != event.address) {
+        allocator_.return_new(fresh_);
+        fresh_ = kNoIndex;
+      }
+    }
     const bool wrong = fresh_ == kNoIndex && (found == kNoIndex || allocator_.block(found).address != event.address);
     if (wrong && may_hide_) found = infer_private(event, list, rounded, found);
   }
@@ -179,7 +189,7 @@ void TorchProof::on_failed(std::size_t at) {
   if (fresh_ != kNoIndex) {
     allocator_.return_new(fresh_);
     mismatch(at, fmt::format("failed alloc of {} bytes: the recording took memory for it", event.size_bytes));
-  } else if (allocator_.find(list, event.size_bytes) != kNoIndex) {
+  } else if (!waits_ended_ && allocator_.find(list, event.size_bytes) != kNoIndex) {
     mismatch(at, fmt::format("failed alloc of {} bytes: the model has a block for it", event.size_bytes));
   }
   if (!event.has(kHasDeviceFree)) return;

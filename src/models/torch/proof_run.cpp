@@ -2,6 +2,7 @@
 #include "models/torch/proof_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fmt/format.h"
 
@@ -50,14 +51,15 @@ class RecordedDriver : public SilentDriver {
     ++used_;
     return ByteRange::of(call.address, call.size_bytes);
   }
-  std::optional<ByteRange> reserve(std::uint64_t, const SegmentOwner&) override {
+  std::optional<ByteRange> reserve(std::uint64_t handle_bytes, const SegmentOwner&) override {
     if (used_ == calls_.size()) return std::nullopt;
     const Event& call = events_[calls_[used_]];
-    if (call.kind != EventKind::kMap || call.address > ~0ull - reservation_) {
+    const std::uint64_t size_bytes = (reservation_ + handle_bytes - 1) / handle_bytes * handle_bytes;
+    if (call.kind != EventKind::kMap || call.address > ~0ull - size_bytes) {
       complaint_ = "model maps memory";
       return std::nullopt;
     }
-    return ByteRange::of(call.address, reservation_);
+    return ByteRange::of(call.address, size_bytes);
   }
   bool map(ByteRange range, const SegmentOwner&) override {
     if (used_ == calls_.size()) return false;
@@ -98,6 +100,14 @@ TorchProof::Request TorchProof::request_at(std::size_t until) {
   request.rounded_bytes = event.kind == EventKind::kAlloc ? allocator_.round(event.size_bytes) : event.size_bytes;
   request.list = allocator_.list_for(recording_.arena(event), request.rounded_bytes <= kTorchSmallRequest, event.stream);
   return request;
+}
+
+// Between a request's first driver calls and its retry a flush completes frees, and nothing else happens.
+bool TorchProof::only_waits_end(std::size_t from, std::size_t until) {
+  if (!afford(until - from)) return false;
+  return std::all_of(events_.begin() + static_cast<std::ptrdiff_t>(from), events_.begin() + static_cast<std::ptrdiff_t>(until), [this](const Event& event) {
+    return recording_.role(event) != HeapRole::kTorch || (event.kind == EventKind::kFree && event.phase() == FreePhase::kCompleted);
+  });
 }
 
 void TorchProof::explain_run(std::size_t until) {
@@ -248,7 +258,8 @@ ListIndex TorchProof::list_of_takes(const Event& first, const Request& request) 
     return request.list;
   }
   if (!may_hide_) return request.list;
-  const bool fits = allocator_.find(request.list, request.rounded_bytes) != kNoIndex;
+  // What a flush completes comes free too late for the request that caused it: it takes new memory although a block would fit.
+  const bool fits = !(waits_ended_ && flushed_in_run_) && allocator_.find(request.list, request.rounded_bytes) != kNoIndex;
   const bool elsewhere = !is_plain(first) && allocator_.room_elsewhere(request.list, request.rounded_bytes, first.address);
   if (!fits && !elsewhere) return request.list;
   if (is_plain(first)) {
@@ -273,7 +284,7 @@ BlockIndex TorchProof::obtain_mapped(ListIndex list, std::uint64_t rounded) {
 
 void TorchProof::explain_takes(std::span<const std::size_t> calls, const Request& request) {
   std::uint32_t arena = 0;
-  if (request.is_next) {
+  if (request.is_next || (request.present && only_waits_end(calls.back(), request.event))) {
     const Event& first = events_[calls[0]];
     const ListIndex list = list_of_takes(first, request);
     arena = allocator_.arena_of(list);
@@ -287,6 +298,7 @@ void TorchProof::explain_takes(std::span<const std::size_t> calls, const Request
       TorchSegment& segment = allocator_.segment(allocator_.block(obtained).segment);
       segment.pool_known = !hidden && (arena != 0 || is_kept(first));
       if (arena != 0) private_segments_ = true;
+      if (!request.is_next) allocator_.return_new(std::exchange(fresh_, kNoIndex));
     }
     result_.replay.segment_events_exact += driver.exact();
     if (!driver.complaint().empty()) mismatch(calls[0], describe(first) + ": " + driver.complaint());

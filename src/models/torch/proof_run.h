@@ -59,6 +59,7 @@ class TorchProof {
   // proof_run.cpp: explains the collected run, which ends before the event `until`; leaves the block it obtained in fresh_.
   void explain_run(std::size_t until);
   Request request_at(std::size_t until);
+  bool only_waits_end(std::size_t from, std::size_t until);
   void explain_releases(std::span<const std::size_t> calls, const Request& request, bool taken_after);
   std::size_t try_releases(std::span<const std::size_t> calls, const Request& request, bool taken_after);
   std::size_t match_cached(std::span<const std::size_t> calls, std::uint32_t arena, bool hiding);
@@ -83,6 +84,7 @@ class TorchProof {
   std::vector<std::size_t> run_;
   BlockIndex fresh_ = kNoIndex;
   bool flushed_in_run_ = false;
+  bool waits_ended_ = false;          // the last torch events completed frees: a flush does that after the request has searched
   std::size_t next_request_ = 0;      // cached position of the next request, so that looking ahead stays linear
   bool private_segments_ = false;
   std::vector<std::uint32_t> hidden_arenas_;

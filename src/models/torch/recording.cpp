@@ -255,6 +255,7 @@ std::optional<TorchRecording> torch_recording(const Trace& trace, std::uint16_t 
     const Heap& here = trace.heaps[heap];
     if (here.device != device) continue;
     if (here.kind == HeapKind::kDriver) {
+      if (here.below.index() != heap) continue;  // what others took from the driver beside the framework
       recording.roles[heap] = HeapRole::kDriver;
       recording.driver_heap = HeapId(static_cast<std::uint16_t>(heap));
     } else if (here.kind == HeapKind::kTorchCaching && here.is_private()) {
@@ -275,9 +276,9 @@ std::optional<TorchRecording> torch_recording(const Trace& trace, std::uint16_t 
   return recording;
 }
 
-std::uint64_t reservation_bytes(const TorchRecording& recording) {
-  if (recording.capacity_bytes == 0 || recording.capacity_bytes > kReservationWhenUnknown) return kReservationWhenUnknown;
-  return recording.capacity_bytes + recording.capacity_bytes / 8;
+std::uint64_t reservation_bytes(std::uint64_t capacity_bytes) {
+  if (capacity_bytes == 0 || capacity_bytes > kReservationWhenUnknown) return kReservationWhenUnknown;
+  return capacity_bytes + capacity_bytes / 8;
 }
 
 void build_start_state(const TorchRecording& recording, TorchAllocator& allocator, std::vector<BlockIndex>& block_of) {

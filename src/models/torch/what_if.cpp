@@ -9,8 +9,6 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kFirstAddress = 0x7f0000000000;
-constexpr std::uint64_t kNoBudget = 1ull << 60;
 constexpr std::size_t kFailuresKept = 16;
 
 std::optional<std::uint64_t> limit_of(const TorchRecording& recording, const TorchSettings& recorded, const TorchSettings& settings, const SettingChanges& changes) {
@@ -100,7 +98,7 @@ class TorchWhatIf {
     make_allocator();
     build_start_state(recording_, *allocator_, block_of_);
     if (allocator_->reserved_bytes() > std::min(budget_, limit_.value_or(kNoBudget))) return false;
-    make_driver(std::max(kFirstAddress, *end));
+    make_driver(std::max(kFirstSegmentAddress, *end));
     budget_driver_->set_in_use(allocator_->reserved_bytes());
     first = std::min<std::size_t>(recording_.trace.preexisting_count, recording_.trace.events.size());
     if (writer_) writer_->copy_preexisting(first);
@@ -110,7 +108,7 @@ class TorchWhatIf {
 
   void begin_empty() {
     make_allocator();
-    make_driver(kFirstAddress);
+    make_driver(kFirstSegmentAddress);
   }
 
   void collect_actions() {

@@ -8,13 +8,13 @@ import torch
 
 from .steps import Call, Steps, kernel, nbytes
 
-kLtDtypes = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+LT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 # Operations that ask for a cuBLAS handle, which brings its workspace with it.
-kGemms = frozenset("aten::" + name for name in (
+GEMMS = frozenset("aten::" + name for name in (
     "mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot", "vdot", "linear", "matmul", "_addmm_activation", "addbmm", "addr_",
     "_scaled_mm", "linalg_solve_triangular", "triangular_solve", "_int_mm", "einsum", "bilinear", "_trilinear"))
-kFusedBias = frozenset(("aten::addmm", "aten::_addmm_activation", "aten::linear"))
+FUSED_BIAS = frozenset(("aten::addmm", "aten::_addmm_activation", "aten::linear"))
 
 
 def cublas_workspace_bytes(gpu: Any) -> int:
@@ -38,9 +38,9 @@ def _bias_is_fused(name: str, args, kwargs: dict) -> bool:
     if name == "aten::linear":
         bias = args[2] if len(args) > 2 else kwargs.get("bias")
         weight = args[1]
-        return bias is not None and bias.dtype in kLtDtypes and weight.dim() == 2 and min(weight.shape) > 1
+        return bias is not None and bias.dtype in LT_DTYPES and weight.dim() == 2 and min(weight.shape) > 1
     bias, left, right = args[:3]
-    if kwargs.get("beta", 1) != 1 or right.dtype not in kLtDtypes or min(right.shape, default=0) <= 1 or left.shape[0] == 0 or left.shape[1] == 0:
+    if kwargs.get("beta", 1) != 1 or right.dtype not in LT_DTYPES or min(right.shape, default=0) <= 1 or left.shape[0] == 0 or left.shape[1] == 0:
         return False
     wide = [size for size in bias.shape if size != 1]
     return bias.is_contiguous() and bias.dim() > 0 and (bias.dim() == 1 or len(wide) == 1) and bias.shape[-1] == right.shape[1]
@@ -50,10 +50,10 @@ def workspaces(func: Any, args, kwargs: dict, gpu: Any) -> list[tuple[str, int]]
     """cuBLAS keeps one workspace per handle, that is per thread, and stream: autograd's thread has its own, so the caller
     adds the thread and the stream to the key."""
     name = func._schema.name
-    if name not in kGemms:
+    if name not in GEMMS:
         return []
     found = [("cublas", cublas_workspace_bytes(gpu))]
-    if name in kFusedBias and _bias_is_fused(name, args, kwargs):
+    if name in FUSED_BIAS and _bias_is_fused(name, args, kwargs):
         found.append(("cublaslt", cublaslt_workspace_bytes()))
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-kMax32 = 2**31 - 1
+MAX32 = 2**31 - 1
 
 
 @dataclass
@@ -38,10 +38,10 @@ class ReduceIterator:
         return sum(1 for size, stride in zip(self.shape, self.out_strides) if stride == 0 and size > 1)
 
     def fits_32_bits(self) -> bool:
-        if self.numel > kMax32:
+        if self.numel > MAX32:
             return False
         for strides in (self.out_strides, self.in_strides):
-            if 1 + sum((size - 1) * stride for size, stride in zip(self.shape, strides)) > kMax32:
+            if 1 + sum((size - 1) * stride for size, stride in zip(self.shape, strides)) > MAX32:
                 return False
         return True
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import torch
 
 from .iterator import ReduceIterator, reduce_iterator
-from .steps import Call, Steps, ceil_div, is_low_precision, kernel, nbytes, wrap
+from .steps import Call, Steps, ceil_div, is_dense, is_low_precision, kernel, nbytes, wrap
 
-kMaxThreads = 512
-kMinValuesPerThread = 16
-kMaxValuesPerThread = 256
+MAX_THREADS = 512
+MIN_VALUES_PER_THREAD = 16
+MAX_VALUES_PER_THREAD = 256
 
 
 def _last_pow2(n: int) -> int:
@@ -50,7 +50,7 @@ def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: i
             vector = _output_vector(it, itemsize)
             width //= vector
 
-    max_threads = (256 if double_complex else kMaxThreads) // vector
+    max_threads = (256 if double_complex else MAX_THREADS) // vector
     width = _last_pow2(width) if width < max_threads else max_threads
     height = _last_pow2(height) if height < max_threads else max_threads
     block_width = min(width, gpu.warp_size)
@@ -58,7 +58,7 @@ def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: i
     block_width = min(width, max_threads // block_height)
 
     step_input, step_output = (block_width, 1) if on_fastest else (1, block_width)
-    across_warps = ceil_div(inputs, step_input) >= min(block_height * 16, kMaxValuesPerThread)
+    across_warps = ceil_div(inputs, step_input) >= min(block_height * 16, MAX_VALUES_PER_THREAD)
     if across_warps:
         step_input *= block_height
     else:
@@ -66,9 +66,9 @@ def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: i
     values = ceil_div(inputs, step_input)
     grid = ceil_div(outputs // vector, step_output)
     target = gpu.multi_processor_count * (gpu.max_threads_per_multi_processor // (block_width * block_height))
-    if not across_warps or values < kMaxValuesPerThread or grid > target:
+    if not across_warps or values < MAX_VALUES_PER_THREAD or grid > target:
         return None
-    blocks = max(min(ceil_div(target, grid), ceil_div(values, kMinValuesPerThread)), ceil_div(values, kMaxValuesPerThread))
+    blocks = max(min(ceil_div(target, grid), ceil_div(values, MIN_VALUES_PER_THREAD)), ceil_div(values, MAX_VALUES_PER_THREAD))
     if blocks <= 1:
         return None
     buffer = value_bytes * outputs * blocks
@@ -139,13 +139,7 @@ def reduce_tensor(steps: Steps, kind: str, shape, strides, offset: int, dtype: t
 
 def dense_strides(tensor: torch.Tensor) -> list[int]:
     """The strides of a copy that keeps the order of dimensions of a dense tensor, contiguous otherwise."""
-    order = sorted((d for d in range(tensor.dim())), key=lambda d: (-tensor.stride(d), d))
-    expected, dense = 1, True
-    for d in reversed(order):
-        if tensor.size(d) != 1:
-            dense = dense and tensor.stride(d) == expected
-            expected *= tensor.size(d)
-    if dense:
+    if is_dense(tensor):
         return list(tensor.stride())
     strides, step = [0] * tensor.dim(), 1
     for d in range(tensor.dim() - 1, -1, -1):

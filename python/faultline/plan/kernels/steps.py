@@ -19,7 +19,9 @@ Step = Any  # OUT or int
 Model = Callable[["Call"], "list[Step] | None"]
 
 models: dict[str, Model] = {}
-output_models: dict[str, Callable[["Call"], "dict[int, int] | None"]] = {}
+Sizes = Callable[["Call"], "dict[int, int] | None"]
+output_models: dict[str, Sizes] = {}
+storage_models: dict[str, Sizes] = {}
 
 
 def kernel(*names: str) -> Callable[[Model], Model]:
@@ -31,11 +33,20 @@ def kernel(*names: str) -> Callable[[Model], Model]:
     return keep
 
 
-def true_outputs(*names: str) -> Callable:
-    """Registers a function that knows the byte sizes of results whose meta kernel reports them wrong."""
-    def keep(model: Callable) -> Callable:
+def true_outputs(*names: str) -> Callable[[Sizes], Sizes]:
+    """Registers a function that knows the byte sizes of auxiliary results whose meta kernel reports them wrong."""
+    def keep(model: Sizes) -> Sizes:
         for name in names:
             output_models["aten::" + name] = model
+        return model
+    return keep
+
+
+def kept_storage(*names: str) -> Callable[[Sizes], Sizes]:
+    """Registers a function that knows results whose storage is larger than their shape says."""
+    def keep(model: Sizes) -> Sizes:
+        for name in names:
+            storage_models["aten::" + name] = model
         return model
     return keep
 
@@ -119,6 +130,17 @@ def wrap(dim: int, ndim: int) -> int:
 
 def is_low_precision(dtype: torch.dtype) -> bool:
     return dtype in (torch.float16, torch.bfloat16)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements fill one stretch of memory, in whatever order of dimensions."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
 
 
 def is_channels_last(tensor: torch.Tensor) -> bool:

@@ -1,0 +1,1 @@
+"""Faultline finds the line behind a GPU memory fault."""

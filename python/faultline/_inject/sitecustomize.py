@@ -1,0 +1,31 @@
+"""Brings Faultline into a Python program that it starts, without changing the program.
+
+Python imports this file at its start because Faultline put its folder on PYTHONPATH. A sitecustomize of the user's own, which it hides, is run
+first. Any trouble here is told in one sentence and the program runs on.
+"""
+import os
+import sys
+
+
+def _run_hidden_sitecustomize():
+    import importlib.machinery
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
+    if spec is not None and spec.loader is not None:
+        import importlib.util
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+try:
+    _run_hidden_sitecustomize()
+except Exception as problem:  # the user's own file; Python itself would only print it as well
+    print(f"faultline: the sitecustomize that was here before raised {type(problem).__name__}: {problem}", file=sys.stderr)
+
+if os.environ.get("FAULTLINE_PLAN"):
+    try:
+        from faultline.plan import bootstrap
+        bootstrap.arm(os.environ["FAULTLINE_PLAN"])
+    except Exception as problem:
+        print(f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})", file=sys.stderr)

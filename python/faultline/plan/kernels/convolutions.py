@@ -1,0 +1,171 @@
+"""Convolutions through cuDNN: copies into the wanted layout, the workspace, and the reduction of the bias gradient.
+
+cuDNN's choice of algorithm is its own; what stands here is an estimate fitted to measurements with cuDNN 9 on an H200
+(PyTorch's default settings, no benchmark mode). What they show:
+  - The tensor-core kernels read channels-last. For tensors that lie as NCHW, input, output and (kernels larger than 1)
+    weight are rearranged inside the workspace: that is the bulk of it, and it is the same forward and backward.
+  - Channels are padded to 4 (float) or 8 (half) elements, which matters for images of 3 channels.
+  - A 1x1 convolution with stride 1 is a plain matrix product and needs nothing, but its weight gradient keeps one
+    partial product per image in float.
+  - Weight gradients split their sum over the multiprocessors: up to 64 KiB of partial tiles for each of them.
+Older GPUs run float convolutions without tensor cores; for them no workspace is assumed.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .reductions import reduce_tensor
+from .steps import Call, Steps, ceil_div, is_channels_last, is_low_precision, kernel, nbytes, product, round_up
+
+TILE_BYTES = 64 << 10
+FLOAT_SPLIT, HALF_SPLIT = 1568, 8192  # positions that one split of a weight gradient covers at least
+SHORT_SUM, FEW_POSITIONS = 576, 1 << 18
+
+
+def _uses_tensor_cores(dtype: torch.dtype, gpu: Any) -> bool:
+    capability = tuple(gpu.compute_capability)
+    if dtype == torch.float32:
+        return capability >= (8, 0) and torch.backends.cudnn.allow_tf32
+    return dtype == torch.float16 and capability >= (7, 0) or dtype == torch.bfloat16 and capability >= (8, 0)
+
+
+class Shape:
+    """The sizes that the workspace depends on, in elements; x is the side with c channels, y the one with k."""
+
+    def __init__(self, x: torch.Size, y: torch.Size, weight: torch.Tensor, stride, padding, groups: int, transposed: bool) -> None:
+        if transposed:
+            x, y = y, x  # a transposed convolution is the gradient of one from y to x
+        self.n, self.c, self.k = x[0], x[1], y[1]
+        self.window = product(weight.shape[2:])
+        self.positions_in, self.positions_out = product(x[2:]), product(y[2:])
+        self.groups = groups
+        self.dtype = weight.dtype
+        steps = list(stride) * len(weight.shape[2:]) if len(stride) == 1 else list(stride)
+        self.strided = any(s != 1 for s in steps)
+        padded = not isinstance(padding, str) and any(p != 0 for p in padding)
+        self.is_product = self.window == 1 and not self.strided and not padded
+        first_layer = self.dtype == torch.float16 and self.c <= 4 and self.window == 49  # a kernel made for image stems
+        self.align = 8 if is_low_precision(self.dtype) and not first_layer else 4
+
+    @property
+    def needs_padding(self) -> bool:
+        return self.c % self.align != 0
+
+    def x(self) -> int:
+        return self.n * round_up(self.c, self.align) * self.positions_in * self.dtype.itemsize
+
+    def y(self) -> int:
+        return self.n * self.k * self.positions_out * self.dtype.itemsize
+
+    def weight(self, itemsize: int | None = None) -> int:
+        channels = round_up(self.c, self.align) // self.groups
+        return self.k * channels * self.window * (itemsize or self.dtype.itemsize)
+
+
+def _rearranged(shape: Shape) -> int:
+    return shape.x() + shape.y() + (shape.weight() if shape.window > 1 else 0) + 16
+
+
+def _writes_directly(kind: str, shape: Shape) -> bool:
+    """Short sums over few positions in float: a kernel that leaves the output where it belongs (measured)."""
+    short = shape.c // shape.groups * shape.window <= SHORT_SUM and shape.n * shape.positions_out <= FEW_POSITIONS
+    return kind == "forward" and shape.dtype == torch.float32 and short and not shape.needs_padding
+
+
+def _partial_tiles(shape: Shape, channels_last: bool, gpu: Any) -> int:
+    """What a weight gradient's partial sums take: tiles of the weight in float, once per split of the positions."""
+    sm = gpu.multi_processor_count
+    if shape.is_product and channels_last:
+        return sm * min(shape.k, 128) * min(shape.c, 128) * 4
+    low = is_low_precision(shape.dtype)
+    tile = 64 if shape.k <= 64 and shape.c <= 64 else 128
+    tiles = ceil_div(shape.k, tile) * ceil_div(shape.c // shape.groups * shape.window, tile)
+    if tiles > sm:
+        return 0 if low else sm * TILE_BYTES
+    splits = min(sm // tiles, shape.n * shape.positions_out // (HALF_SPLIT if low else FLOAT_SPLIT))
+    return min(shape.weight(4) * splits, sm * TILE_BYTES) if splits > 1 else 0
+
+
+def workspace(kind: str, shape: Shape, channels_last: bool, gpu: Any) -> int:
+    """kind: "forward", "input" (its gradient) or "weight" (its gradient)."""
+    if not _uses_tensor_cores(shape.dtype, gpu):
+        return 0
+    if shape.groups > 1 and shape.groups == shape.c:  # depthwise: PyTorch's own kernels, or a small cuDNN one
+        return shape.x() + shape.y() if shape.dtype == torch.float16 and kind == "weight" and not channels_last else 0
+    if shape.needs_padding and shape.dtype == torch.float32 and not shape.strided and not shape.is_product:
+        return 0  # few channels, stride 1: a direct kernel
+    if channels_last:
+        if kind == "weight":
+            padded = _rearranged(shape) if shape.dtype == torch.float32 else shape.x() + shape.weight() + 16
+            return _partial_tiles(shape, channels_last, gpu) + (padded if shape.needs_padding else 0)
+        return shape.x() + shape.weight() + 16 if shape.needs_padding else 0
+    if shape.is_product:
+        if kind == "weight":
+            whole = _rearranged(shape) + _partial_tiles(shape, channels_last, gpu)
+            single = shape.dtype == torch.float32 and (shape.k % 4 or shape.c % 4)
+            return whole if single else min(shape.n * shape.weight(4), whole)
+        return 0 if shape.positions_in % 4 == 0 else _rearranged(shape)
+    if _writes_directly(kind, shape):
+        return shape.x() + shape.weight() + 16
+    return _rearranged(shape) + (_partial_tiles(shape, channels_last, gpu) if kind == "weight" else 0)
+
+
+def _copy_into_layout(steps: Steps, tensor: torch.Tensor, channels_last: bool) -> None:
+    if tensor.dim() in (4, 5) and channels_last:
+        form = torch.channels_last if tensor.dim() == 4 else torch.channels_last_3d
+        if not tensor.is_contiguous(memory_format=form):
+            steps.take(nbytes(tensor))
+    elif not tensor.is_contiguous():
+        steps.take(nbytes(tensor))
+
+
+def _settings(call: Call) -> tuple:
+    stride = call.get("stride", [1])
+    padding = call.get("padding", [0])
+    stride = stride if isinstance(stride, (list, tuple)) else [stride]
+    padding = padding if isinstance(padding, (list, tuple, str)) else [padding]
+    transposed = bool(call.get("transposed", "transpose" in call.func._schema.name))
+    return stride, padding, call.get("groups", 1), transposed
+
+
+@kernel("convolution", "_convolution", "cudnn_convolution", "cudnn_convolution_transpose", "conv1d", "conv2d", "conv3d",
+        "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def forward(call: Call):
+    x = call.get("input") if call.get("input") is not None else call.args[0]
+    weight = call.get("weight")
+    if not call.outputs or x.numel() == 0:
+        return None
+    stride, padding, groups, transposed = _settings(call)
+    channels_last = is_channels_last(x) or is_channels_last(weight)
+    steps = Steps()
+    for tensor in (x, weight):
+        _copy_into_layout(steps, tensor, channels_last)
+    steps.out()
+    shape = Shape(x.shape, call.outputs[0].shape, weight, stride, padding, groups, transposed)
+    space = steps.take(workspace("input" if transposed else "forward", shape, channels_last, call.gpu))
+    steps.give(space)
+    return steps.done()
+
+
+@kernel("convolution_backward")
+def backward(call: Call):
+    grad, x, weight = call.args[:3]
+    if x.numel() == 0:
+        return None
+    wanted = call.get("output_mask")
+    stride, padding, groups, transposed = _settings(call)
+    channels_last = is_channels_last(x) or is_channels_last(weight)
+    steps = Steps()
+    for tensor in (grad, x, weight):
+        _copy_into_layout(steps, tensor, channels_last)
+    steps.out()
+    shape = Shape(x.shape, grad.shape, weight, stride, padding, groups, transposed)
+    for position, kind in ((0, "forward" if transposed else "input"), (1, "weight")):
+        if wanted[position]:
+            steps.give(steps.take(workspace(kind, shape, channels_last, call.gpu)))
+    if wanted[2]:
+        reduced = {d for d in range(grad.dim()) if d != 1}
+        reduce_tensor(steps, "sum", grad.shape, grad.stride(), grad.storage_offset(), grad.dtype, reduced, grad.dtype, call.gpu)
+    return steps.done()

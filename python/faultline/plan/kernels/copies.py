@@ -1,0 +1,109 @@
+"""Copies that convert on the GPU, and elementwise operations that make a tensor of a scalar."""
+from __future__ import annotations
+
+import torch
+
+from .steps import Call, Steps, is_dense, kernel, nbytes
+
+
+def _one_transfer(source: torch.Tensor, target: torch.Tensor) -> bool:
+    """Whether one memcpy carries the bytes across: one type, both dense in the same order."""
+    if source.dtype != target.dtype or tuple(source.shape) != tuple(target.shape):
+        return False
+    return is_dense(target) and all(x == y for x, y, n in zip(source.stride(), target.stride(), source.shape) if n > 1)
+
+
+def _is_contiguous(x: torch.Tensor) -> bool:
+    expected = 1
+    for stride, size in zip(reversed(x.stride()), reversed(x.shape)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def transfer_blocks(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> list[int]:
+    """Blocks on the GPU beside source and target of a copy between host and GPU: one that waits converts on the host,
+    one that does not wait converts on the GPU, and what is not contiguous is rearranged on the GPU."""
+    from_host = source.device.type == "cpu"
+    if source.numel() == 0 or from_host == (target.device.type == "cpu") or _one_transfer(source, target):
+        return []
+    count, same_type = target.numel(), source.dtype == target.dtype
+    if from_host:
+        if _is_contiguous(target) and (same_type or not non_blocking):
+            return []
+        return [count * (source if non_blocking else target).dtype.itemsize]
+    blocks = [] if same_type or not non_blocking else [count * target.dtype.itemsize]
+    if not _is_contiguous(source) or source.numel() != count:
+        blocks.append(count * (target if blocks else source).dtype.itemsize)
+    return blocks
+
+
+@kernel("_to_copy")
+def to_copy(call: Call):
+    source = call.args[0]
+    if not call.outputs:
+        return None
+    steps = Steps().out()
+    for size in transfer_blocks(source, call.outputs[0], bool(call.get("non_blocking", False))):
+        steps.take(size)
+    return steps.done()
+
+
+@kernel("copy_")
+def copy(call: Call):
+    target, source = call.args[:2]
+    steps = Steps().out()
+    for size in transfer_blocks(source, target, bool(call.get("non_blocking", False))):
+        steps.take(size)
+    return steps.done()
+
+
+@kernel("abs")
+def absolute(call: Call):
+    """Of complex numbers: computed as complex numbers, then narrowed."""
+    x = call.args[0]
+    if not x.dtype.is_complex:
+        return None
+    steps = Steps().out()
+    steps.take(nbytes(x))
+    return steps.done()
+
+
+@kernel("pow")
+def power(call: Call):
+    """A scalar base becomes a tensor of its own."""
+    if call.overload != "Scalar":
+        return None
+    base = call.args[0]
+    steps = Steps().out()
+    steps.take(8 if isinstance(base, int) else call.args[1].element_size())
+    return steps.done()
+
+
+@kernel("im2col")
+def im2col(call: Call):
+    x = call.args[0]
+    if x.is_contiguous():
+        return None
+    steps = Steps()
+    steps.take(nbytes(x))
+    return steps.out().done()
+
+
+@kernel("searchsorted", "bucketize")
+def searchsorted(call: Call):
+    steps = Steps()
+    for tensor in call.args[:2]:
+        if isinstance(tensor, torch.Tensor) and not tensor.is_contiguous():
+            steps.take(nbytes(tensor))
+    return steps.out().done()
+
+
+@kernel("_fft_c2r")
+def complex_to_real(call: Call):
+    """cuFFT may overwrite its input here, so it is given a copy."""
+    steps = Steps().out()
+    steps.take(nbytes(call.args[0]))
+    return steps.done()

@@ -1,0 +1,226 @@
+#include "cli/plan_folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <tuple>
+
+#include "fmt/format.h"
+
+namespace faultline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kLibrary = "libfaultline_dryrun.so";
+constexpr std::uintmax_t kLargestSummary = 16 << 20;
+
+std::string first_with(const std::vector<fs::path>& folders, const fs::path& file) {
+  std::error_code problem;
+  for (const fs::path& folder : folders) {
+    if (!folder.empty() && fs::exists(folder / file, problem)) return fs::weakly_canonical(folder / file, problem).string();
+  }
+  return {};
+}
+
+// A name for the folder: the script's where an interpreter runs one, else the program's.
+std::string program_name(const std::vector<std::string>& command) {
+  fs::path chosen = command.front();
+  for (const std::string& word : command) {
+    if (fs::path(word).extension() == ".py") {
+      chosen = word;
+      break;
+    }
+  }
+  std::string name = chosen.stem().string();
+  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '_');
+  return name.empty() ? "program" : name.substr(0, 64);
+}
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+  return text;
+}
+
+Json change_json(const std::string& value) {
+  if (value == "true") return true;
+  if (value == "false") return false;
+  return value;
+}
+
+std::uint64_t whole(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+std::string text(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::optional<PlanException> exception_of(const Json& json) {
+  const auto found = json.find("exception");
+  if (found == json.end() || !found->is_object()) return std::nullopt;
+  PlanException exception{text(*found, "type"), text(*found, "message"), {}};
+  exception.location.file = text(*found, "file");
+  exception.location.line = static_cast<std::uint32_t>(whole(*found, "line"));
+  exception.location.function = text(*found, "function");
+  return exception;
+}
+
+void read_vary(const Json& json, ProcessSummary& summary) {
+  const auto vary = json.find("vary");
+  if (vary == json.end() || !vary->is_object() || !vary->contains("found") || !(*vary)["found"].is_array()) return;
+  for (const Json& place : (*vary)["found"]) {
+    if (!place.is_object()) continue;
+    // Where the name stands several times, the largest is the one that fills the memory.
+    summary.vary_value = std::max(summary.vary_value, whole(place, "value"));
+    if (summary.vary_where.size() > 120) continue;
+    const std::string name = fs::path(text(place, "file")).filename().string();
+    summary.vary_where += fmt::format("{}{}:{}", summary.vary_where.empty() ? "" : ", ", name, whole(place, "line"));
+  }
+}
+
+void read_summary(const std::string& path, ProcessSummary& summary) {
+  Result<std::string> content = read_text_file(path);
+  if (!content) return;
+  const Json json = Json::parse(*content, nullptr, false);
+  if (!json.is_object()) return;
+  summary.ended_in_order = true;
+  summary.peak_allocated = whole(json, "peak_allocated");
+  summary.peak_reserved = whole(json, "peak_reserved");
+  summary.allocations = whole(json, "allocations");
+  summary.failures = whole(json, "ooms");
+  summary.needed_capacity = whole(json, "needed_capacity");
+  summary.operations = whole(json, "operations");
+  summary.steps = whole(json, "steps");
+  if (const auto seconds = json.find("seconds"); seconds != json.end() && seconds->is_number()) summary.seconds = seconds->get<double>();
+  summary.stopped = text(json, "stopped");
+  summary.unsupported = text(json, "unsupported");
+  summary.exception = exception_of(json);
+  if (const auto uses = json.find("uses"); uses != json.end() && uses->is_array()) {
+    for (const Json& word : *uses) {
+      if (word.is_string()) summary.uses.push_back(word.get<std::string>());
+    }
+  }
+  if (const auto changes = json.find("changes"); changes != json.end() && changes->is_object()) {
+    for (const auto& [name, words] : changes->items()) summary.changes[name] = words.is_string() ? words.get<std::string>() : std::string();
+  }
+  read_vary(json, summary);
+}
+
+}  // namespace
+
+Result<PlanParts> find_plan_parts() {
+  std::error_code problem;
+  const fs::path here = fs::read_symlink("/proc/self/exe", problem).parent_path();
+  const char* stated = std::getenv("FAULTLINE_HOME");
+  const fs::path home = stated == nullptr ? fs::path() : fs::path(stated);
+  const auto at_home = [&](const char* folder) { return home.empty() ? fs::path() : home / folder; };
+  PlanParts parts;
+  // A build tree (build/faultline, python/), a package (faultline/bin/faultline or faultline/faultline), FAULTLINE_HOME.
+  const std::string marker = first_with({here / ".." / "python", here / ".." / "..", here / "..", at_home("python"), home}, fs::path("faultline") / "plan" / "bootstrap.py");
+  if (!marker.empty()) parts.python = fs::path(marker).parent_path().parent_path().parent_path().string();
+  parts.library = first_with({here, here / ".." / "lib", here / "lib", home, at_home("build"), at_home("lib")}, kLibrary);
+  if (parts.python.empty() || parts.library.empty()) {
+    return Error{fmt::format("{} was not found beside the executable ({})", parts.python.empty() ? "Faultline's Python package" : kLibrary, here.string()), {},
+                 "Set FAULTLINE_HOME to the folder that has python/ and build/ in it."};
+  }
+  return parts;
+}
+
+Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command) {
+  std::error_code problem;
+  const fs::path base = wanted.empty() ? fs::path(fmt::format("faultline-{}-{}", program_name(command), time_text())) : fs::path(wanted);
+  fs::path path = base;
+  if (wanted.empty()) {
+    for (int more = 2; fs::exists(path, problem); ++more) path = base.string() + fmt::format("-{}", more);
+  } else if (fs::exists(path / "plan.json", problem)) {
+    return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
+  }
+  fs::create_directories(path, problem);
+  if (problem) return Error{"the folder " + path.string() + " could not be made: " + problem.message(), {}, "Give another with -o."};
+  const fs::path absolute = fs::absolute(path, problem).lexically_normal();
+  if (Status written = write_text((absolute / "command.json").string(), "{}\n"); !written) return written.error();
+  return absolute.string();
+}
+
+Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request) {
+  const Gpu& gpu = request.gpu;
+  Json changes = Json::object();
+  for (const auto& [name, value] : request.changes) changes[name] = change_json(value);
+  const Json json = {
+      {"folder", folder},
+      {"library", parts.library},
+      {"gpu",
+       {{"name", request.gpu_name},
+        {"capacity_bytes", gpu.capacity_bytes},
+        {"context_bytes", gpu.context_bytes},
+        {"compute_capability", {gpu.compute_major, gpu.compute_minor}},
+        {"multi_processor_count", gpu.sm_count},
+        {"max_threads_per_multi_processor", gpu.max_threads_per_sm},
+        {"warp_size", gpu.warp_size},
+        {"l2_cache_size", gpu.l2_bytes},
+        {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}}},
+      {"overcommit", request.overcommit},
+      {"real", request.real},
+      {"steps", request.steps},
+      {"seconds", request.seconds},
+      {"changes", std::move(changes)},
+      {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
+  };
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  return write_text(folder + "/plan.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+bool ProcessSummary::does(const std::string& what) const { return std::find(uses.begin(), uses.end(), what) != uses.end(); }
+
+std::vector<ProcessSummary> read_summaries(const std::string& folder) {
+  std::map<std::string, ProcessSummary> by_process;
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    const std::string name = entry.path().filename().string();
+    const std::string process = entry.path().stem().string().substr(std::min(name.find('-'), name.size()));
+    if (name.starts_with("trace-") && name.ends_with(".faultline")) by_process[process].trace = entry.path().string();
+    if (name.starts_with("summary-") && name.ends_with(".json")) read_summary(entry.path().string(), by_process[process]);
+  }
+  std::vector<ProcessSummary> summaries;
+  for (auto& [process, summary] : by_process) summaries.push_back(std::move(summary));
+  const auto rank = [](const ProcessSummary& s) { return std::tuple(s.died_of_memory(), s.needed_capacity, s.peak_reserved, !s.ended_in_order, s.operations); };
+  std::stable_sort(summaries.begin(), summaries.end(), [&](const ProcessSummary& a, const ProcessSummary& b) { return rank(a) > rank(b); });
+  return summaries;
+}
+
+Status write_text(const std::string& path, const std::string& content) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << content;
+  file.close();
+  if (!file) return Error{path + " could not be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""), {}, {}};
+  return Ok{};
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  std::error_code problem;
+  const std::uintmax_t size = fs::file_size(path, problem);
+  if (problem) return Error{problem.message(), {}, {}};
+  if (size > kLargestSummary) return Error{"it is too large for a file of Faultline's own", {}, {}};
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+}  // namespace faultline::cli

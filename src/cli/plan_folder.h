@@ -1,0 +1,75 @@
+// What a dry run needs and leaves: Faultline's own parts on this machine, the run folder, the request that is put into it, and the summaries that
+// the program's processes leave there.
+//
+//   FOLDER/plan.json               the request; the program's processes are pointed to it by FAULTLINE_PLAN
+//   FOLDER/trace-PID.faultline     one for each process that imported PyTorch
+//   FOLDER/summary-PID.json        likewise, written when the process ended in order
+//
+// Reruns under a change have folders of the same kind inside the first.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "models/gpus.h"
+#include "report/plan.h"
+
+namespace faultline::cli {
+
+struct PlanParts {
+  std::string python;   // the folder that holds the package `faultline`
+  std::string library;  // libfaultline_dryrun.so
+};
+// Beside the executable (a build tree, an installed package), else below FAULTLINE_HOME.
+Result<PlanParts> find_plan_parts();
+
+// Makes the folder: `wanted`, or one named after the program and the time. The absolute path.
+Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command);
+
+struct DryRunRequest {
+  Gpu gpu;
+  std::string gpu_name;  // as the program is told
+  bool overcommit = false;
+  bool real = false;
+  std::uint64_t steps = 0;
+  std::uint64_t seconds = 0;
+  std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true
+  std::optional<std::pair<std::string, std::uint64_t>> vary;
+};
+Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request);
+
+// What one process of the program left.
+struct ProcessSummary {
+  std::string trace;           // path
+  bool ended_in_order = false;  // it left a summary: what follows is known
+  std::uint64_t peak_allocated = 0;
+  std::uint64_t peak_reserved = 0;
+  std::uint64_t allocations = 0;
+  std::uint64_t failures = 0;
+  std::uint64_t needed_capacity = 0;  // of an overcommitted run
+  std::uint64_t operations = 0;
+  std::uint64_t steps = 0;
+  double seconds = 0;
+  std::string stopped;
+  std::optional<PlanException> exception;
+  std::vector<std::string> uses;               // what the program does by itself: autocast, checkpoint, foreach, …
+  std::map<std::string, std::string> changes;  // what was changed, in words
+  std::uint64_t vary_value = 0;                // the number as the program has it, and where
+  std::string vary_where;
+  std::string unsupported;
+  bool died_of_memory() const { return exception && exception->type == "OutOfMemoryError"; }
+  bool does(const std::string& what) const;
+};
+
+// Of all processes, the one the plan is about first: the one that ran out of memory, else the one that needs most.
+std::vector<ProcessSummary> read_summaries(const std::string& folder);
+
+Status write_text(const std::string& path, const std::string& text);
+Result<std::string> read_text_file(const std::string& path);
+
+}  // namespace faultline::cli

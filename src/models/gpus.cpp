@@ -1,0 +1,175 @@
+#include "models/gpus.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <vector>
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostSuggestions = 3;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Calls `found` for every word of a list with spaces between.
+template <class Found>
+void for_each_word(std::string_view words, const Found& found) {
+  while (!words.empty()) {
+    const std::size_t space = words.find(' ');
+    if (space != 0) found(words.substr(0, space));
+    words.remove_prefix(space == std::string_view::npos ? words.size() : space + 1);
+  }
+}
+
+bool contains_word(std::string_view words, std::string_view word) {
+  bool contained = false;
+  for_each_word(words, [&](std::string_view candidate) { contained = contained || candidate == word; });
+  return contained;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+// The names nearest to the word: those that begin with it, else those the fewest edits away, where that is at most a third of the word.
+std::vector<std::string_view> close_names(const std::string& word) {
+  std::vector<std::string_view> names;
+  std::size_t nearest = std::max<std::size_t>(1, word.size() / 3);
+  for (const GpuEntry& entry : gpu_catalogue()) {
+    std::size_t distance = word.size();
+    const auto compare = [&](std::string_view known) {
+      distance = std::min(distance, word.size() >= 3 && known.starts_with(word) ? std::size_t{0} : edit_distance(word, known));
+    };
+    for_each_word(entry.words, compare);
+    for_each_word(entry.loose_words, compare);
+    if (distance > nearest) continue;
+    if (distance < nearest) names.clear();
+    nearest = distance;
+    if (names.size() < kMostSuggestions) names.push_back(entry.gpu.name);
+  }
+  return names;
+}
+
+Error unknown(std::string_view text, const std::string& word) {
+  std::string sentence = "'" + std::string(text.substr(0, 60)) + "' is no GPU that Faultline knows";
+  const std::vector<std::string_view> names = word.size() > 40 ? std::vector<std::string_view>{} : close_names(word);
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    sentence += at == 0 ? " (close to it: " : ", ";
+    sentence += names[at];
+  }
+  if (!names.empty()) sentence += ")";
+  return {sentence + "; a size such as 24GiB works too", {}, {}};
+}
+
+// "3050" is a card that is not known rather than three kilobytes.
+bool reads_as_model_number(std::string_view word) {
+  return !word.empty() && word.size() <= 6 && std::all_of(word.begin(), word.end(), is_digit);
+}
+
+Gpu device_of_size(std::uint64_t size_bytes) {
+  Gpu gpu;
+  gpu.capacity_bytes = size_bytes;
+  gpu.context_bytes = kContextWhenUnknown;
+  gpu.compute_major = 8;
+  gpu.sm_count = 108;
+  gpu.max_threads_per_sm = 2048;
+  gpu.l2_bytes = 40 * kMiB;
+  gpu.max_shared_bytes_per_block = 163 * kKiB;
+  return gpu;
+}
+
+}  // namespace
+
+std::string_view to_string(FigureSource source) {
+  switch (source) {
+    case FigureSource::kMeasured:
+      return "measured";
+    case FigureSource::kPublished:
+      return "published";
+    case FigureSource::kEstimated:
+      return "estimated";
+    case FigureSource::kAssumed:
+      break;
+  }
+  return "assumed";
+}
+
+std::string gpu_word(std::string_view text) {
+  std::string letters;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+  }
+  std::string_view rest = letters;
+  for (bool again = true; again;) {
+    again = false;
+    for (const std::string_view brand : {"nvidia", "tesla", "geforce", "quadro", "rtx"}) {
+      if (rest.starts_with(brand)) {
+        rest.remove_prefix(brand.size());
+        again = true;
+      }
+    }
+  }
+  if (rest.ends_with("gpu")) rest.remove_suffix(3);
+  std::string word;
+  while (!rest.empty()) {
+    const bool after_digit = !word.empty() && is_digit(word.back());
+    if (after_digit && rest.starts_with("gib")) {
+      rest.remove_prefix(3);
+    } else if (after_digit && rest.starts_with("gb")) {
+      rest.remove_prefix(2);
+    } else {
+      word += rest.front();
+      rest.remove_prefix(1);
+    }
+  }
+  return word;
+}
+
+Result<Gpu> find_gpu(std::string_view text) {
+  const std::string word = gpu_word(text);
+  // A size first, where a unit is written: "40GB" and "4090" would both be words of digits.
+  const bool has_unit = !text.empty() && !is_digit(text.back());
+  if (has_unit) {
+    if (Result<std::uint64_t> size = parse_bytes(text); size && *size != 0) return device_of_size(*size);
+  }
+  for (const GpuEntry& entry : gpu_catalogue()) {
+    if (contains_word(entry.words, word)) return entry.gpu;
+    if (contains_word(entry.loose_words, word)) {
+      Gpu gpu = entry.gpu;
+      gpu.note = entry.loose_note;
+      return gpu;
+    }
+  }
+  if (!reads_as_model_number(word)) {
+    if (Result<std::uint64_t> size = parse_bytes(text); size && *size != 0) return device_of_size(*size);
+  }
+  return unknown(text, word);
+}
+
+std::string describe(const Gpu& gpu) {
+  if (!gpu.full_name.empty()) return std::string(gpu.full_name);
+  return "a device of " + format_bytes(gpu.capacity_bytes);
+}
+
+std::uint64_t estimated_context_bytes(int sm_count, int max_threads_per_sm) {
+  constexpr std::uint64_t kFixed = 48 * kMiB, kPerThread = 2355, kStep = 16 * kMiB;
+  const std::uint64_t bytes = kFixed + kPerThread * static_cast<std::uint64_t>(sm_count) * static_cast<std::uint64_t>(max_threads_per_sm);
+  return (bytes + kStep - 1) / kStep * kStep;
+}
+
+}  // namespace faultline

@@ -1,0 +1,274 @@
+#include "report/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+#include "base/units.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kNotesShown = 8;
+constexpr std::size_t kModulesShown = 10;
+constexpr double kClearlyLess = 0.95;
+
+Style style_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits:
+    case Verdict::kMeasured:
+      return Style::kGood;
+    case Verdict::kTight:
+    case Verdict::kInterrupted:
+      return Style::kWarning;
+    case Verdict::kDoesNotFit:
+    case Verdict::kProgramError:
+      return Style::kError;
+  }
+  return Style::kPlain;
+}
+
+std::string headline_of(const Plan& plan) {
+  const std::string on = plan.gpu ? " on " + plan.gpu->name : "";
+  switch (plan.verdict) {
+    case Verdict::kFits:
+      return "FITS" + on;
+    case Verdict::kTight:
+      return "FITS, BUT TIGHTLY" + on;
+    case Verdict::kDoesNotFit:
+      return "DOES NOT FIT" + on;
+    case Verdict::kMeasured:
+      return "NEEDS " + format_bytes(plan.needed_bytes);
+    case Verdict::kProgramError:
+      return "NOT PLANNED TO THE END: the program failed by itself";
+    case Verdict::kInterrupted:
+      return "NOT PLANNED TO THE END: the program was stopped";
+  }
+  return {};
+}
+
+// PyTorch keeps what it took for reuse; where it took clearly more than it needs, both are said.
+std::string taken_text(const Plan& plan) {
+  const bool shrinks = static_cast<double>(plan.needed_bytes) < kClearlyLess * static_cast<double>(plan.taken_bytes);
+  return shrinks ? fmt::format(" Where there is room it takes {}.", format_bytes(plan.taken_bytes)) : "";
+}
+
+std::string sizes_of(const Plan& plan) {
+  const std::string needed = format_bytes(plan.needed_bytes);
+  const std::string capacity = plan.gpu ? format_bytes(plan.gpu->capacity_bytes) : "";
+  switch (plan.verdict) {
+    case Verdict::kDoesNotFit:
+      if (plan.missing_bytes() == 0 && plan.limit_bytes != 0) {
+        return fmt::format("The program's own limit of {} was reached; without it {} of the {} would be enough.", format_bytes(plan.limit_bytes), needed, capacity);
+      }
+      if (plan.missing_bytes() == 0) return "A request could not be served.";
+      return fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity, format_bytes(plan.missing_bytes()));
+    case Verdict::kFits:
+      return fmt::format("It needs {} and the GPU has {}: {} to spare.", needed, capacity, format_bytes(plan.spare_bytes())) + taken_text(plan);
+    case Verdict::kTight:
+      return fmt::format("It needs {} and the GPU has {}: {} to spare, which is less than the figures are sure of.", needed, capacity, format_bytes(plan.spare_bytes()));
+    case Verdict::kMeasured:
+      return fmt::format("{} of it are for the CUDA context and libraries, an assumption.", format_bytes(plan.context_bytes)) + taken_text(plan);
+    case Verdict::kProgramError:
+    case Verdict::kInterrupted:
+      return fmt::format("Until there it needed {}{}.", needed, plan.gpu ? " of the " + capacity + " of " + plan.gpu->name : "");
+  }
+  return {};
+}
+
+std::string live_text(const std::vector<std::pair<std::string, std::uint64_t>>& live) {
+  std::vector<std::pair<std::string, std::uint64_t>> sorted = live;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [category, size_bytes] : sorted) {
+    if (size_bytes != 0) text += fmt::format("{}{} {}", text.empty() ? "" : " + ", format_bytes(size_bytes), category == "other" ? "other tensors" : category);
+  }
+  return text;
+}
+
+std::string peak_text(const Page& page, const Plan& plan) {
+  std::uint64_t known = plan.context_bytes + plan.peak_outside_bytes;
+  for (const auto& [category, size_bytes] : plan.live_at_peak) known += size_bytes;
+  std::string text = page.clean(live_text(plan.live_at_peak));
+  if (plan.taken_bytes > known) text += fmt::format(" + {} cached", format_bytes(plan.taken_bytes - known));
+  if (plan.peak_outside_bytes != 0) text += fmt::format(" + {} outside PyTorch's allocator", format_bytes(plan.peak_outside_bytes));
+  return text + fmt::format(" + {} context = {}", format_bytes(plan.context_bytes), format_bytes(std::max(known, plan.taken_bytes)));
+}
+
+std::string shown_command(const Page& page, const Plan& plan) {
+  std::string text;
+  for (const std::string& word : plan.command) {
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?") == std::string::npos;
+    text += (text.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+  }
+  return shorten_middle(page.clean(text), 2 * page.row_room(), page.unicode());
+}
+
+void print_facts(Page& page, const Plan& plan) {
+  const int room = page.row_room();
+  page.row("command", shown_command(page, plan));
+  if (plan.exception) {
+    page.row("error", page.clean(plan.exception->type + (plan.exception->message.empty() ? "" : ": " + plan.exception->message)), Style::kStrong);
+    page.row("where", page.place(plan.exception->location, room), Style::kStrong);
+  } else if (plan.verdict == Verdict::kProgramError || plan.verdict == Verdict::kInterrupted) {
+    page.row("ended", plan.exit_status >= 128 ? fmt::format("by signal {}", plan.exit_status - 128) : fmt::format("with status {}", plan.exit_status));
+  }
+  if (plan.failed) {
+    std::string place = plan.failed_at.known() ? page.place(plan.failed_at, room) : "at a line that is not known";
+    place += plan.failed_in_step != 0 ? fmt::format(", in step {}", plan.failed_in_step) : ", before the first step ended";
+    page.row("fails at", place, Style::kStrong);
+  }
+  if (plan.caught_failures != 0) page.row("on the way", fmt::format("out of memory {} and the program went on", plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times"));
+  if (!plan.live_at_peak.empty()) page.row("at the peak", peak_text(page, plan));
+  if (plan.gpu) {
+    page.row("the GPU", fmt::format("{} ({}), of which the CUDA context and libraries take {} ({})", format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
+                                    format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
+  }
+  std::string seen = fmt::format("{} optimizer step{} in {:.1f} s", format_count(plan.steps), plan.steps == 1 ? "" : "s", plan.seconds);
+  if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
+  if (plan.processes > 1) seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
+  page.row("seen", seen);
+}
+
+void print_modules(Page& page, const Plan& plan, bool verbose) {
+  if (plan.modules.empty()) return;
+  std::uint64_t all = 0;
+  for (const PlanModule& module : plan.modules) all += module.bytes;
+  if (all == 0) return;
+  page.blank();
+  page.paragraph(0, "What fills the memory at the peak", Style::kStrong);
+  const std::size_t shown = verbose ? plan.modules.size() : std::min(plan.modules.size(), kModulesShown);
+  const auto name = [&](const PlanModule& module) {
+    return page.clean(module.path) + (module.count > 1 ? fmt::format(" ({} {})", format_count(module.count), page.glyph("×", "x")) : "");
+  };
+  int columns = 0;
+  for (std::size_t at = 0; at < shown; ++at) columns = std::max(columns, display_width(name(plan.modules[at])));
+  columns = std::min(columns, page.width() / 2);
+  for (std::size_t at = 0; at < shown; ++at) {
+    const PlanModule& module = plan.modules[at];
+    const std::string numbers = fmt::format("  {} {:>3.0f} %  ", pad_left(format_bytes(module.bytes), 10), 100.0 * static_cast<double>(module.bytes) / static_cast<double>(all));
+    const std::string label = pad_right(shorten_middle(name(module), columns, page.unicode()), columns);
+    const int room = page.width() - display_width(numbers) - columns - 2;
+    const std::string parts = module.path.starts_with('(') ? "" : live_text(module.live);
+    const std::string first = module.live.empty() || module.path.starts_with('(') ? "" : fmt::format("{} {}", module.live.size() > 1 ? "mostly" : "all", module.live.front().first);
+    const std::string said = display_width(parts) <= room ? parts : first;
+    page.line({{numbers}, {label + "  "}, {display_width(said) <= room ? page.clean(said) : "", Style::kDim}});
+  }
+  if (shown < plan.modules.size()) page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.modules.size() - shown), Style::kDim);
+}
+
+void print_vary(Page& page, const PlanVary& vary) {
+  const std::string name = page.clean(vary.name);
+  if (!vary.why_not.empty()) {
+    page.item("", {std::string(page.glyph("·", "-"))}, fmt::format("{}: {}.", name, page.clean(vary.why_not)));
+    return;
+  }
+  const std::string where = fmt::format("{}{}now {}", page.clean(vary.where), vary.where.empty() ? "" : ", ", format_count(vary.current));
+  if (vary.largest_fitting == 0) {
+    page.item("", {std::string(page.glyph("✘", "x")), Style::kDim}, fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
+    return;
+  }
+  std::string text = fmt::format("{} = {} fits", name, format_count(vary.largest_fitting));
+  text += vary.smallest_failing == 0 ? "; larger values were not tried" : fmt::format(" and {} does not", format_count(vary.smallest_failing));
+  page.item("", {std::string(page.glyph("✔", "*")), Style::kGood}, fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
+}
+
+void print_changes(Page& page, const Plan& plan, bool verbose) {
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
+  if (plan.changes.empty() && !plan.vary && plan.changes_skipped.empty()) return;
+  page.blank();
+  page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
+  std::vector<const PlanChange*> sorted;
+  for (const PlanChange& change : plan.changes) {
+    if (change.tried || verbose) sorted.push_back(&change);
+  }
+  const auto rank = [](const PlanChange& change) { return std::tuple(!change.tried, !change.fits, change.needed_bytes); };
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const PlanChange* a, const PlanChange* b) { return rank(*a) < rank(*b); });
+  const bool any_fits = std::any_of(sorted.begin(), sorted.end(), [](const PlanChange* change) { return change->fits; });
+  if (plan.vary) print_vary(page, *plan.vary);
+  for (const PlanChange* change : sorted) {
+    const std::string what = page.clean(change->what);
+    const std::string detail = change->detail.empty() ? "" : " (" + page.clean(change->detail) + ")";
+    if (!change->tried) {
+      page.item("", {std::string(page.glyph("·", "-"))}, fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
+      continue;
+    }
+    const bool saves = change->needed_bytes < plan.needed_bytes;
+    if (!saves && !change->fits && !verbose) continue;
+    const std::uint64_t difference = saves ? plan.needed_bytes - change->needed_bytes : change->needed_bytes - plan.needed_bytes;
+    const std::string by = change->kind == "setting" ? "a replay" : "a dry run";
+    std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
+    if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
+    if (wanted) result = (change->fits ? "fits: " : "not enough: ") + result;
+    const Piece mark = change->fits || (!wanted && saves) ? Piece{std::string(page.glyph("✔", "*")), Style::kGood} : Piece{std::string(page.glyph("✘", "x")), Style::kDim};
+    page.item("", mark, fmt::format("{}{}. By {}, {}.", what, detail, by, result));
+  }
+  if (wanted && !any_fits && !sorted.empty() && !(plan.vary && plan.vary->largest_fitting != 0)) page.paragraph(2, "None of these is enough.");
+  if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
+}
+
+void print_fits(Page& page, const Plan& plan) {
+  if (plan.fits.empty()) return;
+  page.blank();
+  page.paragraph(0, "Where it fits", Style::kStrong);
+  int columns = 0;
+  for (const PlanFit& fit : plan.fits) columns = std::max(columns, display_width(page.clean(fit.gpu.name)));
+  columns = std::min(columns, page.width() - 40);
+  for (const PlanFit& fit : plan.fits) {
+    const std::string name = pad_right(shorten_middle(page.clean(fit.gpu.name), columns, page.unicode()), columns);
+    page.line({{fmt::format("  {}  {}  ", name, pad_left(format_bytes(fit.gpu.capacity_bytes), 10))},
+               {fit.fits ? "fits" : "does not fit", fit.fits ? Style::kGood : Style::kError}});
+  }
+}
+
+void print_notes(Page& page, const Plan& plan, bool verbose) {
+  if (plan.notes.empty()) return;
+  page.blank();
+  page.paragraph(0, "What the dry run assumed", Style::kStrong);
+  const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);
+  for (std::size_t at = 0; at < shown; ++at) {
+    const PlanNote& note = plan.notes[at];
+    std::string tail;
+    if (!note.line.empty()) {
+      const std::size_t colon = note.line.rfind(':');
+      tail = page.path(note.line.substr(0, colon), page.width() / 2) + (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
+    }
+    if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
+    page.item("", {std::string(page.glyph("·", "-"))}, page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")"));
+  }
+  if (shown < plan.notes.size()) page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
+}
+
+}  // namespace
+
+void print_plan(Page& page, const Plan& plan, bool verbose) {
+  page.line({{page.clean(headline_of(plan)), style_of(plan.verdict)}});
+  page.paragraph(2, page.clean(sizes_of(plan)));
+  page.blank();
+  print_facts(page, plan);
+  print_modules(page, plan, verbose);
+  print_fits(page, plan);
+  print_changes(page, plan, verbose);
+  print_notes(page, plan, verbose);
+}
+
+std::string summary_of(const Plan& plan) {
+  switch (plan.verdict) {
+    case Verdict::kFits:
+    case Verdict::kTight:
+      return fmt::format("fits{}, {} to spare", plan.verdict == Verdict::kTight ? " tightly" : "", format_bytes(plan.spare_bytes()));
+    case Verdict::kDoesNotFit:
+      return plan.missing_bytes() == 0 ? "does not fit" : fmt::format("does not fit, {} too little", format_bytes(plan.missing_bytes()));
+    case Verdict::kMeasured:
+      return "needs " + format_bytes(plan.needed_bytes);
+    case Verdict::kProgramError:
+      return "the program failed by itself" + (plan.exception ? " (" + plan.exception->type + ")" : "");
+    case Verdict::kInterrupted:
+      return "the program was stopped";
+  }
+  return {};
+}
+
+}  // namespace faultline

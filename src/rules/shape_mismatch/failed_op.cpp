@@ -1,0 +1,90 @@
+#include "rules/shape_mismatch/failed_op.h"
+
+#include <unordered_map>
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMaxOperands = 64;
+
+// What a program that has died of an exception no longer does.
+bool goes_on(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kFree:
+    case EventKind::kUnmap:
+    case EventKind::kHostUnpin:
+    case EventKind::kTensorNote: return false;
+    case EventKind::kOpEnd: return !event.has(kFailed);
+    default: return true;
+  }
+}
+
+Given given_of(const Trace& trace, const Lifetimes& lifetimes, const Event& note) {
+  const Tensor& tensor = trace.tensors.at(TensorId(note.extra));
+  Given given;
+  given.shape = tensor.shape;
+  given.dtype = trace.strings.at(tensor.dtype);
+  given.made_by = trace.strings.at(tensor.op);
+  given.name = trace.strings.at(tensor.name);
+  given.made_at = note.stack;
+  given.whole = tensor.shape;
+  if (note.allocation.value == 0 || lifetimes.of(note.allocation).born == kNever) return given;
+  const Event& birth = lifetimes.birth(note.allocation);
+  if (given.made_at.value == 0) given.made_at = birth.stack;
+  if (birth.kind != EventKind::kAlloc) return given;  // pinned, but host memory all the same
+  given.allocation = note.allocation;
+  const Shape& whole = trace.tensors.at(TensorId(birth.extra)).shape;
+  if (birth.extra != 0 && element_count(whole) == element_count(given.shape)) given.whole = whole;
+  return given;
+}
+
+}  // namespace
+
+std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lifetimes) {
+  struct Open {
+    std::uint32_t begin = 0;
+    std::vector<std::uint32_t> notes;
+    StringId inner_words;  // of a failed operation inside this one
+  };
+  std::unordered_map<std::uint16_t, std::vector<Open>> open_by_thread;
+  std::vector<FailedOp> failed;
+  std::uint32_t last_doing = 0;
+  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    if (goes_on(event)) last_doing = index;
+    if (event.kind == EventKind::kOpBegin) {
+      open_by_thread[event.thread.value].push_back({index, {}, {}});
+      continue;
+    }
+    if (event.kind != EventKind::kTensorNote && event.kind != EventKind::kOpEnd) continue;
+    std::vector<Open>& open = open_by_thread[event.thread.value];
+    if (open.empty()) continue;
+    if (event.kind == EventKind::kTensorNote) {
+      if (event.extra != 0) open.back().notes.push_back(index);
+      continue;
+    }
+    const Open done = std::move(open.back());
+    open.pop_back();
+    if (!event.has(kFailed)) continue;
+    const StringId words(event.extra);
+    if (!open.empty()) open.back().inner_words = words;
+    if (words.value != 0 && done.inner_words == words) continue;
+    const Event& begin = trace.events[done.begin];
+    FailedOp op;
+    op.op = trace.strings.at(StringId(begin.extra));
+    op.words = trace.strings.at(words);
+    op.stack = begin.stack.value != 0 ? begin.stack : event.stack;
+    op.device = begin.device;
+    op.end = index;
+    op.has_all_operands = done.notes.size() <= kMaxOperands;
+    for (const std::uint32_t note : done.notes) {
+      if (op.operands.size() == kMaxOperands) break;
+      op.operands.push_back(given_of(trace, lifetimes, trace.events[note]));
+    }
+    failed.push_back(std::move(op));
+  }
+  for (FailedOp& op : failed) op.is_last = last_doing < op.end;
+  return failed;
+}
+
+}  // namespace faultline

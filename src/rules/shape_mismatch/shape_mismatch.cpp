@@ -1,0 +1,118 @@
+#include "rules/shape_mismatch/shape_mismatch.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/units.h"
+#include "rules/calling_frame.h"
+#include "rules/describe.h"
+#include "rules/shape_mismatch/failed_op.h"
+#include "rules/shape_mismatch/fit.h"
+#include "rules/shape_mismatch/remedy.h"
+#include "rules/shape_mismatch/words.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kOperandsShown = 6;
+constexpr std::size_t kTriesShown = 3;
+
+// The words decide; where they do not say, operands that the algebra refuses do.
+Trouble judge_failure(const FailedOp& failed) {
+  // A loss has no kernel for class numbers of a floating type, and says so in these words.
+  const bool no_kernel = failed.words.find("not implemented for") != std::string_view::npos;
+  if (no_kernel && family_of(bare_op(failed.op)) == Family::kClassLoss && failed.operands.size() >= 2 && is_floating(failed.operands[1].dtype)) return Trouble::kDtype;
+  const Trouble trouble = trouble_of(failed.words);
+  if (trouble != Trouble::kUnknown) return trouble;
+  return fit_of(failed) == Fit::kNo ? Trouble::kShape : Trouble::kUnrelated;
+}
+
+std::string about(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::kDtype: return "their types do not go together";
+    case Trouble::kDevice: return "they are not on one device";
+    default: return "their shapes do not fit";
+  }
+}
+
+std::string operands_text(const FailedOp& failed) {
+  std::string text;
+  for (std::size_t at = 0; at < failed.operands.size() && at < kOperandsShown; ++at) {
+    const bool last = at + 1 == failed.operands.size();
+    text += (at == 0 ? "" : last ? " and " : ", ") + tensor_text(failed.operands[at].dtype, failed.operands[at].shape);
+  }
+  if (failed.operands.size() > kOperandsShown) text += " and " + std::to_string(failed.operands.size() - kOperandsShown) + " more";
+  return text;
+}
+
+std::string origin_text(const Facts& facts, const Given& given) {
+  std::string text = tensor_text(given.dtype, given.shape);
+  if (given.whole != given.shape) text += ", a view of " + shape_text(given.whole);
+  if (!given.name.empty()) text += ", `" + std::string(given.name) + "`";
+  text += given.on_host() ? ", on the CPU" : ", on device " + std::to_string(facts.lifetimes.birth(given.allocation).device);
+  if (!given.made_by.empty()) text += ", made by " + std::string(given.made_by);
+  if (given.made_at.value != 0) text += (given.made_by.empty() ? ", made at " : " at ") + short_place(location_of(facts, given.made_at));
+  return text;
+}
+
+Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, const Facts& facts) {
+  Finding finding;
+  finding.rule = "tensor/shape-mismatch";
+  finding.confidence = Confidence::kProved;
+  const bool from_user = facts.stacks.user(failed.stack).value != 0;
+  // A library that tries an operation and catches the error knows what it does.
+  finding.severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
+  finding.device = failed.device;
+  finding.location = location_of(facts, failed.stack);
+  finding.location.op = failed.op;
+  finding.call_path = callers_of(facts, failed.stack);
+  finding.count = times;
+  const std::string raised = times == 1 ? "" : ", " + format_count(times) + " times";
+  finding.message = std::string(failed.op) + " refused " + (failed.operands.empty() ? "its operands" : operands_text(failed)) + raised + ": " +
+                    (failed.operands.size() == 1 && trouble == Trouble::kShape ? "its shape does not fit" : about(trouble)) +
+                    (failed.is_last ? ". Nothing was computed after it." : ". The program went on after the error.");
+  if (!failed.words.empty()) finding.evidence.push_back({"error", first_words(failed.words)});
+  if (const std::string inside = library_detail(facts, calling_frame(facts.trace, failed.stack)); !inside.empty()) finding.evidence.push_back({"raised", inside});
+  for (std::size_t at = 0; at < failed.operands.size() && at < kOperandsShown; ++at) {
+    finding.evidence.push_back({"operand_" + std::to_string(at + 1), origin_text(facts, failed.operands[at])});
+  }
+  std::vector<std::string> remedies = trouble == Trouble::kDtype    ? dtype_remedies(failed, facts)
+                                      : trouble == Trouble::kDevice ? device_remedies(failed, facts)
+                                                                    : shape_remedies(failed, facts);
+  if (remedies.size() > kTriesShown) remedies.resize(kTriesShown);
+  for (std::string& what : remedies) finding.tries.push_back({std::move(what), std::nullopt, 0});
+  finding.fingerprint = fingerprint(finding.rule, finding.location, failed.op);
+  return finding;
+}
+
+}  // namespace
+
+void judge_shape_mismatch(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+  const Facts& facts = subject.facts();
+  // Failures of one operation at one line are one finding, told by the last of them; what the program died of comes first.
+  struct Group {
+    const FailedOp* last = nullptr;
+    Trouble trouble = Trouble::kUnknown;
+    std::uint64_t times = 0;
+  };
+  std::map<std::tuple<FrameId, std::string_view, Trouble>, Group> by_line;
+  const std::vector<FailedOp> failures = failed_operations(subject.trace(), facts.lifetimes);
+  for (const FailedOp& failed : failures) {
+    const Trouble trouble = judge_failure(failed);
+    if (trouble == Trouble::kUnrelated) continue;
+    StackId line = facts.stacks.user(failed.stack);
+    if (line.value == 0) line = failed.stack;
+    Group& group = by_line[{subject.trace().stacks.frame_id(line), failed.op, trouble}];
+    group.last = &failed;
+    group.trouble = trouble;
+    ++group.times;
+  }
+  std::vector<Group> groups;
+  groups.reserve(by_line.size());
+  for (const auto& [line, group] : by_line) groups.push_back(group);
+  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.last->end > b.last->end; });
+  for (const Group& group : groups) findings.push_back(describe(*group.last, group.trouble, group.times, facts));
+}
+
+}  // namespace faultline
