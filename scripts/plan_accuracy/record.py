@@ -2,7 +2,7 @@
 
   python record.py PROGRAM.py OUT.json.gz [--ops]
 
-Without --ops the program runs undisturbed and only the peaks are kept; that is what a plan is compared with. With --ops each operation is
+Without --ops the program runs undisturbed; its peaks are what a plan is compared with, and its requests and returns in order (+bytes, -bytes). With --ops each operation is
 watched through a dispatch mode, so that a plan that differs can be compared operation by operation.
 """
 import gzip
@@ -74,8 +74,11 @@ def main():
         torch.cuda.synchronize()
         result |= events_by_op(mode.ops)
     else:
+        torch.cuda.memory._record_memory_history(max_entries=2_000_000, context=None)
         runpy.run_path(program, run_name="__main__")
         torch.cuda.synchronize()
+        marks = {"alloc": 1, "free_completed": -1}
+        result["events"] = [marks[e["action"]] * e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] in marks]
     stats = torch.cuda.memory_stats()
     free, total = torch.cuda.mem_get_info()
     result |= {"peak_allocated": stats["allocated_bytes.all.peak"], "peak_reserved": stats["reserved_bytes.all.peak"], "allocated": stats["allocated_bytes.all.current"],

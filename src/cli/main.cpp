@@ -1,12 +1,29 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "cli/options.h"
 
 namespace faultline::cli {
 
+namespace {
+
+// The program to run is not Faultline's to read: what stands behind the first -- is taken off before options are looked for.
+std::vector<std::string> take_command(int& argument_count, char** arguments) {
+  std::vector<std::string> command;
+  for (int at = 1; at < argument_count; ++at) {
+    if (std::string_view(arguments[at]) != "--" || std::string_view(arguments[1]) != "plan") continue;
+    command.assign(arguments + at + 1, arguments + argument_count);
+    argument_count = at;
+  }
+  return command;
+}
+
+}  // namespace
+
 int add_verbs_and_run(int argument_count, char** arguments) {
+  const std::vector<std::string> command = take_command(argument_count, arguments);
   CLI::App app("Faultline finds the line behind a GPU memory fault.", "faultline");
   app.set_version_flag("--version", "faultline " FAULTLINE_VERSION);
   app.require_subcommand(1);
@@ -14,6 +31,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   int status = kClean;
   add_explain(app, status);
   add_replay(app, status);
+  add_plan(app, command, status);
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {

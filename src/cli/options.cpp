@@ -20,22 +20,22 @@ std::string environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-int terminal_width() {
+int terminal_width(int descriptor) {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
   const std::string columns = environment("COLUMNS");
   const int stated = std::atoi(columns.c_str());
   return stated > 0 ? stated : 80;
 }
 
-bool speaks_utf8() {
+bool speaks_utf8(int descriptor) {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string value = environment(name);
     if (value.empty()) continue;
     return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos || value.find("UTF8") != std::string::npos ||
            value.find("utf-8") != std::string::npos;
   }
-  return ::isatty(STDOUT_FILENO) == 0;  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
+  return ::isatty(descriptor) == 0;  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
 }
 
 std::string working_directory() {
@@ -64,10 +64,10 @@ int fail(const std::string& sentence, ExitStatus status) {
   return status;
 }
 
-int write_out(const std::string& text, int status) {
+int write_out(const std::string& text, int status, int descriptor) {
   std::size_t done = 0;
   while (done < text.size()) {
-    const ssize_t wrote = ::write(STDOUT_FILENO, text.data() + done, text.size() - done);
+    const ssize_t wrote = ::write(descriptor, text.data() + done, text.size() - done);
     if (wrote > 0) {
       done += static_cast<std::size_t>(wrote);
     } else if (errno == EPIPE) {
@@ -79,12 +79,12 @@ int write_out(const std::string& text, int status) {
   return status;
 }
 
-std::string rendered(const Report& report, const OutputOptions& options) {
+std::string rendered(const Report& report, const OutputOptions& options, int descriptor) {
   if (options.format == "json") return to_json(report);
   TerminalOptions terminal;
-  terminal.colour = ::isatty(STDOUT_FILENO) != 0 && !options.no_colour && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
-  terminal.width = terminal_width();
-  terminal.unicode = speaks_utf8();
+  terminal.colour = ::isatty(descriptor) != 0 && !options.no_colour && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+  terminal.width = terminal_width(descriptor);
+  terminal.unicode = speaks_utf8(descriptor);
   terminal.home = environment("HOME");
   terminal.cwd = working_directory();
   terminal.verbose = options.verbose;

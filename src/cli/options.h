@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "report/report.h"
@@ -27,13 +28,16 @@ int fail(const std::string& sentence, ExitStatus status = kBadInput);
 // Prints "faultline: SENTENCE" to standard error, and nothing changes: a choice that was made for the user.
 void hint(const std::string& sentence);
 
-// Writes to standard output; a closed pipe is the reader's choice, a full disk is an error (status 2).
-int write_out(const std::string& text, int status);
+// Writes to standard output, or where told; a closed pipe is the reader's choice, a full disk is an error (status 2).
+int write_out(const std::string& text, int status, int descriptor = 1);
 
-std::string rendered(const Report& report, const OutputOptions& options);
+// For the terminal, if it is one, behind the descriptor.
+std::string rendered(const Report& report, const OutputOptions& options, int descriptor = 1);
 
 int add_verbs_and_run(int argument_count, char** arguments);
 void add_explain(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
+// command: what stood behind `--`, which no verb but plan takes.
+void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status);
 
 }  // namespace faultline::cli

@@ -92,6 +92,10 @@ void add_message_device(const Trace& trace, Report& report) {
   report.devices.push_back(std::move(device));
 }
 
+std::string as_sentence(const PlanChange& change) {
+  return change.what + (change.detail.empty() ? "" : " (" + change.detail + ")") + (change.fits ? "; it then fits." : "; it is not enough alone.");
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace, const Judgement& judgement) {
@@ -108,6 +112,21 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
     add_message_device(trace, report);
   }
   return report;
+}
+
+void attach_plan(Report& report, Plan plan) {
+  const auto is_failure = [](const Finding& finding) { return finding.rule == "memory/out-of-memory"; };
+  const auto failure = std::find_if(report.findings.begin(), report.findings.end(), is_failure);
+  if (failure != report.findings.end()) {
+    for (const PlanChange& change : plan.changes) {
+      if (!change.tried || change.needed_bytes >= plan.needed_bytes) continue;
+      failure->tries.push_back({as_sentence(change), true, plan.needed_bytes - change.needed_bytes, true});
+    }
+    if (plan.vary && plan.vary->largest_fitting != 0 && plan.vary->largest_fitting < plan.vary->current) {
+      failure->tries.push_back({"Use " + plan.vary->name + " = " + std::to_string(plan.vary->largest_fitting) + "; it then fits.", true, 0, true});
+    }
+  }
+  report.plan = std::move(plan);
 }
 
 }  // namespace faultline

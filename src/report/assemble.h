@@ -9,4 +9,7 @@ namespace faultline {
 
 Report make_report(const Trace& trace, const Judgement& judgement);
 
+// Adds what a dry run found out; the changes it tried become tries of the out-of-memory finding.
+void attach_plan(Report& report, Plan plan);
+
 }  // namespace faultline

@@ -1,6 +1,7 @@
 """Hooks into PyTorch's Python code: steps, modules, backward, attention, recurrent layers, compile, and what a dry run must not do."""
 from __future__ import annotations
 
+import functools
 import sys
 
 import torch
@@ -13,6 +14,7 @@ def install(session) -> None:
     _choose_kernels(session)
     _run_eagerly(session)
     _write_nothing(session)
+    _hear_refusals(session)
     session.changes.install()
 
 
@@ -63,3 +65,23 @@ def _write_nothing(session) -> None:
         session.notes.add("skipped", f"torch.save wrote nothing to {f!r}" if isinstance(f, str) else "torch.save wrote nothing")
     torch.save = save
     torch.serialization.save = save
+
+
+def _hear_refusals(session) -> None:
+    """Some functions refuse shapes before any operation is reached; the operands are known only here."""
+    functional = torch.nn.functional
+    for name in ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "batch_norm", "layer_norm", "group_norm", "embedding", "multi_head_attention_forward", "bilinear", "kl_div"):
+        setattr(functional, name, _heard(getattr(functional, name), f"torch.nn.functional.{name}", session))
+
+
+def _heard(function, name: str, session):
+    @functools.wraps(function)
+    def faultline(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError, IndexError, TypeError) as problem:
+            session.marks.failed_operation(name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem)
+            raise
+    return faultline

@@ -31,7 +31,7 @@ class Unplannable(RuntimeError):
 
 class Outcome:
     """What an operation gives for operands of a certain look. Leaves of the result, in order:
-    ("same", i) is operand i itself, ("view", i, size, stride, offset) shares its storage, ("new", size, stride, dtype, bytes), ("value", v)."""
+    ("same", i) is operand i itself, ("view", i, size, stride, offset) shares its storage, ("new", size, stride, dtype, bytes), ("unseen", …) the same but not on the GPU, ("value", v)."""
 
     __slots__ = ("leaves", "shape", "changed", "steps", "workspaces", "operands", "op", "mutated")
 
@@ -133,6 +133,7 @@ class DryRun(TorchDispatchMode):
     def run(self, func, args, kwargs, operands=None, values=True):
         operands = flatten(args, kwargs) if operands is None else operands
         self._check_devices(func, operands)
+        self._check_types(func, args)
         outcome = self.outcome(func, args, kwargs, operands)
         result, fresh = self._realize(func, outcome, operands)
         for index, size, stride, offset, grows in outcome.changed:
@@ -148,6 +149,15 @@ class DryRun(TorchDispatchMode):
             if not operand.is_cuda and operand.dim() > 0 and operand.device.type != "meta" and not operand.is_sparse:
                 raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
                                    f"(operands of {op_name(func)}: {operands_text(operands)})")
+
+    def _check_types(self, func, args) -> None:
+        """Kernels refuse operands of different types where meta kernels do not look."""
+        positions = special.SAME_TYPE.get(func)
+        if positions is None:
+            return
+        given = [args[p] for p in positions if p < len(args) and isinstance(args[p], Tensor)]
+        if any(t.dtype is not given[0].dtype for t in given):
+            raise RuntimeError(special.type_problem(func, given))
 
     # --- what comes out
 
@@ -235,9 +245,14 @@ class DryRun(TorchDispatchMode):
         try:
             for index, size_bytes in (temporaries.extra_outputs(func, args, kwargs, self.gpu) or {}).items():
                 leaf = outcome.leaves[index]
-                if leaf[0] == "new":  # an empty one is a reserve whose size only the library knows; another may have a larger storage than it shows
-                    size, stride = (leaf[1], leaf[2]) if leaf[1].numel() else (torch.Size((size_bytes // leaf[3].itemsize,)), (1,))
-                    outcome.leaves[index] = ("new", size, stride, leaf[3], size_bytes)
+                if leaf[0] == "new" and size_bytes == 0:  # not on the GPU after all
+                    outcome.leaves[index] = ("unseen", *leaf[1:])
+                elif leaf[0] == "new":
+                    outcome.leaves[index] = ("new", torch.Size((size_bytes // leaf[3].itemsize,)), (1,), leaf[3], size_bytes)
+            for index, size_bytes in (temporaries.kept_storage(func, args, kwargs, self.gpu) or {}).items():
+                leaf = outcome.leaves[index]
+                if leaf[0] == "new":
+                    outcome.leaves[index] = (*leaf[:4], size_bytes)
             looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in outcome.leaves if leaf[0] == "new"]
             outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
             outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
@@ -247,37 +262,40 @@ class DryRun(TorchDispatchMode):
     # --- making it
 
     def _realize(self, func, outcome: Outcome, operands):
-        memory, marks = self.memory, self.marks
         fresh: list[Tensor] = []
         result: list = []
-        stack = -1
-        if outcome.workspaces:
-            stack = memory.stacks.here()
-            for key, size_bytes in outcome.workspaces:
-                memory.workspace(key, size_bytes, stack, memory.device.tensor((size_bytes,), "uint8", op=str(key), name=""))
-        steps = outcome.steps
-        if steps is None:
-            self._make_leaves(outcome, operands, result, fresh, stack)
+        if outcome.steps is None and not outcome.workspaces:
+            self._make_leaves(outcome, operands, result, fresh, -1)
         else:
-            stack = memory.stacks.here() if stack < 0 else stack
-            note = memory.device.tensor((), "uint8", op=outcome.op, name=marks.module, operands=outcome.operands)
-            taken: list[int] = []
-            try:
-                for step in steps:
-                    if step is temporaries.OUT:
-                        self._make_leaves(outcome, operands, result, fresh, stack)
-                    elif step > 0:
-                        taken.append(memory.take(step, stack, note)[0])
-                    else:
-                        memory.device.free(taken[-step - 1], stack)
-                        taken[-step - 1] = 0
-            finally:
-                for allocation in taken:
-                    if allocation:
-                        memory.device.free(allocation, stack)
+            stack = self.memory.stacks.here()
+
+            def make():
+                self._make_leaves(outcome, operands, result, fresh, stack)
+                for key, size_bytes in outcome.workspaces or ():
+                    self.memory.workspace(key, size_bytes, stack, self.memory.device.tensor((size_bytes,), "uint8", op=str(key)))
+            self.take_steps(outcome.steps or [temporaries.OUT], make, stack, outcome)
         if outcome.shape is None:
             return result[0], fresh
         return tree_unflatten(result, outcome.shape), fresh
+
+    def take_steps(self, steps, make, stack: int, outcome: Outcome) -> None:
+        """The blocks that a kernel takes and returns, in its order; make() is called where it allocates its results."""
+        memory = self.memory
+        note = memory.device.tensor((), "uint8", op=outcome.op, name=self.marks.module, operands=outcome.operands)
+        taken: list[int] = []
+        try:
+            for step in steps:
+                if step == temporaries.OUT:
+                    make()
+                elif step > 0:
+                    taken.append(memory.take(step, stack, note)[0])
+                else:
+                    memory.device.free(taken[-step - 1], stack)
+                    taken[-step - 1] = 0
+        finally:
+            for allocation in taken:
+                if allocation:
+                    memory.device.free(allocation, stack)
 
     def _make_leaves(self, outcome, operands, result, fresh, stack) -> None:
         for leaf in outcome.leaves:
@@ -292,6 +310,8 @@ class DryRun(TorchDispatchMode):
                 result.append(tensors.alias(base, leaf[2], leaf[3], leaf[4]) if leaf[5] is base.dtype else self._reinterpreted(base, leaf))
             elif kind == "same":
                 result.append(operands[leaf[1]])
+            elif kind == "unseen":
+                result.append(tensors.make(leaf[1], leaf[2], leaf[3], leaf[4]))
             else:
                 result.append(leaf[1])
 

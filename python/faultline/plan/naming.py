@@ -18,7 +18,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def look(tensor: torch.Tensor) -> str:
-    shape = ",".join(map(str, tensor.size()))
+    shape = ",".join("1" if stride == 0 else str(size) for size, stride in zip(tensor.size(), tensor.stride()))  # an expanded dimension was given as 1
     return f"{dtype_name(tensor.dtype)}[{shape}]" + ("" if tensor.is_cuda else f"@{tensor.device.type}")
 
 

@@ -5,8 +5,9 @@ import functools
 
 import torch
 
-from . import tensors
-from .naming import op_name
+from . import temporaries, tensors
+from .kernels.copies import transfer_blocks
+from .naming import dtype_name, op_name, operands_text
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -35,6 +36,24 @@ def _overloads(*names):
 MIXES_DEVICES = set(_overloads("_to_copy", "copy_", "copy", "index", "index_put", "index_put_", "_index_put_impl_", "_pin_memory", "is_pinned", "set_", "lift_fresh",
                                "_has_compatible_shallow_copy_type", "_foreach_copy_", "_pack_padded_sequence", "_pack_padded_sequence_backward", "split_with_sizes",
                                "_cudnn_rnn", "_cudnn_rnn_backward", "_cudnn_init_dropout_state", "nested_tensor", "ctc_loss", "_ctc_loss", "_cudnn_ctc_loss"))
+
+
+# Operands (by position) that must have one type.
+SAME_TYPE = {aten.mm.default: (0, 1), aten.bmm.default: (0, 1), aten.addmm.default: (0, 1, 2), aten.baddbmm.default: (0, 1, 2), aten.addmv.default: (0, 1, 2), aten.mv.default: (0, 1),
+             aten.dot.default: (0, 1), aten.convolution.default: (0, 1, 2)}
+
+
+def type_problem(func, operands) -> str:
+    """The words of PyTorch 2.11 on a GPU."""
+    names = [str(t.dtype)[6:] for t in operands]
+    words = {"float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float64": "double", "int64": "long", "int32": "int"}
+    if func is aten.convolution.default:
+        kinds = {"float32": "FloatTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor", "float64": "DoubleTensor"}
+        which = "weight" if operands[0].dtype is not operands[1].dtype else "bias"
+        other = operands[1] if which == "weight" else operands[2]
+        return f"Input type (torch.cuda.{kinds.get(names[0], names[0])}) and {which} type (torch.cuda.{kinds.get(str(other.dtype)[6:], str(other.dtype)[6:])}) should be the same"
+    first, second = (operands[1], operands[2]) if len(operands) == 3 and operands[1].dtype is not operands[2].dtype else (operands[0], operands[-1])
+    return f"expected mat1 and mat2 to have the same dtype, but got: {words.get(str(first.dtype)[6:], str(first.dtype)[6:])} != {words.get(str(second.dtype)[6:], str(second.dtype)[6:])}"
 
 
 # These may show more of a storage than the tensor they are given does.
@@ -120,35 +139,33 @@ def to_copy(dry, func, args, kwargs):
         return result
     if target.type == "cpu":
         dtype = kwargs.get("dtype") or source.dtype
-        return _to_host(dry, source, dtype, kwargs.get("memory_format"), bool(kwargs.get("pin_memory")))
+        return _to_host(dry, source, dtype, kwargs.get("memory_format"), bool(kwargs.get("non_blocking")))
     return func(*args, **{**kwargs, "device": target}) if not source.is_cuda else torch.empty_strided(source.size(), source.stride(), dtype=kwargs.get("dtype") or source.dtype, device=target)
 
 
-def _temporary_for_copy(dry, source, dtype, same_layout: bool) -> None:
-    """A copy that changes type or layout converts on the GPU first."""
-    if dtype is source.dtype and same_layout:
-        return
+def _blocks_of_copy(dry, source, target, non_blocking: bool) -> None:
+    """A copy to the host may convert or rearrange on the GPU first."""
     stack = dry.memory.stacks.here()
-    size_bytes = source.numel() * dtype.itemsize
-    if size_bytes:
-        number = dry.memory.device.tensor(tuple(source.size()), str(dtype)[6:], op="aten::_to_copy", name=dry.marks.module, operands="")
+    for size_bytes in transfer_blocks(source, target, non_blocking):
+        number = dry.memory.device.tensor(tuple(source.size()), dtype_name(source.dtype), op="aten::_to_copy", name=dry.marks.module)
         allocation, _ = dry.memory.take(size_bytes, stack, number)
         dry.memory.device.free(allocation, stack)
 
 
-def _to_host(dry, source, dtype, memory_format=None, pinned=False) -> Tensor:
-    _temporary_for_copy(dry, source, dtype, source.is_contiguous() or source.is_contiguous(memory_format=torch.channels_last) if source.dim() == 4 else source.is_contiguous())
+def _to_host(dry, source, dtype, memory_format=None, non_blocking=False) -> Tensor:
+    keeps_layout = memory_format in (None, torch.preserve_format) and tensors.is_dense(source)
     host = dry.values.view(source)
     if host is None and source.numel() > 1024:
-        result = dry.host.unfilled(source.size(), source.stride() if memory_format in (None, torch.preserve_format) and tensors.is_dense(source) else None, dtype)
+        result = dry.host.unfilled(source.size(), source.stride() if keeps_layout else None, dtype)
         dry.notes.add("value", f"a tensor of {source.numel()} elements copied to the host has no values in a dry run: zeros")
-        return result
-    host, assumed = dry.values.read(source)
-    if assumed and source.numel():
-        dry.notes.add("value", "values copied to the host are stand-ins: a dry run does not compute them")
-    result = host.to(dtype)
-    if memory_format not in (None, torch.preserve_format):
-        result = result.contiguous(memory_format=memory_format)
+    else:
+        host, assumed = dry.values.read(source)
+        if assumed and source.numel():
+            dry.notes.add("value", "values copied to the host are stand-ins: a dry run does not compute them")
+        result = host.to(dtype)
+        if memory_format not in (None, torch.preserve_format):
+            result = result.contiguous(memory_format=memory_format)
+    _blocks_of_copy(dry, source, result, non_blocking)
     return result
 
 
@@ -157,8 +174,6 @@ def copy_into(dry, func, args, kwargs):
     target, source = args[0], args[1]
     if target.is_cuda:
         dry.outcome(func, args, kwargs, [target, source])  # shapes that do not fit are refused here
-        if source.is_cuda and source.dtype is not target.dtype and not target.is_contiguous():
-            pass
         host = dry.values.view(source) if source.is_cuda else (None if dry.host.is_unfilled(source) else source)
         record = dry.memory.find(target)
         if host is not None and record is not None and (record.shadow is not None or target.untyped_storage().nbytes() <= 1 << 20) and dry.values.worth_knowing(target.numel(), target.dtype):
@@ -171,7 +186,7 @@ def copy_into(dry, func, args, kwargs):
         return target
     if not source.is_cuda:
         return NotImplemented
-    _temporary_for_copy(dry, source, target.dtype, source.is_contiguous())
+    _blocks_of_copy(dry, source, target, bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking")))
     if dry.host.is_unfilled(target):
         return target
     host, assumed = dry.values.read(source)
@@ -208,39 +223,50 @@ def _dynamic(dry, func, args, kwargs, worst_size, text: str):
         host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: next(order))
         result = func(*host_args, **host_kwargs)
         assumed = any(t.is_cuda and dry.values.is_assumed(t) for t in operands)
-        return _bring(dry, func, result, assumed, operands)
+        return _bring(dry, func, args, kwargs, result, assumed, operands)
     dry.notes.add("value", text)
-    return _bring_unknown(dry, func, worst_size(), operands)
+    return _bring_unknown(dry, func, args, kwargs, worst_size(), operands)
 
 
-def _allocate(dry, func, size, stride, dtype, operands):
+def _allocate(dry, func, size, stride, dtype, operands, stack=-1):
     from .mode import Outcome
-    from .naming import operands_text
     outcome = Outcome((), None, (), ())
     outcome.op, outcome.operands = op_name(func), operands_text(operands)
     tensor = tensors.make(size, stride, dtype)
-    dry._born(tensor, outcome, -1)
+    dry._born(tensor, outcome, stack)
     return tensor
 
 
-def _bring(dry, func, result, assumed, operands):
-    def one(host):
-        if not isinstance(host, Tensor):
-            return host
-        tensor = _allocate(dry, func, host.size(), host.stride(), host.dtype, operands)
+def _bring_all(dry, func, args, kwargs, looks, operands) -> list:
+    """Tensors of these looks, (size, stride, dtype), with what the kernel takes beside them."""
+    from .mode import Outcome, replace_tensors
+    made: list = []
+    stack = dry.memory.stacks.here()
+
+    def make():
+        made.extend(_allocate(dry, func, size, stride, dtype, operands, stack) for size, stride, dtype in looks)
+    meta_args, meta_kwargs = replace_tensors(args, kwargs, lambda t: tensors.on_meta(t) if t.is_cuda else t)
+    outputs = [torch.empty_strided(size, stride, dtype=dtype, device="meta") for size, stride, dtype in looks]
+    steps = temporaries.steps(func, meta_args, meta_kwargs, outputs, dry.gpu)
+    outcome = Outcome((), None, (), ())
+    outcome.op, outcome.operands = op_name(func), operands_text(operands)
+    dry.take_steps(steps or [temporaries.OUT], make, stack, outcome)
+    return made
+
+
+def _bring(dry, func, args, kwargs, result, assumed, operands):
+    hosts = list(result) if isinstance(result, (list, tuple)) else [result]
+    made = _bring_all(dry, func, args, kwargs, [(h.size(), h.stride(), h.dtype) for h in hosts], operands)
+    for tensor, host in zip(made, hosts):
         if dry.values.worth_knowing(host.numel(), host.dtype):
             dry.values.know(tensor, host, assumed)
-        return tensor
-    return type(result)(one(r) for r in result) if isinstance(result, (list, tuple)) else one(result)
+    return tuple(made) if isinstance(result, (list, tuple)) else made[0]
 
 
-def _bring_unknown(dry, func, looks, operands):
-    made = []
-    for size, dtype in looks:
-        size = torch.Size(size)
-        tensor = _allocate(dry, func, size, torch.empty(size, device="meta").stride(), dtype, operands)
+def _bring_unknown(dry, func, args, kwargs, looks, operands):
+    made = _bring_all(dry, func, args, kwargs, [(torch.Size(size), torch.empty(size, device="meta").stride(), dtype) for size, dtype in looks], operands)
+    for tensor in made:
         dry.values.assume(tensor)
-        made.append(tensor)
     return made[0] if len(made) == 1 else tuple(made)
 
 
