@@ -157,10 +157,9 @@ int plan(const PlanArguments& arguments) {
 }  // namespace
 
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status) {
-  CLI::App* verb = app.add_subcommand("plan", "runs a PyTorch program without a GPU: will it fit, why not, what would");
+  CLI::App* verb = app.add_subcommand("plan", "runs a PyTorch program without a GPU, given behind --: will it fit, why not, what would");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->command = command;
-  verb->usage("faultline plan [OPTIONS] -- CMD…");
   verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; without it the report lists the GPUs it fits on");
   verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need");
   verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never")->capture_default_str();

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import special, temporaries, tensors
+from . import layouts, special, temporaries, tensors
 from .host import Host
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -33,11 +33,11 @@ class Outcome:
     """What an operation gives for operands of a certain look. Leaves of the result, in order:
     ("same", i) is operand i itself, ("view", i, size, stride, offset) shares its storage, ("new", size, stride, dtype, bytes), ("unseen", …) the same but not on the GPU, ("value", v)."""
 
-    __slots__ = ("leaves", "shape", "changed", "steps", "workspaces", "operands", "op", "mutated")
+    __slots__ = ("leaves", "shape", "changed", "steps", "workspaces", "operands", "op", "mutated", "order")
 
     def __init__(self, leaves, shape, changed, mutated):
         self.leaves, self.shape, self.changed, self.mutated = leaves, shape, changed, mutated
-        self.steps = self.workspaces = None
+        self.steps = self.workspaces = self.order = None
         self.operands = self.op = ""
 
 
@@ -194,7 +194,10 @@ class DryRun(TorchDispatchMode):
             result = func(*meta_args, **meta_kwargs)
         except NotImplementedError as problem:
             result = self._decomposed(func, meta_args, meta_kwargs, problem)
-        return self._describe(func, result, metas, operands, special.written(func, args, kwargs))
+        outcome = self._describe(func, result, metas, operands, special.written(func, args, kwargs))
+        layouts.keep_format(func, args, outcome.leaves)
+        outcome.order = layouts.allocation_order(func, len(outcome.leaves))
+        return outcome
 
     def _decomposed(self, func, args, kwargs, problem):
         """The look of a result from PyTorch's own decompositions, where an operation has no meta kernel."""
@@ -293,13 +296,23 @@ class DryRun(TorchDispatchMode):
                     memory.device.free(taken[-step - 1], stack)
                     taken[-step - 1] = 0
         finally:
-            for allocation in taken:
+            for allocation in reversed(taken):
                 if allocation:
                     memory.device.free(allocation, stack)
 
     def _make_leaves(self, outcome, operands, result, fresh, stack) -> None:
-        for leaf in outcome.leaves:
+        early: dict[int, Tensor] = {}
+        for index in outcome.order or ():
+            leaf = outcome.leaves[index]
+            if leaf[0] == "new":
+                early[index] = tensors.make(leaf[1], leaf[2], leaf[3], leaf[4])
+                stack = self._born(early[index], outcome, stack)
+        for index, leaf in enumerate(outcome.leaves):
             kind = leaf[0]
+            if index in early:
+                fresh.append(early[index])
+                result.append(early[index])
+                continue
             if kind == "new":
                 tensor = tensors.make(leaf[1], leaf[2], leaf[3], leaf[4])
                 stack = self._born(tensor, outcome, stack)

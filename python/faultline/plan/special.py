@@ -413,3 +413,28 @@ class Accumulation:
 
 accumulation = Accumulation()
 HANDLERS[aten.add.Tensor] = accumulation.add
+
+
+@handles(*_overloads("_pack_padded_sequence"))
+def pack_padded_sequence(dry, func, args, kwargs):
+    """The lengths are on the host, so the packed size is known; the batch sizes stay on the host."""
+    x, lengths, batch_first = args[0], args[1], args[2]
+    steps = [int((lengths > t).sum()) for t in range(int(lengths[0]))] if lengths.numel() else []
+    rest = x.size()[2:]
+    size = torch.Size((sum(steps), *rest))
+    packed = _allocate(dry, func, size, torch.empty(size, device="meta").stride(), x.dtype, [x])
+    return packed, torch.tensor(steps, dtype=torch.int64)
+
+
+@handles(*_overloads("_pack_padded_sequence_backward"))
+def pack_padded_sequence_backward(dry, func, args, kwargs):
+    gradient, size, batch_sizes, batch_first = args
+    size = list(size)
+    length, batch = (size[1], size[0]) if batch_first else (size[0], size[1])
+    whole = torch.Size((length, batch, *size[2:]))
+    result = _allocate(dry, func, whole, torch.empty(whole, device="meta").stride(), gradient.dtype, [gradient])
+    if not batch_first:
+        return result
+    stride = list(result.stride())
+    stride[0], stride[1] = stride[1], stride[0]
+    return tensors.alias(result, torch.Size(size), tuple(stride), 0)

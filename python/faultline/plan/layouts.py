@@ -1,0 +1,53 @@
+"""What PyTorch's meta kernels do not tell of a result: that convolutions and batch norms keep channels last, as cuDNN does, and in which order a kernel
+allocates several results."""
+from __future__ import annotations
+
+import torch
+
+aten = torch.ops.aten
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+_CONVOLUTIONS = {aten.convolution.default: (0, 1), aten.convolution_backward.default: (1, 2)}  # where input and weight stand
+_NORMS = {f: 0 for f in (aten.cudnn_batch_norm.default, aten.native_batch_norm.default, aten._native_batch_norm_legit.default, aten._batch_norm_with_update.default)}
+_NORMS |= {aten.cudnn_batch_norm_backward.default: 1, aten.native_batch_norm_backward.default: 0, aten.batch_norm_backward.default: 0}
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    """By its strides, channels lie innermost (PyTorch's own rule, which decides for sizes of one too)."""
+    sizes, strides = tensor.size(), tensor.stride()
+    order = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}.get(len(sizes))
+    if order is None or strides[1] == 0:
+        return False
+    least = 0
+    for dimension in order:
+        if sizes[dimension] == 0 or strides[dimension] < least or dimension == 0 and least == strides[1]:
+            return False
+        least = strides[dimension] * max(1, sizes[dimension])
+    return True
+
+
+def keep_format(func, args, leaves: list) -> None:
+    """Gives new results the strides that they have on a GPU."""
+    places = _CONVOLUTIONS.get(func)
+    if places is not None:
+        last = any(isinstance(args[p], torch.Tensor) and is_channels_last(args[p]) for p in places)
+    elif func in _NORMS:
+        last = is_channels_last(args[_NORMS[func]])
+    else:
+        return
+    if not last:
+        return
+    for index, leaf in enumerate(leaves):
+        if leaf[0] == "new" and len(leaf[1]) in _FORMATS:
+            stride = torch.empty(leaf[1], device="meta", memory_format=_FORMATS[len(leaf[1])]).stride()
+            leaves[index] = ("new", leaf[1], stride, *leaf[3:])
+
+
+# The order in which results are allocated, where it is not that of the result.
+_ORDER = {aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1), aten.native_dropout.default: (1, 0)}
+
+
+def allocation_order(func, count: int) -> list[int] | None:
+    first = _ORDER.get(func)
+    if first is None:
+        return None
+    return [index for index in first if index < count] + [index for index in range(count) if index not in first]
