@@ -350,22 +350,18 @@ def set_(dry, func, args, kwargs):
 @handles(*_overloads("_cudnn_rnn_backward"))
 def rnn_backward(dry, func, args, kwargs):
     """Gradients of the input and the states, and of all weights in one flat buffer."""
-    x, weights, weight_buffer, hx, cx = args[0], args[1], args[3], args[4], args[5]
-    mask = args[-1]
-
-    def like(tensor):
-        return _allocate(dry, func, tensor.size(), torch.empty(tensor.size(), device="meta").stride(), tensor.dtype, [x, hx])
-    dx = like(x) if mask[0] else None
-    dhx = like(hx) if mask[1] else None
-    dcx = like(cx) if cx is not None and mask[2] else None
-    gradients = []
+    x, weights, hx, cx, mask = args[0], args[1], args[4], args[5], args[-1]
+    wanted = [t if m else None for t, m in zip((x, hx, cx), mask)]
+    looks = [(t.size(), torch.empty(t.size(), device="meta").stride(), t.dtype) for t in wanted if t is not None]
     if mask[3]:
-        total = sum(w.numel() for w in weights)
-        buffer = _allocate(dry, func, torch.Size((total,)), (1,), weights[0].dtype, [weight_buffer] if weight_buffer is not None else [])
-        offset = 0
-        for weight in weights:
-            gradients.append(tensors.alias(buffer, weight.size(), torch.empty(weight.size(), device="meta").stride(), offset))
-            offset += weight.numel()
+        looks.append((torch.Size((sum(w.numel() for w in weights),)), (1,), weights[0].dtype))
+    made = iter(_bring_all(dry, func, args, kwargs, looks, [x, hx]))
+    dx, dhx, dcx = (None if t is None else next(made) for t in wanted)
+    gradients, offset = [], 0
+    buffer = next(made) if mask[3] else None
+    for weight in weights if mask[3] else ():
+        gradients.append(tensors.alias(buffer, weight.size(), torch.empty(weight.size(), device="meta").stride(), offset))
+        offset += weight.numel()
     return dx, dhx, dcx, gradients
 
 

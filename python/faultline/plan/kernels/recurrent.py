@@ -2,7 +2,7 @@
 
 The reserve space follows exactly from the measurements: per layer and direction so many values per time step, batch
 entry and hidden unit (gates and states), the output between layers, one bit per dropped value, 256 bytes. The
-workspace is cuDNN's own affair; its estimate is within about 20 % of the measured cases (H200, cuDNN 9).
+workspace is cuDNN's own affair; its estimate is within 8 % of the measured bytes in all, and within 36 % in the worst case (H200, cuDNN 9).
 """
 from __future__ import annotations
 
@@ -59,18 +59,31 @@ class Net:
         return int(values * self.itemsize)
 
 
+def _time_first_bytes(call: Call) -> int:
+    """cuDNN wants time first: an input with the batch first is copied."""
+    x = call.get("input")
+    return x.numel() * x.element_size() if call.get("batch_first") and not call.get("batch_sizes") else 0
+
+
 @kernel("_cudnn_rnn")
 def forward(call: Call):
-    steps = Steps().out()
+    steps = Steps()
+    if copied := _time_first_bytes(call):
+        steps.take(copied)
+    steps.out()
     steps.take(Net(call).workspace_bytes())
     return steps.done()
 
 
 @kernel("_cudnn_rnn_backward")
 def backward(call: Call):
-    """Once for the inputs' gradients and once for the weights'."""
+    """Once for the inputs' gradients and once for the weights'; the input and the output's gradient are copied as in forward."""
     size = Net(call).workspace_bytes()
-    steps = Steps().out()
+    steps = Steps()
+    if copied := _time_first_bytes(call):
+        steps.take(copied)
+        steps.take(copied // call.get("input").size(-1) * call.get("output").size(-1))
+    steps.out()
     for _ in range(2):
         steps.give(steps.take(size))
     return steps.done()
