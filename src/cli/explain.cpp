@@ -1,7 +1,9 @@
 // explain FILE…: finds out what each FILE is, and explains it.
 #include <algorithm>
+#include <map>
 
 #include "cli/options.h"
+#include "cli/run_folder.h"
 #include "models/gpus.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
@@ -45,7 +47,18 @@ int explain(const ExplainOptions& options) {
   }
   int status = kClean;
   std::vector<Trace> traces;
+  std::map<std::size_t, Plan> plans;  // by place in traces
   for (const std::string& path : options.paths) {
+    if (is_run_folder(path)) {
+      Result<RunFolder> folder = load_run_folder(path);
+      if (!folder) {
+        status = fail(folder.error().message(path));
+        continue;
+      }
+      if (folder->plan) plans.emplace(traces.size(), std::move(*folder->plan));
+      for (Trace& trace : folder->traces) traces.push_back(std::move(trace));
+      continue;
+    }
     Result<Trace> trace = load(path);
     if (trace) {
       traces.push_back(std::move(*trace));
@@ -70,23 +83,24 @@ int explain(const ExplainOptions& options) {
   }
   const bool json = options.output.format == "json";
   std::string text;
-  for (const Trace& trace : traces) {
-    const Judgement judgement = judge(trace);
-    const Report report = make_report(trace, judgement);
+  for (std::size_t at = 0; at < traces.size(); ++at) {
+    const Judgement judgement = judge(traces[at]);
+    Report report = make_report(traces[at], judgement);
+    if (const auto plan = plans.find(at); plan != plans.end()) attach_plan(report, std::move(plan->second));
     if (!text.empty()) text += json ? ",\n" : "\n";
     text += rendered(report, options.output);
     status = std::max(status, exit_status(report));
   }
-  if (json && options.paths.size() > 1) text = "[" + text + "]\n";
+  if (json && (options.paths.size() > 1 || traces.size() > 1)) text = "[" + text + "]\n";
   return text.empty() ? status : write_out(text, status);
 }
 
 }  // namespace
 
 void add_explain(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, error message or log) and explains it");
+  CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, error message, log or run folder) and explains it");
   auto options = std::make_shared<ExplainOptions>();
-  verb->add_option("FILE", options->paths, "a PyTorch memory snapshot, a Faultline trace, or text with an error message in it; - is standard input")->required();
+  verb->add_option("FILE", options->paths, "a PyTorch memory snapshot, a Faultline trace, text with an error message in it, or the folder that a run left; - is standard input")->required();
   verb->add_option("--gpu", options->gpu, "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it");
   verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace");
   add_output_options(*verb, options->output);

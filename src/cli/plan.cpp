@@ -111,11 +111,15 @@ int plan(const PlanArguments& arguments) {
   Result<DryRunResult> first = run_in_foreground(*parts, job, json ? Output::kToStandardError : Output::kAsIs);
   if (!first) {
     std::error_code problem;
-    std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
+    if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
     return fail(first.error().message());
   }
   if (Status written = write_command(*folder, arguments.command, started, *first); !written) hint(written.error().message());
-  if (const std::string why = nothing_planned(*first, arguments); !why.empty()) return fail(why);
+  if (const std::string why = nothing_planned(*first, arguments); !why.empty()) {
+    std::error_code problem;
+    if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);
+    return fail(why);
+  }
 
   // A run that died of memory is run again on a device that grows, to learn how much it needs in all.
   std::optional<DryRunResult> overcommitted;
@@ -151,7 +155,9 @@ int plan(const PlanArguments& arguments) {
   if (Status written = write_text(*folder + "/report.json", to_json(report)); !written) hint(written.error().message());
   const int descriptor = json ? kStandardOutput : kStandardError;
   const std::string text = rendered(report, arguments.output, descriptor);
-  return write_out(json ? text : "\n" + text + fmt::format("Kept in {}\n", std::filesystem::proximate(*folder).string()), exit_status(report), descriptor);
+  const std::string near = std::filesystem::path(*folder).lexically_relative(std::filesystem::current_path()).string();
+  const std::string kept = fmt::format("Kept in {}; faultline explain tells it again.\n", near.empty() || near.starts_with("..") ? *folder : near);
+  return write_out(json ? text : "\n" + text + kept, exit_status(report), descriptor);
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
     const std::string name = entry.path().filename().string();
-    const std::string process = entry.path().stem().string().substr(std::min(name.find('-'), name.size()));
+    const std::string process = name.substr(0, name.rfind('.')).substr(std::min(name.find('-') + 1, name.rfind('.')));
     if (name.starts_with("trace-") && name.ends_with(".faultline")) by_process[process].trace = entry.path().string();
     if (name.starts_with("summary-") && name.ends_with(".json")) read_summary(entry.path().string(), by_process[process]);
   }

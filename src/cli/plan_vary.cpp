@@ -13,6 +13,7 @@ namespace faultline::cli {
 namespace {
 
 constexpr std::uint64_t kMostRuns = 8;
+constexpr std::uint64_t kCloseEnough = 64;  // a border known to this part of the value is close enough
 constexpr std::array<std::string_view, 3> kUsualNames = {"batch_size", "batch", "bs"};
 constexpr std::array<std::string_view, 6> kUsualArguments = {"--batch-size", "--per-device-train-batch-size", "--train-batch-size", "--batch", "--bs", "-b"};
 
@@ -100,7 +101,7 @@ class Search {
 
   // Between a value that fits and one that does not. What is needed grows about evenly with a batch, so a straight line leads close.
   void narrow(const std::string& name, Point low, Point high, PlanVary& vary) {
-    while (high.value - low.value > 1 && runs_ < kMostRuns && !interrupted()) {
+    while (high.value - low.value > std::max<std::uint64_t>(1, low.value / kCloseEnough) && runs_ + 1 < kMostRuns && !interrupted()) {
       const double span = static_cast<double>(high.needed.bytes) - static_cast<double>(low.needed.bytes);
       const double room = static_cast<double>(plan_.gpu->capacity_bytes) - static_cast<double>(low.needed.bytes);
       const double share = span > 0 && !far_off_ ? std::clamp(room / span, 0.0, 1.0) : 0.5;
@@ -160,7 +161,7 @@ void search_down(Search& search, const std::string& name, Point lowest, const Pl
 void search_up(Search& search, const std::string& name, const Plan& plan, PlanVary& vary) {
   Point low = as_it_is(plan, vary.current);
   vary.largest_fitting = low.value;
-  for (std::uint64_t factor = 2; search.runs() + 2 <= kMostRuns && !interrupted(); factor *= 2) {
+  while (search.runs() + 2 < kMostRuns && !interrupted()) {
     Point next = search.run(name, {low.value * 2}).front();
     if (!next.needed.problem.empty()) return;
     if (next.needed.bytes <= low.needed.bytes) {

@@ -83,10 +83,15 @@ bool is_tight(const Plan& plan) {
   return static_cast<double>(spare) < kTightShare * static_cast<double>(plan.gpu->capacity_bytes) || (!sure && spare < plan.gpu->context_bytes / 2);
 }
 
+// The program was over and its summary written when a signal ended the process: libraries can fall while they are unloaded.
+bool fell_at_the_end(const DryRunResult& run, const ProcessSummary& main) {
+  return run.status > 128 && run.status != 128 + SIGINT && main.ended_in_order;
+}
+
 Verdict verdict_of(const DryRunResult& first, const ProcessSummary& main, const Plan& plan) {
   if (main.died_of_memory()) return Verdict::kDoesNotFit;
-  if (interrupted() || first.status >= 128 || (!main.ended_in_order && first.status != 0)) return Verdict::kInterrupted;
-  if (main.exception || first.status != 0) return Verdict::kProgramError;
+  if (interrupted() || !main.ended_in_order || first.status == 128 + SIGINT) return Verdict::kInterrupted;
+  if (main.exception || (first.status != 0 && !fell_at_the_end(first, main))) return Verdict::kProgramError;
   if (!plan.gpu) return Verdict::kMeasured;
   return is_tight(plan) ? Verdict::kTight : Verdict::kFits;
 }
@@ -138,6 +143,9 @@ Plan make_plan(const VerdictInput& input, const JudgedRun& judged) {
   plan.exception = main.died_of_memory() ? std::nullopt : main.exception;
   plan.verdict = verdict_of(*input.first, first, plan);
   plan.notes = notes_of(judged.trace);
+  if (fell_at_the_end(*input.first, first)) {
+    plan.notes.push_back({"mode", fmt::format("signal {} ended the process when the program was already over; the plan is complete", input.first->status - 128), "", 1});
+  }
   plan.folder = input.folder;
   plan.trace = fs::path(judged.trace.source_path).lexically_relative(input.folder).string();
   if (!plan.gpu) plan.fits = fits_on_catalogue(judged.trace, plan.peak_outside_bytes);

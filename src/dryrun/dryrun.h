@@ -177,6 +177,13 @@ FAULTLINE_API void faultline_snapshot(faultline_dryrun* handle, uint64_t* segmen
 FAULTLINE_API uint64_t faultline_snapshot_segments(faultline_dryrun* handle, faultline_segment* segments, uint64_t room);
 FAULTLINE_API uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, faultline_block* blocks, uint64_t room);
 
+/* --- answers for PyTorch's own tables ---------------------------------------------------------------------------------------------------- */
+
+/* Functions that answer 0 and 1, for places where PyTorch's C++ asks whether there is a GPU (python/faultline/plan/cpu_build.py): they may be
+ * called from any thread at any time, when Python is gone too. */
+FAULTLINE_API uint64_t faultline_answer_0(void);
+FAULTLINE_API uint64_t faultline_answer_1(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/units.h"
 #include "report/account_table.h"
@@ -83,7 +84,9 @@ void print_memory_picture(Page& page, const DeviceReport& device, std::uint64_t 
   const bool capacity_known = device.account.capacity_known && device.account.capacity != 0;
   const auto capacity = static_cast<double>(device.account.capacity);
   const bool show_limit = capacity_known && static_cast<double>(highest) >= kNearCapacity * capacity;
+  const bool beyond = show_limit && highest > device.account.capacity;  // a dry run can go on past the end of the device
   const std::uint64_t top_bytes = show_limit ? std::max(highest, device.account.capacity) : highest;
+  const int limit_row = beyond ? (height_of(device.account.capacity, top_bytes) - 1) / kSteps : kRows;
 
   const int label_columns = display_width(format_bytes(top_bytes)) + 2;
   const int plot_columns = std::clamp(page.width() - label_columns - 3, 10, kWidestPlot);
@@ -105,16 +108,22 @@ void print_memory_picture(Page& page, const DeviceReport& device, std::uint64_t 
              {limit, Style::kLimit},
              {limit_text}});
 
-  if (show_limit) {
+  if (show_limit && !beyond) {
     const std::vector<Cell> limit_cells(columns.size(), {page.glyph("┄", "="), Style::kLimit});
     print_plot_line(page, fmt::format("{} {}", pad_left(format_bytes(top_bytes), label_columns), page.glyph("┤", "+")), limit_cells);
   }
   for (int row = kRows - 1; row >= 0; --row) {
-    const bool names_top = row == kRows - 1 && !show_limit;
-    const std::string label = names_top ? format_bytes(top_bytes) : row == kRows / 2 - 1 ? format_bytes(top_bytes / 2) : "";
+    const bool names_top = row == kRows - 1 && (!show_limit || beyond);
+    const std::string label = row == limit_row  ? format_bytes(device.account.capacity)
+                              : names_top       ? format_bytes(top_bytes)
+                              : row == kRows / 2 - 1 && std::abs(row - limit_row) > 1 ? format_bytes(top_bytes / 2)
+                                                : "";
     const std::string_view axis = label.empty() ? page.glyph("│", "|") : page.glyph("┤", "+");
     std::vector<Cell> cells;
-    for (const Column& column : columns) cells.push_back(cell_of(column, row, top_bytes, page.unicode()));
+    for (const Column& column : columns) {
+      cells.push_back(cell_of(column, row, top_bytes, page.unicode()));
+      if (row == limit_row && cells.back().style == Style::kPlain) cells.back() = {page.glyph("┄", "="), Style::kLimit};
+    }
     print_plot_line(page, fmt::format("{} {}", pad_left(label, label_columns), axis), cells);
   }
   std::string axis;

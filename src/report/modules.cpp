@@ -74,28 +74,36 @@ PlanModule described(const std::string& path, std::uint64_t count, std::uint64_t
   return module;
 }
 
-// A row with one part and nothing of its own says less than that part.
-Row narrowed(Row row) {
-  while (!row.only_itself && row.node->own_bytes == 0 && row.node->children.size() == 1) row.node = &row.node->children.begin()->second;
-  return row;
+// What a row opens into. Numbered parts that have none of their own say no more than their parent, and are not opened.
+std::vector<Row> parts_of(const Node& node) {
+  std::vector<Row> parts;
+  if (node.own_bytes == 0 && node.children.size() == 1) {
+    const auto& [word, only] = *node.children.begin();
+    if (word == "*" && only.children.empty()) return parts;
+    if (word == "*" || only.concrete.size() == node.concrete.size()) return only.children.empty() ? std::vector<Row>{{&only, false}} : parts_of(only);
+  }
+  if (node.own_bytes != 0 && !node.children.empty()) parts.push_back({&node, true});
+  for (const auto& [word, child] : node.children) parts.push_back({&child, false});
+  return parts;
 }
 
 std::vector<Row> cut(const Node& root, std::uint64_t all_bytes, std::size_t most_rows) {
   std::vector<Row> rows;
-  for (const auto& [word, model] : root.children) rows.push_back(narrowed({&model, false}));
+  for (const auto& [word, model] : root.children) rows.push_back({&model, false});
   while (true) {
-    Row* largest = nullptr;
-    for (Row& row : rows) {
-      const bool opens = !row.only_itself && !row.node->children.empty();
-      if (opens && (largest == nullptr || row.bytes() > largest->bytes())) largest = &row;
+    std::size_t largest = rows.size();
+    std::vector<Row> parts;
+    for (std::size_t at = 0; at < rows.size(); ++at) {
+      if (rows[at].only_itself || (largest < rows.size() && rows[at].bytes() <= rows[largest].bytes())) continue;
+      std::vector<Row> opened = parts_of(*rows[at].node);
+      if (opened.empty()) continue;
+      largest = at;
+      parts = std::move(opened);
     }
-    if (largest == nullptr || static_cast<double>(largest->bytes()) < kWorthOpening * static_cast<double>(all_bytes)) return rows;
-    const Node& opened = *largest->node;
-    const std::size_t parts = opened.children.size() + (opened.own_bytes != 0 ? 1 : 0);
-    if (rows.size() - 1 + parts > most_rows) return rows;
-    *largest = {&opened, true};
-    if (opened.own_bytes == 0) rows.erase(rows.begin() + (largest - rows.data()));
-    for (const auto& [word, child] : opened.children) rows.push_back(narrowed({&child, false}));
+    if (largest == rows.size() || static_cast<double>(rows[largest].bytes()) < kWorthOpening * static_cast<double>(all_bytes)) return rows;
+    if (rows.size() - 1 + parts.size() > most_rows) return rows;
+    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(largest));
+    rows.insert(rows.end(), parts.begin(), parts.end());
   }
 }
 

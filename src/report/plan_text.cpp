@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kNotesShown = 8;
 constexpr std::size_t kModulesShown = 10;
+constexpr std::size_t kTooSmallShown = 4;
+constexpr std::size_t kFittingShown = 8;
 constexpr double kClearlyLess = 0.95;
 
 Style style_of(Verdict verdict) {
@@ -159,20 +161,33 @@ void print_modules(Page& page, const Plan& plan, bool verbose) {
   if (shown < plan.modules.size()) page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.modules.size() - shown), Style::kDim);
 }
 
+// One of a list: a marker, and text that hangs behind it.
+void bullet(Page& page, const Piece& marker, const std::string& text) {
+  Piece mark = marker;
+  for (const std::string& part : wrap(text, page.width() - 4)) {
+    page.line({{"  "}, mark, {" " + part}});
+    mark = {" "};
+  }
+}
+
+Piece yes(const Page& page) { return {std::string(page.glyph("✔", "*")), Style::kGood}; }
+Piece no(const Page& page) { return {std::string(page.glyph("✘", "x")), Style::kDim}; }
+Piece dot(const Page& page) { return {std::string(page.glyph("·", "-"))}; }
+
 void print_vary(Page& page, const PlanVary& vary) {
   const std::string name = page.clean(vary.name);
   if (!vary.why_not.empty()) {
-    page.item("", {std::string(page.glyph("·", "-"))}, fmt::format("{}: {}.", name, page.clean(vary.why_not)));
+    bullet(page, dot(page), fmt::format("{}: {}.", name, page.clean(vary.why_not)));
     return;
   }
   const std::string where = fmt::format("{}{}now {}", page.clean(vary.where), vary.where.empty() ? "" : ", ", format_count(vary.current));
   if (vary.largest_fitting == 0) {
-    page.item("", {std::string(page.glyph("✘", "x")), Style::kDim}, fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
+    bullet(page, no(page), fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
     return;
   }
   std::string text = fmt::format("{} = {} fits", name, format_count(vary.largest_fitting));
   text += vary.smallest_failing == 0 ? "; larger values were not tried" : fmt::format(" and {} does not", format_count(vary.smallest_failing));
-  page.item("", {std::string(page.glyph("✔", "*")), Style::kGood}, fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
+  bullet(page, yes(page), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
 }
 
 void print_changes(Page& page, const Plan& plan, bool verbose) {
@@ -192,7 +207,7 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
     const std::string what = page.clean(change->what);
     const std::string detail = change->detail.empty() ? "" : " (" + page.clean(change->detail) + ")";
     if (!change->tried) {
-      page.item("", {std::string(page.glyph("·", "-"))}, fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
+      bullet(page, dot(page), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
       continue;
     }
     const bool saves = change->needed_bytes < plan.needed_bytes;
@@ -202,24 +217,33 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
     std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
     if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
     if (wanted) result = (change->fits ? "fits: " : "not enough: ") + result;
-    const Piece mark = change->fits || (!wanted && saves) ? Piece{std::string(page.glyph("✔", "*")), Style::kGood} : Piece{std::string(page.glyph("✘", "x")), Style::kDim};
-    page.item("", mark, fmt::format("{}{}. By {}, {}.", what, detail, by, result));
+    bullet(page, change->fits || (!wanted && saves) ? yes(page) : no(page), fmt::format("{}{}. By {}, {}.", what, detail, by, result));
   }
   if (wanted && !any_fits && !sorted.empty() && !(plan.vary && plan.vary->largest_fitting != 0)) page.paragraph(2, "None of these is enough.");
   if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
 }
 
-void print_fits(Page& page, const Plan& plan) {
+// The GPUs around the border between too small and large enough; all of them for those who ask.
+void print_fits(Page& page, const Plan& plan, bool verbose) {
   if (plan.fits.empty()) return;
   page.blank();
   page.paragraph(0, "Where it fits", Style::kStrong);
   int columns = 0;
   for (const PlanFit& fit : plan.fits) columns = std::max(columns, display_width(page.clean(fit.gpu.name)));
   columns = std::min(columns, page.width() - 40);
-  for (const PlanFit& fit : plan.fits) {
+  const auto first_fit = static_cast<std::size_t>(std::find_if(plan.fits.begin(), plan.fits.end(), [](const PlanFit& fit) { return fit.fits; }) - plan.fits.begin());
+  const std::size_t begin = verbose || first_fit < kTooSmallShown ? 0 : first_fit - kTooSmallShown;
+  const std::size_t end = verbose ? plan.fits.size() : std::min(plan.fits.size(), first_fit + kFittingShown);
+  if (begin != 0) page.paragraph(2, fmt::format("{} smaller GPUs are too small", begin), Style::kDim);
+  for (std::size_t at = begin; at < end; ++at) {
+    const PlanFit& fit = plan.fits[at];
     const std::string name = pad_right(shorten_middle(page.clean(fit.gpu.name), columns, page.unicode()), columns);
     page.line({{fmt::format("  {}  {}  ", name, pad_left(format_bytes(fit.gpu.capacity_bytes), 10))},
                {fit.fits ? "fits" : "does not fit", fit.fits ? Style::kGood : Style::kError}});
+  }
+  if (end < plan.fits.size()) {
+    const bool all_fit = std::all_of(plan.fits.begin() + static_cast<std::ptrdiff_t>(end), plan.fits.end(), [](const PlanFit& fit) { return fit.fits; });
+    page.paragraph(2, fmt::format("and {} larger GPUs{}; --verbose lists them", plan.fits.size() - end, all_fit ? ", where it fits too" : ""), Style::kDim);
   }
 }
 
@@ -236,7 +260,7 @@ void print_notes(Page& page, const Plan& plan, bool verbose) {
       tail = page.path(note.line.substr(0, colon), page.width() / 2) + (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
     }
     if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
-    page.item("", {std::string(page.glyph("·", "-"))}, page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")"));
+    bullet(page, dot(page), page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")"));
   }
   if (shown < plan.notes.size()) page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
 }
@@ -249,7 +273,7 @@ void print_plan(Page& page, const Plan& plan, bool verbose) {
   page.blank();
   print_facts(page, plan);
   print_modules(page, plan, verbose);
-  print_fits(page, plan);
+  print_fits(page, plan, verbose);
   print_changes(page, plan, verbose);
   print_notes(page, plan, verbose);
 }

@@ -64,7 +64,7 @@ std::vector<const DeviceReport*> devices_to_show(const Report& report, bool ever
 void print_devices(Page& page, const Report& report, const TerminalOptions& options, bool clean) {
   const std::vector<const DeviceReport*> chosen = devices_to_show(report, options.verbose);
   for (const DeviceReport* device : chosen) {
-    if (!clean || options.verbose) print_account(page, *device);
+    if ((!clean && (!report.plan || report.plan->failed)) || options.verbose) print_account(page, *device);
     if (options.show_curve) print_memory_picture(page, *device, report.input_events);
   }
   page.blank();

@@ -41,5 +41,5 @@ def test_a_replay_foretells_the_recorded_run(recorded, settings, real):
     foretold = run("replay", str(RECORDINGS / f"{recorded}.pickle.xz"), *options)["replays"][0]
     truth = run("explain", str(RECORDINGS / f"{real}.pickle.xz"))["devices"][0]["peak"]
     assert foretold["peak_reserved"] == truth["reserved"]
-    # Which of two equally large free blocks is taken depends on addresses that only the driver knows; a block may then be up to 1 MiB larger than asked for.
-    assert foretold["peak_allocated"] == pytest.approx(truth["allocated"], rel=0.005)
+    # Equal as well because the model's driver puts segments in the order of the real one's addresses, which decides between equally large free blocks.
+    assert foretold["peak_allocated"] == truth["allocated"]

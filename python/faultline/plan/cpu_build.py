@@ -26,12 +26,6 @@ class Unsupported(Exception):
     """This PyTorch is not built the way the dry run knows."""
 
 
-def _answering(value: int) -> int:
-    function = ctypes.CFUNCTYPE(ctypes.c_size_t)(lambda: value)
-    _kept.append(function)
-    return ctypes.cast(function, ctypes.c_void_p).value
-
-
 def _library(name: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
@@ -39,7 +33,7 @@ def _library(name: str) -> ctypes.CDLL:
         raise Unsupported(f"PyTorch's {name} could not be opened ({problem})") from problem
 
 
-def _install_guard() -> None:
+def _install_guard(answers) -> None:
     try:
         slots = (ctypes.c_void_p * (_CUDA_SLOT + 1)).in_dll(_library("libc10.so"), _GUARD_SYMBOL)
     except ValueError as problem:
@@ -47,7 +41,7 @@ def _install_guard() -> None:
     if slots[_CUDA_SLOT]:
         torch._C._ensureCUDADeviceGuardSet()
         return
-    table = (ctypes.c_void_p * 64)(*[_answering(0)] * 64)  # whichever function is asked, the answer is 0: no devices
+    table = (ctypes.c_void_p * 64)(*[answers[0]] * 64)  # whichever function is asked, the answer is 0: no devices
     nobody = (ctypes.c_void_p * 2)(ctypes.addressof(table), 0)
     slots[_CUDA_SLOT] = ctypes.addressof(nobody)
     torch._C._ensureCUDADeviceGuardSet()
@@ -70,7 +64,7 @@ def _virtual_functions() -> list[str]:
     return names
 
 
-def _install_hooks() -> None:
+def _install_hooks(answers) -> None:
     if torch._C._accelerator_getAccelerator() is not None:
         return
     names = _virtual_functions()
@@ -85,8 +79,8 @@ def _install_hooks() -> None:
     entries = len(names) + 64  # the CUDA interface adds its own behind those of the accelerator
     table = (ctypes.c_void_p * (entries + 2))()
     ctypes.memmove(table, old - 16, ctypes.sizeof(table))  # two words stand before the first function
-    table[2 + built] = _answering(1)
-    table[2 + primary] = _answering(0)
+    table[2 + built] = answers[1]
+    table[2 + primary] = answers[0]
     _kept.append(table)
     pointer.value = ctypes.addressof(table) + 16
     found = torch._C._accelerator_getAccelerator()
@@ -109,13 +103,16 @@ def _hide_substitutes() -> None:
             _library_of_kernels.impl(name, kernel, "CUDA")
 
 
-def prepare() -> None:
-    """After this, tensors of device cuda can be made, computed with and differentiated, as long as no kernel is reached."""
+def prepare(library: str) -> None:
+    """library is the dry run's own, which has the functions that answer. After this, tensors of device cuda can be made, computed with and differentiated, as long as no kernel is reached."""
     if torch.backends.cuda.is_built():
         torch._C._ensureCUDADeviceGuardSet()
         return
     if not hasattr(torch._C, "_accelerator_getAccelerator") or not hasattr(torch._C, "_ensureCUDADeviceGuardSet"):
         raise Unsupported(f"PyTorch {torch.__version__} without CUDA is older than the dry run can handle")
-    _install_guard()
-    _install_hooks()
+    # Functions of C, not of Python: PyTorch's threads ask after Python has ended, too.
+    own = ctypes.CDLL(library)
+    answers = [ctypes.cast(function, ctypes.c_void_p).value for function in (own.faultline_answer_0, own.faultline_answer_1)]
+    _install_guard(answers)
+    _install_hooks(answers)
     _hide_substitutes()

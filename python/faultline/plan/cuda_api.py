@@ -119,7 +119,7 @@ class Graph:
     def __init__(self, keep_graph=False):
         self._pool = None
 
-    def capture_begin(self, pool=None, capture_error_mode="global"):
+    def capture_begin(self, pool=None, **_ignored):
         if pool is None:
             Graph._pools += 1
             pool = (0, Graph._pools)
@@ -207,7 +207,7 @@ class Api:
             "_cuda_record_memory_history_legacy": lambda *a, **k: None, "_cuda_getMemoryFraction": lambda d=0: self.fraction, "_cuda_clearCublasWorkspaces": self.memory.forget_workspaces,
             "_cuda_getCompiledVersion": lambda: 13000, "_cuda_setMemoryMetadata": lambda text: None, "_cuda_getMemoryMetadata": lambda: "", "_cuda_getCurrentRawStream": lambda d=0: current_stream().cuda_stream,
             "_cuda_cudaCachingAllocator_raw_alloc": self._raw_alloc, "_cuda_cudaCachingAllocator_raw_delete": self._raw_free, "_cuda_isInBadFork": lambda: False, "_cuda_cudaCachingAllocator_set_allocator_settings": lambda t: None,
-            "_cuda_get_conv_benchmark_empty_cache": lambda: True, "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f)}
+            "_host_emptyCache": lambda: None, "_cuda_get_conv_benchmark_empty_cache": lambda: True, "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f)}
         for name, answer in answers.items():
             setattr(torch._C, name, answer)
 
@@ -294,6 +294,7 @@ class Api:
                 raise RuntimeError(f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned")
             return tensor if marks.is_pinned(tensor) else marks.pinned(tensor.clone())
         torch.Tensor.pin_memory = pin_memory
+        torch.Tensor.record_stream = lambda tensor, stream: None  # the block would be kept until that stream is done: in a dry run, at once
         torch.Tensor.is_pinned = lambda tensor, device=None: marks.is_pinned(tensor)
 
         def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import os
 import sys
@@ -40,7 +41,7 @@ class Session:
         known = Gpu.__dataclass_fields__
         self.gpu = Gpu(**{k: v for k, v in gpu_entry.items() if k in known})
         self.options = options
-        cpu_build.prepare()
+        cpu_build.prepare(options["library"])
         trace = os.path.join(options["folder"], f"trace-{os.getpid()}.faultline")
         self.device = Device(options["library"], trace, self.gpu.name, self.gpu.capacity_bytes, self.gpu.context_bytes,
                              os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])
@@ -64,10 +65,10 @@ class Session:
         frameworks.install(self)
         self.marks.on_model = self.changes.model_found
         self.marks.on_step = self._after_step
+        self.marks.before_first_backward = functools.partial(special.accumulation.learn, self.memory)
         self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
         self.mode.on_deadline = self._out_of_time
         self.mode.__enter__()
-        special.accumulation.learn(self.memory)
         self._other_threads()
         sys.excepthook = self._around_excepthook(sys.excepthook)
         os.register_at_fork(after_in_child=self._forked)

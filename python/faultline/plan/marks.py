@@ -26,6 +26,7 @@ class Marks:
         self._failed: Exception | None = None
         self.host = None
         self.on_model = None   # told of each model before it first runs
+        self.before_first_backward = None
         self.on_step = None    # told after each optimizer step
         self._pins: dict[int, object] = {}
 
@@ -85,6 +86,9 @@ class Marks:
     def around_backward(self, run):
         @functools.wraps(run)
         def faultline(*args, **kwargs):
+            if self.before_first_backward is not None:
+                prepare, self.before_first_backward = self.before_first_backward, None
+                prepare()
             self._memory.stacks.enter_backward()
             self._backwards += 1
             try:

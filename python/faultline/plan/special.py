@@ -196,11 +196,6 @@ def copy_into(dry, func, args, kwargs):
     return target
 
 
-@handles(*_overloads("record_stream"))
-def record_stream(dry, func, args, kwargs):
-    return None  # the block is kept until that stream is done; without time in a dry run, it is done at once
-
-
 # --- GradScaler: gradients are taken as finite
 
 @handles(*_overloads("_amp_foreach_non_finite_check_and_unscale_"))

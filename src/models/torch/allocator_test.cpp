@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "models/replay.h"
@@ -80,8 +81,8 @@ TEST_F(Rules, SegmentsComeInThreeKinds) {
 
 TEST_F(Rules, SmallBlocksSplitFromHalfAKibibyteOn) {
   use("");
-  alloc(1);
-  EXPECT_EQ(at(alloc(1)), 512u);
+  const BlockIndex first = alloc(1);
+  EXPECT_EQ(at(alloc(1)), at(first) + 512);
   EXPECT_EQ(model->reserved_bytes(), 2 * kMiB);
 }
 
@@ -99,11 +100,11 @@ TEST_F(Rules, BestFitTakesTheSmallestAndOfEqualsTheLowest) {
   const BlockIndex a = alloc(30 * kMiB);
   const BlockIndex b = alloc(20 * kMiB);
   const BlockIndex c = alloc(20 * kMiB);
-  const std::uint64_t b_at = at(b);
+  const std::uint64_t lower = std::min(at(b), at(c));
   model->free_now(c);
   model->free_now(a);
   model->free_now(b);
-  EXPECT_EQ(at(alloc(19 * kMiB + 512)), b_at);
+  EXPECT_EQ(at(alloc(19 * kMiB + 512)), lower);
 }
 
 TEST_F(Rules, NeighboursMergeWhenFreed) {
@@ -129,13 +130,13 @@ TEST_F(Rules, StreamsDoNotShareBlocks) {
 TEST_F(Rules, PendingBlocksAreNeitherReusedNorMerged) {
   use("");
   const BlockIndex a = alloc(8 * kMiB);
-  const BlockIndex b = alloc(8 * kMiB);
+  const std::uint64_t a_at = at(a);
+  alloc(8 * kMiB);
   model->request_free(a);
   EXPECT_EQ(model->allocated_bytes(), 8 * kMiB);
-  EXPECT_NE(at(alloc(8 * kMiB)), at(a));
+  EXPECT_NE(at(alloc(8 * kMiB)), a_at);
   model->complete_free(a);
-  EXPECT_EQ(at(alloc(8 * kMiB)), 0u);
-  (void)b;
+  EXPECT_EQ(at(alloc(8 * kMiB)), a_at);
 }
 
 TEST_F(Rules, BlocksAtTheSplitLimitAreKeptForRequestsOfTheirSize) {
@@ -151,10 +152,12 @@ TEST_F(Rules, BlocksAtTheSplitLimitAreKeptForRequestsOfTheirSize) {
 TEST_F(Rules, OversizeBlocksServeOnlyRequestsWithinTheRounding) {
   use("max_split_size_mb:64");
   model->free_now(alloc(100 * kMiB));
-  EXPECT_NE(at(alloc(80 * kMiB)), 0u);  // 100 >= 80 + 20
+  alloc(80 * kMiB);  // 100 >= 80 + 20
+  EXPECT_EQ(model->reserved_bytes(), 180 * kMiB);
   use("max_split_size_mb:64,max_non_split_rounding_mb:40");
   model->free_now(alloc(100 * kMiB));
-  EXPECT_EQ(at(alloc(80 * kMiB)), 0u);
+  alloc(80 * kMiB);
+  EXPECT_EQ(model->reserved_bytes(), 100 * kMiB);
 }
 
 TEST_F(Rules, ExpandableSegmentsGrowInHandles) {
@@ -207,7 +210,8 @@ TEST_F(Rules, SegmentsGoBackLargePoolFirstByStreamHandleSizeAndAddress) {
   use("");
   std::vector<BlockIndex> blocks = {alloc(512, 0), alloc(40 * kMiB, 1), alloc(30 * kMiB, 2), alloc(50 * kMiB, 0), alloc(30 * kMiB, 0), alloc(30 * kMiB, 0)};
   std::vector<std::uint64_t> expected;
-  for (const std::size_t number : {4u, 5u, 3u, 2u, 1u, 0u}) expected.push_back(at(blocks[number]));  // handles: stream 0 < 2 < 1
+  ASSERT_LT(at(blocks[5]), at(blocks[4]));
+  for (const std::size_t number : {5u, 4u, 3u, 2u, 1u, 0u}) expected.push_back(at(blocks[number]));  // handles: stream 0 < 2 < 1
   for (const BlockIndex block : blocks) model->free_now(block);
   std::vector<std::uint64_t> actual;
   for (const TorchRelease& step : model->plan_cached(0)) actual.push_back(step.range.begin - kBase);
@@ -215,17 +219,19 @@ TEST_F(Rules, SegmentsGoBackLargePoolFirstByStreamHandleSizeAndAddress) {
 }
 
 TEST_F(Rules, CollectionGivesBackTheOldAndKeepsTheYoung) {
-  use("garbage_collection_threshold:0.5");
-  model->set_limit(200 * kMiB);
+  use("garbage_collection_threshold:0.6");
+  model->set_limit(220 * kMiB);
   model->count_ages(true);
   const BlockIndex old = alloc(40 * kMiB);
   const BlockIndex young = alloc(60 * kMiB);
   model->free_now(old);
   for (int search = 0; search < 10; ++search) model->free_now(alloc(70 * kMiB));
   model->free_now(young);
-  // 170 MiB reserved, 100 allowed before collection: the next segment collects first, and the 40 MiB have waited longest.
+  // 170 MiB reserved, 132 allowed before collection: the next segment collects first, and the 40 MiB have waited longest and are enough.
   alloc(80 * kMiB);
-  EXPECT_EQ(model->segment_at(kBase), kNoIndex);
+  std::vector<std::uint64_t> kept;
+  for (const TorchRelease& step : model->plan_cached(0)) kept.push_back(step.range.size());
+  EXPECT_EQ(kept, (std::vector<std::uint64_t>{60 * kMiB, 70 * kMiB}));
   EXPECT_EQ(model->cache_flushes(), 0u);
 }
 
@@ -269,7 +275,8 @@ TEST_F(Rules, PrivatePoolsKeepTheirMemoryToThemselves) {
   use("", kNewestTorch, 100 * kMiB);
   const std::uint32_t pool = model->add_arena(true);
   model->free_now(alloc(60 * kMiB, 0, pool));
-  EXPECT_NE(at(alloc(40 * kMiB)), 0u);
+  alloc(40 * kMiB);
+  EXPECT_EQ(model->reserved_bytes(), 100 * kMiB);
   EXPECT_EQ(alloc(40 * kMiB), kNoIndex);                   // emptying the cache does not touch it
   const std::vector<std::uint32_t> freeable = {pool};
   model->empty_cache(freeable, *driver);
@@ -287,8 +294,9 @@ TEST_F(Rules, APrivatePoolDoesNotEmptyTheCache) {
 TEST_F(Rules, UpTo24PrivatePoolsStayPlainButSplitFinely) {
   use("expandable_segments:True", {2, 4});
   const std::uint32_t pool = model->add_arena(true);
-  EXPECT_EQ(size(alloc(11 * kMiB, 0, pool)), 11 * kMiB);
-  EXPECT_FALSE(model->segment(model->segment_at(kBase)).expandable());
+  const BlockIndex block = alloc(11 * kMiB, 0, pool);
+  EXPECT_EQ(size(block), 11 * kMiB);
+  EXPECT_FALSE(model->segment(model->segment_at(kBase + at(block))).expandable());
   use("expandable_segments:True", {2, 5});
   alloc(11 * kMiB, 0, model->add_arena(true));
   EXPECT_TRUE(model->segment(model->segment_at(kBase)).expandable());

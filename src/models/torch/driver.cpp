@@ -1,5 +1,7 @@
 #include "models/torch/driver.h"
 
+#include <algorithm>
+
 #include "base/units.h"
 
 namespace faultline {
@@ -7,21 +9,26 @@ namespace faultline {
 namespace {
 constexpr std::uint64_t kAlignment = 2 * kMiB;
 constexpr std::uint64_t kLastAddress = 1ull << 62;
+constexpr std::uint64_t kSegmentRoom = 64 * kTiB;  // addresses that segments should have
+
+std::uint64_t aligned(std::uint64_t address) { return (address + kAlignment - 1) / kAlignment * kAlignment; }
+
+ByteRange room_beside(ByteRange layout) {
+  if (layout.begin > kSegmentRoom) return {kAlignment, layout.begin};
+  return {aligned(layout.end), std::max(kFirstSegmentAddress, layout.end + kSegmentRoom)};
+}
 }  // namespace
 
 BudgetDriver::BudgetDriver(std::uint64_t budget_bytes, std::uint64_t first_address, std::uint64_t reservation_bytes)
-    : budget_bytes_(budget_bytes), next_address_((first_address + kAlignment - 1) / kAlignment * kAlignment), reservation_bytes_(reservation_bytes) {}
+    : BudgetDriver(budget_bytes, ByteRange{first_address, first_address}, reservation_bytes) {}
 
-std::optional<std::uint64_t> BudgetDriver::addresses(std::uint64_t size_bytes) {
-  if (next_address_ >= kLastAddress || size_bytes > kLastAddress - next_address_) return std::nullopt;
-  const std::uint64_t address = next_address_;
-  next_address_ += (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
-  return address;
-}
+BudgetDriver::BudgetDriver(std::uint64_t budget_bytes, ByteRange layout, std::uint64_t reservation_bytes)
+    : budget_bytes_(budget_bytes), segments_(room_beside(layout)), next_reservation_(aligned(std::max(room_beside(layout).end, layout.end))),
+      reservation_bytes_(reservation_bytes) {}
 
 std::optional<ByteRange> BudgetDriver::take(std::uint64_t size_bytes, const SegmentOwner&) {
   if (size_bytes > left_bytes()) return std::nullopt;
-  const auto address = addresses(size_bytes);
+  const auto address = segments_.take(size_bytes);
   if (!address) return std::nullopt;
   in_use_bytes_ += size_bytes;
   return ByteRange::of(*address, size_bytes);
@@ -33,13 +40,17 @@ bool BudgetDriver::charge(std::uint64_t size_bytes) {
   return true;
 }
 
-void BudgetDriver::give_back(ByteRange segment, const SegmentOwner&) { refund(segment.size()); }
+void BudgetDriver::give_back(ByteRange segment, const SegmentOwner&) {
+  segments_.give_back(segment);
+  refund(segment.size());
+}
 
 std::optional<ByteRange> BudgetDriver::reserve(std::uint64_t handle_bytes, const SegmentOwner&) {
   const std::uint64_t size_bytes = (reservation_bytes_ + handle_bytes - 1) / handle_bytes * handle_bytes;
-  const auto address = addresses(size_bytes);
-  if (!address) return std::nullopt;
-  return ByteRange::of(*address, size_bytes);
+  if (next_reservation_ >= kLastAddress || size_bytes > kLastAddress - next_reservation_) return std::nullopt;
+  const ByteRange range = ByteRange::of(next_reservation_, size_bytes);
+  next_reservation_ = aligned(range.end);
+  return range;
 }
 
 bool BudgetDriver::map(ByteRange range, const SegmentOwner&) { return charge(range.size()); }

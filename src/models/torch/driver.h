@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/byte_range.h"
+#include "models/torch/segment_addresses.h"
 #include "trace/event.h"
 
 namespace faultline {
@@ -31,13 +32,17 @@ class TorchDriver {
 };
 
 inline constexpr std::uint64_t kNoBudget = 1ull << 60;
-inline constexpr std::uint64_t kFirstSegmentAddress = 0x7f0000000000;  // where the addresses of a replay begin
+// What a replay's addresses are counted from: segments go downwards from here, as the real driver's do, expandable ones upwards.
+inline constexpr std::uint64_t kFirstSegmentAddress = 0x7f0000000000;
 
-// A driver with a budget. Addresses are handed out upwards and never again, so a replay's addresses name one segment each.
+// A driver with a budget. Segments lie where cudaMalloc would put them, so the addresses of a returned one may be handed out again; the addresses
+// of an expandable segment are its own for good.
 class BudgetDriver : public TorchDriver {
  public:
   // reservation_bytes: how many addresses an expandable segment gets; PyTorch takes 9/8 of the device's memory.
   BudgetDriver(std::uint64_t budget_bytes, std::uint64_t first_address, std::uint64_t reservation_bytes);
+  // The same beside a layout that is already there: segments go below it, or high above it where there is no room below.
+  BudgetDriver(std::uint64_t budget_bytes, ByteRange layout, std::uint64_t reservation_bytes);
   void set_in_use(std::uint64_t size_bytes) { in_use_bytes_ = size_bytes; }
   void set_budget(std::uint64_t size_bytes) { budget_bytes_ = size_bytes; }
   std::uint64_t budget_bytes() const { return budget_bytes_; }
@@ -54,10 +59,9 @@ class BudgetDriver : public TorchDriver {
   void unmap(ByteRange range, const SegmentOwner& owner) override;
 
  private:
-  std::optional<std::uint64_t> addresses(std::uint64_t size_bytes);
-
   std::uint64_t budget_bytes_;
-  std::uint64_t next_address_;
+  SegmentAddresses segments_;
+  std::uint64_t next_reservation_;
   std::uint64_t reservation_bytes_;
   std::uint64_t in_use_bytes_ = 0;
 };

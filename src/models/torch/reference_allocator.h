@@ -1,5 +1,5 @@
 // The caching allocator once more, for tests only: slow, obvious, and sharing no code with the model. Blocks are single objects in ordered sets,
-// every step is written out, and the driver is a counter. What it does is what the model must do.
+// every step is written out; only where a segment lies it asks of the same rule as the model's driver. What it does is what the model must do.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <set>
 #include <tuple>
 #include <vector>
+
+#include "models/torch/segment_addresses.h"
 
 namespace faultline::reference {
 
@@ -188,11 +190,10 @@ class Allocator {
     if (s_.limit && reserved + segment > *s_.limit) return nullptr;
     if (s_.expandable) return grow(pool, stream, size, small);
     if (reserved + segment > s_.budget) return nullptr;
-    calls.push_back({'A', next_, segment});
+    const std::uint64_t at = segments_.take(segment).value();
+    calls.push_back({'A', at, segment});
     reserved += segment;
-    Block* block = make({stream, segment, next_, &pool, 0, 0});
-    next_ += (segment + (2u << 20) - 1) / (2u << 20) * (2u << 20);
-    return block;
+    return make({stream, segment, at, &pool, 0, 0});
   }
 
   Block* grow(Pool& pool, std::uint64_t stream, std::uint64_t size, bool small) {
@@ -249,6 +250,7 @@ class Allocator {
 
   void give_back(Block* block) {
     calls.push_back({'F', block->at, block->size});
+    segments_.give_back(ByteRange::of(block->at, block->size));
     reserved -= block->size;
     block->pool->free.erase(block);
   }
@@ -346,7 +348,8 @@ class Allocator {
   std::vector<Pool> pools_;
   std::list<Block> blocks_;
   std::list<Block*> waiting_;
-  std::uint64_t next_ = 0x7f0000000000;
+  SegmentAddresses segments_{{0, 0x7f0000000000}};
+  std::uint64_t next_ = 0x7f0000000000;  // of expandable segments
 };
 
 }  // namespace faultline::reference

@@ -21,19 +21,20 @@ std::optional<std::uint64_t> limit_of(const TorchRecording& recording, const Tor
   return lifted || recorded.memory_fraction < 1 ? std::nullopt : recording.limit_bytes;
 }
 
-// Where the recorded start state ends, so that new segments can come after it; nothing if it has no segments or no room after them.
-std::optional<std::uint64_t> end_of_start(const TorchRecording& recording) {
-  std::uint64_t end = 0;
+// The addresses of the recorded start state, so that new segments can come beside it; nothing if it has no segments or no room beside them.
+std::optional<ByteRange> range_of_start(const TorchRecording& recording) {
+  ByteRange start{UINT64_MAX, 0};
   const std::size_t count = std::min<std::size_t>(recording.trace.preexisting_count, recording.trace.events.size());
   for (std::size_t at = 0; at < count; ++at) {
     const Event& event = recording.trace.events[at];
     if (recording.role(event) != HeapRole::kDriver || (event.kind != EventKind::kAlloc && event.kind != EventKind::kMap)) continue;
     if (event.size_bytes > kTorchLargestRequest || event.address > (1ull << 60)) return std::nullopt;
-    end = std::max(end, event.address + event.size_bytes);
-    if (event.kind == EventKind::kMap) end = std::max(end, event.address + reservation_bytes(recording));
+    start.begin = std::min(start.begin, event.address);
+    start.end = std::max(start.end, event.address + event.size_bytes);
+    if (event.kind == EventKind::kMap) start.end = std::max(start.end, event.address + reservation_bytes(recording));
   }
-  if (end == 0) return std::nullopt;
-  return end;
+  if (start.empty()) return std::nullopt;
+  return start;
 }
 
 // Something to do before an event: the recording's program emptied its cache, or a private pool became free to be given back.
@@ -81,8 +82,8 @@ class TorchWhatIf {
     block_of_.assign(recording_.largest_allocation + std::size_t{1}, kNoIndex);
   }
 
-  void make_driver(std::uint64_t first_address) {
-    budget_driver_ = std::make_unique<BudgetDriver>(budget_, first_address, reservation_bytes(recording_));
+  void make_driver(ByteRange layout) {
+    budget_driver_ = std::make_unique<BudgetDriver>(budget_, layout, reservation_bytes(recording_));
     driver_ = budget_driver_.get();
     if (!want_trace_) return;
     writer_ = std::make_unique<TraceWriter>(recording_, *budget_driver_);
@@ -93,12 +94,12 @@ class TorchWhatIf {
   // The layout found at the start is kept where the settings could have led to it and it fits; else its blocks are asked for anew.
   bool begin_with_recorded_layout(std::size_t& first) {
     const bool possible = settings_.expandable == recorded_.settings.expandable && settings_.large_segment_bytes == recorded_.settings.large_segment_bytes;
-    const std::optional<std::uint64_t> end = possible ? end_of_start(recording_) : std::nullopt;
-    if (!end) return false;
+    const std::optional<ByteRange> start = possible ? range_of_start(recording_) : std::nullopt;
+    if (!start) return false;
     make_allocator();
     build_start_state(recording_, *allocator_, block_of_);
     if (allocator_->reserved_bytes() > std::min(budget_, limit_.value_or(kNoBudget))) return false;
-    make_driver(std::max(kFirstSegmentAddress, *end));
+    make_driver(*start);
     budget_driver_->set_in_use(allocator_->reserved_bytes());
     first = std::min<std::size_t>(recording_.trace.preexisting_count, recording_.trace.events.size());
     if (writer_) writer_->copy_preexisting(first);
@@ -108,7 +109,7 @@ class TorchWhatIf {
 
   void begin_empty() {
     make_allocator();
-    make_driver(kFirstSegmentAddress);
+    make_driver({kFirstSegmentAddress, kFirstSegmentAddress});
   }
 
   void collect_actions() {

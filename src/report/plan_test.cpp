@@ -1,0 +1,173 @@
+#include "report/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "base/units.h"
+#include "facts/facts_test_support.h"
+#include "report/assemble.h"
+#include "report/exit_status.h"
+#include "report/json.h"
+#include "report/modules.h"
+#include "report/plan_json.h"
+#include "report/sample_reports.h"
+#include "report/terminal.h"
+#include "report/text.h"
+
+namespace faultline {
+namespace {
+
+Plan sample_plan() {
+  Plan plan;
+  plan.verdict = Verdict::kDoesNotFit;
+  plan.command = {"python", "train.py", "--name", "a b"};
+  plan.exit_status = 1;
+  plan.gpu = PlanGpu{"Tesla T4", 14 * kGiB, "published", 144 * kMiB, "estimated"};
+  plan.context_bytes = 144 * kMiB;
+  plan.needed_bytes = 18 * kGiB;
+  plan.taken_bytes = 19 * kGiB;
+  plan.peak_allocated_bytes = 17 * kGiB;
+  plan.peak_reserved_bytes = 18 * kGiB;
+  plan.live_at_peak = {{"parameters", 2 * kGiB}, {"activations", 15 * kGiB}};
+  plan.modules = {{"GPT.blocks.*.mlp", 12, 10 * kGiB, {{"activations", 10 * kGiB}}}};
+  plan.failed = true;
+  plan.failed_at = {"/home/ada/llm/train.py", 12, "forward", "", ""};
+  plan.failed_in_step = 1;
+  plan.steps = 3;
+  plan.stopped = "after 8 optimizer steps";
+  plan.how = "fake";
+  plan.seconds = 2.5;
+  plan.exception = PlanException{"ValueError", "no", {"a.py", 3, "f", "", ""}};
+  plan.fits = {{PlanGpu{"H200", 140 * kGiB, "measured", kGiB, "measured"}, true}};
+  plan.changes = {{"program", "Use checkpointing", "12 × Block", true, true, 9 * kGiB, ""}, {"setting", "Set X", "", false, false, 0, "it broke"}};
+  plan.vary = PlanVary{"batch_size", "train.py:4", 8, 5, 6, 4, ""};
+  plan.notes = {{"value", "a number was read", "train.py:15", 3}};
+  plan.folder = "/tmp/run";
+  plan.trace = "overcommitted/trace-7.faultline";
+  return plan;
+}
+
+TEST(PlanJson, WhatIsReadBackIsWhatWasWritten) {
+  Report report;
+  report.plan = sample_plan();
+  const std::optional<Plan> back = plan_of_report(to_json(report));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(plan_json(*back), plan_json(*report.plan));
+}
+
+TEST(PlanJson, AChangedReportLosesFieldsAndNothingElse) {
+  EXPECT_FALSE(plan_of_report("").has_value());
+  EXPECT_FALSE(plan_of_report("[1,2]").has_value());
+  EXPECT_FALSE(plan_of_report(R"({"plan": 3})").has_value());
+  const std::optional<Plan> plan = plan_of_report(
+      R"({"plan": {"verdict": 7, "command": "x", "gpu": [3], "needed": -1, "modules": {"path": 4}, "vary": [], "changes": [1, {"what": []}], "seconds": "long"}})");
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->verdict, Verdict::kInterrupted);
+  EXPECT_EQ(plan->needed_bytes, 0u);
+  EXPECT_FALSE(plan->gpu.has_value());
+  EXPECT_EQ(plan->changes.size(), 1u);
+}
+
+TEST(Plan, ConfirmedChangesBecomeTriesOfTheFailure) {
+  Report report = samples::out_of_memory();
+  const std::size_t before = report.findings.front().tries.size();
+  attach_plan(report, sample_plan());
+  const std::vector<Try>& tries = report.findings.front().tries;
+  ASSERT_EQ(tries.size(), before + 2);  // the change that helped and the batch; not the one that was not tried
+  EXPECT_EQ(tries[before].saves_bytes, 9 * kGiB);
+  EXPECT_EQ(tries[before].confirmed, true);
+  EXPECT_NE(tries[before + 1].what.find("batch_size = 5"), std::string::npos);
+}
+
+TEST(Plan, TheExitStatusFollowsTheVerdict) {
+  Report report;
+  report.plan = sample_plan();
+  EXPECT_EQ(exit_status(report), 1);
+  report.plan->verdict = Verdict::kTight;
+  EXPECT_EQ(exit_status(report), 0);
+  report.plan->verdict = Verdict::kProgramError;
+  EXPECT_EQ(exit_status(report), 2);
+  report.findings.push_back({});
+  EXPECT_EQ(exit_status(report), 1);  // the failure is explained
+}
+
+TEST(PlanText, TheVerdictComesFirstAndStaysWithinThePage) {
+  Report report;
+  report.plan = sample_plan();
+  for (const int width : {48, 80, 120}) {
+    TerminalOptions options;
+    options.width = width;
+    options.cwd = "/home/ada/llm";
+    const std::string text = to_terminal(report, options);
+    EXPECT_TRUE(text.starts_with("DOES NOT FIT on Tesla T4\n")) << text;
+    EXPECT_NE(text.find("SUMMARY: does not fit, 4.00 GiB too little"), std::string::npos) << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("SUMMARY")) continue;
+      EXPECT_LE(display_width(line), width) << line;
+    }
+  }
+}
+
+TEST(PlanText, HostileWordsAreMadeHarmless) {
+  Report report;
+  report.plan = sample_plan();
+  report.plan->command = {"python\x1b[2J"};
+  report.plan->exception->message = "\x1b]0;x\x07";
+  report.plan->notes.front().text = "\x1b[31m";
+  report.plan->modules.front().path = "\x1b[31m";
+  report.plan->vary->where = "\x1b[31m";
+  EXPECT_EQ(to_terminal(report, {}).find('\x1b'), std::string::npos);
+}
+
+// A model of two blocks, each with two numbered layers, an embedding, and optimizer state that belongs to no module.
+const std::string kModel = R"(device 0 capacity=16GiB
+tensor w0 = float32[1] op=parameter name=Net.blocks.0.up.weight
+tensor a0 = float32[1] op=aten::mm name=Net.blocks.0.up
+tensor a1 = float32[1] op=aten::mm name=Net.blocks.1.up
+tensor b0 = float32[1] op=aten::mm name=Net.blocks.0.act
+tensor b1 = float32[1] op=aten::mm name=Net.blocks.1.act
+tensor e = float32[1] op=aten::embedding name=Net.embed
+tensor t = float32[1] op=aten::add name=Net
+alloc #w 1GiB at run.py:1 main
+tensor-note #w tensor=w0
+alloc #x 2GiB tensor=a0 at run.py:2 main
+alloc #y 2GiB tensor=a1 at run.py:2 main
+alloc #c 1GiB tensor=b0 at run.py:2 main
+alloc #d 1GiB tensor=b1 at run.py:2 main
+alloc #z 1GiB tensor=e at run.py:3 main
+alloc #r 1GiB tensor=t at run.py:3 main
+alloc #o 3GiB at run.py:4 main
+)";
+
+std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> rows(std::size_t most_rows) {
+  static const Trace trace = traced(kModel);
+  const Facts facts(trace, {});
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> found;
+  for (const PlanModule& module : modules_at(facts, 0, static_cast<std::uint32_t>(trace.events.size() - 1), most_rows)) {
+    found[module.path] = {module.count, module.bytes / kGiB};
+  }
+  return found;
+}
+
+TEST(Modules, NumberedSiblingsAreOneRowAndParametersBelongToTheirModule) {
+  const auto found = rows(10);
+  EXPECT_EQ(found.at("Net.blocks.*.up"), (std::pair<std::uint64_t, std::uint64_t>{2, 5}));
+  EXPECT_EQ(found.at("Net.blocks.*.act"), (std::pair<std::uint64_t, std::uint64_t>{2, 2}));
+  EXPECT_EQ(found.at("Net.embed"), (std::pair<std::uint64_t, std::uint64_t>{1, 1}));
+  EXPECT_EQ(found.at("Net itself"), (std::pair<std::uint64_t, std::uint64_t>{1, 1}));
+}
+
+TEST(Modules, WithLittleRoomTheRowsAreWiderAndStillAddUp) {
+  for (const std::size_t most : {1u, 3u, 4u, 10u}) {
+    std::uint64_t sum = 0;
+    for (const auto& [path, numbers] : rows(most)) sum += numbers.second;
+    EXPECT_EQ(sum, 12u);
+  }
+  EXPECT_TRUE(rows(1).contains("Net"));
+}
+
+}  // namespace
+}  // namespace faultline

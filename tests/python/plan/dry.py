@@ -1,0 +1,44 @@
+"""Runs a piece of a program as a dry run, without the verb: the same interpreter, the dry run's own options, and what it left."""
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+T4 = {"name": "Tesla T4", "capacity_bytes": 15828320256, "context_bytes": 640 << 20, "compute_capability": [7, 5], "multi_processor_count": 40, "max_threads_per_multi_processor": 1024}
+H200 = {"name": "NVIDIA H200", "capacity_bytes": 150109880320, "context_bytes": 640 << 20, "compute_capability": [9, 0], "multi_processor_count": 132, "max_threads_per_multi_processor": 2048}
+
+
+class Ran:
+    def __init__(self, folder: Path, process: subprocess.CompletedProcess, binary: str):
+        self.status, self.out, self.err = process.returncode, process.stdout, process.stderr
+        summaries = sorted(folder.glob("summary-*.json"))
+        self.summary = json.loads(summaries[0].read_text()) if summaries else None
+        self.traces = sorted(folder.glob("trace-*.faultline"))
+        self._binary = binary
+
+    def report(self) -> dict:
+        """What `faultline explain` says of the trace."""
+        done = subprocess.run([self._binary, "explain", str(self.traces[0]), "--format", "json"], capture_output=True, text=True, timeout=120)
+        assert done.returncode in (0, 1), done.stderr
+        return json.loads(done.stdout)
+
+    def rules(self) -> set:
+        return {finding["rule"] for finding in self.report()["findings"] if finding["severity"] != "note"}
+
+
+def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, **options) -> Ran:
+    if not isinstance(program, Path):
+        script = folder / "program.py"
+        script.write_text(textwrap.dedent(program))
+        program = script
+    left = folder / "left"
+    left.mkdir()
+    plan = {"folder": str(left), "library": str(Path(binary).parent / "libfaultline_dryrun.so"), "gpu": gpu, "overcommit": False, "real": False, "steps": 0, "seconds": 100, "changes": {}, "vary": None, **options}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    path = os.pathsep.join([str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json"), "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    process = subprocess.run([sys.executable, str(program), *map(str, arguments)], capture_output=True, text=True, timeout=150, env=environment, cwd=folder)
+    return Ran(left, process, binary)

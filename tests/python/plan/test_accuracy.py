@@ -1,0 +1,31 @@
+"""Peaks and requests of whole programs, recorded on an H200 (PyTorch 2.11), against their dry runs on this machine."""
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from dry import H200
+
+pytest.importorskip("torch")
+ROOT = Path(__file__).resolve().parents[3]
+RECORDED = ROOT / "tests/fixtures/plan/h200"
+EXACT = ("gpt", "llama_train", "mlp_adam")            # the same requests and returns, one by one
+CLOSE = ("resnet50", "lstm", "unet", "bert", "gan")   # cuDNN's workspaces are estimates
+
+
+def recorded(name):
+    with gzip.open(RECORDED / f"{name}.json.gz", "rt") as file:
+        return json.load(file)
+
+
+@pytest.mark.parametrize("name", EXACT + CLOSE)
+def test_the_peak_is_that_of_the_gpu(dry_run, name):
+    truth = recorded(name)
+    ran = dry_run(ROOT / "scripts/plan_accuracy/programs" / f"{name}.py", gpu=H200)
+    assert ran.status == 0, ran.err
+    assert ran.summary["peak_allocated"] == pytest.approx(truth["peak_allocated"], rel=0.01)
+    if name != "llama_train":  # there ties between equal blocks go by the driver's addresses
+        assert ran.summary["peak_reserved"] == pytest.approx(truth["peak_reserved"], rel=0.03)
+    if name in EXACT:
+        assert ran.summary["allocations"] == truth["allocations"]

@@ -1,0 +1,411 @@
+"""The dry run as a program sees it: the GPU that is not there behaves like one."""
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+MIB = 1 << 20
+
+
+def good(ran):
+    assert ran.status == 0, ran.err
+    return ran
+
+
+def test_tensors_are_plain_and_parameters_keep_their_identity(dry_run):
+    good(dry_run("""
+        import torch
+        x = torch.empty(4, 4, device="cuda")
+        assert type(x) is torch.Tensor and x.is_cuda and str(x.device) == "cuda:0" and x.data_ptr() != 0
+        model = torch.nn.Linear(8, 8)
+        before = model.weight
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model.to("cuda")
+        assert model.weight is before and before.is_cuda and isinstance(before, torch.nn.Parameter)
+        tied = torch.nn.ModuleList([torch.nn.Linear(8, 8, bias=False), torch.nn.Linear(8, 8, bias=False)])
+        tied[1].weight = tied[0].weight
+        tied.cuda()
+        assert tied[0].weight is tied[1].weight
+    """))
+
+
+def test_memory_is_that_of_pytorchs_allocator(dry_run):
+    ran = good(dry_run("""
+        import torch
+        x = torch.empty(3 << 20, dtype=torch.uint8, device="cuda")
+        y = torch.empty(100, device="cuda")
+        assert torch.cuda.memory_allocated() == (3 << 20) + 512, torch.cuda.memory_allocated()
+        assert torch.cuda.memory_reserved() == (20 << 20) + (2 << 20)
+        view = x[: 1 << 20].view(1024, 1024)
+        del x
+        assert torch.cuda.memory_allocated() == (3 << 20) + 512
+        del view
+        assert torch.cuda.memory_allocated() == 512 and torch.cuda.max_memory_allocated() == (3 << 20) + 512
+        torch.cuda.empty_cache()
+        assert torch.cuda.memory_reserved() == 2 << 20
+        free, total = torch.cuda.mem_get_info()
+        assert total == 15828320256 and free == total - (640 << 20) - (2 << 20)
+        assert "CUDA OOMs: 0" in torch.cuda.memory_summary()
+        assert torch.cuda.get_device_name() == "Tesla T4" and torch.cuda.get_device_capability() == (7, 5) and torch.cuda.device_count() == 1
+        assert torch.cuda.get_device_properties(0).multi_processor_count == 40 and not torch.cuda.is_bf16_supported(including_emulation=False)
+        assert sum(b["size"] for s in torch.cuda.memory_snapshot() for b in s["blocks"]) == 2 << 20
+    """))
+    assert ran.summary["peak_allocated"] == 3 * MIB + 512
+
+
+def test_values_from_the_programs_own_data_stay_exact(dry_run):
+    ran = good(dry_run("""
+        import numpy, torch
+        lengths = torch.tensor([3, 7, 5]).cuda()
+        assert lengths.max().item() == 7 and (lengths > 4).sum().item() == 2
+        mask = torch.arange(8, device="cuda")[None, :] < lengths[:, None]
+        assert mask.sum(1).tolist() == [3, 7, 5]
+        x = torch.randn(3, 8, device="cuda")
+        assert x[mask].shape == (15,) and mask.nonzero().shape == (15, 2)
+        ids = torch.from_numpy(numpy.arange(4096)).to("cuda")
+        assert int(ids[17]) == 17 and torch.unique(ids % 5).numel() == 5
+        ids[3] = 99
+        assert ids.cpu()[3] == 99
+    """))
+    assert not [line for line in ran.report()["input"].get("notes", []) if "stand-in" in str(line)]
+
+
+def test_values_that_cannot_be_known_are_stand_ins_and_noted(dry_run):
+    ran = good(dry_run("""
+        import torch
+        x = torch.randn(4096, 64, device="cuda")
+        loss = x.pow(2).mean()
+        assert not torch.isnan(loss) and torch.isfinite(loss) and loss.item() == 1.0
+        assert not torch.isnan(x).any() and torch.isfinite(x).all()
+        assert x.cpu().shape == x.shape and x.argmax(1).cpu().dtype == torch.int64
+    """))
+    text = ran.traces[0].read_bytes()
+    assert b"stand-in" in text and b"program.py:5" in text
+
+
+def test_an_out_of_memory_is_raised_where_the_gpu_would_and_can_be_caught(dry_run):
+    ran = good(dry_run("""
+        import torch
+        batch, tried = 64, []
+        while True:
+            try:
+                tried.append(batch)
+                x = torch.empty(batch, 256 << 20, dtype=torch.uint8, device="cuda")
+                break
+            except torch.cuda.OutOfMemoryError as problem:
+                assert "CUDA out of memory. Tried to allocate 16.00 GiB" in str(problem) or batch < 64
+                batch //= 2
+        assert tried == [64, 32], tried
+    """))
+    assert ran.summary["ooms"] == 1 and ran.summary["exception"] is None
+    assert "memory/out-of-memory" in ran.rules()
+
+
+def test_an_out_of_memory_ends_the_program_with_its_line(dry_run):
+    ran = dry_run("""
+        import torch
+        kept = [torch.empty(4 << 30, dtype=torch.uint8, device="cuda") for _ in range(3)]
+        more = torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
+    """)
+    assert ran.status == 1 and "torch.OutOfMemoryError" in ran.err
+    assert ran.summary["exception"]["line"] == 4 and ran.summary["exception"]["type"] == "OutOfMemoryError"
+    finding = next(f for f in ran.report()["findings"] if f["rule"] == "memory/out-of-memory")
+    assert finding["location"]["line"] == 4 and finding["cause"] == "exhausted"
+
+
+def test_overcommit_tells_what_would_have_been_enough(dry_run):
+    ran = good(dry_run("""
+        import torch
+        kept = [torch.empty(4 << 30, dtype=torch.uint8, device="cuda") for _ in range(5)]
+    """, overcommit=True))
+    assert ran.summary["needed_capacity"] == 5 * (4 << 30) + (640 << 20)
+
+
+TRAINING = """
+    import torch, torch.nn as nn
+    model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Dropout(0.1), nn.LayerNorm(2048), nn.Linear(2048, 10)).cuda()
+    optimizer = torch.optim.{optimizer}
+    scaler = torch.amp.GradScaler("cuda")
+    for step in range(3):
+        x, y = torch.randn(256, 512, device="cuda"), torch.randint(10, (256,), device="cuda")
+        with torch.autocast("cuda", dtype=torch.float16):
+            out = model(x)
+            assert out.dtype == torch.float16
+            loss = nn.functional.cross_entropy(out, y)
+        assert loss.dtype == torch.float32
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert all(p.grad is not None and p.grad.is_cuda for p in model.parameters())
+"""
+
+
+@pytest.mark.parametrize("optimizer", ["AdamW(model.parameters(), fused=True)", "AdamW(model.parameters(), foreach=False)", "SGD(model.parameters(), 0.1, momentum=0.9)", "Adagrad(model.parameters())"])
+def test_training_with_autocast_and_a_scaler_steps(dry_run, optimizer):
+    ran = good(dry_run(TRAINING.replace("{optimizer}", optimizer)))
+    assert ran.summary["steps"] == 3 and "autocast" in ran.summary["uses"]
+    assert ran.rules() == set()
+
+
+def test_backward_allocations_know_their_forward_line_and_their_step(dry_run):
+    ran = good(dry_run("""
+        import torch
+        w = torch.randn(1024, 1024, device="cuda", requires_grad=True)
+        optimizer = torch.optim.SGD([w], 0.1)
+        x = torch.randn(512, 1024, device="cuda")
+        y = (x @ w).relu()
+        y.sum().backward()
+        optimizer.step()
+    """))
+    trace = ran.traces[0].read_bytes()
+    assert b"ReluBackward" not in trace and b"threshold_backward" in trace and b"Optimizer.step#SGD.step" in trace
+
+
+def test_checkpointing_recomputes_and_saves_memory(dry_run, tmp_path_factory, binary):
+    from dry import dry_run as run
+    program = """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        layers = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)) for _ in range(6)).cuda()
+        x = torch.randn(4096, 1024, device="cuda", requires_grad=True)
+        y = x
+        for layer in layers:
+            y = checkpoint(layer, y, use_reentrant=False) if {on} else layer(y)
+        y.sum().backward()
+    """
+    peaks = [good(run(binary, tmp_path_factory.mktemp("run"), program.replace("{on}", on))).summary["peak_allocated"] for on in ("True", "False")]
+    assert peaks[0] < 0.6 * peaks[1]
+
+
+def test_a_plan_can_change_the_program(dry_run):
+    ran = good(dry_run("""
+        import torch
+        class Block(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.down = torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256)
+            def forward(self, x):
+                return x + self.down(torch.relu(self.up(x)))
+        model = torch.nn.Sequential(*(Block() for _ in range(4))).cuda()
+        optimizer = torch.optim.AdamW(model.parameters())
+        for step in range(2):
+            out = model(torch.randn(64, 256, device="cuda"))
+            print(out.dtype)
+            out.float().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+    """, changes={"autocast": "float16", "checkpoint": True, "foreach": False, "set_to_none": True}))
+    assert ran.out.split() == ["torch.float32"] * 2 or ran.out.split() == ["torch.float16"] * 2
+    assert set(ran.summary["changes"]) == {"autocast", "checkpoint", "foreach", "set_to_none"} and "4 × Block" in ran.summary["changes"]["checkpoint"]
+
+
+@pytest.mark.parametrize("source, what", [
+    ("batch_size = 8", "batch_size = …"), ("import argparse\n        p = argparse.ArgumentParser()\n        p.add_argument('--batch-size', type=int, default=8)\n        batch_size = p.parse_args().batch_size", "default of --batch_size"),
+    ("config = {'batch_size': 8}\n        batch_size = config['batch_size']", "'batch_size': …"), ("def f(batch_size=8):\n            return batch_size\n        batch_size = f()", "default of batch_size")])
+def test_the_programs_own_constant_can_be_varied(dry_run, source, what):
+    ran = good(dry_run(f"""
+        {source}
+        import torch
+        print(torch.empty(batch_size, 1024, device="cuda").shape[0], __file__, __name__)
+    """, vary={"name": "batch_size", "value": 24}))
+    assert ran.out.split()[0] == "24" and ran.out.split()[2] == "__main__"
+    found = ran.summary["vary"]["found"]
+    assert [f["value"] for f in found] == [8] and found[0]["what"] == what and found[0]["file"].endswith("program.py")
+
+
+def test_pinned_loaders_streams_events_and_graphs_work(dry_run):
+    ran = good(dry_run("""
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        if __name__ == "__main__":
+            loader = DataLoader(TensorDataset(torch.randn(64, 16), torch.arange(64)), batch_size=16, num_workers=2, pin_memory=True)
+            seen = 0
+            for x, y in loader:
+                assert x.is_pinned()
+                seen += int(y.cuda(non_blocking=True).sum())
+                x = x.cuda(non_blocking=True)
+            assert seen == 64 * 63 // 2
+            side, start, end = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            with torch.cuda.stream(side):
+                z = torch.ones(8, device="cuda") * 2
+                z.record_stream(torch.cuda.current_stream())
+            torch.cuda.current_stream().wait_stream(side)
+            end.record()
+            torch.cuda.synchronize()
+            assert start.elapsed_time(end) >= 0 and z.sum().item() == 16
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                out = z * 2
+            graph.replay()
+    """))
+    assert len(ran.traces) == 1
+
+
+def test_recurrent_and_channels_last_networks_run(dry_run):
+    good(dry_run("""
+        import torch, torch.nn as nn
+        from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+        lstm = nn.LSTM(32, 64, 2, batch_first=True, bidirectional=True, dropout=0.1).cuda()
+        out, (h, c) = lstm(torch.randn(8, 20, 32, device="cuda"))
+        assert out.shape == (8, 20, 128) and h.shape == (4, 8, 64)
+        out.sum().backward()
+        packed = pack_padded_sequence(torch.randn(3, 9, 32, device="cuda"), torch.tensor([9, 5, 2]), batch_first=True)
+        states, lengths = pad_packed_sequence(lstm(packed)[0], batch_first=True)
+        assert states.shape == (3, 9, 128) and lengths.tolist() == [9, 5, 2]
+        net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(True), nn.MaxPool2d(2)).cuda().to(memory_format=torch.channels_last)
+        y = net(torch.randn(4, 3, 32, 32, device="cuda").to(memory_format=torch.channels_last))
+        assert y.is_contiguous(memory_format=torch.channels_last)
+        y.sum().backward()
+    """))
+
+
+def test_a_hugging_face_model_trains_and_generates(dry_run):
+    pytest.importorskip("transformers")
+    ran = good(dry_run("""
+        import torch
+        from transformers import GPT2Config, GPT2LMHeadModel
+        model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=128, n_head=4, vocab_size=1000)).to("cuda")
+        ids = torch.randint(1000, (2, 64), device="cuda")
+        model(input_ids=ids, labels=ids).loss.backward()
+        with torch.no_grad():
+            out = model.generate(ids[:, :8], max_new_tokens=12, do_sample=False, pad_token_id=0, eos_token_id=None)
+        assert out.shape == (2, 20)
+    """))
+    assert ran.rules() == set()
+
+
+def test_compile_is_run_eagerly_and_said(dry_run):
+    ran = good(dry_run("""
+        import torch
+        model = torch.compile(torch.nn.Linear(8, 8).cuda())
+        model(torch.randn(2, 8, device="cuda"))
+        @torch.compile
+        def double(x): return x * 2
+        double(torch.ones(2, device="cuda"))
+    """))
+    assert b"torch.compile was not applied" in ran.traces[0].read_bytes()
+
+
+def test_nothing_is_saved(dry_run, tmp_path):
+    checkpoint = tmp_path / "model.pt"
+    checkpoint.write_text("precious")
+    good(dry_run("""
+        import torch
+        torch.save(torch.nn.Linear(4, 4).cuda().state_dict(), "model.pt")
+    """))
+    assert checkpoint.read_text() == "precious"
+
+
+def test_the_programs_own_exception_is_kept_with_its_line(dry_run):
+    ran = dry_run("""
+        import torch
+        x = torch.empty(1 << 20, device="cuda")
+        raise ValueError("no such dataset")
+    """)
+    assert ran.status == 1 and ran.summary["exception"] == {"type": "ValueError", "message": "no such dataset", "file": ran.summary["exception"]["file"], "line": 4, "function": "<module>"}
+
+
+def test_a_second_gpu_is_refused(dry_run):
+    ran = dry_run("""
+        import torch
+        torch.ones(2).cuda(1)
+    """)
+    assert ran.status == 1 and "the plan has one GPU" in ran.err and ran.summary["exception"]["line"] == 3
+
+
+def test_an_extensions_operation_without_a_rule_is_named(dry_run):
+    ran = dry_run("""
+        import torch
+        library = torch.library.Library("mine", "DEF")
+        library.define("twice(Tensor x) -> Tensor")
+        torch.ops.mine.twice(torch.ones(2, device="cuda"))
+    """)
+    assert ran.status == 1 and "mine::twice is not known to a dry run" in ran.err and "register_fake" in ran.err
+
+
+def test_operands_of_different_types_or_devices_are_refused_as_on_a_gpu(dry_run):
+    ran = good(dry_run("""
+        import torch
+        a = torch.randn(4, 4, device="cuda")
+        for other in (a.half(), torch.randn(4, 4)):
+            try:
+                a @ other
+            except RuntimeError as problem:
+                print(str(problem)[:60])
+            else:
+                raise AssertionError
+    """))
+    assert ran.out.splitlines()[0].startswith("expected mat1 and mat2 to have the same dtype") and ran.out.splitlines()[1].startswith("Expected all tensors to be on the same device")
+
+
+def test_the_plan_stops_after_so_many_steps(dry_run):
+    ran = good(dry_run("""
+        import torch
+        w = torch.zeros(4, device="cuda", requires_grad=True)
+        optimizer = torch.optim.SGD([w], 0.1)
+        for step in range(10 ** 9):
+            w.sum().backward()
+            optimizer.step()
+    """, steps=5))
+    assert ran.summary["stopped"] == "after 5 optimizer steps" and ran.summary["steps"] == 5
+
+
+def test_the_plan_stops_after_so_many_seconds(dry_run):
+    ran = good(dry_run("""
+        import torch
+        x = torch.zeros(4, device="cuda")
+        while True:
+            x = x + 1
+    """, seconds=4))
+    assert ran.summary["stopped"] == "after 4 seconds"
+
+
+def test_real_computes_the_same_numbers_as_the_host(dry_run):
+    ran = good(dry_run("""
+        import torch
+        def train(device):
+            torch.manual_seed(0)
+            model = torch.nn.Sequential(torch.nn.Linear(16, 300), torch.nn.ReLU(), torch.nn.Linear(300, 1)).to(device)
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            x = torch.randn(64, 16)
+            for step in range(3):
+                loss = model(x.to(device)).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            return loss.item()
+        print(train("cuda"), train("cpu"))
+    """, real=True))
+    gpu, cpu = map(float, ran.out.split())
+    assert gpu == pytest.approx(cpu, rel=1e-5) and gpu != 1.0
+
+
+def test_a_model_on_the_host_takes_no_host_memory(dry_run):
+    ran = good(dry_run("""
+        import resource, torch
+        model = torch.nn.ModuleList(torch.nn.Linear(8192, 8192) for _ in range(16))
+        model.to("cuda")
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+    """))
+    assert ran.summary["peak_allocated"] >= 16 * 8192 * 8192 * 4 and int(ran.out) < 1500
+
+
+def test_threads_of_the_program_see_the_same_gpu(dry_run):
+    good(dry_run("""
+        import threading, torch
+        found = []
+        threads = [threading.Thread(target=lambda: found.append((torch.ones(4, device="cuda") * 2).sum().item())) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert found == [8.0] * 4, found
+    """))
+
+
+def test_a_program_without_pytorch_is_left_alone(dry_run):
+    ran = dry_run("print('hello')")
+    assert ran.status == 0 and ran.out == "hello\n" and ran.summary is None and not ran.traces

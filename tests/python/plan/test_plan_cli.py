@@ -1,0 +1,182 @@
+"""`faultline plan` from the outside: real programs, run by PyTorch on the CPU, with the binary under test."""
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+
+TRAIN = """
+import torch
+from torch import nn
+batch_size = 64
+model = nn.Sequential(*[nn.Sequential(nn.Linear(1024, 1024), nn.ReLU()) for _ in range(6)]).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(100):
+    loss = model(torch.randn(batch_size * 1024, 1024, device="cuda")).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print("loss", loss.item())
+"""
+
+
+@pytest.fixture
+def plan(binary, tmp_path):
+    """Runs a program under plan in a folder of its own; the report is the JSON that is kept."""
+    environment = {"FAULTLINE_HOME": str(ROOT), **os.environ}
+
+    def plan(source, *options, arguments=(), timeout=240):
+        (tmp_path / "program.py").write_text(source)
+        folder = tmp_path / "run"
+        done = subprocess.run([binary, "plan", "--steps", "2", "-o", str(folder), *options, "--", sys.executable, "program.py", *arguments],
+                              cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=timeout)
+        report = folder / "report.json"
+        done.report = json.loads(report.read_text()) if report.exists() else None
+        done.folder = folder
+        if done.report is not None:
+            jsonschema.validate(done.report, SCHEMA)
+        return done
+    plan.environment = environment
+    return plan
+
+
+def test_a_program_that_fits_says_how_much_it_needs(plan):
+    done = plan(TRAIN, "--gpu", "T4")
+    assert done.returncode == 0, done.stderr
+    verdict = done.report["plan"]
+    assert verdict["verdict"] == "fits"
+    assert verdict["steps"] == 2 and verdict["stopped"]
+    parameters = 6 * (1024 * 1024 + 1024) * 4
+    assert parameters <= verdict["peak"]["live"]["parameters"] <= parameters + 6 * 2 * 512
+    assert verdict["context"] + verdict["peak"]["allocated"] <= verdict["needed"] <= verdict["taken"] <= verdict["gpu"]["capacity"]
+    assert done.stdout == "loss 1.0\n"  # the program's own output until its second step, and nothing of ours
+    assert done.stderr.lstrip().startswith("FITS on Tesla T4")
+
+
+def test_the_parts_at_the_peak_add_up_to_what_is_allocated(plan):
+    verdict = plan(TRAIN, "--gpu", "T4").report["plan"]
+    assert sum(verdict["peak"]["live"].values()) == verdict["peak"]["allocated"]
+    assert sum(module["bytes"] for module in verdict["modules"]) == verdict["peak"]["allocated"]
+
+
+def test_a_program_that_does_not_fit_names_the_line_and_what_helps(plan):
+    done = plan(TRAIN, "--gpu", "2GiB")
+    assert done.returncode == 1, done.stderr
+    verdict = done.report["plan"]
+    assert verdict["verdict"] == "does-not-fit"
+    assert verdict["needed"] > verdict["gpu"]["capacity"]
+    assert verdict["failure"]["location"]["line"] == 8 and verdict["failure"]["step"] == 1
+    finding = done.report["findings"][0]
+    assert finding["rule"] == "memory/out-of-memory" and finding["location"]["line"] == 8
+    found = verdict["vary"]
+    assert found["name"] == "batch_size" and found["current"] == 64 and "program.py:4" in found["where"]
+    assert 1 <= found["largest_fitting"] < found["smallest_failing"] <= 64
+    checkpoint = next(change for change in verdict["changes"] if "checkpoint" in change["what"])
+    assert checkpoint["tried"] and checkpoint["saves"] > 0 and "Sequential" in checkpoint["detail"]
+    assert any(attempt["confirmed"] and "checkpoint" in attempt["what"] for attempt in finding["tries"])
+
+
+def test_the_batch_that_was_found_fits_and_the_next_does_not(plan, binary):
+    found = plan(TRAIN, "--gpu", "2GiB").report["plan"]["vary"]
+    for value, status in ((found["largest_fitting"], 0), (found["smallest_failing"], 1)):
+        folder = plan(TRAIN.replace("batch_size = 64", f"batch_size = {value}"), "--gpu", "2GiB", "--no-try", "-o", f"again-{value}")
+        assert folder.returncode == status, folder.stderr
+
+
+def test_an_argument_of_the_command_is_varied_there(plan):
+    source = "import sys\n" + TRAIN.replace("batch_size = 64", "batch_size = int(sys.argv[2])")
+    done = plan(source, "--gpu", "2GiB", "--vary", "batch_size", arguments=["--batch-size", "64"])
+    found = done.report["plan"]["vary"]
+    assert found["name"] == "--batch-size" and found["current"] == 64 and 1 <= found["largest_fitting"] < 64
+
+
+def test_without_a_gpu_the_catalogue_is_judged(plan):
+    done = plan(TRAIN)
+    assert done.returncode == 0, done.stderr
+    fits = done.report["plan"]["fits"]
+    assert len(fits) > 20
+    # On cards with the same context a larger one never fits less.
+    for smaller, larger in zip(fits, fits[1:]):
+        assert larger["fits"] or not smaller["fits"] or larger["context"] > smaller["context"]
+    assert done.report["plan"]["verdict"] == "measured" and done.report["plan"]["gpu"] is None
+
+
+def test_a_failure_that_the_program_catches_is_a_finding_and_no_verdict(plan):
+    done = plan("import torch\ntry:\n    torch.empty(40 << 30, device='cuda', dtype=torch.uint8)\nexcept torch.OutOfMemoryError:\n    pass\nx = torch.ones(10, device='cuda')\n",
+                "--gpu", "T4")
+    assert done.report["plan"]["verdict"] == "fits" and done.report["plan"]["caught_failures"] == 1
+    assert done.returncode == 1
+    assert done.report["findings"][0]["location"]["line"] == 3
+
+
+def test_an_exception_of_the_programs_own_is_told_with_its_line(plan):
+    done = plan("import torch\nx = torch.ones(10, device='cuda')\nraise ValueError('no such dataset')\n", "--gpu", "T4")
+    assert done.returncode == 2
+    verdict = done.report["plan"]
+    assert verdict["verdict"] == "program-error"
+    assert verdict["exception"]["type"] == "ValueError" and verdict["exception"]["location"]["line"] == 3
+    assert "ValueError: no such dataset" in done.stderr
+
+
+def test_a_shape_that_does_not_fit_is_a_finding(plan):
+    done = plan("import torch\nx = torch.ones(3, 4, device='cuda')\nx @ x\n", "--gpu", "T4")
+    assert done.returncode == 1
+    assert any(finding["rule"] == "tensor/shape-mismatch" and finding["location"]["line"] == 3 for finding in done.report["findings"])
+
+
+def test_a_program_without_pytorch_gets_one_sentence(plan):
+    done = plan("print('hello')\n", "--gpu", "T4")
+    assert done.returncode == 2 and done.stdout == "hello\n"
+    assert done.stderr.startswith("faultline: nothing was planned") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (["--gpu", "T4"], "behind --"),
+    (["--gpu", "nosuch", "--", "true"], "--gpu"),
+    (["--", "/no/such/program"], "was not found"),
+    (["-o", "/proc/nowhere", "--", "true"], "could not be made"),
+    (["--context", "1GiB", "--", "true"], "--context needs --gpu"),
+])
+def test_bad_usage_is_one_sentence(plan, binary, arguments, sentence, tmp_path):
+    done = subprocess.run([binary, "plan", *arguments], cwd=tmp_path, env=plan.environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and sentence in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_stands_alone_on_standard_output(plan):
+    done = plan(TRAIN, "--gpu", "T4", "--format", "json")
+    assert json.loads(done.stdout)["plan"]["verdict"] == "fits"
+    assert "loss 1.0" in done.stderr
+
+
+def test_a_run_folder_is_explained_again(plan, binary, tmp_path):
+    done = plan(TRAIN, "--gpu", "2GiB")
+    again = subprocess.run([binary, "explain", "--format", "json", str(done.folder)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert again.returncode == done.returncode
+    assert json.loads(again.stdout) == done.report
+
+
+def test_an_empty_folder_is_no_run(binary, tmp_path):
+    done = subprocess.run([binary, "explain", str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "no run" in done.stderr
+
+
+def test_the_interrupt_key_reaches_the_program_and_what_was_seen_is_told(plan, binary, tmp_path):
+    (tmp_path / "program.py").write_text("import torch, time\nx = torch.ones(1 << 20, device='cuda')\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    process = subprocess.Popen([binary, "plan", "--gpu", "T4", "-o", "run", "--", sys.executable, "program.py"], cwd=tmp_path, env=plan.environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2 and "KeyboardInterrupt" in errors
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["plan"]["verdict"] == "interrupted"
