@@ -36,13 +36,14 @@ $(STAMPS)/apt-clang: Makefile $(STAMPS)/apt-build
 	$(call apt_install,$(APT_CLANG))
 	@touch $@
 
-$(STAMPS)/venv: Makefile tests/python/requirements.txt $(STAMPS)/apt-build
+$(STAMPS)/venv: Makefile tests/python/requirements.txt $(STAMPS)/venv-torch
 	@test -x $(PYTHON) || python3 -m venv .venv
 	@$(PYTHON) -m pip install -q --disable-pip-version-check -r tests/python/requirements.txt
 	@touch $@
 
-# PyTorch's CPU build, to measure its own viewer and pickle.load beside Faultline.
-$(STAMPS)/venv-bench: $(STAMPS)/venv
+# PyTorch's CPU build, for programs to plan, and to measure its own viewer and pickle.load beside Faultline.
+$(STAMPS)/venv-torch: Makefile $(STAMPS)/apt-build
+	@test -x $(PYTHON) || python3 -m venv .venv
 	@$(PYTHON) -m pip install -q --disable-pip-version-check torch==2.13.0 numpy
 	@touch $@
 
@@ -52,7 +53,7 @@ $(BUILD)/build.ninja: CMakeLists.txt $(STAMPS)/apt-build
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target faultline
 
-run: build
+run: build $(STAMPS)/venv-torch
 	@echo "Explaining a real recording: a GPT training step that ran out of memory on an H200 (tests/fixtures/torch/gpt_oom.pickle.xz)"
 	@echo
 	@$(BUILD)/faultline explain tests/fixtures/torch/gpt_oom.pickle.xz || [ $$? -eq 1 ]
@@ -60,6 +61,11 @@ run: build
 	@echo "Replaying the same requests on a device of 8 GiB: would they fit?"
 	@echo
 	@$(BUILD)/faultline replay tests/fixtures/torch/gpt_oom.pickle.xz --gpu 8GiB || [ $$? -eq 1 ]
+	@echo
+	@echo "Planning a program that has not run yet: examples/train_gpt.py on a T4, without a GPU"
+	@echo
+	@rm -rf $(BUILD)/plan-example
+	@$(BUILD)/faultline plan --gpu T4 -o $(BUILD)/plan-example -- $(PYTHON) examples/train_gpt.py --batch-size 16 || [ $$? -eq 1 ]
 
 test: test-native test-python
 
@@ -71,7 +77,7 @@ test-native: $(BUILD)/build.ninja
 test-python: build $(STAMPS)/venv
 	@FAULTLINE=$(abspath $(BUILD))/faultline $(PYTHON) -m pytest -q tests/python
 
-bench: $(STAMPS)/apt-bench $(STAMPS)/venv-bench
+bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 	@$(PYTHON) scripts/bench/run.py --faultline $(BUILD)/faultline --replay-bench $(BUILD)/replay_bench --torch-python $(PYTHON)

@@ -84,7 +84,7 @@ void print_memory_picture(Page& page, const DeviceReport& device, std::uint64_t 
   const bool capacity_known = device.account.capacity_known && device.account.capacity != 0;
   const auto capacity = static_cast<double>(device.account.capacity);
   const bool show_limit = capacity_known && static_cast<double>(highest) >= kNearCapacity * capacity;
-  const bool beyond = show_limit && highest > device.account.capacity;  // a dry run can go on past the end of the device
+  const bool beyond = show_limit && device.model.is_source && highest > device.account.capacity;  // a dry run can go on past the end of the device
   const std::uint64_t top_bytes = show_limit ? std::max(highest, device.account.capacity) : highest;
   const int limit_row = beyond ? (height_of(device.account.capacity, top_bytes) - 1) / kSteps : kRows;
 

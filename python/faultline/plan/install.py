@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 
 from . import vary
 from .gpu import Gpu
@@ -91,7 +92,8 @@ class Session:
     def _around_excepthook(self, before):
         def faultline(kind, problem, trace):
             self.note_death(problem, trace)
-            before(kind, problem, trace)
+            trace = without_own_frames(trace)
+            before(kind, problem.with_traceback(trace), trace)
         return faultline
 
     def note_death(self, problem: BaseException, trace) -> None:
@@ -137,9 +139,27 @@ class Session:
             pass
 
 
+def without_own_frames(trace):
+    """The program's traceback as it would be without Faultline."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    kept = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(here):
+            kept.append(trace)
+        trace = trace.tb_next
+    result = None
+    for entry in reversed(kept):
+        result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result
+
+
 def _first_sentence(text: str) -> str:
     """PyTorch's messages about missing kernels list all of its backends."""
     return text if len(text) < 600 else text[:600].rpartition(". ")[0] + "."
+
+
+def current() -> Session | None:
+    return _session
 
 
 def begin(options: dict) -> Session:

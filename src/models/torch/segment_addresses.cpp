@@ -1,6 +1,5 @@
 #include "models/torch/segment_addresses.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "base/units.h"
@@ -9,13 +8,28 @@ namespace faultline {
 
 namespace {
 constexpr std::uint64_t kRegionBytes = 32 * kMiB;
-constexpr std::uint64_t kSegmentBytes = 2 * kMiB;  // what a segment's size is rounded up to inside its region
+constexpr std::uint64_t kSegmentBytes = 2 * kMiB;      // what a segment's size is rounded up to inside its region
 constexpr std::uint64_t kLargestSegment = 1ull << 62;  // so that rounding up cannot overflow
-// How many regions or holes a search walks at most: 512 GiB of the smallest regions, more than a GPU has. It keeps a hostile trace from being slow.
-constexpr std::size_t kLongestWalk = 16384;
 
 std::uint64_t round_up(std::uint64_t size_bytes, std::uint64_t unit) { return (size_bytes + unit - 1) / unit * unit; }
 }  // namespace
+
+void SegmentAddresses::RankedRoom::add(std::uint64_t size_bytes, Key key) { by_size_[size_bytes].insert(key); }
+
+void SegmentAddresses::RankedRoom::remove(std::uint64_t size_bytes, Key key) {
+  const auto found = by_size_.find(size_bytes);
+  found->second.erase(key);
+  if (found->second.empty()) by_size_.erase(found);
+}
+
+std::optional<SegmentAddresses::RankedRoom::Key> SegmentAddresses::RankedRoom::highest(std::uint64_t least_bytes) const {
+  std::optional<Key> best;
+  for (auto at = by_size_.lower_bound(least_bytes); at != by_size_.end(); ++at) {
+    const Key key = *at->second.rbegin();
+    if (!best || key > *best) best = key;
+  }
+  return best;
+}
 
 void SegmentAddresses::Region::add_rest(std::uint64_t address, std::uint64_t size_bytes) {
   rests.emplace(address, size_bytes);
@@ -29,8 +43,12 @@ void SegmentAddresses::Region::remove_rest(std::uint64_t address, std::uint64_t 
 
 SegmentAddresses::SegmentAddresses(ByteRange room) : floor_(room.begin), lowest_(room.end / kRegionBytes * kRegionBytes) {}
 
-std::vector<SegmentAddresses::Candidate>::iterator SegmentAddresses::candidate_of(const Region& region) {
-  return std::lower_bound(candidates_.begin(), candidates_.end(), region.number, [](const Candidate& one, std::uint64_t number) { return one.number < number; });
+void SegmentAddresses::rank(const Region& region) {
+  if (region.largest_rest() != 0) newest_.add(region.largest_rest(), {region.number, region.range.begin});
+}
+
+void SegmentAddresses::unrank(const Region& region) {
+  if (region.largest_rest() != 0) newest_.remove(region.largest_rest(), {region.number, region.range.begin});
 }
 
 std::optional<std::uint64_t> SegmentAddresses::take(std::uint64_t size_bytes) {
@@ -44,28 +62,28 @@ std::optional<std::uint64_t> SegmentAddresses::take(std::uint64_t size_bytes) {
   region.number = made_count_++;
   region.range = ByteRange::of(*begin, region_bytes);
   if (region_bytes > size_bytes) region.add_rest(*begin + size_bytes, region_bytes - size_bytes);
-  candidates_.push_back({region.number, region_bytes - size_bytes, *begin});
+  rank(region);
   return begin;
 }
 
 std::optional<std::uint64_t> SegmentAddresses::take_rest(std::uint64_t size_bytes) {
-  const auto oldest = candidates_.rbegin() + static_cast<std::ptrdiff_t>(std::min(candidates_.size(), kLongestWalk));
-  const auto found = std::find_if(candidates_.rbegin(), oldest, [size_bytes](const Candidate& one) { return one.largest_rest_bytes >= size_bytes; });
-  if (found == oldest) return std::nullopt;
-  Region& region = regions_.at(found->begin);
+  const auto newest = newest_.highest(size_bytes);
+  if (!newest) return std::nullopt;
+  Region& region = regions_.at(newest->second);
+  unrank(region);
   const auto [rest_bytes, address] = *region.by_size.lower_bound({size_bytes, 0});
   region.remove_rest(address, rest_bytes);
   if (rest_bytes > size_bytes) region.add_rest(address + size_bytes, rest_bytes - size_bytes);
-  found->largest_rest_bytes = region.largest_rest();
+  rank(region);
   return address;
 }
 
 std::optional<std::uint64_t> SegmentAddresses::room_for_region(std::uint64_t size_bytes) {
-  std::size_t walked = 0;
-  for (auto hole = holes_.rbegin(); hole != holes_.rend() && walked < kLongestWalk; ++hole, ++walked) {
-    if (hole->second - hole->first <= size_bytes) continue;
-    hole->second -= size_bytes;
-    return hole->second;
+  if (const auto hole = highest_hole_.highest(size_bytes + 1)) {
+    const auto [begin, end] = *hole;
+    remove_hole({begin, end});
+    add_hole({begin, end - size_bytes});
+    return end - size_bytes;
   }
   if (lowest_ < floor_ || size_bytes > lowest_ - floor_) return std::nullopt;
   lowest_ -= size_bytes;
@@ -73,46 +91,62 @@ std::optional<std::uint64_t> SegmentAddresses::room_for_region(std::uint64_t siz
 }
 
 void SegmentAddresses::give_back(ByteRange segment) {
-  auto found = regions_.upper_bound(segment.begin);
-  if (found == regions_.begin()) return;
-  Region& region = std::prev(found)->second;
-  if (!region.range.contains(segment)) return;
-  std::uint64_t begin = segment.begin;
-  std::uint64_t end = begin + round_up(segment.size(), kSegmentBytes);
-  auto next = region.rests.lower_bound(begin);
-  if (next != region.rests.end() && next->first == end) {
-    end += next->second;
-    region.remove_rest(next->first, next->second);
+  const auto after = regions_.upper_bound(segment.begin);
+  if (after == regions_.begin()) return;
+  Region& region = std::prev(after)->second;
+  if (region.range.contains(segment)) give_back_in(region, segment);
+}
+
+void SegmentAddresses::give_back_in(Region& region, ByteRange segment) {
+  unrank(region);
+  ByteRange rest = ByteRange::of(segment.begin, round_up(segment.size(), kSegmentBytes));
+  auto next = region.rests.lower_bound(rest.begin);
+  if (next != region.rests.begin()) {
+    const auto [address, size_bytes] = *std::prev(next);
+    if (address + size_bytes == rest.begin) {
+      rest.begin = address;
+      region.remove_rest(address, size_bytes);
+    }
   }
-  next = region.rests.lower_bound(begin);
-  if (next != region.rests.begin() && std::prev(next)->first + std::prev(next)->second == begin) {
-    begin = std::prev(next)->first;
-    region.remove_rest(begin, std::prev(next)->second);
+  next = region.rests.find(rest.end);
+  if (next != region.rests.end()) {
+    const auto [address, size_bytes] = *next;
+    rest.end += size_bytes;
+    region.remove_rest(address, size_bytes);
   }
-  const auto candidate = candidate_of(region);
-  if (ByteRange{begin, end} == region.range) {
-    candidates_.erase(candidate);
-    add_hole(region.range);
-    regions_.erase(begin);
+  if (rest == region.range) {
+    regions_.erase(rest.begin);
+    add_hole(rest);
     return;
   }
-  region.add_rest(begin, end - begin);
-  candidate->largest_rest_bytes = region.largest_rest();
+  region.add_rest(rest.begin, rest.size());
+  rank(region);
+}
+
+void SegmentAddresses::remove_hole(ByteRange range) {
+  holes_.erase(range.begin);
+  highest_hole_.remove(range.size(), {range.begin, range.end});
 }
 
 void SegmentAddresses::add_hole(ByteRange range) {
   const auto above = holes_.find(range.end);
   if (above != holes_.end()) {
-    range.end = above->second;
-    holes_.erase(above);
+    const ByteRange hole{above->first, above->second};
+    range.end = hole.end;
+    remove_hole(hole);
   }
   const auto next = holes_.lower_bound(range.begin);
   if (next != holes_.begin() && std::prev(next)->second == range.begin) {
-    range.begin = std::prev(next)->first;
-    holes_.erase(std::prev(next));
+    const ByteRange hole{std::prev(next)->first, std::prev(next)->second};
+    range.begin = hole.begin;
+    remove_hole(hole);
   }
-  if (range.begin == lowest_) lowest_ = range.end;
-  else holes_.emplace(range.begin, range.end);
+  if (range.begin == lowest_) {
+    lowest_ = range.end;
+    return;
+  }
+  holes_.emplace(range.begin, range.end);
+  highest_hole_.add(range.size(), {range.begin, range.end});
 }
 
 }  // namespace faultline

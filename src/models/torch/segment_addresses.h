@@ -18,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "base/byte_range.h"
 
@@ -33,32 +32,43 @@ class SegmentAddresses {
   void give_back(ByteRange segment);
 
  private:
+  // Room of some size, ranked: the highest rank among all that is large enough. There are few different sizes, so it looks at each.
+  class RankedRoom {
+   public:
+    using Key = std::pair<std::uint64_t, std::uint64_t>;  // rank, and what it stands for
+    void add(std::uint64_t size_bytes, Key key);
+    void remove(std::uint64_t size_bytes, Key key);
+    std::optional<Key> highest(std::uint64_t least_bytes) const;
+
+   private:
+    std::map<std::uint64_t, std::set<Key>> by_size_;
+  };
+
   struct Region {
     std::uint64_t number = 0;  // the higher the newer
     ByteRange range;
-    std::map<std::uint64_t, std::uint64_t> rests;                  // address, size
-    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size;     // size, address
+    std::map<std::uint64_t, std::uint64_t> rests;               // address, size
+    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size;  // size, address
     void add_rest(std::uint64_t address, std::uint64_t size_bytes);
     void remove_rest(std::uint64_t address, std::uint64_t size_bytes);
     std::uint64_t largest_rest() const { return by_size.empty() ? 0 : by_size.rbegin()->first; }
   };
-  // What the search reads, apart from the regions so that it is quick to walk.
-  struct Candidate {
-    std::uint64_t number;
-    std::uint64_t largest_rest_bytes;
-    std::uint64_t begin;
-  };
 
   std::optional<std::uint64_t> take_rest(std::uint64_t size_bytes);
   std::optional<std::uint64_t> room_for_region(std::uint64_t size_bytes);
+  void give_back_in(Region& region, ByteRange segment);
   void add_hole(ByteRange range);
-  std::vector<Candidate>::iterator candidate_of(const Region& region);
+  void remove_hole(ByteRange range);
+  // Around every change of a region's rests.
+  void unrank(const Region& region);
+  void rank(const Region& region);
 
   std::uint64_t floor_;
-  std::uint64_t lowest_;                                // where the lowest region begins
-  std::map<std::uint64_t, Region> regions_;             // by where they begin
-  std::map<std::uint64_t, std::uint64_t> holes_;        // begin and end of returned regions; all above lowest_
-  std::vector<Candidate> candidates_;                   // one for each region, the newest last
+  std::uint64_t lowest_;                          // where the lowest region begins
+  std::map<std::uint64_t, Region> regions_;       // by where they begin
+  RankedRoom newest_;                             // largest rests of regions, ranked by the region's number, standing for its begin
+  std::map<std::uint64_t, std::uint64_t> holes_;  // begin and end of what returned regions left; all above lowest_
+  RankedRoom highest_hole_;                       // the same, ranked by begin, standing for the end
   std::uint64_t made_count_ = 0;
 };
 

@@ -18,7 +18,7 @@ TRAIN = """
 import torch
 from torch import nn
 batch_size = 64
-model = nn.Sequential(*[nn.Sequential(nn.Linear(1024, 1024), nn.ReLU()) for _ in range(6)]).cuda()
+model = nn.Sequential(*[nn.Sequential(nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, 1024), nn.GELU()) for _ in range(6)]).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 for _ in range(100):
     loss = model(torch.randn(batch_size * 1024, 1024, device="cuda")).square().mean()
@@ -34,9 +34,9 @@ def plan(binary, tmp_path):
     """Runs a program under plan in a folder of its own; the report is the JSON that is kept."""
     environment = {"FAULTLINE_HOME": str(ROOT), **os.environ}
 
-    def plan(source, *options, arguments=(), timeout=240):
+    def plan(source, *options, arguments=(), run="run", timeout=240):
         (tmp_path / "program.py").write_text(source)
-        folder = tmp_path / "run"
+        folder = tmp_path / run
         done = subprocess.run([binary, "plan", "--steps", "2", "-o", str(folder), *options, "--", sys.executable, "program.py", *arguments],
                               cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=timeout)
         report = folder / "report.json"
@@ -55,8 +55,8 @@ def test_a_program_that_fits_says_how_much_it_needs(plan):
     verdict = done.report["plan"]
     assert verdict["verdict"] == "fits"
     assert verdict["steps"] == 2 and verdict["stopped"]
-    parameters = 6 * (1024 * 1024 + 1024) * 4
-    assert parameters <= verdict["peak"]["live"]["parameters"] <= parameters + 6 * 2 * 512
+    parameters = 12 * (1024 * 1024 + 1024) * 4
+    assert parameters <= verdict["peak"]["live"]["parameters"] <= parameters + 12 * 2 * 512
     assert verdict["context"] + verdict["peak"]["allocated"] <= verdict["needed"] <= verdict["taken"] <= verdict["gpu"]["capacity"]
     assert done.stdout == "loss 1.0\n"  # the program's own output until its second step, and nothing of ours
     assert done.stderr.lstrip().startswith("FITS on Tesla T4")
@@ -85,11 +85,11 @@ def test_a_program_that_does_not_fit_names_the_line_and_what_helps(plan):
     assert any(attempt["confirmed"] and "checkpoint" in attempt["what"] for attempt in finding["tries"])
 
 
-def test_the_batch_that_was_found_fits_and_the_next_does_not(plan, binary):
+def test_the_batch_that_was_found_fits_and_the_next_does_not(plan):
     found = plan(TRAIN, "--gpu", "2GiB").report["plan"]["vary"]
     for value, status in ((found["largest_fitting"], 0), (found["smallest_failing"], 1)):
-        folder = plan(TRAIN.replace("batch_size = 64", f"batch_size = {value}"), "--gpu", "2GiB", "--no-try", "-o", f"again-{value}")
-        assert folder.returncode == status, folder.stderr
+        again = plan(TRAIN.replace("batch_size = 64", f"batch_size = {value}"), "--gpu", "2GiB", "--no-try", run=f"again-{value}")
+        assert again.returncode == status, again.stderr
 
 
 def test_an_argument_of_the_command_is_varied_there(plan):

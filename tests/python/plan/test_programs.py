@@ -1,0 +1,29 @@
+"""Small programs that people are told are at fault: the true verdict on each, and silence on the innocent ones."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+PROGRAMS = Path(__file__).resolve().parents[3] / "examples/programs"
+EXPECTED = json.loads((PROGRAMS / "expected.json").read_text())
+
+
+def test_every_program_has_its_verdict():
+    assert sorted(EXPECTED) == sorted(path.name for path in PROGRAMS.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_the_verdict_is_the_true_one(binary, tmp_path, name):
+    folder = tmp_path / "run"
+    done = subprocess.run([binary, "plan", "--gpu", "H200", "--no-try", "-o", str(folder), "--", sys.executable, str(PROGRAMS / name)], capture_output=True, text=True, timeout=200)
+    expected = EXPECTED[name]
+    report = json.loads((folder / "report.json").read_text())
+    found = {f["rule"]: f for f in report["findings"] if f["severity"] != "note"}
+    assert {rule: f"{Path(f['location']['file']).name}:{f['location']['line']}" for rule, f in found.items()} == expected["finds"], done.stderr
+    assert (report["plan"]["verdict"] == "fits") == expected["fits"]
+    assert done.returncode == (1 if expected["finds"] else 0)
+    if "cause" in expected:
+        assert found["memory/out-of-memory"]["cause"] == expected["cause"]
