@@ -117,7 +117,7 @@ class Marks:
         device.op_begin(op_name(func) if not isinstance(func, str) else func, here)
         for operand in operands[:16]:
             record = self._memory.find(operand) if operand.is_cuda else None
-            number = device.tensor(tuple(operand.size()), dtype_name(operand.dtype), "", "" if operand.is_cuda else operand.device.type)
+            number = device.tensor(tuple(operand.size()), dtype_name(operand.dtype))
             stack = record.stack if record is not None else self.host.made.get(storage_id(operand), 0) if self.host is not None else 0
             device.tensor_note(record.allocation if record is not None else 0, number, stack)
         device.op_end(str(problem), True, here)
