@@ -179,7 +179,7 @@ FAULTLINE_API uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, fault
 
 /* --- answers for PyTorch's own tables ---------------------------------------------------------------------------------------------------- */
 
-/* Functions that answer 0 and 1, for places where PyTorch's C++ asks whether there is a GPU (python/faultline/plan/cpu_build.py): they may be
+/* Functions that answer 0 and 1, for places where PyTorch's C++ asks whether there is a GPU (python/faultline/plan/no_gpu.py): they may be
  * called from any thread at any time, when Python is gone too. */
 FAULTLINE_API uint64_t faultline_answer_0(void);
 FAULTLINE_API uint64_t faultline_answer_1(void);

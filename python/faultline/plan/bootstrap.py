@@ -40,7 +40,7 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
 
 def start(options: dict) -> None:
     from . import install
-    from .cpu_build import Unsupported
+    from .no_gpu import Unsupported
     try:
         install.begin(options)
     except Unsupported as problem:

@@ -26,7 +26,7 @@ class Session:
 
     def __init__(self, options: dict):
         import torch
-        from . import cpu_build
+        from . import no_gpu
         from .changes import Changes
         from .cuda_api import Api
         from .device import Device
@@ -42,7 +42,7 @@ class Session:
         known = Gpu.__dataclass_fields__
         self.gpu = Gpu(**{k: v for k, v in gpu_entry.items() if k in known})
         self.options = options
-        cpu_build.prepare(options["library"])
+        no_gpu.prepare(options["library"])
         trace = os.path.join(options["folder"], f"trace-{os.getpid()}.faultline")
         self.device = Device(options["library"], trace, self.gpu.name, self.gpu.capacity_bytes, self.gpu.context_bytes,
                              os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])

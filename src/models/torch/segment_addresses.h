@@ -9,8 +9,8 @@
 //      │█████████████░░░░░░││██████████████████▒▒▒▒▒▒▒▒││██████████░░░░░░░░░│
 //
 // A region whose last segment is returned goes back as a whole; neighbouring ones join into a hole. A new region takes the upper end of the highest
-// hole that is larger than it: the driver asks for a little more than it keeps, so a hole of exactly its size does not do. Below the lowest region
-// there is always room. All of this is measured (docs/measurements/allocator-model.md), none of it is documented by NVIDIA.
+// hole that is larger than it; a hole of exactly its size does not do. Below the lowest region there is always room. NVIDIA documents none of this:
+// it is read off recordings (docs/measurements/allocator-model.md), which leave open whether a region's smallest fitting rest serves or its last.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
-"""Lets a PyTorch that was built without CUDA carry tensors whose device is cuda.
+"""Lets PyTorch carry tensors whose device is cuda where there is no GPU, and also where it was built without CUDA.
 
-Such a build knows the device type, its dispatch keys and its autograd formulas; what it lacks are two small objects that C++ asks for on the way:
+Every build knows the device type, its dispatch keys and its autograd formulas; what is missing are two small objects that C++ asks for on the way:
   - a device guard for CUDA. PyTorch puts a do-nothing one in place itself where a build has CUDA but the machine has no GPU
     (torch._C._ensureCUDADeviceGuardSet). It does so only if some guard with no devices stands there, so one is put there for a moment;
-  - the hooks that say whether an accelerator was built in. The autograd engine refuses to run for cuda tensors when none was. The hooks object is
-    given a copy of its own function table in which two answers differ: isBuilt is true, hasPrimaryContext is false. Where those two stand in
-    the table is read from the header that ships with the same PyTorch.
+  - the hooks that say whether an accelerator was built in, and whether the driver has a context. The autograd engine refuses to run for cuda tensors
+    without the one, and asks a missing driver for the other. The hooks object is given a copy of its own function table in which two
+    answers differ: isBuilt is true, hasPrimaryContext is false. Where those two stand in the table is read from the header that ships with the
+    same PyTorch.
 Nothing is written into PyTorch's code or files. Whatever does not look as expected ends with Unsupported, before anything was changed.
 """
 from __future__ import annotations
@@ -65,8 +66,6 @@ def _virtual_functions() -> list[str]:
 
 
 def _install_hooks(answers) -> None:
-    if torch._C._accelerator_getAccelerator() is not None:
-        return
     names = _virtual_functions()
     try:
         built, primary = names.index("isBuilt"), names.index("hasPrimaryContext")
@@ -105,14 +104,12 @@ def _hide_substitutes() -> None:
 
 def prepare(library: str) -> None:
     """library is the dry run's own, which has the functions that answer. After this, tensors of device cuda can be made, computed with and differentiated, as long as no kernel is reached."""
-    if torch.backends.cuda.is_built():
-        torch._C._ensureCUDADeviceGuardSet()
-        return
     if not hasattr(torch._C, "_accelerator_getAccelerator") or not hasattr(torch._C, "_ensureCUDADeviceGuardSet"):
-        raise Unsupported(f"PyTorch {torch.__version__} without CUDA is older than the dry run can handle")
+        raise Unsupported(f"PyTorch {torch.__version__} is older than the dry run can handle")
     # Functions of C, not of Python: PyTorch's threads ask after Python has ended, too.
     own = ctypes.CDLL(library)
     answers = [ctypes.cast(function, ctypes.c_void_p).value for function in (own.faultline_answer_0, own.faultline_answer_1)]
     _install_guard(answers)
     _install_hooks(answers)
-    _hide_substitutes()
+    if not torch.backends.cuda.is_built():
+        _hide_substitutes()
