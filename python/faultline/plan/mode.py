@@ -133,7 +133,7 @@ class DryRun(TorchDispatchMode):
     def run(self, func, args, kwargs, operands=None, values=True):
         operands = flatten(args, kwargs) if operands is None else operands
         self._check_devices(func, operands)
-        self._check_types(func, args)
+        self._check_operands(func, args)
         outcome = self.outcome(func, args, kwargs, operands)
         result, fresh = self._realize(func, outcome, operands)
         for index, size, stride, offset, grows in outcome.changed:
@@ -150,11 +150,13 @@ class DryRun(TorchDispatchMode):
                 raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
                                    f"(operands of {op_name(func)}: {operands_text(operands)})")
 
-    def _check_types(self, func, args) -> None:
-        """Kernels refuse operands of different types where meta kernels do not look."""
+    def _check_operands(self, func, args) -> None:
+        """Kernels refuse operands of different types where meta kernels do not look, and speak of shapes in other words."""
         positions = special.SAME_TYPE.get(func)
         if positions is None:
             return
+        if words := special.product_problem(func, args):
+            raise RuntimeError(words)
         given = [args[p] for p in positions if p < len(args) and isinstance(args[p], Tensor)]
         if any(t.dtype is not given[0].dtype for t in given):
             raise RuntimeError(special.type_problem(func, given))

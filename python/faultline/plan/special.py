@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import torch
 
@@ -54,6 +55,15 @@ def type_problem(func, operands) -> str:
         return f"Input type (torch.cuda.{kinds.get(names[0], names[0])}) and {which} type (torch.cuda.{kinds.get(str(other.dtype)[6:], str(other.dtype)[6:])}) should be the same"
     first, second = (operands[1], operands[2]) if len(operands) == 3 and operands[1].dtype is not operands[2].dtype else (operands[0], operands[-1])
     return f"expected mat1 and mat2 to have the same dtype, but got: {words.get(str(first.dtype)[6:], str(first.dtype)[6:])} != {words.get(str(second.dtype)[6:], str(second.dtype)[6:])}"
+
+
+def product_problem(func, args) -> str | None:
+    """The words of the kernels, where those of the meta kernels differ, for matrices that cannot be multiplied."""
+    first = {aten.mm.default: 0, aten.addmm.default: 1}.get(func)
+    if first is None or len(args) < first + 2 or args[first].dim() != 2 or args[first + 1].dim() != 2 or args[first].size(1) == args[first + 1].size(0):
+        return None
+    a, b = args[first].size(), args[first + 1].size()
+    return f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})"
 
 
 # These may show more of a storage than the tensor they are given does.
@@ -408,13 +418,18 @@ HANDLERS[aten.add.Tensor] = accumulation.add
 
 @handles(*_overloads("_pack_padded_sequence"))
 def pack_padded_sequence(dry, func, args, kwargs):
-    """The lengths are on the host, so the packed size is known; the batch sizes stay on the host."""
-    x, lengths, batch_first = args[0], args[1], args[2]
-    steps = [int((lengths > t).sum()) for t in range(int(lengths[0]))] if lengths.numel() else []
-    rest = x.size()[2:]
-    size = torch.Size((sum(steps), *rest))
-    packed = _allocate(dry, func, size, torch.empty(size, device="meta").stride(), x.dtype, [x])
-    return packed, torch.tensor(steps, dtype=torch.int64)
+    """The lengths are on the host, so the packed size is known. Time steps of one batch size are copied together, and the copies then joined."""
+    from .mode import Outcome
+    x, lengths = args[0], args[1]
+    batch_sizes = [int((lengths > t).sum()) for t in range(int(lengths[0]))] if lengths.numel() else []
+    row_bytes = x.size()[2:].numel() * x.dtype.itemsize
+    copies = [sum(group) * row_bytes for _, group in itertools.groupby(batch_sizes)]
+    size = torch.Size((sum(batch_sizes), *x.size()[2:]))
+    stack, made = dry.memory.stacks.here(), []
+    outcome = Outcome((), None, (), ())
+    outcome.op, outcome.operands = op_name(func), operands_text([x])
+    dry.take_steps([*copies, temporaries.OUT], lambda: made.append(_allocate(dry, func, size, torch.empty(size, device="meta").stride(), x.dtype, [x], stack)), stack, outcome)
+    return made[0], torch.tensor(batch_sizes, dtype=torch.int64)
 
 
 @handles(*_overloads("_pack_padded_sequence_backward"))
