@@ -151,12 +151,10 @@ class DryRun(TorchDispatchMode):
                                    f"(operands of {op_name(func)}: {operands_text(operands)})")
 
     def _check_operands(self, func, args) -> None:
-        """Kernels refuse operands of different types where meta kernels do not look, and speak of shapes in other words."""
+        """Kernels refuse operands of different types where meta kernels do not look."""
         positions = special.SAME_TYPE.get(func)
         if positions is None:
             return
-        if words := special.product_problem(func, args):
-            raise RuntimeError(words)
         given = [args[p] for p in positions if p < len(args) and isinstance(args[p], Tensor)]
         if any(t.dtype is not given[0].dtype for t in given):
             raise RuntimeError(special.type_problem(func, given))
@@ -196,6 +194,8 @@ class DryRun(TorchDispatchMode):
             result = func(*meta_args, **meta_kwargs)
         except NotImplementedError as problem:
             result = self._decomposed(func, meta_args, meta_kwargs, problem)
+        except (RuntimeError, IndexError, ValueError) as problem:
+            raise special.refusal(func, args, kwargs, problem) from None
         outcome = self._describe(func, result, metas, operands, special.written(func, args, kwargs))
         layouts.keep_format(func, args, outcome.leaves)
         outcome.order = layouts.allocation_order(func, len(outcome.leaves))

@@ -57,13 +57,21 @@ def type_problem(func, operands) -> str:
     return f"expected mat1 and mat2 to have the same dtype, but got: {words.get(str(first.dtype)[6:], str(first.dtype)[6:])} != {words.get(str(second.dtype)[6:], str(second.dtype)[6:])}"
 
 
-def product_problem(func, args) -> str | None:
-    """The words of the kernels, where those of the meta kernels differ, for matrices that cannot be multiplied."""
-    first = {aten.mm.default: 0, aten.addmm.default: 1}.get(func)
-    if first is None or len(args) < first + 2 or args[first].dim() != 2 or args[first + 1].dim() != 2 or args[first].size(1) == args[first + 1].size(0):
-        return None
-    a, b = args[first].size(), args[first + 1].size()
-    return f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})"
+def refusal(func, args, kwargs, problem: Exception) -> Exception:
+    """An operation that a meta kernel refused, in the words of a real kernel: the host's is asked with operands of the same shapes and no size of
+    their own. It refuses before it computes; where the operands are large, in case it does not, it is not asked."""
+    from .mode import flatten, replace_tensors
+    if sum(t.numel() for t in flatten(args, kwargs)) > 1 << 22:
+        return problem
+    host_args, host_kwargs = replace_tensors(args, kwargs, lambda t: torch.zeros((), dtype=t.dtype).expand(t.size()))
+    if "device" in host_kwargs:
+        host_kwargs["device"] = CPU
+    try:
+        func(*host_args, **host_kwargs)
+    except (RuntimeError, IndexError, ValueError) as told:
+        if not isinstance(told, NotImplementedError) and "single memory location" not in str(told):
+            return type(told)(str(told))
+    return problem
 
 
 # These may show more of a storage than the tensor they are given does.
