@@ -75,7 +75,7 @@ test-native: $(BUILD)/build.ninja
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 300
 
 test-python: build $(STAMPS)/venv
-	@FAULTLINE=$(abspath $(BUILD))/faultline $(PYTHON) -m pytest -q tests/python
+	@FAULTLINE=$(abspath $(BUILD))/faultline $(PYTHON) -m pytest -q -n $(JOBS) tests/python
 
 bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null

@@ -337,7 +337,11 @@ class DryRun(TorchDispatchMode):
         forward = marks.forward_of_current()
         module = forward[1] if forward else marks.module
         number = memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands)
-        record = memory.born(tensor, stack, number)
+        try:
+            record = memory.born(tensor, stack, number)
+        except torch.OutOfMemoryError:
+            memory.device.tensor_note(0, number, forward[0] if forward else 0)
+            raise
         if forward:
             memory.device.tensor_note(record.allocation, number, forward[0])
         else:

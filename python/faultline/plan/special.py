@@ -307,9 +307,8 @@ def index(dry, func, args, kwargs):
             host = dry.values.view(i) if i.is_cuda else i
             if host is None:
                 dry.notes.add("value", f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be")
-                found = [torch.arange(i.numel(), device=i.device) for _ in range(i.dim())]
                 with dry:
-                    known += [torch.empty(i.numel(), dtype=torch.int64, device=i.device) for _ in found]
+                    known += [torch.empty(i.numel(), dtype=torch.int64, device=i.device) for _ in range(i.dim())]
             else:
                 with dry:
                     known += [column.to(x.device) for column in host.nonzero().unbind(1)]

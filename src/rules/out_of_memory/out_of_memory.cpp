@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "rules/describe.h"
+#include "rules/out_of_memory/request.h"
 #include "rules/settings_to_try.h"
 
 namespace faultline {
@@ -186,6 +187,8 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
     finding.memory = "A result of backward; Python has no line for it, the place shown is where backward() was called.";
   } else if (where.is_guess) {
     finding.memory = "The request was recorded without a stack; the place shown is the last line of the program seen before it.";
+  } else if (const std::string request = describe_request(facts, moment.event); !request.empty()) {
+    finding.memory = "It was for " + request + ".";
   }
   finding.evidence = {{"requested_bytes", static_cast<std::int64_t>(event.size_bytes)},
                       {"allocated_bytes", static_cast<std::int64_t>(failure.live())},
