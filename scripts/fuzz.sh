@@ -8,6 +8,7 @@ for f in tests/fixtures/torch/*.pickle.xz; do
   out=.cache/fuzz/seeds/$(basename "${f%.xz}")
   [ -e "$out" ] || xz -dc "$f" | head -c 65536 > "$out"
 done
+for f in tests/golden/*/*/trace.txt; do cp -n "$f" ".cache/fuzz/seeds/$(basename "$(dirname "$f")").trace" 2>/dev/null || true; done
 cp -n tests/fixtures/errors/*.txt .cache/fuzz/seeds/ 2>/dev/null || true
 run() {
   name=$(basename "$1")
