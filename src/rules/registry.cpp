@@ -1,6 +1,7 @@
 #include <array>
 
 #include "rules/broadcast_blowup/broadcast_blowup.h"
+#include "rules/cache_churn/cache_churn.h"
 #include "rules/config_no_effect/config_no_effect.h"
 #include "rules/fragmentation/fragmentation.h"
 #include "rules/leak/leak.h"
@@ -13,11 +14,12 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<Rule, 8> kRules = {{
+constexpr std::array<Rule, 9> kRules = {{
     {"memory/out-of-memory", kEvents, judge_out_of_memory},
     {"memory/leak", kEvents | kStacks, judge_leak},
     {"memory/fragmentation", kAddresses, judge_fragmentation},
     {"memory/unreturned-cache", kEvents | kAddresses, judge_unreturned_cache},
+    {"memory/cache-churn", kEvents | kStacks, judge_cache_churn},
     {"tensor/shape-mismatch", kTensors, judge_shape_mismatch},
     {"tensor/silent-upcast", kEvents | kTensors, judge_silent_upcast},
     {"tensor/broadcast-blowup", kEvents | kTensors, judge_broadcast_blowup},
