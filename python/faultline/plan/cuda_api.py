@@ -86,6 +86,7 @@ class Event:
         return max(0.0, ((end._time or 0) - (self._time or 0)) * 1000)
 
 
+CPU = torch.device("cpu")
 _state = threading.local()
 _DEFAULT = Stream(stream_id=0)
 _installed = None  # the Api in force
@@ -169,7 +170,9 @@ class Api:
         return self.memory.device.stats().device_free_bytes, self.gpu.capacity_bytes
 
     def empty_cache(self):
-        self.memory.device.empty_cache(self.memory.stacks.here())
+        # As in a recording, the stack ends in PyTorch's own function: it tells this call from what the allocator returns by itself.
+        device = self.memory.device
+        device.empty_cache(device.stack(self.memory.stacks.here(), device.frame("empty_cache", torch.cuda.memory.__file__, 0)))
 
     def set_fraction(self, fraction, device=None):
         if not isinstance(fraction, float):
@@ -192,6 +195,7 @@ class Api:
         self._patch_memory()
         self._patch_tensor()
         self._patch_constructors()
+        self._patch_libraries()
         if torch.version.cuda is None:
             torch.version.cuda = "13.0"
 
@@ -275,6 +279,18 @@ class Api:
                 if hasattr(module, name):
                     setattr(module, name, answer)
 
+    def _patch_libraries(self) -> None:
+        """What stands beside PyTorch: marks for profilers, and NCCL's copies between GPUs, of which there is one."""
+        for name in ("range_push", "range_pop", "mark", "range_end", "range_start"):
+            setattr(torch.cuda.nvtx, name, lambda *args, **kwargs: 0)
+        torch.cuda.profiler.start = torch.cuda.profiler.stop = lambda: None
+        torch.cuda.nccl.version = lambda: (2, 28, 9)
+        torch.backends.cuda.preferred_linalg_library = lambda backend=None: None
+        place = torch.device("cuda", 0)
+        for name, answer in (("_scatter", lambda tensor, *rest: (tensor.to(place),)), ("_gather", lambda tensors, *rest: tensors[0]), ("_broadcast", lambda tensor, devices: [tensor.to(place)]),
+                             ("_broadcast_coalesced", lambda tensors, *rest: [[t.to(place) for t in tensors]])):
+            setattr(torch._C, name, answer)
+
     def _patch_tensor(self) -> None:
         memory, marks = self.memory, self.marks
         data_ptr = torch._C.TensorBase.data_ptr
@@ -308,7 +324,7 @@ class Api:
         """Constructors from data go around the dispatch mode: the data becomes a host tensor, which then moves."""
         def through_host(original, takes_self):
             def construct(*args, device=None, requires_grad=False, **kwargs):
-                place = torch.device(device) if device is not None else args[0].device if takes_self else torch.get_default_device()
+                place = torch.device(device) if device is not None else args[0].device if takes_self else _default_place()
                 if place.type != "cuda":
                     given = {} if device is None else {"device": device}
                     return original(*args, **given, **({"requires_grad": True} if requires_grad else {}), **kwargs)
@@ -321,6 +337,16 @@ class Api:
         for name in ("tensor", "as_tensor", "asarray"):
             setattr(torch, name, through_host(getattr(torch, name), False))
         torch.Tensor.new_tensor = through_host(torch.Tensor.new_tensor, True)
+
+
+def _default_place() -> torch.device:
+    """Where torch.set_default_device() and torch.device() as a context put new tensors."""
+    from torch.overrides import _get_current_function_mode_stack
+    from torch.utils._device import DeviceContext
+    for mode in reversed(_get_current_function_mode_stack()):
+        if isinstance(mode, DeviceContext):
+            return mode.device
+    return CPU
 
 
 def _either(real, planned):

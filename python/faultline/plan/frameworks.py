@@ -6,14 +6,20 @@ import sys
 
 import torch
 
-from . import recurrent, sdpa
+from . import legacy, printing, recurrent, saved, sdpa, storages
+from .mode import Unplannable
 
 
 def install(session) -> None:
     _watch(session)
     _choose_kernels(session)
     _run_eagerly(session)
-    _write_nothing(session)
+    saved.Saved(session.notes).install()
+    storages.install()
+    legacy.install()
+    printing.install(session)
+    _one_process()
+    _profile_the_host()
     _hear_refusals(session)
     session.changes.install()
 
@@ -34,6 +40,7 @@ def _choose_kernels(session) -> None:
     sdpa.install(session)
     _batch_norm()
     _linear()
+    _ctc_loss()
     recurrent.install(session)
 
 
@@ -48,6 +55,17 @@ def _linear() -> None:
             bias = bias.to(torch.get_autocast_dtype("cuda"))
         return torch.matmul(input, weight.t()).add_(bias)
     torch._C._nn.linear = torch.nn.functional.linear = linear
+
+
+def _ctc_loss() -> None:
+    """Lengths on the host are read as numbers, but not while a dispatch mode is on."""
+    original = torch.ctc_loss
+
+    def ctc_loss(log_probs, targets, input_lengths, target_lengths, *rest, **options):
+        if log_probs.is_cuda:
+            input_lengths, target_lengths = (t.tolist() if isinstance(t, torch.Tensor) and not t.is_cuda else t for t in (input_lengths, target_lengths))
+        return original(log_probs, targets, input_lengths, target_lengths, *rest, **options)
+    torch.ctc_loss = ctc_loss
 
 
 def _batch_norm() -> None:
@@ -69,16 +87,52 @@ def _run_eagerly(session) -> None:
             return lambda function: compile(function, **options)
         session.notes.add("mode", "torch.compile was not applied: the plan shows the eager program, which usually needs more memory than the compiled one")
         return model
+    compiled = torch.jit.script
+
+    def script(obj, *args, **kwargs):
+        if sys._getframe(1).f_code.co_filename.startswith(torch.__path__[0]):  # PyTorch's own use of it
+            return compiled(obj, *args, **kwargs)
+        session.notes.add("mode", "torch.jit.script was not applied: the plan shows the eager program")
+        return obj
     torch.compile = compile
+    torch.compiler.reset = lambda: None
+    for name in ("_cuda_CUDAAllocator_AllocatorState", "_set_cached_tensors_enabled"):  # torch._dynamo.reset() imports them where there is CUDA
+        if not hasattr(torch._C, name):
+            setattr(torch._C, name, lambda *_args: None)
+    torch.jit.script = script
+    torch.jit.script_if_tracing = lambda function: function
+    torch.jit.save = lambda *_args, **_kwargs: session.notes.add("skipped", "torch.jit.save wrote nothing")
     torch.nn.Module.compile = lambda module, *args, **kwargs: compile(module) and None
 
 
-def _write_nothing(session) -> None:
-    """A checkpoint written by a dry run would hold no weights, and might replace one that does."""
-    def save(obj, f, *args, **kwargs):
-        session.notes.add("skipped", f"torch.save wrote nothing to {f!r}" if isinstance(f, str) else "torch.save wrote nothing")
-    torch.save = save
-    torch.serialization.save = save
+def _profile_the_host() -> None:
+    """A profiler that was asked for the GPU would complain at every operation."""
+    kind = torch.autograd.profiler.profile
+    init = kind.__init__
+
+    def faultline(profiler, *args, **kwargs):
+        init(profiler, *args, **{name: value for name, value in kwargs.items() if not (name == "use_cuda" or name == "use_device" and value == "cuda")})
+    kind.__init__ = faultline
+
+
+def _one_process() -> None:
+    """Several processes that share their work cannot be planned; a program that begins with it is told at once."""
+    if not torch.distributed.is_available():
+        return
+    start, parallel = torch.distributed.init_process_group, torch.nn.parallel.DistributedDataParallel
+    init = parallel.__init__
+
+    def init_process_group(backend=None, *args, **kwargs):
+        if "nccl" in str(backend):
+            raise Unplannable("torch.distributed with NCCL is not known to a dry run: plan one process, without init_process_group()")
+        return start(backend, *args, **kwargs)
+
+    def faultline(wrapper, module, *args, **kwargs):
+        if any(p.is_cuda for p in module.parameters()):
+            raise Unplannable("DistributedDataParallel on the GPU is not known to a dry run: plan one process, with the model as it is; DDP's buckets take as much as its gradients again")
+        init(wrapper, module, *args, **kwargs)
+    torch.distributed.init_process_group = torch.distributed.distributed_c10d.init_process_group = init_process_group
+    parallel.__init__ = faultline
 
 
 def _hear_refusals(session) -> None:

@@ -60,7 +60,7 @@ class Host:
 
     def _real(self, func, args, kwargs):
         result = func(*args, **kwargs)
-        if isinstance(result, torch.Tensor) and result.dim():
+        if isinstance(result, torch.Tensor) and result.layout is torch.strided and not result.is_nested and result.dim():
             if len(self.made) > 4096:
                 self.made.clear()
             self.made[storage_id(result)] = self._dry.memory.stacks.here()

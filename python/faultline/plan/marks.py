@@ -86,7 +86,7 @@ class Marks:
     def around_backward(self, run):
         @functools.wraps(run)
         def faultline(*args, **kwargs):
-            if self.before_first_backward is not None:
+            if self.before_first_backward is not None and not torch._C._are_functorch_transforms_active():
                 prepare, self.before_first_backward = self.before_first_backward, None
                 prepare()
             self._memory.stacks.enter_backward()
@@ -116,6 +116,8 @@ class Marks:
         here = stacks.here()
         device.op_begin(op_name(func) if not isinstance(func, str) else func, here)
         for operand in operands[:16]:
+            if operand.layout is not torch.strided or operand.is_nested:
+                continue
             record = self._memory.find(operand) if operand.is_cuda else None
             number = device.tensor(tuple(operand.size()), dtype_name(operand.dtype))
             stack = record.stack if record is not None else self.host.made.get(storage_id(operand), 0) if self.host is not None else 0

@@ -14,6 +14,7 @@ from .device import Device, FREE_BOTH, HEAP_TORCH, OutOfMemory
 from .stacks import Stacks
 
 storage_id = torch._C._storage_id
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # by vmap, grad and their kin: it has no storage of its own
 
 
 class Record(weakref.ref):
@@ -52,6 +53,8 @@ class Memory:
         self.unseen = False    # what is made now is Faultline's own, and not on the device
 
     def find(self, tensor: torch.Tensor) -> Record | None:
+        if not self.records or _is_wrapped(tensor):
+            return None
         return self.records.get(storage_id(tensor))
 
     def _died(self, record: Record) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, special, temporaries, tensors
+from . import layouts, looks, special, temporaries, tensors
 from .host import Host
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -22,11 +22,21 @@ from .tensors import META
 from .values import Values
 
 Tensor = torch.Tensor
+_current_mode, _FAKE = torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
 
 
 class Unplannable(RuntimeError):
     """An operation that the dry run cannot answer."""
+
+
+def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
+    """Sparse and nested tensors have no one storage whose size could be followed."""
+    other = next((t for t in operands if t.layout is not torch.strided or t.is_nested), None)
+    layout = kwargs.get("layout") if other is None else other.layout
+    place = kwargs.get("device")
+    if on_gpu and (other is not None or layout not in (None, torch.strided)) or other is not None and place is not None and place.type == "cuda":
+        raise Unplannable(f"{'nested' if layout in (torch.strided, torch.jagged) else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
 
 
 class Outcome:
@@ -101,6 +111,8 @@ class DryRun(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if _current_mode(_FAKE) is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
+            return func(*args, **kwargs)
         self.operations += 1
         if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
             self.deadline = None
@@ -113,6 +125,7 @@ class DryRun(TorchDispatchMode):
                 on_gpu = True
                 break
         try:
+            _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
                 return self.host.run(func, args, kwargs, operands)
             handler = special.HANDLERS.get(func)
@@ -126,6 +139,10 @@ class DryRun(TorchDispatchMode):
             return self.run(func, args, kwargs, operands)
         except torch.OutOfMemoryError:
             raise
+        except NotImplementedError as problem:
+            if "backend" not in str(problem):
+                raise
+            raise Unplannable(f"{op_name(func)} on the GPU is not known to a dry run") from None
         except (RuntimeError, IndexError, TypeError, ValueError) as problem:
             self.marks.failed_operation(func, operands, problem)
             raise
@@ -191,7 +208,7 @@ class DryRun(TorchDispatchMode):
             if meta_kwargs.get(name) is not None:
                 meta_kwargs[name] = None
         try:
-            result = func(*meta_args, **meta_kwargs)
+            result = looks.RULES.get(func, func)(*meta_args, **meta_kwargs)
         except NotImplementedError as problem:
             result = self._decomposed(func, meta_args, meta_kwargs, problem)
         except (RuntimeError, IndexError, ValueError) as problem:
@@ -202,9 +219,9 @@ class DryRun(TorchDispatchMode):
         return outcome
 
     def _decomposed(self, func, args, kwargs, problem):
-        """The look of a result from PyTorch's own decompositions, where an operation has no meta kernel."""
+        """The look of a result where an operation has no meta kernel: from PyTorch's own decompositions, or from the host's kernel."""
         from torch._decomp import decomposition_table
-        rule = decomposition_table.get(func)
+        rule = decomposition_table.get(func) or looks.returns_what_it_writes(func) or looks.from_host(func, args, kwargs)
         if rule is None:
             raise Unplannable(f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
                               + ("" if func.namespace == "aten" else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)")) from problem
@@ -221,6 +238,8 @@ class DryRun(TorchDispatchMode):
             if not isinstance(value, Tensor):
                 leaves.append(("value", value))
                 return
+            if value.layout is not torch.strided:
+                raise Unplannable(f"sparse tensors on the GPU are not known to a dry run ({op_name(func)})")
             for index, meta in enumerate(metas):
                 if meta is value:
                     leaves.append(("same", index))

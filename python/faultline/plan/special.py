@@ -6,7 +6,7 @@ import itertools
 
 import torch
 
-from . import temporaries, tensors
+from . import storages, temporaries, tensors
 from .kernels.copies import transfer_blocks
 from .naming import dtype_name, op_name, operands_text
 
@@ -36,7 +36,7 @@ def _overloads(*names):
 # The host's tensors may stand beside the GPU's in these: copies, and indices and sizes that PyTorch moves by itself.
 MIXES_DEVICES = set(_overloads("_to_copy", "copy_", "copy", "index", "index_put", "index_put_", "_index_put_impl_", "_pin_memory", "is_pinned", "set_", "lift_fresh",
                                "_has_compatible_shallow_copy_type", "_foreach_copy_", "_pack_padded_sequence", "_pack_padded_sequence_backward", "split_with_sizes",
-                               "_cudnn_rnn", "_cudnn_rnn_backward", "_cudnn_init_dropout_state", "nested_tensor", "ctc_loss", "_ctc_loss", "_cudnn_ctc_loss"))
+                               "_use_cudnn_ctc_loss", "_ctc_loss_backward", "_cudnn_rnn", "_cudnn_rnn_backward", "_cudnn_init_dropout_state", "nested_tensor", "ctc_loss", "_ctc_loss", "_cudnn_ctc_loss"))
 
 
 # Operands (by position) that must have one type.
@@ -58,12 +58,11 @@ def type_problem(func, operands) -> str:
 
 
 def refusal(func, args, kwargs, problem: Exception) -> Exception:
-    """An operation that a meta kernel refused, in the words of a real kernel: the host's is asked with operands of the same shapes and no size of
-    their own. It refuses before it computes; where the operands are large, in case it does not, it is not asked."""
+    """An operation that a meta kernel refused, in the words of a real kernel: the host's is asked with operands of the same layout. It refuses before it computes; where the operands are large, in case it does not, it is not asked."""
     from .mode import flatten, replace_tensors
     if sum(t.numel() for t in flatten(args, kwargs)) > 1 << 22:
         return problem
-    host_args, host_kwargs = replace_tensors(args, kwargs, lambda t: torch.zeros((), dtype=t.dtype).expand(t.size()))
+    host_args, host_kwargs = replace_tensors(args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype))
     if "device" in host_kwargs:
         host_kwargs["device"] = CPU
     try:
@@ -130,6 +129,35 @@ def read_equal(dry, func, args, kwargs):
         dry.notes.add("value", "torch.equal of tensors whose values are not known was taken as False")
         return False
     return torch.equal(*hosts)
+
+
+@handles(aten.allclose.default)
+def read_allclose(dry, func, args, kwargs):
+    """Is it as it should be? Unknown values are taken as in order."""
+    hosts = [t if not t.is_cuda else dry.values.view(t) for t in args[:2]]
+    if any(h is None for h in hosts) or any(t.is_cuda and dry.values.is_assumed(t) for t in args[:2]):
+        dry.notes.add("value", "torch.allclose of tensors whose values are not known was taken as True")
+        return True
+    return torch.allclose(*hosts, *args[2:], **kwargs)
+
+
+@handles(*_overloads("_use_cudnn_ctc_loss"))
+def use_cudnn_ctc_loss(dry, func, args, kwargs):
+    """cuDNN's CTC takes concatenated targets on the host, as 32-bit numbers, and the blank first."""
+    log_probs, targets, input_lengths, _, blank = args[:5]
+    fits = not targets.is_cuda and targets.dim() == 1 and targets.dtype is torch.int32 and blank == 0 and log_probs.dtype is torch.float32
+    return fits and all(int(length) == log_probs.size(0) for length in input_lengths)
+
+
+@handles(*_overloads("_use_miopen_ctc_loss"))
+def use_miopen_ctc_loss(dry, func, args, kwargs):
+    return False
+
+
+@handles(*_overloads("_nested_tensor_from_mask_left_aligned"))
+def may_be_nested(dry, func, args, kwargs):
+    dry.notes.add("mode", "nn.TransformerEncoder ran on padded tensors: nested tensors are not planned, and would need less")
+    return False
 
 
 @handles(aten._has_compatible_shallow_copy_type.default)
@@ -353,10 +381,13 @@ def any_all(dry, func, args, kwargs):
 @handles(aten.set_.source_Tensor, aten.set_.source_Storage, aten.set_.source_Storage_storage_offset)
 def set_(dry, func, args, kwargs):
     target, source = args[0], args[1]
-    if isinstance(source, Tensor) and source.is_cuda:
+    if source.device.type != "cuda":
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, cuda:0 and {source.device}! (set_)")
+    if isinstance(source, Tensor):
         tensors.replace(target, source)
         return target
-    raise RuntimeError("set_() to a bare storage is not known to a dry run")
+    offset, size, stride = (*args[2:], None)[:3] if len(args) > 2 else (0, (source.nbytes() // target.dtype.itemsize,), None)
+    return storages.put(target, source, offset, size, stride or torch.empty(size, device="meta").stride())
 
 
 @handles(*_overloads("_cudnn_rnn_backward"))

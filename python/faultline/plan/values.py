@@ -73,6 +73,11 @@ class Values:
         record = self._memory.find(tensor)
         return record is None or record.shadow is None or record.assumed
 
+    @staticmethod
+    def like(tensor: torch.Tensor) -> torch.Tensor:
+        """Stand-ins in the shape of tensor that take no memory."""
+        return torch.full((), stand_in(tensor.dtype), dtype=tensor.dtype).expand(tensor.size())
+
     def read(self, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
         """The values as a host tensor of its own, and whether they are stand-ins."""
         host = self.view(tensor)

@@ -1,0 +1,76 @@
+"""What results look like where PyTorch has neither a meta kernel nor a decomposition, or one that refuses what GPUs take."""
+from __future__ import annotations
+
+import functools
+
+import torch
+
+aten = torch.ops.aten
+RULES: dict = {}
+_MOST = 1 << 22  # elements that the host may be asked to compute with
+
+
+def _rule(name: str):
+    """The functions here get meta tensors and give meta tensors."""
+    def keep(function):
+        packet = getattr(aten, name, None)
+        if packet is not None:
+            RULES[packet.default] = function
+        return function
+    return keep
+
+
+@_rule("_thnn_fused_gru_cell")
+def gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
+    return torch.empty_like(hx), hx.new_empty((hx.size(0), 5 * hx.size(1)))
+
+
+@_rule("_thnn_fused_gru_cell_backward")
+def gru_cell_backward(grad_hy, workspace, has_bias):
+    batch, width = grad_hy.size()
+    input_gates, hidden_gates = (workspace.new_empty((batch, 3 * width)) for _ in range(2))
+    biases = [workspace.new_empty((3 * width,)) for _ in range(2)] if has_bias else [None, None]
+    return input_gates, hidden_gates, torch.empty_like(grad_hy), *biases
+
+
+@_rule("_grouped_mm")
+def grouped_mm(first, second, offs=None, bias=None, out_dtype=None):
+    """Each group's product; rows of the result begin at multiples of sixteen bytes."""
+    dtype = out_dtype or first.dtype
+    rows, columns = first.size(-2), second.size(-1)
+    batch = [offs.size(0)] if first.dim() == second.dim() == 2 else [first.size(0)] if first.dim() == second.dim() == 3 else []
+    step = 16 // dtype.itemsize
+    width = -(-columns // step) * step
+    return torch.empty((*batch, rows, width), dtype=dtype, device=first.device)[..., :columns]
+
+
+def returns_what_it_writes(func):
+    """An operation that gives nothing but the tensors it writes into (fused optimizers) needs no look."""
+    returns, arguments = func._schema.returns, func._schema.arguments
+    if any(r.alias_info is None or not r.alias_info.is_write for r in returns):
+        return None
+    names = [next((a.name for a in arguments if a.alias_info is not None and a.alias_info.before_set == r.alias_info.before_set), None) for r in returns]
+    if None in names or not any(a.alias_info is not None and a.alias_info.is_write for a in arguments):
+        return None
+
+    def rule(*args, **kwargs):
+        given = {**{a.name: value for a, value in zip(arguments, args)}, **kwargs}
+        found = tuple(given[name] for name in names)
+        return None if not found else found[0] if len(found) == 1 else found
+    return rule
+
+
+def from_host(func, args, kwargs):
+    """The host's kernel, on ones: for small operands, and where there is one."""
+    from .mode import flatten, replace_tensors
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
+    if not has("CPU") and not has("CompositeExplicitAutograd") or sum(t.numel() for t in flatten(args, kwargs)) > _MOST or any(a.alias_info is not None for a in func._schema.arguments):
+        return None
+
+    def rule(*args, **kwargs):
+        host_args, host_kwargs = replace_tensors(args, kwargs, lambda t: torch.ones(t.size(), dtype=t.dtype))
+        if "device" in host_kwargs:
+            host_kwargs["device"] = torch.device("cpu")
+        result = func(*host_args, **host_kwargs)
+        return replace_tensors((result,), {}, lambda t: t if t.layout is not torch.strided else torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta"))[0][0]
+    return rule

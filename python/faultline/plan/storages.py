@@ -1,0 +1,51 @@
+"""Storages of the planned GPU where a program, or PyTorch's own Python code, handles them without a tensor: deepcopy of a buffer, torch.load, set_()."""
+from __future__ import annotations
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from . import tensors
+
+_set = torch.ops.aten.set_.source_Storage_storage_offset
+
+
+def put(tensor: torch.Tensor, storage: torch.UntypedStorage, offset: int, size, stride) -> torch.Tensor:
+    """Makes tensor, of the GPU, show this storage. The kernel for meta tensors changes nothing but the tensor's own fields."""
+    with _disable_current_modes():
+        _set._op_dk(torch._C.DispatchKey.Meta, tensor, storage, offset, size, stride)
+    return tensor
+
+
+def whole(storage: torch.UntypedStorage) -> torch.Tensor:
+    """All bytes of a storage as a tensor."""
+    if storage.device.type != "cuda":
+        return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+    return put(tensors.make((0,), (1,), torch.uint8), storage, 0, (storage.nbytes(),), (1,))
+
+
+def _copied(storage, device: torch.device, non_blocking: bool = False):
+    fresh = torch.empty(storage.nbytes(), dtype=torch.uint8, device=device)
+    fresh.copy_(whole(storage), non_blocking)
+    return fresh.untyped_storage()
+
+
+def install() -> None:
+    kind = torch.UntypedStorage
+    clone, cpu, to, copy_ = kind.clone, kind.cpu, kind.to, kind.copy_
+
+    def moved(storage, *, device, non_blocking=False):
+        device = torch.device(device)
+        if "cuda" not in (device.type, storage.device.type):
+            return to(storage, device=device, non_blocking=non_blocking)
+        return storage if device.type == storage.device.type else _copied(storage, device, non_blocking)
+
+    def copy_into(storage, source, non_blocking=None):
+        if "cuda" not in (storage.device.type, source.device.type):
+            return copy_(storage, source, non_blocking)
+        whole(storage).copy_(whole(source), bool(non_blocking))
+        return storage
+
+    kind.clone = lambda storage: _copied(storage, storage.device) if storage.device.type == "cuda" else clone(storage)
+    kind.cpu = lambda storage: _copied(storage, torch.device("cpu")) if storage.device.type == "cuda" else cpu(storage)
+    kind.cuda = lambda storage, device=None, non_blocking=False: moved(storage, device="cuda", non_blocking=non_blocking)
+    kind.to, kind.copy_ = moved, copy_into
