@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "fmt/format.h"
+#include "report/json_fields.h"
 
 namespace faultline::cli {
 namespace {
@@ -57,16 +58,6 @@ Json change_json(const std::string& value) {
   if (value == "true") return true;
   if (value == "false") return false;
   return value;
-}
-
-std::uint64_t whole(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
-std::string text(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 std::optional<PlanException> exception_of(const Json& json) {

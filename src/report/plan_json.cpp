@@ -3,6 +3,8 @@
 #include <concepts>
 #include <string>
 
+#include "report/json_fields.h"
+
 namespace faultline {
 namespace {
 
@@ -47,16 +49,6 @@ Json vary_json(const PlanVary& vary) {
 }
 
 // --- and back
-
-std::string text(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-std::uint64_t whole(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
 
 bool yes(const Json& json, const char* name) {
   const auto found = json.find(name);

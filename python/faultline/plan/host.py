@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 
 from .memory import storage_id
+from .outcome import replace_tensors
 from .special import _overloads, written
 
 UNFILLED = 1 << 16  # elements; smaller tensors are cheap to fill
@@ -67,7 +68,6 @@ class Host:
         return result
 
     def _look(self, func, args, kwargs):
-        from .mode import replace_tensors
         meta_args, meta_kwargs = replace_tensors(args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta") if t.dim() else t)
         if "device" in meta_kwargs or not any(isinstance(a, torch.Tensor) for a in args):
             meta_kwargs["device"] = torch.device("meta")

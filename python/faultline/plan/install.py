@@ -13,6 +13,7 @@ import types
 
 from . import vary
 from .gpu import Gpu
+from .stacks import is_library, is_own
 
 _session = None
 
@@ -101,7 +102,7 @@ class Session:
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
         frames = traceback.extract_tb(trace)
-        own = [f for f in frames if not any(part in f.filename for part in ("/site-packages/", "/dist-packages/", "/lib/python3", "/faultline/plan/")) and not f.filename.startswith("<frozen")]
+        own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
         place = (own or list(frames) or [None])[-1]
         self.problem = {"type": type(problem).__name__, "message": _first_sentence(str(problem)), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
 
@@ -141,10 +142,9 @@ class Session:
 
 def without_own_frames(trace):
     """The program's traceback as it would be without Faultline."""
-    here = os.path.dirname(os.path.abspath(__file__))
     kept = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(here):
+        if not is_own(trace.tb_frame.f_code.co_filename):
             kept.append(trace)
         trace = trace.tb_next
     result = None

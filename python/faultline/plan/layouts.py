@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import torch
 
+from .tensors import is_channels_last
+
 aten = torch.ops.aten
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _CONVOLUTIONS = {aten.convolution.default: (0, 1), aten.convolution_backward.default: (1, 2)}  # where input and weight stand
 _NORMS = {f: 0 for f in (aten.cudnn_batch_norm.default, aten.native_batch_norm.default, aten._native_batch_norm_legit.default, aten._batch_norm_with_update.default)}
 _NORMS |= {aten.cudnn_batch_norm_backward.default: 1, aten.native_batch_norm_backward.default: 0, aten.batch_norm_backward.default: 0}
-
-
-def is_channels_last(tensor: torch.Tensor) -> bool:
-    """By its strides, channels lie innermost (PyTorch's own rule, which decides for sizes of one too)."""
-    sizes, strides = tensor.size(), tensor.stride()
-    order = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}.get(len(sizes))
-    if order is None or strides[1] == 0:
-        return False
-    least = 0
-    for dimension in order:
-        if sizes[dimension] == 0 or strides[dimension] < least or dimension == 0 and least == strides[1]:
-            return False
-        least = strides[dimension] * max(1, sizes[dimension])
-    return True
 
 
 def keep_format(func, args, leaves: list) -> None:

@@ -5,6 +5,8 @@ import functools
 
 import torch
 
+from .outcome import flatten, replace_tensors
+
 aten = torch.ops.aten
 RULES: dict = {}
 _MOST = 1 << 22  # elements that the host may be asked to compute with
@@ -62,7 +64,6 @@ def returns_what_it_writes(func):
 
 def from_host(func, args, kwargs):
     """The host's kernel, on ones: for small operands, and where there is one."""
-    from .mode import flatten, replace_tensors
     has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
     if not has("CPU") and not has("CompositeExplicitAutograd") or sum(t.numel() for t in flatten(args, kwargs)) > _MOST or any(a.alias_info is not None for a in func._schema.arguments):
         return None

@@ -18,6 +18,7 @@ from .host import Host
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
+from .outcome import Outcome, flatten, replace_tensors
 from .tensors import META
 from .values import Values
 
@@ -37,43 +38,6 @@ def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     place = kwargs.get("device")
     if on_gpu and (other is not None or layout not in (None, torch.strided)) or other is not None and place is not None and place.type == "cuda":
         raise Unplannable(f"{'nested' if layout in (torch.strided, torch.jagged) else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
-
-
-class Outcome:
-    """What an operation gives for operands of a certain look. Leaves of the result, in order:
-    ("same", i) is operand i itself, ("view", i, size, stride, offset) shares its storage, ("new", size, stride, dtype, bytes), ("unseen", …) the same but not on the GPU, ("value", v)."""
-
-    __slots__ = ("leaves", "shape", "changed", "steps", "workspaces", "operands", "op", "mutated", "order")
-
-    def __init__(self, leaves, shape, changed, mutated):
-        self.leaves, self.shape, self.changed, self.mutated = leaves, shape, changed, mutated
-        self.steps = self.workspaces = self.order = None
-        self.operands = self.op = ""
-
-
-def flatten(args, kwargs) -> list[Tensor]:
-    found = []
-    for value in args:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += [v for v in value if isinstance(v, Tensor)]
-    for value in kwargs.values():
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found += [v for v in value if isinstance(v, Tensor)]
-    return found
-
-
-def replace_tensors(args, kwargs, swap):
-    def one(value):
-        if isinstance(value, Tensor):
-            return swap(value)
-        if isinstance(value, (list, tuple)):
-            return type(value)(one(v) for v in value) if not isinstance(value, torch.Size) else value
-        return value
-    return tuple(one(a) for a in args), {k: one(v) for k, v in kwargs.items()}
 
 
 def _key_of(value):

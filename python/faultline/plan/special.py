@@ -8,7 +8,8 @@ import torch
 
 from . import storages, temporaries, tensors
 from .kernels.copies import transfer_blocks
-from .naming import dtype_name, op_name, operands_text
+from .naming import dtype_name
+from .outcome import Outcome, flatten, replace_tensors
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -59,7 +60,6 @@ def type_problem(func, operands) -> str:
 
 def refusal(func, args, kwargs, problem: Exception) -> Exception:
     """An operation that a meta kernel refused, in the words of a real kernel: the host's is asked with operands of the same layout. It refuses before it computes; where the operands are large, in case it does not, it is not asked."""
-    from .mode import flatten, replace_tensors
     if sum(t.numel() for t in flatten(args, kwargs)) > 1 << 22:
         return problem
     host_args, host_kwargs = replace_tensors(args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype))
@@ -253,14 +253,10 @@ def unscale(dry, func, args, kwargs):
 
 def _dynamic(dry, func, args, kwargs, worst_size, text: str):
     """Runs on the values where they are known; else the largest result that can come out."""
-    operands = [a for a in args if isinstance(a, Tensor)]
-    for group in args:
-        if isinstance(group, (list, tuple)):
-            operands += [a for a in group if isinstance(a, Tensor)]
+    operands = flatten(args, kwargs)
     hosts = [t if not t.is_cuda else dry.values.view(t) for t in operands]
     if all(h is not None for h in hosts):
         order = iter(hosts)
-        from .mode import replace_tensors
         host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: next(order))
         result = func(*host_args, **host_kwargs)
         assumed = any(t.is_cuda and dry.values.is_assumed(t) for t in operands)
@@ -270,17 +266,13 @@ def _dynamic(dry, func, args, kwargs, worst_size, text: str):
 
 
 def _allocate(dry, func, size, stride, dtype, operands, stack=-1):
-    from .mode import Outcome
-    outcome = Outcome((), None, (), ())
-    outcome.op, outcome.operands = op_name(func), operands_text(operands)
     tensor = tensors.make(size, stride, dtype)
-    dry._born(tensor, outcome, stack)
+    dry._born(tensor, Outcome.named(func, operands), stack)
     return tensor
 
 
 def _bring_all(dry, func, args, kwargs, looks, operands) -> list:
     """Tensors of these looks, (size, stride, dtype), with what the kernel takes beside them."""
-    from .mode import Outcome, replace_tensors
     made: list = []
     stack = dry.memory.stacks.here()
 
@@ -289,9 +281,7 @@ def _bring_all(dry, func, args, kwargs, looks, operands) -> list:
     meta_args, meta_kwargs = replace_tensors(args, kwargs, lambda t: tensors.on_meta(t) if t.is_cuda else t)
     outputs = [torch.empty_strided(size, stride, dtype=dtype, device="meta") for size, stride, dtype in looks]
     steps = temporaries.steps(func, meta_args, meta_kwargs, outputs, dry.gpu)
-    outcome = Outcome((), None, (), ())
-    outcome.op, outcome.operands = op_name(func), operands_text(operands)
-    dry.take_steps(steps or [temporaries.OUT], make, stack, outcome)
+    dry.take_steps(steps or [temporaries.OUT], make, stack, Outcome.named(func, operands))
     return made
 
 
@@ -305,7 +295,7 @@ def _bring(dry, func, args, kwargs, result, assumed, operands):
 
 
 def _bring_unknown(dry, func, args, kwargs, looks, operands):
-    made = _bring_all(dry, func, args, kwargs, [(torch.Size(size), torch.empty(size, device="meta").stride(), dtype) for size, dtype in looks], operands)
+    made = _bring_all(dry, func, args, kwargs, [(torch.Size(size), tensors.contiguous_stride(size), dtype) for size, dtype in looks], operands)
     for tensor in made:
         dry.values.assume(tensor)
     return made[0] if len(made) == 1 else tuple(made)
@@ -343,10 +333,6 @@ def index(dry, func, args, kwargs):
         else:
             known.append(i)
     return dry.run(func, (x, known), kwargs)
-
-
-def _unique_sizes(x, dim=None):
-    return x.numel() if dim is None else x.size(dim)
 
 
 @handles(*_overloads("_unique2", "_unique", "unique_consecutive", "unique_dim"))
@@ -387,7 +373,7 @@ def set_(dry, func, args, kwargs):
         tensors.replace(target, source)
         return target
     offset, size, stride = (*args[2:], None)[:3] if len(args) > 2 else (0, (source.nbytes() // target.dtype.itemsize,), None)
-    return storages.put(target, source, offset, size, stride or torch.empty(size, device="meta").stride())
+    return storages.put(target, source, offset, size, stride or tensors.contiguous_stride(size))
 
 
 @handles(*_overloads("_cudnn_rnn_backward"))
@@ -395,7 +381,7 @@ def rnn_backward(dry, func, args, kwargs):
     """Gradients of the input and the states, and of all weights in one flat buffer."""
     x, weights, hx, cx, mask = args[0], args[1], args[4], args[5], args[-1]
     wanted = [t if m else None for t, m in zip((x, hx, cx), mask)]
-    looks = [(t.size(), torch.empty(t.size(), device="meta").stride(), t.dtype) for t in wanted if t is not None]
+    looks = [(t.size(), tensors.contiguous_stride(t.size()), t.dtype) for t in wanted if t is not None]
     if mask[3]:
         looks.append((torch.Size((sum(w.numel() for w in weights),)), (1,), weights[0].dtype))
     made = iter(_bring_all(dry, func, args, kwargs, looks, [x, hx]))
@@ -403,7 +389,7 @@ def rnn_backward(dry, func, args, kwargs):
     gradients, offset = [], 0
     buffer = next(made) if mask[3] else None
     for weight in weights if mask[3] else ():
-        gradients.append(tensors.alias(buffer, weight.size(), torch.empty(weight.size(), device="meta").stride(), offset))
+        gradients.append(tensors.alias(buffer, weight.size(), tensors.contiguous_stride(weight.size()), offset))
         offset += weight.numel()
     return dx, dhx, dcx, gradients
 
@@ -457,16 +443,14 @@ HANDLERS[aten.add.Tensor] = accumulation.add
 @handles(*_overloads("_pack_padded_sequence"))
 def pack_padded_sequence(dry, func, args, kwargs):
     """The lengths are on the host, so the packed size is known. Time steps of one batch size are copied together, and the copies then joined."""
-    from .mode import Outcome
     x, lengths = args[0], args[1]
     batch_sizes = [int((lengths > t).sum()) for t in range(int(lengths[0]))] if lengths.numel() else []
     row_bytes = x.size()[2:].numel() * x.dtype.itemsize
     copies = [sum(group) * row_bytes for _, group in itertools.groupby(batch_sizes)]
     size = torch.Size((sum(batch_sizes), *x.size()[2:]))
     stack, made = dry.memory.stacks.here(), []
-    outcome = Outcome((), None, (), ())
-    outcome.op, outcome.operands = op_name(func), operands_text([x])
-    dry.take_steps([*copies, temporaries.OUT], lambda: made.append(_allocate(dry, func, size, torch.empty(size, device="meta").stride(), x.dtype, [x], stack)), stack, outcome)
+    outcome = Outcome.named(func, [x])
+    dry.take_steps([*copies, temporaries.OUT], lambda: made.append(_allocate(dry, func, size, tensors.contiguous_stride(size), x.dtype, [x], stack)), stack, outcome)
     return made[0], torch.tensor(batch_sizes, dtype=torch.int64)
 
 
@@ -476,7 +460,7 @@ def pack_padded_sequence_backward(dry, func, args, kwargs):
     size = list(size)
     length, batch = (size[1], size[0]) if batch_first else (size[0], size[1])
     whole = torch.Size((length, batch, *size[2:]))
-    result = _allocate(dry, func, whole, torch.empty(whole, device="meta").stride(), gradient.dtype, [gradient])
+    result = _allocate(dry, func, whole, tensors.contiguous_stride(whole), gradient.dtype, [gradient])
     if not batch_first:
         return result
     stride = list(result.stride())

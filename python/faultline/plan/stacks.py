@@ -25,7 +25,7 @@ class Stacks:
     def _is_ours(self, code: CodeType) -> bool:
         known = self._places.get(code)
         if known is None:
-            known = self._places[code] = code.co_filename.startswith(_HERE) or code.co_filename == "<string>" and code.co_name == "faultline"
+            known = self._places[code] = is_own(code.co_filename) or code.co_filename == "<string>" and code.co_name == "faultline"
         return known
 
     def _push(self, caller: int, frame: FrameType) -> int:
@@ -65,12 +65,17 @@ def user_line() -> str:
     fallback = ""
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_HERE):
+        if not is_own(name):
             if not is_library(name):
                 return f"{name}:{frame.f_lineno}"
             fallback = fallback or f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return fallback
+
+
+def is_own(path: str) -> bool:
+    """Is it a file of Faultline's?"""
+    return path.startswith(_HERE)
 
 
 def is_library(path: str) -> bool:

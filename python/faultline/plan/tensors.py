@@ -85,11 +85,29 @@ def on_meta(tensor: torch.Tensor, whole_storage: bool = False) -> torch.Tensor:
     return whole.as_strided(tensor.size(), tensor.stride(), offset)
 
 
+def contiguous_stride(size) -> tuple[int, ...]:
+    return torch.empty(size, device=META).stride()
+
+
 def is_dense(tensor: torch.Tensor) -> bool:
     """Every element of the storage's stretch belongs to exactly one place of the tensor, in some order of the dimensions."""
     expected = 1
-    for stride, size in sorted((stride, size) for size, stride in zip(tensor.size(), tensor.stride()) if size != 1):
+    for stride, size in sorted((stride, size) for size, stride in zip(tensor.shape, tensor.stride()) if size != 1):
         if stride != expected:
-            return tensor.numel() == 0
+            return 0 in tensor.shape
         expected *= size
+    return True
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    """By its strides, channels lie innermost (PyTorch's own rule, which decides for sizes of one too)."""
+    sizes, strides = tensor.size(), tensor.stride()
+    order = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}.get(len(sizes))
+    if order is None or strides[1] == 0:
+        return False
+    least = 0
+    for dimension in order:
+        if sizes[dimension] == 0 or strides[dimension] < least or dimension == 0 and least == strides[1]:
+            return False
+        least = strides[dimension] * max(1, sizes[dimension])
     return True

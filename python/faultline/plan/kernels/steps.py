@@ -13,6 +13,9 @@ from typing import Any
 
 import torch
 
+from .. import tensors
+from ..tensors import is_dense  # noqa: F401  (a word of the models, too)
+
 OUT = "out"
 
 Step = Any  # OUT or int
@@ -132,30 +135,6 @@ def is_low_precision(dtype: torch.dtype) -> bool:
     return dtype in (torch.float16, torch.bfloat16)
 
 
-def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements fill one stretch of memory, in whatever order of dimensions."""
-    expected = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
-
-
 def is_channels_last(tensor: torch.Tensor) -> bool:
-    """As PyTorch's suggest_memory_format judges it for 4 and 5 dimensions (ambiguous strides count as contiguous)."""
-    if tensor.dim() not in (4, 5) or tensor.is_contiguous():
-        return False
-    order = [1, *range(tensor.dim() - 1, 1, -1), 0]
-    if tensor.stride(1) == 0:
-        return False
-    smallest = 0
-    for d in order:
-        size, stride = tensor.size(d), tensor.stride(d)
-        if size == 0 or stride < smallest:
-            return False
-        if d == 0 and smallest == tensor.stride(1):
-            return False
-        smallest = stride * size if size > 1 else stride
-    return True
+    """Laid out so and not contiguous too: kernels take ambiguous strides as contiguous."""
+    return not tensor.is_contiguous() and tensors.is_channels_last(tensor)
