@@ -47,7 +47,14 @@ $(STAMPS)/venv-torch: Makefile $(STAMPS)/apt-build
 	@$(PYTHON) -m pip install -q --disable-pip-version-check torch==2.13.0 numpy
 	@touch $@
 
-$(BUILD)/build.ninja: CMakeLists.txt $(STAMPS)/apt-build
+# NVIDIA's headers of the CUDA driver and of NVTX (2.7 MB): the list of driver functions is made from them. No toolkit is needed.
+$(STAMPS)/cuda-headers: Makefile $(STAMPS)/apt-build
+	@test -x $(PYTHON) || python3 -m venv .venv
+	@rm -rf .cache/cuda
+	@$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps --target .cache/cuda nvidia-cuda-runtime==13.4.92 nvidia-nvtx==13.4.92
+	@touch $@
+
+$(BUILD)/build.ninja: CMakeLists.txt $(STAMPS)/apt-build $(STAMPS)/cuda-headers
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_TESTS=OFF >/dev/null
 
 build: $(BUILD)/build.ninja

@@ -9,11 +9,13 @@ namespace faultline::cli {
 
 namespace {
 
+bool takes_program(std::string_view verb) { return verb == "plan" || verb == "run"; }
+
 // The program to run is not Faultline's to read: what stands behind the first -- is taken off before options are looked for.
 std::vector<std::string> take_command(int& argument_count, char** arguments) {
   std::vector<std::string> command;
   for (int at = 1; at < argument_count; ++at) {
-    if (std::string_view(arguments[at]) != "--" || std::string_view(arguments[1]) != "plan") continue;
+    if (std::string_view(arguments[at]) != "--" || !takes_program(arguments[1])) continue;
     command.assign(arguments + at + 1, arguments + argument_count);
     argument_count = at;
   }
@@ -31,7 +33,9 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   int status = kClean;
   add_explain(app, status);
   add_replay(app, status);
+  add_run(app, command, status);
   add_plan(app, command, status);
+  add_doctor(app, status);
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {

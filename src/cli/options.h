@@ -37,7 +37,9 @@ std::string rendered(const Report& report, const OutputOptions& options, int des
 int add_verbs_and_run(int argument_count, char** arguments);
 void add_explain(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
-// command: what stood behind `--`, which no verb but plan takes.
+void add_doctor(CLI::App& app, int& status);
+// command: what stood behind `--`, which the verbs that run a program take.
+void add_run(CLI::App& app, const std::vector<std::string>& command, int& status);
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status);
 
 }  // namespace faultline::cli

@@ -74,15 +74,6 @@ Status write_command(const std::string& folder, const std::vector<std::string>& 
   return write_text(folder + "/command.json", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
-std::string time_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
 // Why there is nothing to plan, or nothing.
 std::string nothing_planned(const DryRunResult& run, const PlanArguments& arguments) {
   for (const ProcessSummary& process : run.processes) {
@@ -107,7 +98,7 @@ int plan(const PlanArguments& arguments) {
 
   const bool json = arguments.output.format == "json";
   const DryRunJob job{arguments.command, request_for(arguments, *gpu), *folder};
-  const std::string started = time_now();
+  const std::string started = utc_now();
   Result<DryRunResult> first = run_in_foreground(*parts, job, json ? Output::kToStandardError : Output::kAsIs);
   if (!first) {
     std::error_code problem;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "cli/installation.h"
 #include "fmt/format.h"
 #include "report/json_fields.h"
 
@@ -22,14 +22,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kLibrary = "libfaultline_dryrun.so";
 constexpr std::uintmax_t kLargestSummary = 16 << 20;
-
-std::string first_with(const std::vector<fs::path>& folders, const fs::path& file) {
-  std::error_code problem;
-  for (const fs::path& folder : folders) {
-    if (!folder.empty() && fs::exists(folder / file, problem)) return fs::weakly_canonical(folder / file, problem).string();
-  }
-  return {};
-}
 
 // A name for the folder: the script's where an interpreter runs one, else the program's.
 std::string program_name(const std::vector<std::string>& command) {
@@ -114,18 +106,9 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
 }  // namespace
 
 Result<PlanParts> find_plan_parts() {
-  std::error_code problem;
-  const fs::path here = fs::read_symlink("/proc/self/exe", problem).parent_path();
-  const char* stated = std::getenv("FAULTLINE_HOME");
-  const fs::path home = stated == nullptr ? fs::path() : fs::path(stated);
-  const auto at_home = [&](const char* folder) { return home.empty() ? fs::path() : home / folder; };
-  PlanParts parts;
-  // A build tree (build/faultline, python/), a package (faultline/bin/faultline or faultline/faultline), FAULTLINE_HOME.
-  const std::string marker = first_with({here / ".." / "python", here / ".." / "..", here / "..", at_home("python"), home}, fs::path("faultline") / "plan" / "bootstrap.py");
-  if (!marker.empty()) parts.python = fs::path(marker).parent_path().parent_path().parent_path().string();
-  parts.library = first_with({here, here / ".." / "lib", here / "lib", home, at_home("build"), at_home("lib")}, kLibrary);
+  PlanParts parts{python_part(), library_part(kLibrary)};
   if (parts.python.empty() || parts.library.empty()) {
-    return Error{fmt::format("{} was not found beside the executable ({})", parts.python.empty() ? "Faultline's Python package" : kLibrary, here.string()), {},
+    return Error{fmt::format("{} was not found beside the executable ({})", parts.python.empty() ? "Faultline's Python package" : kLibrary, executable_folder()), {},
                  "Set FAULTLINE_HOME to the folder that has python/ and build/ in it."};
   }
   return parts;
@@ -137,7 +120,7 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
   fs::path path = base;
   if (wanted.empty()) {
     for (int more = 2; fs::exists(path, problem); ++more) path = base.string() + fmt::format("-{}", more);
-  } else if (fs::exists(path / "plan.json", problem)) {
+  } else if (fs::exists(path / "command.json", problem)) {
     return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
   }
   fs::create_directories(path, problem);
@@ -192,6 +175,15 @@ std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   const auto rank = [](const ProcessSummary& s) { return std::tuple(s.died_of_memory(), s.needed_capacity, s.peak_reserved, !s.ended_in_order, s.operations); };
   std::stable_sort(summaries.begin(), summaries.end(), [&](const ProcessSummary& a, const ProcessSummary& b) { return rank(a) > rank(b); });
   return summaries;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
 }
 
 Status write_text(const std::string& path, const std::string& content) {

@@ -69,6 +69,7 @@ struct ProcessSummary {
 // Of all processes, the one the plan is about first: the one that ran out of memory, else the one that needs most.
 std::vector<ProcessSummary> read_summaries(const std::string& folder);
 
+std::string utc_now();  // 2026-01-31T12:00:00Z
 Status write_text(const std::string& path, const std::string& text);
 Result<std::string> read_text_file(const std::string& path);
 

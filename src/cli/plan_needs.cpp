@@ -33,6 +33,7 @@ std::uint64_t peak_outside_bytes(const Trace& trace) {
   std::uint64_t now = 0, peak = 0;
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kAlloc && event.kind != EventKind::kFree) continue;
+    if (event.has(kFailed)) continue;
     const Heap& heap = trace.heaps[event.heap.index()];
     if (heap.kind != HeapKind::kDriver || heap.below == event.heap) continue;
     if (event.kind == EventKind::kAlloc) now += event.size_bytes;

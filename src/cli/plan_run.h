@@ -1,13 +1,12 @@
 // Runs the user's program under a dry run: in the foreground as the user started it, or quietly beside others.
-//
-// In the foreground the program keeps its standard input, output and error, its working folder and its process group, so Ctrl-C reaches it; Faultline
-// waits. A quiet run reads nothing and writes to log.txt in its folder. The environment is the user's, plus what brings the dry run in.
+// A quiet run writes to log.txt in its folder. The environment is the user's, plus what brings the dry run in.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "cli/child_process.h"
 #include "cli/plan_folder.h"
 
 namespace faultline::cli {
@@ -26,16 +25,11 @@ struct DryRunJob {
   std::string folder;
 };
 
-enum class Output : std::uint8_t { kAsIs, kToStandardError };
-
 // The Error is about starting it: the program was not found, is not executable.
 Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, Output output);
 
 // Several at once, at most as many as the machine has cores. The answers stand in the order of the jobs; a job that could not be started has no
 // processes.
 std::vector<DryRunResult> run_quietly(const PlanParts& parts, const std::vector<DryRunJob>& jobs);
-
-// The user pressed Ctrl-C, so nothing more should be started.
-bool interrupted();
 
 }  // namespace faultline::cli

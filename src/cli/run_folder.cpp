@@ -5,6 +5,7 @@
 
 #include "cli/plan_folder.h"
 #include "report/plan_json.h"
+#include "sources/run_folder/run_folder.h"
 #include "sources/source.h"
 
 namespace faultline::cli {
@@ -37,6 +38,12 @@ Result<RunFolder> load_run_folder(const std::string& path) {
     return folder;
   }
   folder.plan.reset();
+  if (holds_run(path)) {
+    Result<std::vector<Trace>> traces = load_run(path);
+    if (!traces) return traces.error();
+    folder.traces = std::move(*traces);
+    return folder;
+  }
   std::vector<std::string> names;
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, problem)) {

@@ -1,4 +1,4 @@
-// The folder that a run leaves, read again: its traces, and what the run itself found out by running the program again.
+// The folder that a run or a plan leaves, read again: the traces of its processes, and what a plan found out by running the program again.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace faultline::cli {
 bool is_run_folder(const std::string& path);  // any folder: what is in it is seen when it is read
 
 struct RunFolder {
-  std::vector<Trace> traces;  // with a plan the one it is about, else all
+  std::vector<Trace> traces;  // with a plan the one it is about; of a run one for each process, the one that failed first before the others
   std::optional<Plan> plan;
 };
 Result<RunFolder> load_run_folder(const std::string& path);

@@ -16,10 +16,10 @@ std::uint32_t focus_event(const Trace& trace, std::uint16_t device) {
 }  // namespace
 
 Facts::Facts(const Trace& from, std::span<const std::uint64_t> held_bytes, const std::function<void()>& await_sizes)
-    : trace(from), lifetimes(from, held_bytes), stacks(from), steps(find_steps(from)) {
+    : trace(from), uses(from), lifetimes(from, held_bytes), stacks(from), steps(find_steps(from)) {
   for (const Device& device : trace.devices) categories.emplace_back(trace, lifetimes, stacks, steps, focus_event(trace, device.index));
   if (await_sizes) await_sizes();
-  usage = measure_usage(trace, lifetimes);
+  usage = measure_usage(trace, lifetimes, uses);
 }
 
 const UsageMoment& Facts::focus(std::size_t device_slot) const {
@@ -34,7 +34,7 @@ CategoryBytes Facts::live_by_category(std::size_t device_slot, std::uint32_t eve
     const Lifetime& life = lifetimes.of(id);
     if (life.born == kNever || !life.alive_at(event)) continue;
     const Event& birth = lifetimes.birth(id);
-    if (birth.device != usage[device_slot].device || trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) continue;
+    if (birth.device != usage[device_slot].device || !uses.is_program(birth.heap)) continue;
     bytes[static_cast<std::size_t>(categories[device_slot].of(id))] += lifetimes.held_bytes(id);
   }
   return bytes;

@@ -7,9 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "facts/address_map.h"
 #include "facts/categories.h"
 #include "facts/free_space.h"
 #include "facts/growth.h"
+#include "facts/heap_uses.h"
 #include "facts/lifetimes.h"
 #include "facts/stack_facts.h"
 #include "facts/steps.h"
@@ -24,6 +26,7 @@ struct Facts {
   Facts(const Trace& trace, std::span<const std::uint64_t> held_bytes, const std::function<void()>& await_sizes = {});
 
   const Trace& trace;
+  HeapUses uses;
   Lifetimes lifetimes;
   StackFacts stacks;
   Steps steps;

@@ -5,6 +5,7 @@
 
 #include "base/byte_range.h"
 #include "base/units.h"
+#include "facts/heap_uses.h"
 
 namespace faultline {
 namespace {
@@ -51,9 +52,10 @@ std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap) {
 FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event) {
   FreeSpace picture;
   Mappings mapped;
+  const HeapUses uses(trace);
   for (std::uint32_t index = 0; index <= event && index < trace.events.size(); ++index) {
     const Event& at = trace.events[index];
-    if (at.device != device) continue;
+    if (at.device != device || (at.kind != EventKind::kMap && at.kind != EventKind::kUnmap) || uses.of(at.heap) != HeapUse::kSegments) continue;
     const bool fits = at.size_bytes <= ~at.address;
     if (at.kind == EventKind::kMap && fits) {
       unmap(mapped, ByteRange::of(at.address, at.size_bytes));
@@ -67,13 +69,14 @@ FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std
     if (life.born == kNever || life.born > event || life.returned <= event) continue;
     const Event& birth = lifetimes.birth(id);
     if (birth.device != device || !birth.has(kAddressKnown)) continue;
-    if (trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) {
+    const HeapUse use = uses.of(birth.heap);
+    if (use == HeapUse::kSegments) {
       SegmentPicture segment;
       segment.address = birth.address;
       segment.size_bytes = birth.size_bytes;
       segment.stream = birth.stream;
       picture.segments.push_back(segment);
-    } else {
+    } else if (use == HeapUse::kProgram && uses.has_framework(device)) {
       picture.live.push_back({birth.address, lifetimes.held_bytes(id), id, life.released <= event});
     }
   }

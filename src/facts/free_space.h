@@ -42,7 +42,7 @@ struct FreeSpace {
   std::uint64_t largest_free_bytes = 0;
 };
 
-// The state right after `event` on `device`.
+// The state right after `event` on `device`. Without a framework there are no segments to look into, and the picture is empty.
 FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event);
 
 }  // namespace faultline

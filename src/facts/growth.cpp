@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "facts/heap_uses.h"
+
 namespace faultline {
 namespace {
 
@@ -12,6 +14,8 @@ constexpr std::size_t kMostStretches = 10;  // without marks, the time from a li
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 constexpr std::uint64_t kWarmUpSteps = 2;   // lazy state is made in the first steps
 constexpr std::uint16_t kSetupRoles = kMovesModule | kConstructs | kLoadsState | kInOptimizer | kCapturesGraph;
+
+bool is_memory(const Event& event) { return (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && !event.has(kFailed); }
 
 struct Tally {
   std::uint64_t made = 0;
@@ -35,7 +39,7 @@ class Finder {
  public:
   Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, std::uint16_t device, std::uint32_t end,
          const GrowthLimits& limits)
-      : trace_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end), limits_(limits) {
+      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end), limits_(limits) {
     for (const std::uint32_t mark : steps.ends) {
       if (mark <= end) marks_.push_back(mark);
     }
@@ -55,7 +59,7 @@ class Finder {
       const Event& birth = lifetimes_.birth(id);
       const Heap& heap = trace_.heaps[birth.heap.index()];
       if (birth.has(kPreexisting)) continue;  // made before anything could be counted
-      if (birth.device != device_ || heap.kind == HeapKind::kDriver || heap.is_private()) continue;
+      if (birth.device != device_ || !uses_.is_program(birth.heap) || heap.is_private()) continue;
       visit(id, life, birth);
     }
   }
@@ -68,6 +72,7 @@ class Finder {
   std::uint64_t rise_since(std::uint32_t first) const;
 
   const Trace& trace_;
+  HeapUses uses_;
   const Lifetimes& lifetimes_;
   const StackFacts& stacks_;
   std::uint16_t device_;
@@ -105,7 +110,7 @@ void Finder::count_rounds() {
   for (std::uint32_t index = 0; index <= end_ && index < trace_.events.size(); ++index) {
     const Event& event = trace_.events[index];
     if (event.kind != EventKind::kAlloc || event.device != device_ || event.stack.value == 0) continue;
-    if (trace_.heaps[event.heap.index()].kind == HeapKind::kDriver) continue;
+    if (!uses_.is_program(event.heap)) continue;
     const StackId program = stacks_.program(event.stack);
     if (program.value == 0 || program == last_program) continue;
     ++loops_[program.value].entries;
@@ -186,7 +191,7 @@ std::uint64_t Finder::rise_since(std::uint32_t first) const {
   std::uint64_t allocated = 0;
   for (std::uint32_t index = 0; index <= end_ && index < trace_.events.size(); ++index) {
     const Event& event = trace_.events[index];
-    if (event.device == device_ && event.allocation.value != 0 && trace_.heaps[event.heap.index()].kind != HeapKind::kDriver) {
+    if (event.device == device_ && event.allocation.value != 0 && is_memory(event) && uses_.is_program(event.heap)) {
       if (event.kind == EventKind::kAlloc) allocated += lifetimes_.held_bytes(event.allocation);
       if (event.ends_use()) allocated -= std::min(allocated, lifetimes_.held_bytes(event.allocation));
     }

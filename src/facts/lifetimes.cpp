@@ -11,7 +11,7 @@ Lifetimes::Lifetimes(const Trace& trace, std::span<const std::uint64_t> held_byt
     : trace_(&trace), lifetimes_(trace.allocation_count + std::size_t{1}), held_bytes_(held_bytes) {
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
-    if (event.allocation.value == 0) continue;
+    if (event.allocation.value == 0 || event.has(kFailed)) continue;
     Lifetime& life = lifetimes_[event.allocation.index()];
     const auto at = static_cast<std::uint32_t>(index);
     if (event.kind == EventKind::kAlloc || event.kind == EventKind::kHostPin) {

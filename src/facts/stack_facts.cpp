@@ -22,17 +22,32 @@ bool sets_up_model(std::string_view function) {
 
 struct FrameKind {
   bool user = false;
-  bool python = false;
+  bool lined = false;  // a line of source stands behind it
   std::uint16_t roles = 0;
 };
 
-FrameKind judge_frame(std::string_view file, std::string_view function) {
+// Compiled code of the user's own: it has a line, and its whole path leads where neither packages nor build farms keep theirs.
+bool is_own_source(std::string_view file, std::uint32_t line) {
+  if (line == 0 || !file.starts_with('/')) return false;
+  for (const std::string_view ending : {".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh"}) {
+    if (!file.ends_with(ending)) continue;
+    static constexpr std::string_view kElsewhere[] = {"/usr/", "/opt/", "/build/", "/builds/", "/builddir/", "/buildroot/", "/pytorch/", "/dvs/", "/proc/", "/__w/", "/var/", "/croot/", "/project/", "/io/", "/home/runner/work/", "/home/conda/feedstock_root/"};
+    static constexpr std::string_view kInside[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "/_deps/", "/include/c++/", "/targets/x86_64-linux/include/", "/torch/csrc/", "/ATen/", "/c10/", "/Python-3", "/cpython"};
+    return std::none_of(std::begin(kElsewhere), std::end(kElsewhere), [&](std::string_view place) { return file.starts_with(place); }) &&
+           std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view place) { return contains(file, place); });
+  }
+  return false;
+}
+
+FrameKind judge_frame(std::string_view file, std::string_view function, std::uint32_t line) {
   FrameKind kind;
-  if (is_native_file(file)) {
+  const bool is_module = line == 0 && file.starts_with('/') && !file.ends_with(".py");  // compiled, and no line of it is known
+  if (is_native_file(file) || is_module) {
+    kind.user = kind.lined = is_own_source(file, line);
     if (contains(function, "torch::autograd::Engine") || contains(function, "torch::autograd::Node")) kind.roles |= kInBackward;
     return kind;
   }
-  kind.python = true;
+  kind.lined = true;
   kind.user = !is_library_file(file);
   const bool module_py = file.ends_with("torch/nn/modules/module.py");
   if (module_py && any_of(function, {"_call_impl", "_wrapped_call_impl", "__call__", "_slow_forward"})) kind.roles |= kInModuleCall;
@@ -68,6 +83,7 @@ bool is_native_file(std::string_view path) {
 }
 
 bool is_library_file(std::string_view path) {
+  if (is_own_source(path, 1)) return false;
   if (is_native_file(path) || path.starts_with("<frozen ")) return true;
   // Code that torch.compile and torch.fx write for themselves.
   if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
@@ -79,7 +95,7 @@ StackFacts::StackFacts(const Trace& trace) {
   std::vector<FrameKind> kinds(trace.stacks.frame_count());
   for (std::size_t index = 1; index < kinds.size(); ++index) {
     const Frame& frame = trace.stacks.frame(FrameId(static_cast<std::uint32_t>(index)));
-    kinds[index] = judge_frame(trace.strings.at(frame.file), trace.strings.at(frame.function));
+    kinds[index] = judge_frame(trace.strings.at(frame.file), trace.strings.at(frame.function), frame.line);
   }
   nodes_.resize(trace.stacks.size());
   for (std::size_t index = 1; index < nodes_.size(); ++index) {
@@ -87,7 +103,7 @@ StackFacts::StackFacts(const Trace& trace) {
     const FrameKind& kind = kinds[trace.stacks.frame_id(stack).index()];
     Node node = nodes_[trace.stacks.parent(stack).index()];
     node.roles = static_cast<std::uint16_t>(node.roles | kind.roles);
-    if (kind.python) node.python = stack;
+    if (kind.lined) node.python = stack;
     if (kind.user) {
       node.user = stack;
       if (!(node.roles & kInModuleCall)) node.program = stack;

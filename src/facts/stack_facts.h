@@ -28,7 +28,8 @@ enum StackRole : std::uint16_t {
   kCapturesGraph = 512,
 };
 
-// Is this file part of a library (or of no file at all) rather than of the user's program?
+// Is this file part of a library (or of no file at all) rather than of the user's program? A compiled source counts as the user's unless it lies
+// where packages and build farms keep theirs.
 bool is_library_file(std::string_view path);
 // A frame of compiled code: no Python line stands behind it.
 bool is_native_file(std::string_view path);
@@ -41,7 +42,7 @@ class StackFacts {
   bool has(StackId stack, StackRole role) const { return roles(stack) & role; }
   StackId user(StackId stack) const { return nodes_[stack.index()].user; }        // 0: no user frame
   StackId program(StackId stack) const { return nodes_[stack.index()].program; }  // 0: no user frame
-  // The innermost frame that has a Python line, user's or not; 0: none.
+  // The innermost frame that has a Python line, user's or not, or a line of the user's own compiled code; 0: none.
   StackId innermost_python(StackId stack) const { return nodes_[stack.index()].python; }
 
  private:

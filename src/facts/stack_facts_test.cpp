@@ -61,6 +61,12 @@ TEST(StackFacts, UserIsTheInnermostLineOfTheProgram) {
   EXPECT_EQ(user_line(kTorch + "optim/adam.py:1 step"), "");
 }
 
+TEST(StackFacts, CompiledCodeOfTheUserIsTheUsers) {
+  EXPECT_EQ(user_line("/home/ada/main.cpp:9 main > /home/ada/scale.cu:4 launch > /usr/local/cuda/lib64/libcudart.so.13:0 +0x1a2b"), "/home/ada/scale.cu:4 launch");
+  EXPECT_EQ(user_line("run.py:9 main > /home/ada/ops/scale.cu:4 launch > /pytorch/c10/cuda/Stream.cpp:7 c10"), "/home/ada/ops/scale.cu:4 launch");
+  EXPECT_EQ(user_line("/home/ada/a.out:0 +0x1a2b > /opt/lib/libfoo.so.2:0 +0x77"), "");
+}
+
 TEST(StackFacts, GeneratedCodeIsNotTheUsers) {
   const Trace trace = recording("compile_reduce_overhead");
   const StackFacts facts(trace);

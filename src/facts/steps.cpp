@@ -33,6 +33,8 @@ Steps find_steps(const Trace& trace) {
     std::string_view name = best.substr(kOptimizer.size());
     if (name.ends_with(".step")) name.remove_suffix(5);
     steps.how = "optimizer steps (" + std::string(name) + ")";
+  } else if (best == "optimizer.step") {
+    steps.how = "optimizer steps";
   } else if (!best.empty()) {
     steps.how = "profiler steps";
   } else if (!steps.ends.empty()) {

@@ -14,9 +14,23 @@ void add_to_curve(DeviceUsage& usage, const UsageMoment& now, std::uint32_t stre
   }
 }
 
+// Without a framework what is allocated is what is reserved: there is no cache between.
+void add(UsageMoment& moment, HeapUse use, std::uint64_t bytes, bool has_framework) {
+  if (use == HeapUse::kOutside) moment.outside += bytes;
+  if (use == HeapUse::kProgram) moment.allocated += bytes;
+  if (use == HeapUse::kSegments || (use == HeapUse::kProgram && !has_framework)) moment.reserved += bytes;
+}
+
+void take(UsageMoment& moment, HeapUse use, std::uint64_t bytes, bool has_framework) {
+  if (use == HeapUse::kOutside) moment.outside -= std::min(moment.outside, bytes);
+  if (use == HeapUse::kProgram) moment.allocated -= std::min(moment.allocated, bytes);
+  if (use == HeapUse::kSegments || (use == HeapUse::kProgram && !has_framework)) moment.reserved -= std::min(moment.reserved, bytes);
+}
+
 }  // namespace
 
-std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& lifetimes) {
+std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses) {
+  const HandledFailures handled(trace);
   std::vector<DeviceUsage> result;
   std::vector<UsageMoment> now(trace.devices.size());
   std::vector<std::size_t> slot_of_device;
@@ -27,18 +41,14 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
     if (slot_of_device.size() <= trace.devices[slot].index) slot_of_device.resize(trace.devices[slot].index + 1u);
     slot_of_device[trace.devices[slot].index] = slot;
   }
-  std::vector<std::uint8_t> framework(trace.heaps.size());
-  std::vector<std::uint8_t> outside(trace.heaps.size());  // taken from the driver beside the framework: a driver's heap that stands on another
-  for (std::size_t heap = 0; heap < trace.heaps.size(); ++heap) {
-    framework[heap] = trace.heaps[heap].kind != HeapKind::kDriver;
-    outside[heap] = !framework[heap] && trace.heaps[heap].below.index() != heap;
-  }
   const auto stretch = static_cast<std::uint32_t>(trace.events.size() / DeviceUsage::kCurvePoints + 1);
 
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
     if (event.device >= slot_of_device.size() || event.kind > EventKind::kUnmap) continue;
-    if (event.kind != EventKind::kAllocFailed && outside[event.heap.index()]) continue;
+    if (event.has(kFailed)) continue;
+    const HeapUse use = uses.of(event.heap);
+    if (event.kind != EventKind::kAllocFailed && use == HeapUse::kElsewhere) continue;
     const std::size_t slot = slot_of_device[event.device];
     DeviceUsage& usage = result[slot];
     UsageMoment& moment = now[slot];
@@ -46,32 +56,29 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
     moment.time_ns = event.time_ns;
     switch (event.kind) {
       case EventKind::kAlloc:
-        if (framework[event.heap.index()]) {
-          moment.allocated += lifetimes.held_bytes(event.allocation);
-        } else {
-          moment.reserved += event.size_bytes;
-        }
+        add(moment, use, use == HeapUse::kProgram ? lifetimes.held_bytes(event.allocation) : event.size_bytes, uses.has_framework(event.device));
         break;
       case EventKind::kFree:
         if (event.allocation.value == 0) break;
-        if (!framework[event.heap.index()]) {
-          moment.reserved -= std::min(moment.reserved, event.size_bytes);
+        if (use != HeapUse::kProgram) {
+          if (event.returns_to_heap()) take(moment, use, event.size_bytes, uses.has_framework(event.device));
           break;
         }
         {
           const std::uint64_t bytes = lifetimes.held_bytes(event.allocation);
-          if (event.phase() != FreePhase::kCompleted) moment.allocated -= std::min(moment.allocated, bytes);
+          if (event.phase() != FreePhase::kCompleted) take(moment, use, bytes, uses.has_framework(event.device));
           if (event.phase() == FreePhase::kRequested) moment.pending += bytes;
           if (event.phase() == FreePhase::kCompleted) moment.pending -= std::min(moment.pending, bytes);
         }
         break;
       case EventKind::kAllocFailed:
+        if (handled.contains(moment.event)) break;
         ++usage.failure_count;
         if (usage.failures.size() == DeviceUsage::kMaxFailures) usage.failures.pop_back();  // the last one is always kept
         usage.failures.push_back(moment);
         break;
-      case EventKind::kMap: moment.reserved += event.size_bytes; break;
-      case EventKind::kUnmap: moment.reserved -= std::min(moment.reserved, event.size_bytes); break;
+      case EventKind::kMap: add(moment, use, event.size_bytes, uses.has_framework(event.device)); break;
+      case EventKind::kUnmap: take(moment, use, event.size_bytes, uses.has_framework(event.device)); break;
       default: break;
     }
     if (moment.allocated > usage.peak_allocated.allocated) usage.peak_allocated = moment;

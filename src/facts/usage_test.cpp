@@ -6,7 +6,7 @@
 namespace faultline {
 namespace {
 
-std::vector<DeviceUsage> measured(const Trace& trace) { return measure_usage(trace, Lifetimes(trace, {})); }
+std::vector<DeviceUsage> measured(const Trace& trace) { return measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace)); }
 
 TEST(Usage, PeaksAreHeldBytesAndSegments) {
   const Trace trace = traced(R"(

@@ -56,9 +56,15 @@ void round_to_total(AccountTable& table, std::uint64_t unit_bytes) {
 AccountTable account_table(const Account& account) {
   AccountTable table;
   const auto add = [&](std::string label, std::uint64_t size_bytes) { table.parts.push_back({std::move(label), size_bytes, 0}); };
-  for (const auto& [name, size_bytes] : account.live) add(name == "other" ? "other tensors" : name, size_bytes);
+  for (const auto& [name, size_bytes] : account.live) add(name != "other" ? name : account.has_framework ? "other tensors" : "held by the program", size_bytes);
   add("cached, not in use", account.cached);
-  add("outside the framework", account.outside_framework);
+  std::uint64_t explained = 0;
+  for (const auto& [what, size_bytes] : account.outside) explained += size_bytes;
+  if (explained == account.outside_framework && explained != 0) {
+    for (const auto& [what, size_bytes] : account.outside) add(what, size_bytes);
+  } else {
+    add("outside the framework", account.outside_framework);
+  }
   add("free", account.free);
   add("unknown", account.unknown);
 
@@ -101,7 +107,8 @@ void print_account(Page& page, const DeviceReport& device) {
   std::string_view sign = " ";
   for (const AccountRow& part : table.parts) {
     const std::string number = pad_left(hundredths_text(part.hundredths), number_columns) + " " + table.unit + "  ";
-    const bool waste = part.label == "cached, not in use" || part.label == "outside the framework" || part.label == "unknown";
+    const bool is_outside = std::any_of(account.outside.begin(), account.outside.end(), [&](const auto& known) { return known.first == part.label; });
+    const bool waste = is_outside || part.label == "cached, not in use" || part.label == "outside the framework" || part.label == "unknown";
     const Style style = part.label == "free" ? Style::kGood : waste ? Style::kReserved : Style::kAllocated;
     const int room = page.width() - display_width(head(sign, "")) - display_width(number);
     // A part too small for the unit says its size in its own.

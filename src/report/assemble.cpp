@@ -4,12 +4,14 @@
 #include <charconv>
 #include <optional>
 
+#include "facts/outside.h"
 #include "rules/error_text/error_text.h"
 
 namespace faultline {
 namespace {
 
 constexpr std::string_view kDryRunSource = "dry-run";
+constexpr std::uint64_t kUsualContextBytes = std::uint64_t{3} << 29;  // more than a context and loaded code take
 
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
 
@@ -23,6 +25,33 @@ std::optional<std::uint64_t> planned_context(const Trace& trace) {
   return problem == std::errc() ? std::optional(context_bytes) : std::nullopt;
 }
 
+// What neither the program nor the free bytes account for: what other libraries asked for, then what no one asked for.
+void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const UsageMoment& moment, bool free_known, std::uint64_t rest, Account& account) {
+  if (rest == 0) return;
+  const Device& device = trace.devices[slot];
+  std::uint64_t left = rest;
+  for (const OutsidePart& part : outside_parts(trace, facts.lifetimes, facts.uses, device.index, moment.event)) {
+    const std::uint64_t bytes = std::min(left, part.bytes);
+    if (bytes != 0) account.outside.emplace_back(part.what, bytes);
+    left -= bytes;
+  }
+  const UsageMoment& end = facts.usage[slot].end;
+  const std::optional<Unasked> unasked = unasked_memory(trace, device, end.reserved + end.outside);
+  const std::uint64_t context = unasked ? std::min(left, unasked->bytes) : 0;
+  if (free_known || context != 0) {
+    const std::uint64_t bytes = free_known ? left : context;
+    const bool others_too = bytes > kUsualContextBytes;
+    if (bytes != 0 && (unasked || !account.outside.empty())) account.outside.emplace_back(others_too ? "CUDA context, driver and other processes" : "CUDA context and driver", bytes);
+    left -= bytes;
+    account.outside_framework = rest - left;
+    // Without a reading at that moment what is left was free: all that was asked for, and all that was not, is known.
+    if (!free_known) account.free += left;
+    return;
+  }
+  account.outside_framework = rest - left;
+  account.unknown = left;
+}
+
 Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   const UsageMoment& moment = facts.focus(slot);
   Account account;
@@ -32,6 +61,11 @@ Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   for (std::size_t at = 0; at < kCategoryCount; ++at) {
     account.live.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
     live_sum += live[at];
+  }
+  account.has_framework = facts.uses.has_framework(trace.devices[slot].index);
+  if (!account.has_framework) {  // no cache stands between the program and the driver; pages mapped by hand are no allocations
+    account.live.back().second += less(moment.reserved, live_sum);
+    live_sum = std::max(live_sum, moment.reserved);
   }
   account.cached = less(moment.reserved, live_sum);
   const std::uint64_t held = live_sum + account.cached;
@@ -46,7 +80,7 @@ Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
     account.free = rest - account.outside_framework;
     rest = 0;
   }
-  (free_known ? account.outside_framework : account.unknown) = rest;
+  split_rest(trace, facts, slot, moment, free_known, rest, account);
   return account;
 }
 
@@ -64,7 +98,7 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
     report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, trace.source_kind == kDryRunSource};
-  } else {
+  } else if (facts.uses.has_framework(usage.device)) {
     report.model.why_not = judgement.no_proof_because[slot];
   }
   return report;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kCallersShown = 3;
 constexpr std::size_t kHoldersShown = 6;
+constexpr std::size_t kRelatedShown = 8;  // of one role
 constexpr int kPlaceColumns = 22;  // with less, a holder's place takes a line of its own
 
 bool same_line(const Location& a, const Location& b) {
@@ -72,6 +73,29 @@ void print_where(Page& page, const Finding& finding, bool every_line) {
   }
   if (hidden != 0) page.row("", fmt::format("and {} more", hidden), Style::kDim);
   if (&look != &finding.location && finding.location.known()) page.row("inside", page.place(finding.location, room), Style::kDim);
+}
+
+std::string_view label_of(std::string_view role) {
+  if (role == "argument") return "given";
+  if (role == "candidate") return "may be";
+  return role;  // launched, kernel, noticed
+}
+
+void print_related(Page& page, const std::vector<Related>& related, bool every_line) {
+  std::string last;
+  std::size_t shown = 0, hidden = 0;
+  for (const Related& item : related) {
+    shown = item.role == last ? shown + 1 : 1;
+    if (!every_line && shown > kRelatedShown) {
+      ++hidden;
+      continue;
+    }
+    std::string text = page.clean(item.what);
+    if (item.location.known()) text += (text.empty() ? "" : ", ") + page.place(item.location, page.row_room());
+    if (!text.empty()) page.row(item.role == last ? "" : label_of(item.role), text);
+    last = item.role;
+  }
+  if (hidden != 0) page.row("", fmt::format("and {} more", hidden), Style::kDim);
 }
 
 void print_holders(Page& page, const std::vector<Holder>& holders, bool every_line) {
@@ -259,6 +283,7 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   }
   if (finding.allocated_at.known()) page.row("allocated", page.place(finding.allocated_at, room));
   if (finding.freed_at.known()) page.row("freed", page.place(finding.freed_at, room));
+  print_related(page, finding.related, detail.every_line);
   if (const std::string_view words = explain_cause(finding.cause); !finding.cause.empty()) {
     page.row("cause", page.clean(finding.cause) + (words.empty() ? "" : ": " + std::string(words)));
   }

@@ -49,6 +49,14 @@ Json holders_json(const std::vector<Holder>& holders) {
   return json;
 }
 
+Json related_json(const std::vector<Related>& related) {
+  Json json = Json::array();
+  for (const Related& item : related) {
+    json.push_back({{"role", item.role}, {"what", item.what}, {"bytes", item.bytes}, {"location", location_or_null(item.location)}});
+  }
+  return json;
+}
+
 Json finding_json(const Finding& finding) {
   Json call_path = Json::array();
   for (const Location& location : finding.call_path) call_path.push_back(location_json(location));
@@ -69,6 +77,7 @@ Json finding_json(const Finding& finding) {
   json["count"] = finding.count;
   json["evidence"] = evidence_json(finding.evidence);
   json["holders"] = holders_json(finding.holders);
+  if (!finding.related.empty()) json["related"] = related_json(finding.related);
   json["tries"] = tries_json(finding.tries);
   json["fingerprint"] = finding.fingerprint;
   return json;
@@ -80,9 +89,14 @@ Json account_json(const Account& account) {
     const std::uint64_t before = live.contains(name) ? live[name].get<std::uint64_t>() : 0;
     live[name] = before + size_bytes;
   }
-  return {{"moment", account.moment}, {"capacity", account.capacity}, {"capacity_known", account.capacity_known},
+  Json json = {{"moment", account.moment}, {"capacity", account.capacity}, {"capacity_known", account.capacity_known},
           {"live", std::move(live)},  {"cached", account.cached},     {"outside_framework", account.outside_framework},
           {"free", account.free},     {"unknown", account.unknown}};
+  if (!account.outside.empty()) {
+    json["outside"] = Json::array();
+    for (const auto& [what, size_bytes] : account.outside) json["outside"].push_back({{"what", what}, {"bytes", size_bytes}});
+  }
+  return json;
 }
 
 // Three lists of equal length: a point a line would drown the report.

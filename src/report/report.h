@@ -22,6 +22,8 @@ struct Account {
   std::vector<std::pair<std::string, std::uint64_t>> live;  // parameters, gradients, optimizer, activations, temporaries, other: fixed order
   std::uint64_t cached = 0;           // reserved by the framework and not in use
   std::uint64_t outside_framework = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> outside;  // what that is, where it is known; adds up to it, or is empty
+  bool has_framework = true;          // false: live is what the program took from the driver itself
   std::uint64_t free = 0;
   std::uint64_t unknown = 0;
 };

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "facts/libraries.h"
+
 namespace faultline {
 
 Location location_of_frame(const Trace& trace, StackId frame) {
@@ -20,6 +22,10 @@ Location location_of_frame(const Trace& trace, StackId frame) {
 Location location_of(const Facts& facts, StackId stack) {
   StackId frame = facts.stacks.user(stack);
   if (frame.value == 0) frame = facts.stacks.innermost_python(stack);
+  // Compiled code without lines: whoever called CUDA's runtime, rather than the runtime.
+  for (StackId at = stack; at.value != 0 && frame.value == 0; at = facts.trace.stacks.parent(at)) {
+    if (!library_of_file(facts.trace.strings.at(facts.trace.stacks.frame(at).file)).empty()) frame = at;
+  }
   return location_of_frame(facts.trace, frame.value != 0 ? frame : stack);
 }
 
@@ -90,7 +96,7 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     const Lifetime& life = facts.lifetimes.of(id);
     if (life.born == kNever || !life.alive_at(event)) continue;
     const Event& birth = facts.lifetimes.birth(id);
-    if (birth.device != facts.usage[device_slot].device || trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) continue;
+    if (birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap)) continue;
     StackId frame = facts.stacks.user(birth.stack);
     if (frame.value == 0) frame = facts.stacks.innermost_python(birth.stack);
     Sum& sum = sums[{trace.stacks.frame_id(frame), facts.categories[device_slot].of(id), facts.categories[device_slot].in_backward(birth)}];

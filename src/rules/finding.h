@@ -47,6 +47,14 @@ struct Holder {
   std::string detail;
 };
 
+// Something else that belongs to what happened: where a kernel was launched, what it was given, where the program noticed.
+struct Related {
+  std::string role;         // "launched", "kernel", "noticed", "argument", "candidate"
+  std::string what;         // may be empty
+  std::uint64_t bytes = 0;  // 0: none
+  Location location;
+};
+
 struct Finding {
   std::string rule;  // "memory/leak"
   Severity severity = Severity::kWarning;
@@ -63,6 +71,7 @@ struct Finding {
   std::uint64_t count = 1;
   std::vector<Evidence> evidence;
   std::vector<Holder> holders;
+  std::vector<Related> related;  // in the order to be read
   std::vector<Try> tries;
   std::string fingerprint;       // stable across runs of the same program: rule + place, no addresses or times
 };

@@ -1,9 +1,12 @@
 #include <array>
 
+#include "rules/bad_copy/bad_copy.h"
+#include "rules/bad_free/bad_free.h"
 #include "rules/broadcast_blowup/broadcast_blowup.h"
 #include "rules/cache_churn/cache_churn.h"
 #include "rules/config_no_effect/config_no_effect.h"
 #include "rules/fragmentation/fragmentation.h"
+#include "rules/illegal_address/illegal_address.h"
 #include "rules/leak/leak.h"
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/rule.h"
@@ -14,7 +17,10 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<Rule, 9> kRules = {{
+constexpr std::array<Rule, 12> kRules = {{
+    {"access/illegal-address", 0, judge_faults},
+    {"api/bad-free", 0, judge_bad_free},
+    {"api/bad-copy", 0, judge_bad_copy},
     {"memory/out-of-memory", kEvents, judge_out_of_memory},
     {"memory/leak", kEvents | kStacks, judge_leak},
     {"memory/fragmentation", kAddresses, judge_fragmentation},

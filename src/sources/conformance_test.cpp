@@ -30,6 +30,10 @@ std::string sample_of(std::string_view kind) {
     Result<ByteStream> stream = ByteStream::open(FAULTLINE_FIXTURES "/torch/oom_outside_memory.pickle.xz");
     return stream ? *stream->read_all(std::size_t{1} << 30) : std::string();
   }
+  if (kind == "core-dump") {
+    Result<ByteStream> stream = ByteStream::open(FAULTLINE_FIXTURES "/coredump/triton_oob.core.xz");
+    return stream ? *stream->read_all(std::size_t{1} << 30) : std::string();
+  }
   if (kind == "error-text") return file_bytes(FAULTLINE_FIXTURES "/errors/torch28_room_left.txt");
   if (kind == "trace") {
     const std::string path = testing::TempDir() + "/faultline-conformance-" + std::to_string(::getpid()) + ".trace";

@@ -2,6 +2,7 @@
 #include <array>
 #include <new>
 
+#include "sources/core_dump/core_dump.h"
 #include "sources/error_text/error_text.h"
 #include "sources/source.h"
 #include "sources/torch_snapshot/torch_snapshot.h"
@@ -11,7 +12,7 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostLogBytes = std::size_t{4} << 30;
-constexpr const char* kKnownInputs = "It reads PyTorch memory snapshots, Faultline traces, and text with a GPU error message in it.";
+constexpr const char* kKnownInputs = "It reads PyTorch memory snapshots, GPU core dumps, Faultline traces, and text with a GPU error message in it.";
 
 // Any text may be a log with an error message in it.
 bool recognises_text(std::span<const std::uint8_t> head) { return !head.empty(); }
@@ -27,9 +28,10 @@ Result<Trace> read_text(ByteStream& stream, const std::string& path) {
   return read_error_text(*text, path);
 }
 
-constexpr std::array<Source, 4> kSources = {{
+constexpr std::array<Source, 5> kSources = {{
     {"trace", "a Faultline trace", recognises_trace_file, read_trace_file_source},
     {"trace-text", "a Faultline trace as text", recognises_trace_text, read_trace_text_source},
+    {"core-dump", "a GPU core dump", looks_like_core_dump, read_core_dump},
     {"torch-snapshot", "a PyTorch memory snapshot (pickle or JSON)", looks_like_torch_snapshot, read_torch_snapshot},
     {"error-text", "text with a GPU error message in it", recognises_text, read_text},
 }};

@@ -5,21 +5,28 @@
 //
 //   kind          address          size_bytes        allocation    extra                    phase/flags
 //   Alloc         start or 0       bytes requested   the new id    tensor (0: none)         kPreexisting: alive before recording began
-//   Free          start or 0       as its Alloc      the id        -                        phase: requested, completed, or both at once
+//   Free          start or 0       as its Alloc      the id        -                        phase: requested, completed, or both at once;
+//                                                                                           kFailed: refused, address is the pointer that was given
 //   AllocFailed   device free      bytes requested   -             -                        kHasDeviceFree when address is meaningful
 //   Map, Unmap    start            bytes             -             -                        physical memory put behind / taken from addresses
 //   HostPin …     host start       bytes             the id        -
-//   Copy          destination      bytes             destination   copy table
-//   Set           start            bytes             target        -
-//   Launch        -                -                 -             launch table
-//   Record, Wait  -                -                 -             event number
-//   Sync          -                -                 -             what was waited for
-//   OpBegin/End   -                -                 -             string: the name         kFailed: see there
+//   Copy          destination      bytes             destination   copy table (calls.h)     kCaptured; kFailed: refused
+//   Set           start            bytes             target        -                        kCaptured; kFailed: refused
+//   Launch        -                -                 -             launch table (calls.h)   kCaptured; kFailed: refused
+//   Record        -                -                 -             event number             the stream's work so far is what the event stands for
+//   Wait          -                -                 -             event number             the stream goes on after what the event stands for
+//   Sync          -                -                 -             SyncTarget               the host waited: for the stream, the event (in size_bytes),
+//                                                                                           or all of the device
+//   OpBegin/End   graph number     -                 -             string: the name         kFailed: see there. A stream's capture into a graph is an Op
+//                                                                                           "capture"; its OpEnd has the graph's number as address
 //   TensorNote    -                -                 the id or 0   tensor                   stack: where the tensor was made, or, behind an Alloc
 //                                                                                           of backward, the forward line it belongs to
 //   StepMark      -                step number       -             string: the name
 //   Violation     address          bytes             nearest       violation table
-//   Fault         address          -                 nearest       fault table
+//   Fault         address          access bytes      nearest       fault table (calls.h)    kAddressKnown: the address was rebuilt
+//
+// A call that failed is its event flagged kFailed, where there is one, and then an OpEnd flagged kFailed whose extra is "function: error". A free of a
+// pointer that the heap never handed out names no allocation.
 //
 // Heaps stack: a torch block is an Alloc in a torch heap; its segment is an Alloc (or Maps) in the heap below, the driver's.
 // size_bytes of an Alloc is what the program asked for; what the heap set aside for it is the heap's model's to say.
@@ -58,7 +65,11 @@ enum EventFlag : std::uint8_t {
   kHasDeviceFree = 2,   // AllocFailed: address holds the device's free bytes at that moment
   kAddressKnown = 4,    // address holds an address (0 is then a real value)
   kFailed = 8,          // OpEnd: the operation raised; extra is the error's own words, and the TensorNotes since its OpBegin are its operands
+  kCaptured = 16,       // put into a graph by stream capture: it runs when the graph is launched, not now
 };
+
+// Sync: what the host waited for. A query that found the work done counts as a wait.
+enum class SyncTarget : std::uint8_t { kStream, kEvent, kDevice };
 
 struct Event {
   std::int64_t time_ns = 0;
@@ -79,8 +90,9 @@ struct Event {
   bool has(EventFlag flag) const { return (bits >> 2) & flag; }
   void set(EventFlag flag) { bits = static_cast<std::uint8_t>(bits | (flag << 2)); }
 
-  bool ends_use() const { return kind == EventKind::kFree && phase() != FreePhase::kCompleted; }
-  bool returns_to_heap() const { return kind == EventKind::kFree && phase() != FreePhase::kRequested; }
+  // A Free that was refused does neither.
+  bool ends_use() const { return kind == EventKind::kFree && phase() != FreePhase::kCompleted && !has(kFailed); }
+  bool returns_to_heap() const { return kind == EventKind::kFree && phase() != FreePhase::kRequested && !has(kFailed); }
   friend bool operator==(const Event&, const Event&) = default;
 };
 static_assert(sizeof(Event) == 48);

@@ -4,7 +4,7 @@
 #include <bitset>
 #include <memory>
 
-#include "trace/file_codec.h"
+#include "trace/file_calls.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -33,62 +33,19 @@ void sort_by_id(std::vector<std::pair<std::uint32_t, T>>& defined, Keep keep) {
 
 }  // namespace
 
-// Reads a payload field by field; one that is missing, too large or too long makes the whole payload bad.
-class Definitions::Fields {
- public:
-  Fields(Bytes payload, std::uint32_t most_id) : payload_(payload), most_id_(most_id) {}
-  bool ok() const { return ok_; }
-
-  std::uint64_t number(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ >= payload_.size()) break;
-      const std::uint8_t byte = payload_[at_++];
-      value |= std::uint64_t{byte & 0x7fu} << shift;
-      if (byte >= 0x80) continue;
-      if (value > most || (shift == 63 && byte > 1)) break;
-      return value;
-    }
-    ok_ = false;
-    return 0;
-  }
-  template <class T>
-  T as() {
-    return static_cast<T>(number(std::numeric_limits<T>::max()));
-  }
-  std::uint32_t id() { return static_cast<std::uint32_t>(number(most_id_)); }
-  std::string text() {
-    const std::uint64_t size = number();
-    if (!ok_ || size > payload_.size() - at_) {
-      ok_ = false;
-      return {};
-    }
-    std::string value(reinterpret_cast<const char*>(payload_.data()) + at_, size);
-    at_ += size;
-    return value;
-  }
-  std::size_t left() const { return payload_.size() - at_; }
-
- private:
-  Bytes payload_;
-  std::uint32_t most_id_;
-  std::size_t at_ = 0;
-  bool ok_ = true;
-};
-
 Definitions::Definitions(std::uint64_t file_bytes)
     : most_id_(static_cast<std::uint32_t>(std::min<std::uint64_t>(file_bytes + kIdSlack, IdMap::kUnknown - 1))) {}
 
 void Definitions::add(const Record& record) {
-  if (record.tag > RecordTag::kFinalState) {
+  if (record.tag > RecordTag::kFault) {
     small_.count(kLostUnknownRecords);
     return;
   }
-  Fields fields(record.payload, most_id_);
+  PayloadFields fields(record.payload, most_id_);
   if (!take(record.tag, fields)) small_.count(kLostBadDefinitions);
 }
 
-bool Definitions::take(RecordTag tag, Fields& fields) {
+bool Definitions::take(RecordTag tag, PayloadFields& fields) {
   switch (tag) {
     case RecordTag::kString: {
       const std::uint32_t id = fields.id();
@@ -110,7 +67,8 @@ bool Definitions::take(RecordTag tag, Fields& fields) {
     }
     case RecordTag::kStream: {
       const std::uint32_t id = fields.id();
-      const Stream stream{fields.as<std::uint16_t>(), fields.number()};
+      Stream stream{fields.as<std::uint16_t>(), fields.number(), true};
+      if (fields.ok() && fields.left() != 0) stream.waits_for_default = fields.number() != 0;
       if (fields.ok()) streams_.emplace_back(id, stream);
       return fields.ok();
     }
@@ -147,6 +105,24 @@ bool Definitions::take(RecordTag tag, Fields& fields) {
       has_final_state_ = true;
       return true;
     }
+    case RecordTag::kLaunch: {
+      const std::uint32_t id = fields.id();
+      Launch launch = take_launch(fields);
+      if (fields.ok()) launches_.emplace_back(id, std::move(launch));
+      return fields.ok();
+    }
+    case RecordTag::kCopy: {
+      const std::uint32_t id = fields.id();
+      const Copy copy = take_copy(fields);
+      if (fields.ok()) copies_.emplace_back(id, copy);
+      return fields.ok();
+    }
+    case RecordTag::kFault: {
+      const std::uint32_t id = fields.id();
+      Fault fault = take_fault(fields);
+      if (fields.ok()) faults_.emplace_back(id, std::move(fault));
+      return fields.ok();
+    }
     case RecordTag::kTensor: return take_tensor(fields);
     case RecordTag::kHeap: return take_heap(fields);
     case RecordTag::kDevice: return take_device(fields);
@@ -156,22 +132,22 @@ bool Definitions::take(RecordTag tag, Fields& fields) {
   }
 }
 
-bool Definitions::take_tensor(Fields& fields) {
+bool Definitions::take_tensor(PayloadFields& fields) {
   const std::uint32_t id = fields.id();
   FileTensor tensor{fields.id(), fields.id(), fields.id(), {}, 0};
-  const std::uint64_t rank = fields.number();
-  if (!fields.ok() || rank > fields.left()) return false;
+  const std::size_t rank = fields.count();
   tensor.shape.reserve(rank);
-  for (std::uint64_t i = 0; i < rank; ++i) tensor.shape.push_back(static_cast<std::int64_t>(unzigzag(fields.number())));
+  for (std::size_t i = 0; i < rank; ++i) tensor.shape.push_back(static_cast<std::int64_t>(unzigzag(fields.number())));
   if (fields.ok() && fields.left() != 0) tensor.operands = fields.id();
   if (fields.ok()) tensors_.emplace_back(id, std::move(tensor));
   return fields.ok();
 }
 
-bool Definitions::take_heap(Fields& fields) {
+bool Definitions::take_heap(PayloadFields& fields) {
   const auto id = fields.as<std::uint16_t>();
   Heap heap;
-  heap.kind = static_cast<HeapKind>(std::min<std::uint64_t>(fields.number(), static_cast<std::uint64_t>(HeapKind::kOther)));
+  const std::uint64_t kind = fields.number();
+  heap.kind = kind < kHeapKindCount ? static_cast<HeapKind>(kind) : HeapKind::kOther;
   heap.device = fields.as<std::uint16_t>();
   heap.below = HeapId(fields.as<std::uint16_t>());
   heap.pool_major = fields.number();
@@ -181,7 +157,7 @@ bool Definitions::take_heap(Fields& fields) {
   return fields.ok();
 }
 
-bool Definitions::take_device(Fields& fields) {
+bool Definitions::take_device(PayloadFields& fields) {
   const std::uint32_t position = fields.id();
   Device device;
   device.index = fields.as<std::uint16_t>();
@@ -192,7 +168,7 @@ bool Definitions::take_device(Fields& fields) {
   return fields.ok();
 }
 
-bool Definitions::take_final_block(Fields& fields) {
+bool Definitions::take_final_block(PayloadFields& fields) {
   const std::uint32_t index = fields.id();
   FinalBlock block;
   block.address = fields.number();
@@ -204,7 +180,7 @@ bool Definitions::take_final_block(Fields& fields) {
   return fields.ok();
 }
 
-bool Definitions::take_final_segment(Fields& fields) {
+bool Definitions::take_final_segment(PayloadFields& fields) {
   const std::uint32_t index = fields.id();
   FinalSegment segment;
   segment.address = fields.number();
@@ -233,6 +209,7 @@ TraceIds Definitions::resolve(Trace& trace) {
   resolve_strings(trace, ids);
   resolve_stacks(trace, ids);
   resolve_tensors(trace, ids);
+  resolve_calls(trace, ids);
   resolve_places(trace, ids);
   resolve_final_state(trace, ids);
   return ids;
@@ -278,6 +255,31 @@ void Definitions::resolve_tensors(Trace& trace, TraceIds& ids) {
     if (id == 0 || dtype == IdMap::kUnknown || op == IdMap::kUnknown || name == IdMap::kUnknown || operands == IdMap::kUnknown) continue;
     const Tensor tensor{std::move(file_tensor.shape), StringId(dtype), StringId(op), StringId(name), StringId(operands)};
     ids.tensors.set(id, trace.tensors.intern(tensor).value);
+  }
+}
+
+void Definitions::resolve_calls(Trace& trace, TraceIds& ids) {
+  // Gives every string its id in the trace; false when one is not known.
+  const auto name = [&](std::initializer_list<StringId*> strings) {
+    for (StringId* const string : strings) *string = StringId(ids.strings.find(string->value));
+    return std::none_of(strings.begin(), strings.end(), [](const StringId* string) { return string->value == IdMap::kUnknown; });
+  };
+  sort_by_id(launches_, Keep::kFirst);
+  ids.launches.set(0, 0);
+  for (auto& [id, launch] : launches_) {
+    if (id != 0 && name({&launch.kernel})) ids.launches.set(id, trace.launches.intern(launch).value);
+    launch = {};
+  }
+  sort_by_id(copies_, Keep::kFirst);
+  ids.copies.set(0, 0);
+  for (const auto& [id, copy] : copies_) {
+    if (id != 0) ids.copies.set(id, trace.copies.intern(copy).value);
+  }
+  sort_by_id(faults_, Keep::kFirst);
+  ids.faults.set(0, 0);
+  for (auto& [id, fault] : faults_) {
+    if (id == 0 || !name({&fault.what, &fault.reported_by, &fault.kernel, &fault.file, &fault.function, &fault.instruction})) continue;
+    ids.faults.set(id, trace.faults.intern(fault).value);
   }
 }
 

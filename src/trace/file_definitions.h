@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trace/file_chunks.h"
+#include "trace/file_payload.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -30,7 +31,7 @@ class IdMap {
 };
 
 struct TraceIds {
-  IdMap strings, frames, stacks, tensors, heaps, streams;
+  IdMap strings, frames, stacks, tensors, launches, copies, faults, heaps, streams;
 };
 
 class Definitions {
@@ -58,17 +59,17 @@ class Definitions {
     std::vector<std::int64_t> shape;
     std::uint32_t operands = 0;
   };
-  class Fields;
 
-  bool take(RecordTag tag, Fields& fields);
-  bool take_tensor(Fields& fields);
-  bool take_heap(Fields& fields);
-  bool take_device(Fields& fields);
-  bool take_final_block(Fields& fields);
-  bool take_final_segment(Fields& fields);
+  bool take(RecordTag tag, PayloadFields& fields);
+  bool take_tensor(PayloadFields& fields);
+  bool take_heap(PayloadFields& fields);
+  bool take_device(PayloadFields& fields);
+  bool take_final_block(PayloadFields& fields);
+  bool take_final_segment(PayloadFields& fields);
   void resolve_strings(Trace& trace, TraceIds& ids);
   void resolve_stacks(Trace& trace, TraceIds& ids);
   void resolve_tensors(Trace& trace, TraceIds& ids);
+  void resolve_calls(Trace& trace, TraceIds& ids);
   void resolve_places(Trace& trace, TraceIds& ids);
   void resolve_final_state(Trace& trace, const TraceIds& ids);
 
@@ -77,6 +78,9 @@ class Definitions {
   Defined<FileFrame> frames_;
   Defined<FileStack> stacks_;
   Defined<FileTensor> tensors_;
+  Defined<Launch> launches_;  // ids in it are the file's
+  Defined<Copy> copies_;
+  Defined<Fault> faults_;     // ids in it are the file's
   Defined<Heap> heaps_;
   Defined<Stream> streams_;
   Defined<Device> devices_;

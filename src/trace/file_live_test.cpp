@@ -32,7 +32,8 @@ std::uint64_t lost(const Trace& trace, const char* name) {
 
 std::string name_for(std::uint32_t thread, std::uint32_t number) { return "op " + std::to_string(thread) + "." + std::to_string(number / kEventsPerName); }
 
-// Writes events 1, 2, 3, … of one thread, each under a name that is defined before its first use; says after each that it is done.
+// Writes events 1, 2, 3, … of one thread, operations and launches by turns, each under a name that is defined before its first use; says after
+// each that it is done.
 class NumberedEvents {
  public:
   NumberedEvents(TraceFile& file, std::uint32_t thread, std::atomic<std::uint32_t>& next_name) : writer_(file), thread_(thread), next_name_(next_name) {}
@@ -41,9 +42,12 @@ class NumberedEvents {
     if (name_.value == 0 || number % kEventsPerName == 0) {
       name_ = StringId(next_name_.fetch_add(1) + 1);
       if (!writer_.define_string(name_, name_for(thread_, number))) return false;
+      Launch launch;
+      launch.kernel = name_;
+      if (!writer_.define_launch(LaunchId(name_.value), launch)) return false;
     }
     Event event;
-    event.kind = EventKind::kOpBegin;
+    event.kind = number % 2 == 0 ? EventKind::kOpBegin : EventKind::kLaunch;
     event.time_ns = number;
     event.thread = ThreadId(static_cast<std::uint16_t>(thread_));
     event.extra = name_.value;
@@ -66,7 +70,8 @@ void expect_all_there(const Trace& trace, const std::array<std::uint32_t, kThrea
     const std::uint32_t thread = event.thread.value;
     ASSERT_LT(thread, kThreads);
     ASSERT_EQ(event.time_ns, ++seen[thread]) << "thread " << thread;
-    ASSERT_EQ(trace.strings.at(StringId(event.extra)), name_for(thread, seen[thread]));
+    const StringId name = event.kind == EventKind::kLaunch ? trace.launches.at(LaunchId(event.extra)).kernel : StringId(event.extra);
+    ASSERT_EQ(trace.strings.at(name), name_for(thread, seen[thread]));
   }
   for (std::uint32_t thread = 0; thread < kThreads; ++thread) ASSERT_GE(seen[thread], at_least[thread]) << "thread " << thread;
   ASSERT_EQ(lost(trace, kLostUnknownReferences), 0u);

@@ -272,6 +272,68 @@ TEST(TraceFile, EventsNamingWhatIsNotDefinedAreKeptWithoutItOrLeftOut) {
   EXPECT_EQ(lost(*read, kLostUnknownReferences), 2u);
 }
 
+TEST(TraceFile, CallsNamingWhatIsNotDefinedAreKeptWithoutIt) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "trace";
+  auto file = TraceFile::create(path);
+  ASSERT_TRUE(file.ok());
+  {
+    TraceFileWriter writer(**file);
+    Launch launch;
+    launch.kernel = StringId(5);
+    ASSERT_TRUE(writer.define_launch(LaunchId(3), launch).ok());  // its kernel has no name, so it is none
+    Copy copy;
+    copy.source = 0x1000;
+    ASSERT_TRUE(writer.define_copy(CopyId(7), copy).ok());
+    Event event;
+    event.kind = EventKind::kLaunch;
+    event.extra = 3;
+    ASSERT_TRUE(writer.append(event).ok());
+    event.kind = EventKind::kFault;
+    ASSERT_TRUE(writer.append(event).ok());
+    event.kind = EventKind::kCopy;
+    event.extra = 7;
+    ASSERT_TRUE(writer.append(event).ok());
+  }
+  ASSERT_TRUE((*file)->close().ok());
+  const Result<Trace> read = read_trace_file(path);
+  ASSERT_TRUE(read.ok());
+  ASSERT_TRUE(check_trace(*read).ok()) << check_trace(*read).error().message();
+  ASSERT_EQ(read->events.size(), 3u);
+  EXPECT_EQ(read->events[0].extra, 0u);
+  EXPECT_EQ(read->events[1].extra, 0u);
+  EXPECT_EQ(read->events[2].extra, 1u);
+  EXPECT_EQ(read->copies.at(CopyId(1)).source, 0x1000u);
+  EXPECT_EQ(lost(*read, kLostUnknownReferences), 2u);
+}
+
+TEST(TraceFile, StreamOfAnOlderFileWaitsForTheDefaultOne) {
+  const std::vector<std::uint8_t> file = HandMadeFile().record(0x06, {0, 1, 9}).record(0x06, {1, 1, 9, 0}).record(0xff, {}).bytes();
+  const Result<Trace> read = read_trace_bytes(file);
+  ASSERT_TRUE(read.ok());
+  ASSERT_EQ(read->streams.size(), 2u);
+  EXPECT_TRUE(read->streams[0] == (Stream{1, 9, true}));
+  EXPECT_TRUE(read->streams[1] == (Stream{1, 9, false}));
+}
+
+TEST(TraceFile, LaunchOfFourPointersTakesAboutThirtyBytes) {
+  const auto bytes_with = [](std::uint32_t launches) {
+    const TemporaryFolder folder;
+    Trace trace;
+    const StringId kernel = trace.strings.intern("_ZN2at6native29vectorized_elementwise_kernelILi4EEEv");
+    std::mt19937_64 random(3);
+    for (std::uint32_t i = 0; i < launches; ++i) {
+      Launch launch{kernel, {static_cast<std::uint32_t>(1 + random() % 4096), 1, 1}, {128, 1, 1}, 0, 0, {}};
+      for (std::uint32_t argument = 0; argument < 4; ++argument) launch.arguments.push_back({16 + 8 * argument, 0x7f3a40000000 + random() % (1u << 21) * 512});
+      trace.launches.intern(launch);
+    }
+    return static_cast<double>(bytes_of(trace, folder).size());
+  };
+  const double per_launch = (bytes_with(3000) - bytes_with(1000)) / 2000;
+  std::printf("%.1f bytes per launch\n", per_launch);
+  EXPECT_LE(per_launch, 36);
+}
+
 TEST(TraceFile, WrongFirstBytesAreAnErrorWithItsPlace) {
   const TemporaryFolder folder;
   const std::vector<std::uint8_t> good = bytes_of(RandomTrace(1).make(5), folder);

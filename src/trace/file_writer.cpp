@@ -5,29 +5,12 @@
 #include <atomic>
 #include <cstring>
 
+#include "trace/file_calls.h"
+
 namespace faultline {
 namespace {
 
 void publish_byte(std::uint8_t* at, std::uint8_t value) { std::atomic_ref<std::uint8_t>(*at).store(value, std::memory_order_release); }
-
-// A definition's payload while it is put together.
-class Payload {
- public:
-  Payload& number(std::uint64_t value) {
-    std::uint8_t bytes[kMostVarintBytes];
-    bytes_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(put_varint(bytes, value) - bytes));
-    return *this;
-  }
-  Payload& text(std::string_view value) {
-    number(value.size());
-    bytes_.append(value);
-    return *this;
-  }
-  operator std::string_view() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
 
 std::size_t record_bytes(std::string_view payload) { return 1 + kMostVarintBytes + payload.size(); }
 
@@ -154,6 +137,24 @@ Status TraceFileWriter::define_tensor(TensorId id, const Tensor& tensor) {
   return publish(RecordTag::kTensor, payload);
 }
 
+Status TraceFileWriter::define_launch(LaunchId id, const Launch& launch) {
+  Payload payload;
+  put_launch(payload.number(id.value), launch);
+  return publish(RecordTag::kLaunch, payload);
+}
+
+Status TraceFileWriter::define_copy(CopyId id, const Copy& copy) {
+  Payload payload;
+  put_copy(payload.number(id.value), copy);
+  return publish(RecordTag::kCopy, payload);
+}
+
+Status TraceFileWriter::define_fault(FaultId id, const Fault& fault) {
+  Payload payload;
+  put_fault(payload.number(id.value), fault);
+  return publish(RecordTag::kFault, payload);
+}
+
 Status TraceFileWriter::define_heap(HeapId id, const Heap& heap) {
   return publish(RecordTag::kHeap, Payload()
                                        .number(id.value)
@@ -166,7 +167,7 @@ Status TraceFileWriter::define_heap(HeapId id, const Heap& heap) {
 }
 
 Status TraceFileWriter::define_stream(StreamId id, const Stream& stream) {
-  return publish(RecordTag::kStream, Payload().number(id.value).number(stream.device).number(stream.handle));
+  return publish(RecordTag::kStream, Payload().number(id.value).number(stream.device).number(stream.handle).number(stream.waits_for_default ? 1 : 0));
 }
 
 Status TraceFileWriter::define_device(std::uint32_t position, const Device& device) {
@@ -188,16 +189,18 @@ Status TraceFileWriter::count(std::string_view what, std::uint64_t times) { retu
 Status TraceFileWriter::define_final_state(std::span<const FinalSegment> segments, std::span<const FinalBlock> blocks) {
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const FinalBlock& block = blocks[i];
-    const Payload payload = Payload().number(i).number(block.address).number(block.size_bytes).number(block.requested_bytes).number(block.stack.value)
-                                .number(static_cast<std::uint8_t>(block.state));
+    Payload payload;
+    payload.number(i).number(block.address).number(block.size_bytes).number(block.requested_bytes).number(block.stack.value)
+        .number(static_cast<std::uint8_t>(block.state));
     if (Status status = publish(RecordTag::kFinalBlock, payload); !status) return status;
   }
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const FinalSegment& segment = segments[i];
     const unsigned flags = (segment.is_small ? kSegmentSmall : 0u) | (segment.is_expandable ? kSegmentExpandable : 0u);
-    const Payload payload = Payload().number(i).number(segment.address).number(segment.size_bytes).number(segment.device).number(segment.heap.value)
-                                .number(segment.stream.value).number(segment.stack.value).number(flags).number(segment.first_block)
-                                .number(segment.block_count);
+    Payload payload;
+    payload.number(i).number(segment.address).number(segment.size_bytes).number(segment.device).number(segment.heap.value)
+        .number(segment.stream.value).number(segment.stack.value).number(flags).number(segment.first_block)
+        .number(segment.block_count);
     if (Status status = publish(RecordTag::kFinalSegment, payload); !status) return status;
   }
   return publish(RecordTag::kFinalState, Payload().number(segments.size()).number(blocks.size()));

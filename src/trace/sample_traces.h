@@ -27,6 +27,12 @@ inline void expect_same_tables(const Trace& a, const Trace& b) {
   }
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (std::uint32_t i = 0; i < a.tensors.size(); ++i) ASSERT_TRUE(a.tensors.at(TensorId(i)) == b.tensors.at(TensorId(i))) << i;
+  ASSERT_EQ(a.launches.size(), b.launches.size());
+  for (std::uint32_t i = 0; i < a.launches.size(); ++i) ASSERT_TRUE(a.launches.at(LaunchId(i)) == b.launches.at(LaunchId(i))) << i;
+  ASSERT_EQ(a.copies.size(), b.copies.size());
+  for (std::uint32_t i = 0; i < a.copies.size(); ++i) ASSERT_TRUE(a.copies.at(CopyId(i)) == b.copies.at(CopyId(i))) << i;
+  ASSERT_EQ(a.faults.size(), b.faults.size());
+  for (std::uint32_t i = 0; i < a.faults.size(); ++i) ASSERT_TRUE(a.faults.at(FaultId(i)) == b.faults.at(FaultId(i))) << i;
 }
 
 // Everything equal, ids included.
@@ -56,6 +62,7 @@ class RandomTrace {
   Trace make(std::size_t events) {
     Trace trace;
     make_tables(trace);
+    make_calls(trace);
     make_places(trace);
     make_events(trace, events);
     make_final_state(trace);
@@ -103,13 +110,66 @@ class RandomTrace {
     }
   }
 
+  std::uint32_t part() { return static_cast<std::uint32_t>(number()); }
+  Extent3 extent() {
+    if (!often()) return {};
+    return often() ? Extent3{part(), 1, 1} : Extent3{part(), part(), part()};
+  }
+  std::vector<LaunchArgument> arguments() {
+    std::vector<LaunchArgument> values;
+    for (std::uint64_t i = below(6); i > 0; --i) values.push_back({often() ? static_cast<std::uint32_t>(8 * values.size()) : part(), number()});
+    return values;
+  }
+
+  void make_calls(Trace& trace) {
+    for (std::uint64_t i = below(8); i > 0; --i) {
+      trace.launches.intern({string(trace), extent(), extent(), often() ? 0 : part(), often() ? 0 : part(), arguments()});
+    }
+    for (std::uint64_t i = below(8); i > 0; --i) {
+      Copy copy{number(), static_cast<MemorySide>(below(4)), static_cast<MemorySide>(below(4)), often()};
+      if (!often()) copy.source_device = static_cast<std::uint16_t>(number());
+      if (!often()) {
+        copy.width_bytes = number();
+        copy.height = part();
+        copy.depth = part();
+        copy.source_pitch_bytes = number();
+        copy.destination_pitch_bytes = number();
+      }
+      trace.copies.intern(copy);
+    }
+    for (std::uint64_t i = below(4); i > 0; --i) {
+      Fault fault;
+      for (StringId* const id : {&fault.what, &fault.reported_by, &fault.kernel, &fault.file, &fault.function, &fault.instruction}) *id = string(trace);
+      fault.code = part();
+      fault.line = part();
+      fault.pc = number();
+      fault.pc_offset = number();
+      for (Extent3* const place : {&fault.grid, &fault.block, &fault.block_index, &fault.thread_index}) *place = extent();
+      fault.lanes = part();
+      fault.has_thread = often();
+      fault.is_store = often();
+      for (std::uint64_t lane = below(5); lane > 0; --lane) fault.addresses.push_back(number());
+      fault.parameters = arguments();
+      trace.faults.intern(fault);
+    }
+  }
+
+  std::uint32_t extra(const Trace& trace, EventKind kind) {
+    if (extra_is_tensor(kind)) return static_cast<std::uint32_t>(below(trace.tensors.size()));
+    if (extra_is_string(kind)) return string(trace).value;
+    if (extra_is_launch(kind)) return static_cast<std::uint32_t>(below(trace.launches.size()));
+    if (extra_is_copy(kind)) return static_cast<std::uint32_t>(below(trace.copies.size()));
+    if (extra_is_fault(kind)) return static_cast<std::uint32_t>(below(trace.faults.size()));
+    return kind == EventKind::kSync && often() ? static_cast<std::uint32_t>(below(3)) : part();
+  }
+
   void make_places(Trace& trace) {
     const std::size_t heaps = 1 + below(4);
     for (std::size_t i = 0; i < heaps; ++i) {
-      Heap heap{static_cast<HeapKind>(below(6)), static_cast<std::uint16_t>(number()), HeapId(small_id(i + 1)), number(), number(), text()};
+      Heap heap{static_cast<HeapKind>(below(kHeapKindCount)), static_cast<std::uint16_t>(number()), HeapId(small_id(i + 1)), number(), number(), text()};
       trace.heaps.push_back(heap);
     }
-    for (std::uint64_t i = below(4); i > 0; --i) trace.streams.push_back({static_cast<std::uint16_t>(number()), number()});
+    for (std::uint64_t i = below(4); i > 0; --i) trace.streams.push_back({static_cast<std::uint16_t>(number()), number(), often()});
     for (std::uint64_t i = below(3); i > 0; --i) trace.devices.push_back({static_cast<std::uint16_t>(i * 100), text(), number(), number()});
   }
 
@@ -133,7 +193,7 @@ class RandomTrace {
       event.size_bytes = number();
       event.stack = stack(trace);
       event.stream = StreamId(static_cast<std::uint32_t>(below(std::max<std::size_t>(1, trace.streams.size()))));
-      event.extra = static_cast<std::uint32_t>(extra_is_tensor(event.kind) ? below(trace.tensors.size()) : extra_is_string(event.kind) ? string(trace).value : number());
+      event.extra = extra(trace, event.kind);
       event.device = trace.devices.empty() ? small_id(3) : trace.devices[below(trace.devices.size())].index;
       event.heap = HeapId(small_id(trace.heaps.size()));
       event.thread = ThreadId(static_cast<std::uint16_t>(often() ? 1 : number()));

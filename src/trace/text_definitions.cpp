@@ -34,6 +34,7 @@ Status set_pool(const Field& field, Heap& heap) {
 Status TextDefinitions::read(std::string_view verb, LineReader& line) {
   if (verb == "stack") return read_stack_line(line);
   if (verb == "tensor") return read_tensor_line(line);
+  if (verb == "call") return calls_.read(line);
   if (verb == "heap") return read_heap(line);
   if (verb == "stream") return read_stream(line);
   if (verb == "device") return read_device(line);
@@ -199,6 +200,10 @@ Status TextDefinitions::read_stream(LineReader& line) {
   Status status = each_field(line, [&](const Field& field) -> Status {
     if (field.key == "device") return set_number(field, stream.device);
     if (field.key == "handle") return set_number(field, stream.handle);
+    if (field.key.empty() && field.value == "non-blocking") {
+      stream.waits_for_default = false;
+      return Ok{};
+    }
     if (!field.key.empty()) return unknown_field(field);
     if (number_of(field.value) != trace_.streams.size()) return bad("the next stream is number {}", trace_.streams.size());
     return Ok{};

@@ -1,4 +1,4 @@
-// The lines of the text form that define: heaps, streams, stacks, tensors, the source, the final state. Fills everything of the trace but its
+// The lines of the text form that define: heaps, streams, stacks, tensors, calls, the source, the final state. Fills everything of the trace but its
 // events, and knows the names that later lines call things by.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trace/text_calls.h"
 #include "trace/text_words.h"
 #include "trace/trace.h"
 
@@ -16,7 +17,7 @@ namespace faultline::text {
 
 class TextDefinitions {
  public:
-  explicit TextDefinitions(Trace& trace) : trace_(trace) {}
+  explicit TextDefinitions(Trace& trace) : trace_(trace), calls_(trace) {}
 
   // Nothing is added that no line says.
   void set_exact() { exact_ = true; }
@@ -31,6 +32,7 @@ class TextDefinitions {
   Status set_stack(const LineReader::Field& field, StackId& to);
   Status set_stream(const LineReader::Field& field, StreamId& to);
   Status set_tensor(const LineReader::Field& field, TensorId& to);
+  const TextCalls& calls() const { return calls_; }
 
   bool has_source() const { return has_source_; }
   bool has_capabilities() const { return has_capabilities_; }
@@ -58,6 +60,7 @@ class TextDefinitions {
   Status read_block(LineReader& line);
 
   Trace& trace_;
+  TextCalls calls_;
   bool exact_ = false;
   bool has_source_ = false;
   bool has_capabilities_ = false;

@@ -156,6 +156,8 @@ class TextReader {
       event.set(kPreexisting);
     } else if (!field.quoted && field.value == "failed") {
       event.set(kFailed);
+    } else if (!field.quoted && field.value == "captured") {
+      event.set(kCaptured);
     } else if (!field.quoted && (field.value == "requested" || field.value == "completed")) {
       event.set_phase(field.value == "requested" ? FreePhase::kRequested : FreePhase::kCompleted);
     } else if (extra_is_string(event.kind)) {
@@ -175,7 +177,7 @@ class TextReader {
     if (key == "device") return set_number(field, event.device);
     if (key == "thread") return set_number(field, event.thread.value);
     if (key == "bits") return set_number(field, event.bits);
-    if (key == "extra" && !extra_is_tensor(event.kind) && !extra_is_string(event.kind)) return set_number(field, event.extra);
+    if (key == "extra" && !extra_is_tensor(event.kind) && !extra_is_string(event.kind) && !extra_is_call(event.kind)) return set_number(field, event.extra);
     if (key == "address") {
       event.bits = static_cast<std::uint8_t>(event.bits & ~(kAddressKnown << 2));
       return set_number(field, event.address);
@@ -185,11 +187,20 @@ class TextReader {
       return set_size(field, event.address);
     }
     if (key != extra_key(event.kind) || key == "name") return unknown_field(field);
+    if (key == "call") return definitions_.calls().find(event.kind, field.value, event.extra);
+    if (key == "for") return set_sync_target(field, event);
     if (key != "tensor") return set_number(field, event.extra);
     TensorId tensor;
     Status status = definitions_.set_tensor(field, tensor);
     event.extra = tensor.value;
     return status;
+  }
+
+  Status set_sync_target(const Field& field, Event& event) {
+    const auto target = sync_target_of(field.value);
+    if (!target) return bad("'{}': the host waits for a stream, an event or the device", spelled(field));
+    event.extra = static_cast<std::uint32_t>(*target);
+    return Ok{};
   }
 
   Status set_time(const Field& field, Event& event) {

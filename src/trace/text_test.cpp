@@ -121,6 +121,55 @@ free driver 100 @0x77
   EXPECT_EQ(trace.events[11].allocation, AllocationId(0));
 }
 
+TEST(TraceText, SaysWhatACallWasGiven) {
+  const Trace trace = parsed(R"trace(faultline-trace-text 1
+heap driver
+heap host kind=registered-host below=host
+stream 1 handle=0x55 non-blocking
+call add = launch _Z3addPfS_ grid=4 block=16,16 shared=1024 arguments=0:0x7f00,8:0x7f80
+call replay = launch graph=3
+call up = copy from=0x10 host-to-device asynchronous source-device=1 width=1KiB height=5 source-pitch=2KiB
+call seen = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuStreamSynchronize code=700
+call bad = fault "Warp Illegal Address" kernel=_Z3addPfS_ file=add.cu line=7 instruction="LDG.E R0, [R22.64]" pc-offset=0x40 block-index=3,0,0 thread-index=32,0,0 lanes=32 store addresses=0x10,0x14 parameters=0:0x7f00
+alloc #1 driver 512 @0x7f00
+launch call=add stream=1
+launch call=replay captured
+copy #1 512 @0x7f00 call=up failed
+sync for=device
+sync for=event 9
+free #1 failed
+fault call=seen
+fault @0x10 4 call=bad #1
+)trace");
+  EXPECT_EQ(trace.heaps[1].kind, HeapKind::kRegisteredHost);
+  EXPECT_TRUE(trace.streams[0].waits_for_default);
+  EXPECT_FALSE(trace.streams[1].waits_for_default);
+  const Launch& add = trace.launches.at(LaunchId(trace.events[1].extra));
+  EXPECT_EQ(trace.strings.at(add.kernel), "_Z3addPfS_");
+  EXPECT_EQ(add.grid, (Extent3{4, 1, 1}));
+  EXPECT_EQ(add.block, (Extent3{16, 16, 1}));
+  EXPECT_EQ(add.shared_bytes, 1024u);
+  EXPECT_EQ(add.arguments, (std::vector<LaunchArgument>{{0, 0x7f00}, {8, 0x7f80}}));
+  EXPECT_EQ(trace.launches.at(LaunchId(trace.events[2].extra)).graph, 3u);
+  EXPECT_TRUE(trace.events[2].has(kCaptured));
+  const Copy& up = trace.copies.at(CopyId(trace.events[3].extra));
+  EXPECT_TRUE(up == (Copy{0x10, MemorySide::kHost, MemorySide::kDevice, true, 1, 1024, 5, 1, 2048, 0}));
+  EXPECT_TRUE(trace.events[3].has(kFailed));
+  EXPECT_EQ(trace.events[4].extra, static_cast<std::uint32_t>(SyncTarget::kDevice));
+  EXPECT_EQ(trace.events[5].extra, static_cast<std::uint32_t>(SyncTarget::kEvent));
+  EXPECT_FALSE(trace.events[6].ends_use());
+  EXPECT_FALSE(trace.events[6].returns_to_heap());
+  EXPECT_EQ(trace.faults.at(FaultId(trace.events[7].extra)).code, 700u);
+  const Fault& bad = trace.faults.at(FaultId(trace.events[8].extra));
+  EXPECT_EQ(trace.strings.at(bad.instruction), "LDG.E R0, [R22.64]");
+  EXPECT_EQ(bad.line, 7u);
+  EXPECT_TRUE(bad.has_thread);
+  EXPECT_TRUE(bad.is_store);
+  EXPECT_EQ(bad.thread_index, (Extent3{32, 0, 0}));
+  EXPECT_EQ(bad.addresses, (std::vector<std::uint64_t>{0x10, 0x14}));
+  EXPECT_EQ(bad.parameters, (std::vector<LaunchArgument>{{0, 0x7f00}}));
+}
+
 TEST(TraceText, GivesBackWhatWasWritten) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const Trace trace = RandomTrace(seed).make(seed % 40);
@@ -175,6 +224,14 @@ TEST(TraceText, RefusalsNameLineAndReason) {
   EXPECT_EQ(refusal("heap 7\n"), "line 2: '7' cannot be a heap's label; give it another and write name=\"7\"");
   EXPECT_EQ(refusal("alloc 1\nalloc 2 preexisting\n"), "line 3: the event is marked as before the recording, but the first 0 events are");
   EXPECT_EQ(refusal("tensor x = float32[3,]\n"), "line 2: a tensor reads like float32[32,1024], without spaces");
+  EXPECT_EQ(refusal("call a\n"), "line 2: a call line reads: call NAME = launch|copy|fault …");
+  EXPECT_EQ(refusal("call a = launch k grid=1,2,3,4\n"), "line 2: 'grid=1,2,3,4' has more than three extents");
+  EXPECT_EQ(refusal("call a = launch k arguments=8\n"), "line 2: '8' is not OFFSET:ADDRESS");
+  EXPECT_EQ(refusal("call a = copy sideways\n"), "line 2: 'sideways' means nothing here");
+  EXPECT_EQ(refusal("call a = copy\ncall a = copy\n"), "line 3: the call 'a' is already there");
+  EXPECT_EQ(refusal("call a = copy\nlaunch call=a\n"), "line 3: the call 'a' is a copy");
+  EXPECT_EQ(refusal("launch call=a\n"), "line 2: there is no call 'a'");
+  EXPECT_EQ(refusal("sync for=lunch\n"), "line 2: 'for=lunch': the host waits for a stream, an event or the device");
   EXPECT_EQ(refusal("property x\n"), "line 2: a property line reads: property NAME = VALUE");
   EXPECT_EQ(refusal("can fly\n"), "line 2: 'fly' is no capability");
   EXPECT_EQ(refusal("sync t=99999999999999999999\n"), "line 2: 't=99999999999999999999' is not a time in nanoseconds");

@@ -21,6 +21,7 @@ struct CapabilityWord {
 constexpr std::array<CapabilityWord, 9> kCapabilities = {{{kAddresses, "addresses"}, {kStacks, "stacks"}, {kStreams, "streams"}, {kAccesses, "accesses"},
     {kTensors, "tensors"}, {kCompleteFromStart, "complete-from-start"}, {kEvents, "events"}, {kTimes, "times"}, {kSteps, "steps"}}};
 
+constexpr std::array<std::string_view, 3> kSyncTargets = {"stream", "event", "device"};
 constexpr std::array<std::string_view, 3> kBlockStates = {"free", "active", "pending"};
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -45,9 +46,19 @@ std::optional<EventKind> kind_of(std::string_view verb) {
 std::string_view extra_key(EventKind kind) {
   if (extra_is_tensor(kind)) return "tensor";
   if (extra_is_string(kind)) return "name";
+  if (extra_is_call(kind)) return "call";
+  if (kind == EventKind::kSync) return "for";
   if (kind == EventKind::kRecord || kind == EventKind::kWait) return "event";
   return "extra";
 }
+
+std::optional<SyncTarget> sync_target_of(std::string_view word) {
+  const auto found = std::find(kSyncTargets.begin(), kSyncTargets.end(), word);
+  if (found == kSyncTargets.end()) return std::nullopt;
+  return static_cast<SyncTarget>(found - kSyncTargets.begin());
+}
+
+std::string_view name_of(SyncTarget target) { return kSyncTargets[static_cast<std::size_t>(target)]; }
 
 std::optional<Capability> capability_of(std::string_view word) {
   for (const CapabilityWord& known : kCapabilities) {
@@ -68,7 +79,7 @@ std::string capability_words(std::uint32_t set) {
 }
 
 std::optional<HeapKind> heap_kind_of(std::string_view word) {
-  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(HeapKind::kOther); ++i) {
+  for (std::uint8_t i = 0; i < kHeapKindCount; ++i) {
     if (name_of(static_cast<HeapKind>(i)) == word) return static_cast<HeapKind>(i);
   }
   return std::nullopt;
@@ -77,7 +88,7 @@ std::optional<HeapKind> heap_kind_of(std::string_view word) {
 std::string_view name_of(FinalBlock::State state) { return kBlockStates[static_cast<std::size_t>(state)]; }
 
 bool is_reserved(std::string_view word) {
-  constexpr std::array<std::string_view, 10> kReserved = {"at", "preexisting", "failed", "requested", "completed", "small", "expandable", "free", "active", "pending"};
+  constexpr std::array<std::string_view, 11> kReserved = {"at", "preexisting", "failed", "captured", "requested", "completed", "small", "expandable", "free", "active", "pending"};
   return std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
 }
 

@@ -16,8 +16,11 @@ inline constexpr std::int64_t kTextTimeStepNs = 1000;
 
 std::string_view verb_of(EventKind kind);  // "alloc-failed"
 std::optional<EventKind> kind_of(std::string_view verb);
-// The key that an event's extra field is written under: tensor, name, event, extra.
+// The key that an event's extra field is written under: tensor, name, call, event, for, extra.
 std::string_view extra_key(EventKind kind);
+
+std::optional<SyncTarget> sync_target_of(std::string_view word);
+std::string_view name_of(SyncTarget target);  // "device"
 
 std::optional<Capability> capability_of(std::string_view word);
 // "addresses stacks 0x400"

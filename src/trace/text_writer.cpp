@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/text.h"
+#include "trace/text_calls.h"
 #include "trace/text_words.h"
 #include "trace/validate.h"
 
@@ -24,6 +25,7 @@ class TextWriter {
     write_places();
     write_stacks();
     write_tensors();
+    write_calls();
     find_makers();
     for (const Event& event : trace_.events) write_event(event);
     write_final_state();
@@ -63,7 +65,10 @@ class TextWriter {
       labels.insert(heap_labels_.back());
     }
     for (std::size_t i = 0; i < trace_.heaps.size(); ++i) write_heap(i);
-    for (std::size_t i = 0; i < trace_.streams.size(); ++i) line("stream {} device={} handle={:#x}", i, trace_.streams[i].device, trace_.streams[i].handle);
+    for (std::size_t i = 0; i < trace_.streams.size(); ++i) {
+      const Stream& stream = trace_.streams[i];
+      line("stream {} device={} handle={:#x}{}", i, stream.device, stream.handle, stream.waits_for_default ? "" : " non-blocking");
+    }
     for (const auto& [key, value] : trace_.properties) line("property {} = {}", plain_or_quoted(key), quoted(value));
   }
 
@@ -174,6 +179,20 @@ class TextWriter {
     }
   }
 
+  void write_calls() {
+    for (std::uint32_t i = 1; i < trace_.launches.size(); ++i) {
+      const Launch& launch = trace_.launches.at(LaunchId(i));
+      introduce_strings(text::strings_of(launch));
+      line("call launch{} = {}", i, text::describe(trace_, launch));
+    }
+    for (std::uint32_t i = 1; i < trace_.copies.size(); ++i) line("call copy{} = {}", i, text::describe(trace_, trace_.copies.at(CopyId(i))));
+    for (std::uint32_t i = 1; i < trace_.faults.size(); ++i) {
+      const Fault& fault = trace_.faults.at(FaultId(i));
+      introduce_strings(text::strings_of(fault));
+      line("call fault{} = {}", i, text::describe(trace_, fault));
+    }
+  }
+
   void find_makers() {
     makers_.resize(std::size_t{trace_.allocation_count} + 1);
     for (const Event& event : trace_.events) {
@@ -206,13 +225,25 @@ class TextWriter {
       add(" failed");
       told.set(kFailed);
     }
+    if (event.has(kCaptured)) {
+      add(" captured");
+      told.set(kCaptured);
+    }
     if (event.bits != told.bits) add(" bits={:#x}", event.bits);
     if (event.device != told.device) add(" device={}", event.device);
     if (event.stream != told.stream) add(" stream={}", event.stream.value);
     if (event.thread != told.thread) add(" thread={}", event.thread.value);
-    if (event.extra != told.extra && !extra_is_string(event.kind)) add(" {}={}{}", extra_key(event.kind), extra_is_tensor(event.kind) ? "t" : "", event.extra);
+    if (event.extra != told.extra && !extra_is_string(event.kind)) write_extra(event);
     if (event.stack != told.stack) add(" stack=s{}", event.stack.value);
     add(" t={}\n", event.time_ns);
+  }
+
+  void write_extra(const Event& event) {
+    const bool known_target = event.kind == EventKind::kSync && event.extra <= static_cast<std::uint32_t>(SyncTarget::kDevice);
+    if (known_target) return add(" {}={}", extra_key(event.kind), name_of(static_cast<SyncTarget>(event.extra)));
+    if (event.kind == EventKind::kSync) return add(" extra={}", event.extra);
+    const std::string_view prefix = extra_is_tensor(event.kind) ? "t" : extra_is_call(event.kind) ? verb_of(event.kind) : "";
+    add(" {}={}{}", extra_key(event.kind), prefix, event.extra);
   }
 
   void write_name(std::string_view name) { add(" {}", is_reserved(name) ? quoted(name) : plain_or_quoted(name)); }

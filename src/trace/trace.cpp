@@ -6,7 +6,8 @@
 namespace faultline {
 
 std::string_view name_of(HeapKind kind) {
-  static constexpr std::array<std::string_view, 6> kNames = {"driver", "torch", "torch-pinned-host", "bfc", "stream-ordered-pool", "other"};
+  static constexpr std::array<std::string_view, kHeapKindCount> kNames = {"driver", "torch", "torch-pinned-host", "bfc", "stream-ordered-pool", "other", "managed",
+      "imported", "pinned-host", "registered-host"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -15,12 +15,20 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/calls.h"
 #include "trace/event.h"
 #include "trace/tables.h"
 
 namespace faultline {
 
-enum class HeapKind : std::uint8_t { kDriver, kTorchCaching, kTorchPinnedHost, kBfc, kStreamOrderedPool, kOther };
+enum class HeapKind : std::uint8_t {
+  kDriver, kTorchCaching, kTorchPinnedHost, kBfc, kStreamOrderedPool, kOther,
+  kManaged,         // moves between host and device: takes device memory as it is used
+  kImported,        // another process's memory, opened here
+  kPinnedHost,      // the driver's page-locked host memory
+  kRegisteredHost,  // the program's own host memory, page-locked by the driver
+};
+inline constexpr int kHeapKindCount = 10;
 std::string_view name_of(HeapKind kind);
 
 // A place that allocations come from. Its segments are allocations of the heap below.
@@ -38,6 +46,7 @@ struct Heap {
 struct Stream {
   std::uint16_t device = 0;
   std::uint64_t handle = 0;  // as the program knows it; 0 is the default stream
+  bool waits_for_default = true;  // false: made so that it does not wait for the default stream, nor that for it
   friend bool operator==(const Stream&, const Stream&) = default;
 };
 
@@ -83,6 +92,9 @@ struct Trace {
   StringTable strings;
   StackTable stacks;
   TensorTable tensors;
+  LaunchTable launches;
+  CopyTable copies;
+  FaultTable faults;
   std::vector<Heap> heaps;
   std::vector<Stream> streams;        // [0] is the default stream
   std::vector<Device> devices;

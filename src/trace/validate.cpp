@@ -42,6 +42,19 @@ Problem find_table_problem(const Trace& trace) {
       if (auto problem = id_problem("string", id, strings, "tensor", i)) return problem;
     }
   }
+  for (std::uint32_t i = 0; i < trace.launches.size(); ++i) {
+    if (auto problem = id_problem("string", trace.launches.at(LaunchId(i)).kernel, strings, "launch", i)) return problem;
+  }
+  for (std::uint32_t i = 0; i < trace.copies.size(); ++i) {
+    const Copy& copy = trace.copies.at(CopyId(i));
+    if (std::max(copy.source_side, copy.destination_side) > MemorySide::kArray) return TraceProblem{{}, fmt::format("copy {} has no known side", i)};
+  }
+  for (std::uint32_t i = 0; i < trace.faults.size(); ++i) {
+    const Fault& fault = trace.faults.at(FaultId(i));
+    for (const StringId id : {fault.what, fault.reported_by, fault.kernel, fault.file, fault.function, fault.instruction}) {
+      if (auto problem = id_problem("string", id, strings, "fault", i)) return problem;
+    }
+  }
   for (std::uint32_t i = 1; i < trace.stacks.size(); ++i) {
     const StackId stack(i);
     if (trace.stacks.parent(stack) >= stack) return TraceProblem{{}, fmt::format("stack {} stands before its caller", i)};
@@ -53,7 +66,7 @@ Problem find_table_problem(const Trace& trace) {
 Problem find_place_problem(const Trace& trace) {
   if (trace.heaps.size() > kMostHeaps) return TraceProblem{{}, fmt::format("{} heaps, the most a trace can name is {}", trace.heaps.size(), kMostHeaps)};
   for (std::size_t i = 0; i < trace.heaps.size(); ++i) {
-    if (trace.heaps[i].kind > HeapKind::kOther) return TraceProblem{{}, fmt::format("heap {} is of no known kind", i)};
+    if (static_cast<int>(trace.heaps[i].kind) >= kHeapKindCount) return TraceProblem{{}, fmt::format("heap {} is of no known kind", i)};
     if (auto problem = id_problem("heap", trace.heaps[i].below, trace.heaps.size(), "heap", i)) return problem;
   }
   if (const auto circles = heaps_in_circles(trace.heaps); !circles.empty()) {
@@ -137,7 +150,15 @@ class EventCheck {
     if (extra_is_string(event.kind)) {
       if (auto problem = id_problem("string", StringId(event.extra), trace_.strings.size())) return problem;
     }
+    if (auto problem = check_call(event)) return problem;
     return check_allocation(event);
+  }
+
+  Problem check_call(const Event& event) const {
+    if (extra_is_launch(event.kind)) return id_problem("launch", LaunchId(event.extra), trace_.launches.size());
+    if (extra_is_copy(event.kind)) return id_problem("copy", CopyId(event.extra), trace_.copies.size());
+    if (extra_is_fault(event.kind)) return id_problem("fault", FaultId(event.extra), trace_.faults.size());
+    return std::nullopt;
   }
 
   Problem check_allocation(const Event& event) {

@@ -8,10 +8,10 @@ import sys
 
 
 def _run_hidden_sitecustomize():
-    import importlib.machinery
     here = os.path.dirname(os.path.abspath(__file__))
     path = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
+    files = next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder")  # without importing importlib for it
+    spec = files.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
         import importlib.util
         module = importlib.util.module_from_spec(spec)
@@ -29,3 +29,14 @@ if os.environ.get("FAULTLINE_PLAN"):
         bootstrap.arm(os.environ["FAULTLINE_PLAN"])
     except Exception as problem:
         print(f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})", file=sys.stderr)
+
+if os.environ.get("FAULTLINE_RUN_FOLDER"):
+    try:
+        from faultline.run import bootstrap
+        bootstrap.arm(os.environ["FAULTLINE_RUN_FOLDER"])
+    except Exception as problem:  # the run is recorded without its Python side; the program's output stays its own
+        try:
+            with open(os.path.join(os.environ["FAULTLINE_RUN_FOLDER"], f"notes-{os.getpid()}.txt"), "a", encoding="utf-8") as notes:
+                notes.write(f"the Python side of the recording could not be prepared in this process ({type(problem).__name__}: {problem})\n")
+        except OSError:
+            pass

@@ -36,6 +36,7 @@ TorchProofResult TorchProof::run() {
         on_alloc(at);
         break;
       case EventKind::kFree:
+        if (event.has(kFailed)) continue;
         if (!run_.empty()) explain_run(at);
         on_free(event);
         break;

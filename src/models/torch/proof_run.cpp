@@ -106,7 +106,7 @@ TorchProof::Request TorchProof::request_at(std::size_t until) {
 bool TorchProof::only_waits_end(std::size_t from, std::size_t until) {
   if (!afford(until - from)) return false;
   return std::all_of(events_.begin() + static_cast<std::ptrdiff_t>(from), events_.begin() + static_cast<std::ptrdiff_t>(until), [this](const Event& event) {
-    return recording_.role(event) != HeapRole::kTorch || (event.kind == EventKind::kFree && event.phase() == FreePhase::kCompleted);
+    return recording_.role(event) != HeapRole::kTorch || (event.kind == EventKind::kFree && (event.phase() == FreePhase::kCompleted || event.has(kFailed)));
   });
 }
 

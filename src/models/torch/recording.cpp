@@ -76,7 +76,7 @@ class StartState {
       } else if (event.kind == EventKind::kAlloc && recording_.valid(event.allocation) && event.size_bytes <= kTorchLargestRequest) {
         if (!by_id.try_emplace(event.allocation.value, blocks_.size()).second) continue;
         blocks_.push_back({event.address, event.size_bytes, 0, event.allocation, recording_.arena(event), false});
-      } else if (event.kind == EventKind::kFree && event.phase() == FreePhase::kRequested) {
+      } else if (event.kind == EventKind::kFree && event.phase() == FreePhase::kRequested && !event.has(kFailed)) {
         if (const auto found = by_id.find(event.allocation.value); found != by_id.end()) blocks_[found->second].pending = true;
       }
     }

@@ -17,7 +17,7 @@ bool needs_findings(const TorchRecording& recording, const ReplayOptions& option
   return std::any_of(recording.trace.events.begin(), recording.trace.events.end(), [&](const Event& event) {
     switch (recording.role(event)) {
       case HeapRole::kDriver:
-        return event.kind == EventKind::kFree || event.kind == EventKind::kUnmap;
+        return (event.kind == EventKind::kFree && !event.has(kFailed)) || event.kind == EventKind::kUnmap;
       case HeapRole::kTorch:
         return event.kind == EventKind::kAllocFailed && event.has(kHasDeviceFree) && !options.segment_budget_bytes;
       case HeapRole::kElsewhere:

@@ -11,6 +11,9 @@ TraceWriter::TraceWriter(const TorchRecording& recording, TorchDriver& below)
   for (std::size_t at = 0; at < from.strings.size(); ++at) trace_.strings.intern(from.strings.at(StringId(static_cast<std::uint32_t>(at))));
   trace_.stacks = from.stacks;
   trace_.tensors = from.tensors;
+  trace_.launches = from.launches;
+  trace_.copies = from.copies;
+  trace_.faults = from.faults;
   trace_.heaps = from.heaps;
   trace_.streams = from.streams;
   trace_.devices = from.devices;

@@ -135,6 +135,10 @@ class TorchWhatIf {
           serve_alloc<kWrite>(at, event);
           break;
         case EventKind::kFree:
+          if (event.has(kFailed)) {
+            if constexpr (kWrite) writer_->other(event);
+            continue;
+          }
           // The two halves of a free mostly stand side by side; then the block need not wait in between.
           if (at + 1 < events.size() && completes_at_once(event, events[at + 1])) {
             serve_free<kWrite>(event, true);
@@ -209,7 +213,7 @@ class TorchWhatIf {
 
   bool completes_at_once(const Event& event, const Event& next) const {
     return event.phase() == FreePhase::kRequested && next.kind == EventKind::kFree && next.allocation == event.allocation &&
-           next.phase() == FreePhase::kCompleted && recording_.role(next) == HeapRole::kTorch;
+           next.phase() == FreePhase::kCompleted && !next.has(kFailed) && recording_.role(next) == HeapRole::kTorch;
   }
 
   template <bool kWrite>

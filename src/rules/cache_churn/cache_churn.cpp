@@ -83,7 +83,7 @@ Lines find_calls(const Facts& facts, std::uint16_t device) {
     const bool returns = event.kind == EventKind::kUnmap || event.returns_to_heap();
     const bool takes = event.kind == EventKind::kMap || event.kind == EventKind::kAlloc;
     if (event.device != device || !(returns || takes || event.ends_use())) continue;
-    const bool is_segment = trace.heaps[event.heap.index()].kind == HeapKind::kDriver;
+    const bool is_segment = facts.uses.of(event.heap) == HeapUse::kSegments;
     if (is_segment && takes) {
       for (auto& [place, line] : lines) line.take(event);
     }

@@ -23,7 +23,7 @@ Finding no_effect(const std::string& setting, std::string message, Severity seve
 // A memory limit leaves traces: a request that failed although the device had room, or segments given back while others were taken.
 bool shows_memory_limit(const Trace& trace) {
   for (const Event& event : trace.events) {
-    const bool driver_free = event.kind == EventKind::kFree && trace.heaps[event.heap.index()].kind == HeapKind::kDriver;
+    const bool driver_free = event.kind == EventKind::kFree && !event.has(kFailed) && trace.heaps[event.heap.index()].kind == HeapKind::kDriver;
     if (event.kind == EventKind::kAllocFailed || driver_free || event.kind == EventKind::kUnmap) return true;
   }
   return false;

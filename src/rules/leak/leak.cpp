@@ -1,9 +1,12 @@
 #include "rules/leak/leak.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/units.h"
+#include "facts/libraries.h"
 #include "rules/describe.h"
+#include "rules/leak/left_at_exit.h"
 
 namespace faultline {
 namespace {
@@ -37,7 +40,10 @@ struct Reason {
   std::string advice;
 };
 
-Reason reason_for(const Facts& facts, const Growth& growth) {
+Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework) {
+  if (!has_framework) {
+    return {"What this line allocates is not given back while the program runs", "Free it when its round is over, or allocate it once before the loop and use it again."};
+  }
   std::uint64_t inside = 0, per_round_inside = 0;
   for (const GrowingStack& stack : growth.stacks) {
     if (!facts.stacks.has(stack.stack, kInModuleCall)) continue;
@@ -67,11 +73,17 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
     not_judged.push_back({"memory/leak", "the recording holds no allocations over time, only a state"});
     return;
   }
+  std::set<FrameId> told;  // lines that are found to grow
+  const KeptMemory kept(facts);
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
+    const bool has_framework = facts.uses.has_framework(usage.device);
     const auto end = usage.failures.empty() ? static_cast<std::uint32_t>(trace.events.size() - 1) : usage.failures.back().event;
     std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, usage.device, end, usage.peak_allocated.allocated);
     for (const Growth& growth : gather(facts, std::move(growths))) {
+      const StackId blamed = has_framework ? growth.program : kept.line_of(growth.stacks.front().stack);
+      if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) || !kept.grows(growth.stacks.front().stack))) continue;
+      told.insert(trace.stacks.frame_id(blamed));
       Finding finding;
       finding.rule = "memory/leak";
       finding.device = usage.device;
@@ -79,19 +91,19 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       finding.confidence = growth.rounds >= 20 && growth.kept_count >= growth.rounds ? Confidence::kProved : Confidence::kLikely;
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
-      finding.location = growth.program.value != 0 ? location_of_frame(trace, growth.program) : location_of(facts, main.stack);
-      finding.call_path = callers_of(facts, growth.program);
+      finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
+      finding.call_path = callers_of(facts, blamed);
       finding.bytes = growth.kept_bytes;
-      const Reason reason = reason_for(facts, growth);
+      const Reason reason = reason_for(facts, growth, has_framework);
       const std::string unit = growth.round_kind == "rounds" ? "round" : "step";
       finding.message = "Memory grows by " + format_bytes(growth.bytes_per_round) + " each " + unit + ": " + format_count(growth.kept_count) +
-                        " tensors made " + (inside ? "under" : "at") + " this line in " + format_count(growth.rounds) + " " + unit + "s are still held, " +
+                        (has_framework ? " tensors made " : " allocations made ") + (inside ? "under" : "at") + " this line in " + format_count(growth.rounds) + " " + unit + "s are still held, " +
                         format_bytes(growth.kept_bytes) + " in all.";
       finding.memory = reason.text + ".";
       finding.allocated_at = location_of(facts, main.stack);
       finding.evidence = {{"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
                           {"steps", static_cast<std::int64_t>(growth.rounds)},
-                          {"kept_tensors", static_cast<std::int64_t>(growth.kept_count)},
+                          {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
                           {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
       finding.evidence.push_back({"steps_counted_by", growth.round_kind == "rounds" ? "returns to the line" : growth.round_kind});
       const std::uint64_t capacity = trace.devices[slot].capacity_bytes;
@@ -113,6 +125,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       findings.push_back(std::move(finding));
     }
   }
+  judge_left_at_exit(facts, kept, told, findings);
 }
 
 }  // namespace faultline

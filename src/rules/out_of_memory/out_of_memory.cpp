@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/units.h"
+#include "facts/outside.h"
 #include "rules/describe.h"
+#include "rules/out_of_memory/driver_request.h"
 #include "rules/out_of_memory/request.h"
 #include "rules/settings_to_try.h"
 
@@ -33,6 +36,7 @@ struct Failure {
   std::uint64_t allowed = 0;   // the program's own limit, when the input states it
   std::uint64_t limit_at_least = 0;  // what the program's own limit, if there is one, has allowed so far
   FreeSpace space;
+  std::uint64_t before_start = 0;  // taken of the device before the program asked for anything; 0: not known
   std::uint64_t other_streams_free = 0;  // free bytes in segments of streams other than the request's: a block serves its own stream only
   std::uint64_t live() const { return moment->allocated + moment->pending; }
   std::uint64_t waste() const { return moment->reserved > live() ? moment->reserved - live() : 0; }
@@ -81,6 +85,10 @@ Cause cause_of(const Failure& f) {
   }
   const std::string numbers = held + ", and the device had " + format_bytes(f.device_free) + " free";
   if (f.capacity != 0) {
+    if (f.before_start > kUsualOutsideBytes && f.live() + f.request <= f.capacity - std::min(f.capacity, f.outside() - std::min(f.outside(), f.before_start)) - kUsualOutsideBytes) {
+      return {"other-process", Confidence::kLikely,
+              format_bytes(f.before_start) + " of the device were taken before this program asked for anything, most of it by other processes; " + numbers};
+    }
     if (f.outside() > kUsualOutsideBytes && f.live() + f.request <= f.capacity - std::min(f.capacity, kUsualOutsideBytes)) {
       return {"outside-framework", Confidence::kLikely,
               format_bytes(f.outside()) + " of the device were held outside PyTorch's allocator (other processes, other libraries, the CUDA context); " + numbers};
@@ -130,7 +138,7 @@ void advise(const Cause& cause, const Failure& failure, const CategoryBytes& liv
     finding.tries.push_back({"Make the tensor in pieces, or smaller: it is " + format_bytes(failure.request) + " alone.", std::nullopt, 0});
     return;
   }
-  if (cause.name == "outside-framework") {
+  if (cause.name == "outside-framework" || cause.name == "other-process") {
     finding.tries.push_back({"Run `nvidia-smi` to see which processes hold the device, and look for libraries of this process that allocate by themselves.", std::nullopt, 0});
     return;
   }
@@ -162,6 +170,8 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   failure.device_free = failure.device_free_known ? event.address : 0;
   failure.capacity = trace.devices[slot].capacity_bytes;
   failure.allowed = trace.devices[slot].allowed_bytes;
+  const UsageMoment& end = facts.usage[slot].end;
+  if (const auto unasked = unasked_memory(trace, trace.devices[slot], end.reserved + end.outside)) failure.before_start = unasked->before_start;
   const UsageMoment& fullest = facts.usage[slot].peak_reserved;
   failure.limit_at_least = std::max(failure.allowed, fullest.event <= moment.event ? fullest.reserved : moment.reserved);
   failure.space = picture_free_space(trace, facts.lifetimes, event.device, moment.event);
@@ -224,17 +234,21 @@ void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vec
       const UsageMoment* last = nullptr;
       std::uint64_t times = 0;
     };
-    std::map<std::pair<FrameId, bool>, Group> by_line;
+    std::map<std::tuple<FrameId, bool, bool>, Group> by_line;
     for (const UsageMoment& moment : facts.usage[slot].failures) {
       const StackId stack = subject.trace().events[moment.event].stack;
-      Group& group = by_line[{subject.trace().stacks.frame_id(facts.stacks.user(stack)), stack.value == 0}];
+      const bool of_driver = is_driver_request(subject.trace(), subject.trace().events[moment.event]);
+      Group& group = by_line[{subject.trace().stacks.frame_id(facts.stacks.user(stack)), stack.value == 0, of_driver}];
       group.last = &moment;
       ++group.times;
     }
     std::vector<Group> groups;
     for (const auto& [line, group] : by_line) groups.push_back(group);
     std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.last->event > b.last->event; });
-    for (const Group& group : groups) findings.push_back(describe_failure(subject, slot, *group.last, group.times));
+    for (const Group& group : groups) {
+      const bool of_driver = is_driver_request(subject.trace(), subject.trace().events[group.last->event]);
+      findings.push_back(of_driver ? describe_driver_failure(subject, slot, *group.last, group.times) : describe_failure(subject, slot, *group.last, group.times));
+    }
   }
 }
 

@@ -19,7 +19,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
   const Trace& trace = subject.trace();
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
-    if (usage.end.reserved < kLeastBytes) continue;
+    if (usage.end.reserved < kLeastBytes || !facts.uses.has_framework(usage.device)) continue;
     const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
     const FreeSpace space = picture_free_space(trace, facts.lifetimes, usage.device, last);
     // Idle means: not one allocation in it during the later half of the recording. What was there before it began takes no part of its time.
@@ -30,7 +30,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     for (std::uint32_t index = 0; index <= last; ++index) {
       const Event& event = trace.events[index];
       if (event.kind != EventKind::kAlloc || event.device != usage.device) continue;
-      const bool block = trace.heaps[event.heap.index()].kind != HeapKind::kDriver;
+      const bool block = facts.uses.is_program(event.heap);
       const auto after = std::upper_bound(space.segments.begin(), space.segments.end(), event.address,
                                           [](std::uint64_t address, const SegmentPicture& segment) { return address < segment.address; });
       later_allocations += block && index > half;

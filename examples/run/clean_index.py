@@ -1,0 +1,23 @@
+"""The same with a model that has a row for the token."""
+import torch
+
+
+class Tagger(torch.nn.Module):
+    def __init__(self, vocabulary, tags):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(vocabulary, 128)
+        self.head = torch.nn.Linear(128, tags)
+
+    def forward(self, tokens):
+        embedded = self.embedding(tokens)
+        return self.head(torch.relu(embedded))
+
+
+torch.manual_seed(0)
+model = Tagger(vocabulary=32001, tags=12).cuda()
+SEPARATOR = 32000  # added to the tokenizer and to the model
+tokens = torch.randint(0, 32000, (16, 64))
+tokens[3, 17] = SEPARATOR
+scores = model(tokens.cuda())
+loss = scores.logsumexp(-1).mean()
+print("loss", loss.item())

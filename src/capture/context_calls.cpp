@@ -1,0 +1,58 @@
+// The driver's start: devices, and how much of each was free when the first context stood.
+#include <atomic>
+#include <string>
+
+#include "capture/observed_calls.h"
+#include "capture/real_driver.h"
+#include "capture/recorder.h"
+
+namespace faultline::capture {
+namespace {
+
+// Needs a current context; cuCtxCreate makes it so, a retained one becomes so later (cuCtxSetCurrent).
+void note_free_memory(ThreadRecorder& thread) {
+  static std::atomic<std::uint64_t> noted{0};  // a bit per device
+  CUdevice device = 0;
+  if (own().current_device == nullptr || own().memory_info == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64) return;
+  const std::uint64_t bit = std::uint64_t{1} << device;
+  if ((noted.fetch_or(bit) & bit) != 0) return;
+  std::size_t free_bytes = 0, total_bytes = 0;
+  if (own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;
+  thread.recorder().property(thread, "driver.free_at_start." + std::to_string(device), std::to_string(free_bytes));
+}
+
+CUresult context_made(ThreadRecorder& thread, const Call& call, CUresult result) {
+  if (result == CUDA_SUCCESS) note_free_memory(thread);
+  return told(thread, call, result);
+}
+
+}  // namespace
+
+FAULTLINE_OBSERVER(cuInit, unsigned)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(unsigned), unsigned flags) {
+  const CUresult result = real(flags);
+  if (result == CUDA_SUCCESS) thread.recorder().devices_found(thread);
+  return told(thread, call, result);
+}
+FAULTLINE_OBSERVER(cuCtxCreate, CUcontext*, unsigned, CUdevice)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext*, unsigned, CUdevice), CUcontext* context, unsigned flags, CUdevice device) {
+  return context_made(thread, call, real(context, flags, device));
+}
+FAULTLINE_OBSERVER(cuCtxCreate, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice), CUcontext* context, CUexecAffinityParam* affinity,
+ int count, unsigned flags, CUdevice device) {
+  return context_made(thread, call, real(context, affinity, count, flags, device));
+}
+FAULTLINE_OBSERVER(cuCtxCreate, CUcontext*, CUctxCreateParams*, unsigned, CUdevice)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext*, CUctxCreateParams*, unsigned, CUdevice), CUcontext* context, CUctxCreateParams* parameters,
+ unsigned flags, CUdevice device) {
+  return context_made(thread, call, real(context, parameters, flags, device));
+}
+FAULTLINE_OBSERVER(cuCtxSetCurrent, CUcontext)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext), CUcontext context) {
+  const CUresult result = real(context);
+  if (result == CUDA_SUCCESS && context != nullptr) note_free_memory(thread);
+  return told(thread, call, result);
+}
+
+}  // namespace faultline::capture

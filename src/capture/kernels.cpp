@@ -1,0 +1,80 @@
+#include "capture/kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "capture/real_driver.h"
+
+namespace faultline::capture {
+namespace {
+
+constexpr std::size_t kMostParameters = 4096;
+
+struct KnownKernels {
+  std::mutex lock;
+  std::unordered_map<CUfunction, const Kernel*> kernels;
+};
+KnownKernels& known_kernels() {
+  static KnownKernels* const known = new KnownKernels;
+  return *known;
+}
+std::atomic<std::uint32_t> epoch{1};
+
+template <class Handle, class Ask>
+void read_parameters(Kernel& kernel, Handle handle, Ask ask) {
+  if (ask == nullptr) return;
+  for (std::size_t index = 0; index < kMostParameters; ++index) {
+    std::size_t offset = 0, size = 0;
+    if (ask(handle, index, &offset, &size) != CUDA_SUCCESS) break;
+    kernel.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
+    kernel.parameter_bytes = std::max(kernel.parameter_bytes, static_cast<std::uint32_t>(offset + size));
+  }
+}
+
+const Kernel* ask_driver(ThreadRecorder& thread, CUfunction handle) {
+  auto* kernel = new Kernel;
+  const char* name = nullptr;
+  if (own().function_name != nullptr && own().function_name(&name, handle) == CUDA_SUCCESS && name != nullptr) {
+    read_parameters(*kernel, handle, own().function_parameter);
+  } else if (const auto as_kernel = reinterpret_cast<CUkernel>(handle);
+             own().kernel_name != nullptr && own().kernel_name(&name, as_kernel) == CUDA_SUCCESS && name != nullptr) {
+    read_parameters(*kernel, as_kernel, own().kernel_parameter);
+  }
+  kernel->name = thread.recorder().string(thread, name != nullptr ? name : "");
+  return kernel;
+}
+
+}  // namespace
+
+const Kernel& kernel_of(ThreadRecorder& thread, CUfunction handle) {
+  // A small direct-mapped memory per thread, so that a launch takes no lock.
+  KernelCache& cache = thread.kernels();
+  const std::uint32_t now = epoch.load(std::memory_order_acquire);
+  KernelCache::Slot& slot = cache.slots[(reinterpret_cast<std::uintptr_t>(handle) >> 5) % cache.slots.size()];
+  if (slot.handle == handle && slot.epoch == now && slot.kernel != nullptr) return *slot.kernel;
+  KnownKernels& known = known_kernels();
+  const Kernel* kernel = nullptr;
+  {
+    const std::lock_guard hold(known.lock);
+    const auto at = known.kernels.find(handle);
+    if (at != known.kernels.end()) kernel = at->second;
+  }
+  if (kernel == nullptr) {
+    kernel = ask_driver(thread, handle);
+    const std::lock_guard hold(known.lock);
+    known.kernels[handle] = kernel;
+  }
+  slot = {handle, kernel, now};
+  return *kernel;
+}
+
+void forget_kernels() {
+  KnownKernels& known = known_kernels();
+  const std::lock_guard hold(known.lock);
+  known.kernels.clear();
+  epoch.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace faultline::capture

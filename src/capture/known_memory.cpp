@@ -1,0 +1,52 @@
+#include "capture/known_memory.h"
+
+#include <algorithm>
+
+namespace faultline::capture {
+
+void KnownPages::change(std::uint64_t address, std::uint64_t size_bytes, bool more) {
+  constexpr std::uint64_t kEnd = std::uint64_t{1} << kAddressBits;
+  if (size_bytes == 0 || address >= kEnd || size_bytes > kEnd - address) return;
+  for (std::uint64_t page = address >> kPageBits; page <= (address + size_bytes - 1) >> kPageBits; ++page) {
+    std::atomic<Leaf*>& slot = leaves_[page >> kLeafBits];
+    Leaf* leaf = slot.load(std::memory_order_relaxed);
+    if (leaf == nullptr) {
+      if (!more) continue;
+      leaf = reinterpret_cast<Leaf*>(new std::atomic<std::uint32_t>[1 << kLeafBits]());
+      slot.store(leaf, std::memory_order_release);
+    }
+    std::atomic<std::uint32_t>& users = (*leaf)[page & kLeafMask];
+    const std::uint32_t now = users.load(std::memory_order_relaxed);
+    users.store(more ? now + 1 : now - (now > 0 ? 1 : 0), std::memory_order_relaxed);
+  }
+}
+
+void KnownPages::add(std::uint64_t address, std::uint64_t size_bytes) {
+  change(address, size_bytes, true);
+  const std::uint64_t lowest = lowest_.load(std::memory_order_relaxed), span = span_.load(std::memory_order_relaxed);
+  const std::uint64_t first = span == 0 ? address : std::min(lowest, address);
+  const std::uint64_t last = std::max(span == 0 ? 0 : lowest + span, address + size_bytes);
+  // Readers see one of the two first; wider by one of them is harmless, the page decides.
+  lowest_.store(first, std::memory_order_relaxed);
+  span_.store(last - first, std::memory_order_relaxed);
+}
+
+void KnownPages::remove(std::uint64_t address, std::uint64_t size_bytes) { change(address, size_bytes, false); }
+
+void LiveAllocations::add(std::uint64_t address, const LiveAllocation& allocation) {
+  const std::lock_guard hold(lock_);
+  by_address_[address] = allocation;
+  pages_.add(address, allocation.size_bytes);
+}
+
+void LiveAllocations::add_mapping(std::uint64_t address, std::uint64_t size_bytes) {
+  const std::lock_guard hold(lock_);
+  pages_.add(address, size_bytes);
+}
+
+void LiveAllocations::remove_mapping(std::uint64_t address, std::uint64_t size_bytes) {
+  const std::lock_guard hold(lock_);
+  pages_.remove(address, size_bytes);
+}
+
+}  // namespace faultline::capture

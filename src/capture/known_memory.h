@@ -1,0 +1,75 @@
+// Which addresses the program has taken from the driver.
+//
+// KnownPages answers "could this word be a pointer?" for every word of every launch's parameters, so it is a table of 2 MiB pages that readers
+// look into without a lock. LiveAllocations is the exact map, behind one lock, for frees.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "trace/trace.h"
+
+namespace faultline::capture {
+
+class KnownPages {
+ public:
+  bool contains(std::uint64_t address) const {
+    if (address - lowest_.load(std::memory_order_relaxed) >= span_.load(std::memory_order_relaxed)) return false;
+    const std::uint64_t page = address >> kPageBits;
+    const Leaf* leaf = leaves_[page >> kLeafBits].load(std::memory_order_acquire);
+    return leaf != nullptr && (*leaf)[page & kLeafMask].load(std::memory_order_relaxed) != 0;
+  }
+  // One caller at a time.
+  void add(std::uint64_t address, std::uint64_t size_bytes);
+  void remove(std::uint64_t address, std::uint64_t size_bytes);
+
+ private:
+  static constexpr unsigned kPageBits = 21;
+  static constexpr unsigned kAddressBits = 49;
+  static constexpr unsigned kLeafBits = 14;  // a leaf covers 32 GiB
+  static constexpr std::uint64_t kLeafMask = (1u << kLeafBits) - 1;
+  using Leaf = std::atomic<std::uint32_t>[1 << kLeafBits];
+
+  void change(std::uint64_t address, std::uint64_t size_bytes, bool more);
+
+  std::atomic<std::uint64_t> lowest_{0};
+  std::atomic<std::uint64_t> span_{0};
+  std::atomic<Leaf*> leaves_[std::size_t{1} << (kAddressBits - kPageBits - kLeafBits)] = {};
+};
+
+struct LiveAllocation {
+  AllocationId id;
+  std::uint64_t size_bytes = 0;
+  HeapId heap;
+  HeapKind kind = HeapKind::kOther;
+  std::uint16_t device = 0;
+};
+
+class LiveAllocations {
+ public:
+  void add(std::uint64_t address, const LiveAllocation& allocation);
+  // The allocation that begins there, taken out, if it is of an accepted kind.
+  template <class Accepts>
+  std::optional<LiveAllocation> take(std::uint64_t address, Accepts accepts) {
+    const std::lock_guard hold(lock_);
+    const auto at = by_address_.find(address);
+    if (at == by_address_.end() || !accepts(at->second.kind)) return std::nullopt;
+    const LiveAllocation allocation = at->second;
+    by_address_.erase(at);
+    pages_.remove(address, allocation.size_bytes);
+    return allocation;
+  }
+  void add_mapping(std::uint64_t address, std::uint64_t size_bytes);
+  void remove_mapping(std::uint64_t address, std::uint64_t size_bytes);
+  const KnownPages& pages() const { return pages_; }
+
+ private:
+  mutable std::mutex lock_;
+  std::map<std::uint64_t, LiveAllocation> by_address_;
+  KnownPages pages_;
+};
+
+}  // namespace faultline::capture

@@ -1,0 +1,180 @@
+// Launches: which kernel, how large, on which stream, and which of its parameters are pointers into memory the program has taken.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "capture/kernels.h"
+#include "capture/observed_calls.h"
+#include "capture/recorder.h"
+
+namespace faultline::capture {
+namespace {
+
+constexpr std::size_t kMostArguments = 512;  // all 8-byte words of the 4 KiB that parameters usually may have
+
+// The pointer-sized words of the parameters that point into known memory.
+class Arguments {
+ public:
+  Arguments(const KnownPages& pages, const Kernel& kernel, void** parameters, void** extra) : pages_(pages) {
+    if (parameters != nullptr) {
+      for (std::size_t at = 0; at < kernel.parameters.size(); ++at) {
+        const KernelParameter& parameter = kernel.parameters[at];
+        if (parameters[at] != nullptr) look(static_cast<const std::uint8_t*>(parameters[at]), parameter.offset_bytes, parameter.size_bytes);
+      }
+    } else if (extra != nullptr) {
+      look_in_buffer(extra);
+    }
+  }
+  const LaunchArgument* begin() const { return found_.data(); }
+  const LaunchArgument* end() const { return found_.data() + count_; }
+
+ private:
+  void look(const std::uint8_t* bytes, std::uint32_t offset, std::size_t size) {
+    // A pointer lies at a multiple of eight from the start of the parameters.
+    for (std::size_t at = (8 - offset % 8) % 8; at + 8 <= size && count_ < kMostArguments; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, bytes + at, sizeof word);
+      if (pages_.contains(word)) found_[count_++] = {offset + static_cast<std::uint32_t>(at), word};
+    }
+  }
+  // The other way to give parameters: one buffer and its size, as a list of keys and values.
+  void look_in_buffer(void** extra) {
+    const void* buffer = nullptr;
+    std::size_t size = 0;
+    for (std::size_t at = 0; at < 16 && extra[at] != CU_LAUNCH_PARAM_END; at += 2) {
+      if (extra[at] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[at + 1];
+      else if (extra[at] == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<const std::size_t*>(extra[at + 1]);
+    }
+    if (buffer != nullptr) look(static_cast<const std::uint8_t*>(buffer), 0, std::min<std::size_t>(size, 8 * kMostArguments));
+  }
+
+  const KnownPages& pages_;
+  std::array<LaunchArgument, kMostArguments> found_;  // only the first count_ are set
+  std::size_t count_ = 0;
+};
+
+struct Shape {
+  Extent3 grid;
+  Extent3 block;
+  std::uint32_t shared_bytes;
+};
+
+LaunchId interned(ThreadRecorder& thread, const Kernel& kernel, const Shape& shape, const Arguments& arguments) {
+  Key key;
+  key.add(std::uint64_t{kernel.name.value} << 32 | shape.shared_bytes);
+  key.add(std::uint64_t{shape.grid[0]} << 32 | shape.grid[1]);
+  key.add(std::uint64_t{shape.grid[2]} << 32 | shape.block[0]);
+  key.add(std::uint64_t{shape.block[1]} << 32 | shape.block[2]);
+  for (const LaunchArgument& argument : arguments) {
+    key.add(argument.address);
+    key.add(argument.offset_bytes);
+  }
+  if (const std::uint32_t known = thread.launches().find(key); known != KeyMap::kNone) return LaunchId(known);
+  const LaunchId id = thread.recorder().next_launch();
+  Launch launch;
+  launch.kernel = kernel.name;
+  launch.grid = shape.grid;
+  launch.block = shape.block;
+  launch.shared_bytes = shape.shared_bytes;
+  launch.arguments.assign(arguments.begin(), arguments.end());
+  (void)thread.writer().define_launch(id, launch);
+  thread.launches().insert(key, id.value);
+  return id;
+}
+
+// The parameters are read before the call, while the program must still have them as it gave them.
+template <class Real>
+CUresult launched(ThreadRecorder& thread, const Call& call, CUfunction function, const Shape& shape, CUstream stream, void** parameters, void** extra, Real real) {
+  Recorder& recorder = thread.recorder();
+  Event event = thread.stamp(EventKind::kLaunch);
+  recorder.set_stream(thread, event, stream, call.stream);
+  const Kernel& kernel = kernel_of(thread, function);
+  event.extra = interned(thread, kernel, shape, Arguments(recorder.live().pages(), kernel, parameters, extra)).value;
+  mark_captured(call, event, stream);
+  const CUresult result = real();
+  if (result != CUDA_SUCCESS) event.set(kFailed);
+  thread.append(event);
+  return told(thread, call, result);
+}
+
+// Modules take device memory that no allocation shows; their loading is told as an operation.
+template <class Real>
+CUresult loaded(ThreadRecorder& thread, const Call& call, Real real) {
+  Event event = thread.stamp(EventKind::kOpBegin);
+  event.extra = thread.recorder().string(thread, call.name).value;
+  thread.append(event);
+  const CUresult result = real();
+  Event end = thread.stamp_without_stack(EventKind::kOpEnd);
+  end.stack = event.stack;
+  end.extra = event.extra;
+  thread.append(end);
+  return told(thread, call, result);
+}
+
+}  // namespace
+
+FAULTLINE_OBSERVER(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**),
+ CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+ void** parameters, void** extra) {
+  const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+  return launched(thread, call, function, shape, stream, parameters, extra,
+                  [&] { return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra); });
+}
+
+FAULTLINE_OBSERVER(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(const CUlaunchConfig*, CUfunction, void**, void**), const CUlaunchConfig* configuration, CUfunction function,
+ void** parameters, void** extra) {
+  if (configuration == nullptr) return real(configuration, function, parameters, extra);
+  const CUlaunchConfig& c = *configuration;
+  const Shape shape{{c.gridDimX, c.gridDimY, c.gridDimZ}, {c.blockDimX, c.blockDimY, c.blockDimZ}, c.sharedMemBytes};
+  return launched(thread, call, function, shape, c.hStream, parameters, extra, [&] { return real(configuration, function, parameters, extra); });
+}
+
+FAULTLINE_OBSERVER(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**),
+ CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+ void** parameters) {
+  const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+  return launched(thread, call, function, shape, stream, parameters, nullptr,
+                  [&] { return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters); });
+}
+
+FAULTLINE_OBSERVER(cuModuleUnload, CUmodule)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule), CUmodule module) {
+  const CUresult result = real(module);
+  forget_kernels();
+  return told(thread, call, result);
+}
+
+FAULTLINE_OBSERVER(cuLibraryUnload, CUlibrary)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUlibrary), CUlibrary library) {
+  const CUresult result = real(library);
+  forget_kernels();
+  return told(thread, call, result);
+}
+
+FAULTLINE_OBSERVER(cuModuleLoad, CUmodule*, const char*)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const char*), CUmodule* module, const char* path) {
+  return loaded(thread, call, [&] { return real(module, path); });
+}
+FAULTLINE_OBSERVER(cuModuleLoadData, CUmodule*, const void*)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const void*), CUmodule* module, const void* image) {
+  return loaded(thread, call, [&] { return real(module, image); });
+}
+FAULTLINE_OBSERVER(cuModuleLoadDataEx, CUmodule*, const void*, unsigned, CUjit_option*, void**)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const void*, unsigned, CUjit_option*, void**), CUmodule* module, const void* image, unsigned count,
+ CUjit_option* options, void** values) {
+  return loaded(thread, call, [&] { return real(module, image, count, options, values); });
+}
+FAULTLINE_OBSERVER(cuModuleLoadFatBinary, CUmodule*, const void*)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const void*), CUmodule* module, const void* image) {
+  return loaded(thread, call, [&] { return real(module, image); });
+}
+FAULTLINE_OBSERVER(cuLibraryLoadData, CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned), CUlibrary* library,
+ const void* code, CUjit_option* jit_options, void** jit_values, unsigned jit_count, CUlibraryOption* options, void** values, unsigned count) {
+  return loaded(thread, call, [&] { return real(library, code, jit_options, jit_values, jit_count, options, values, count); });
+}
+
+}  // namespace faultline::capture

@@ -1,0 +1,94 @@
+// NVTX ranges, where the program has them: pushed and popped ranges become operations of the trace.
+//
+// NVTX loads the library that NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2, its documented door for tools. Only ranges of a thread (push and pop) are
+// taken; marks and ranges that start in one thread and end in another are left to themselves.
+#include <string>
+#include <vector>
+
+#define NVTX_NO_IMPL  // the types alone: the tables are the program's own
+#include <nvtx3/nvToolsExt.h>
+
+#include "capture/recorder.h"
+
+namespace faultline::capture {
+namespace {
+
+// Names of the ranges that are open in this thread. A pop does not say which it ends.
+std::vector<StringId>& open_ranges() {
+  thread_local std::vector<StringId> ranges;
+  return ranges;
+}
+
+int push(std::string_view name) {
+  const Recording recording;
+  std::vector<StringId>& ranges = open_ranges();
+  StringId id;
+  if (recording) {
+    ThreadRecorder& thread = *recording;
+    Event event = thread.stamp(EventKind::kOpBegin);
+    id = thread.recorder().string(thread, name);
+    event.extra = id.value;
+    thread.append(event);
+  }
+  ranges.push_back(id);
+  return static_cast<int>(ranges.size()) - 1;
+}
+
+int NVTX_API push_ascii(const char* message) { return push(message != nullptr ? message : ""); }
+
+int NVTX_API push_wide(const wchar_t* message) {
+  std::string text;
+  for (; message != nullptr && *message != L'\0'; ++message) text += *message < 0x80 ? static_cast<char>(*message) : '?';
+  return push(text);
+}
+
+int NVTX_API push_attributes(const nvtxEventAttributes_t* attributes) {
+  if (attributes == nullptr) return push("");
+  if (attributes->messageType == NVTX_MESSAGE_TYPE_ASCII) return push_ascii(attributes->message.ascii);
+  if (attributes->messageType == NVTX_MESSAGE_TYPE_UNICODE) return push_wide(attributes->message.unicode);
+  return push("");
+}
+
+int NVTX_API pop() {
+  std::vector<StringId>& ranges = open_ranges();
+  if (ranges.empty()) return NVTX_NO_PUSH_POP_TRACKING;
+  const StringId id = ranges.back();
+  ranges.pop_back();
+  const Recording recording;
+  if (recording && id.value != 0) {
+    Event event = recording->stamp_without_stack(EventKind::kOpEnd);
+    event.extra = id.value;
+    recording->append(event);
+  }
+  return static_cast<int>(ranges.size());
+}
+
+int NVTX_API domain_push(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) { return push_attributes(attributes); }
+int NVTX_API domain_pop(nvtxDomainHandle_t) { return pop(); }
+
+template <class Function>
+void put(NvtxFunctionTable table, unsigned size, unsigned index, Function function) {
+  if (index < size && table[index] != nullptr) *table[index] = reinterpret_cast<NvtxFunctionPointer>(function);
+}
+
+}  // namespace
+}  // namespace faultline::capture
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
+  using namespace faultline::capture;
+  const auto* callbacks = get_table == nullptr ? nullptr : static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  NvtxFunctionTable table = nullptr;
+  unsigned size = 0;
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
+  if (callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &table, &size) != 0) {
+    put(table, size, NVTX_CBID_CORE_RangePushA, push_ascii);
+    put(table, size, NVTX_CBID_CORE_RangePushW, push_wide);
+    put(table, size, NVTX_CBID_CORE_RangePushEx, push_attributes);
+    put(table, size, NVTX_CBID_CORE_RangePop, pop);
+  }
+  if (callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size) != 0) {
+    put(table, size, NVTX_CBID_CORE2_DomainRangePushEx, domain_push);
+    put(table, size, NVTX_CBID_CORE2_DomainRangePop, domain_pop);
+  }
+  return 1;
+}

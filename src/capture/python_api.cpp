@@ -1,0 +1,117 @@
+#include "capture/python_api.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace faultline::capture {
+
+namespace {
+
+// A program that embeds Python may have loaded it for itself alone: its names are then visible only through its own handle.
+void* embedded_python() {
+  const char* path = nullptr;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* found) {
+        if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "libpython3.") == nullptr) return 0;
+        *static_cast<const char**>(found) = info->dlpi_name;
+        return 1;
+      },
+      &path);
+  return path == nullptr ? nullptr : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+template <typename Symbol>
+bool look_up(void* library, Symbol& symbol, const char* name, const char* older_name = nullptr) {
+  void* address = dlsym(library, name);
+  if (address == nullptr && older_name != nullptr) address = dlsym(library, older_name);
+  std::memcpy(&symbol, &address, sizeof address);
+  return address != nullptr;
+}
+
+bool look_up_all(void* library, PythonApi& python) {
+  bool complete = true;
+#define FAULTLINE_REQUIRED(name) complete = complete && look_up(library, python.name, #name)
+  FAULTLINE_REQUIRED(Py_IsInitialized);
+  FAULTLINE_REQUIRED(Py_GetVersion);
+  FAULTLINE_REQUIRED(PyGILState_Check);
+  FAULTLINE_REQUIRED(PyGILState_GetThisThreadState);
+  FAULTLINE_REQUIRED(Py_AddPendingCall);
+  FAULTLINE_REQUIRED(PyCode_Addr2Line);
+  FAULTLINE_REQUIRED(PyUnicode_GetLength);
+  FAULTLINE_REQUIRED(PyUnicode_ReadChar);
+  FAULTLINE_REQUIRED(PyThreadState_GetFrame);
+  FAULTLINE_REQUIRED(PyFrame_GetBack);
+  FAULTLINE_REQUIRED(PyFrame_GetCode);
+  FAULTLINE_REQUIRED(PyFrame_GetLineNumber);
+  FAULTLINE_REQUIRED(PyObject_GetAttrString);
+  FAULTLINE_REQUIRED(PyObject_Hash);
+  FAULTLINE_REQUIRED(PyLong_AsLong);
+  FAULTLINE_REQUIRED(PyUnicode_FromString);
+  FAULTLINE_REQUIRED(PyUnicode_AsUTF8AndSize);
+  FAULTLINE_REQUIRED(PyBytes_FromStringAndSize);
+  FAULTLINE_REQUIRED(PyBytes_AsString);
+  FAULTLINE_REQUIRED(Py_IncRef);
+  FAULTLINE_REQUIRED(Py_DecRef);
+  FAULTLINE_REQUIRED(PyErr_Fetch);
+  FAULTLINE_REQUIRED(PyErr_Restore);
+  FAULTLINE_REQUIRED(PyErr_Clear);
+  FAULTLINE_REQUIRED(Py_CompileString);
+  FAULTLINE_REQUIRED(PyEval_EvalCode);
+  FAULTLINE_REQUIRED(PyCFunction_NewEx);
+  FAULTLINE_REQUIRED(PyDict_New);
+  FAULTLINE_REQUIRED(PyDict_SetItemString);
+  FAULTLINE_REQUIRED(PyDict_Clear);
+  FAULTLINE_REQUIRED(PySys_GetObject);
+  FAULTLINE_REQUIRED(PyObject_CallObject);
+  FAULTLINE_REQUIRED(PyCode_Type);
+  FAULTLINE_REQUIRED(PyUnicode_Type);
+  FAULTLINE_REQUIRED(PyBytes_Type);
+#undef FAULTLINE_REQUIRED
+  complete = complete && look_up(library, python.None, "_Py_NoneStruct");
+  look_up(library, python.Py_IsFinalizing, "Py_IsFinalizing", "_Py_IsFinalizing");
+  look_up(library, python.PyThreadState_GetUnchecked, "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
+  look_up(library, python.PyGC_Disable, "PyGC_Disable");
+  look_up(library, python.PyGC_Enable, "PyGC_Enable");
+  look_up(library, python.PyThreadState_EnterTracing, "PyThreadState_EnterTracing");
+  look_up(library, python.PyThreadState_LeaveTracing, "PyThreadState_LeaveTracing");
+  return complete;
+}
+
+std::atomic<const PythonApi*> g_python{nullptr};
+std::atomic<std::uint64_t> g_misses{0};
+
+}  // namespace
+
+const PythonApi* find_python() {
+  if (const PythonApi* python = g_python.load(std::memory_order_acquire)) return python;
+  const std::uint64_t miss = g_misses.fetch_add(1, std::memory_order_relaxed) + 1;
+  if ((miss & (miss - 1)) != 0) return nullptr;  // the interpreter may be loaded later: look at calls 1, 2, 4, 8, …
+  PythonApi python{};
+  bool found = look_up_all(RTLD_DEFAULT, python);
+  if (!found) {
+    if (void* library = embedded_python()) found = look_up_all(library, python);
+  }
+  if (!found) return nullptr;
+  const auto* kept = new PythonApi(python);
+  const PythonApi* first = nullptr;
+  if (g_python.compare_exchange_strong(first, kept, std::memory_order_acq_rel)) return kept;
+  delete kept;  // another thread found it at the same time
+  return first;
+}
+
+bool is_running(const PythonApi& python) {
+  return python.Py_IsInitialized() != 0 && (python.Py_IsFinalizing == nullptr || python.Py_IsFinalizing() == 0);
+}
+
+void* thread_with_gil(const PythonApi& python) {
+  // PyGILState_Check alone says yes to everybody once the program has made a second interpreter.
+  if (python.PyThreadState_GetUnchecked == nullptr) return nullptr;
+  void* thread = python.PyGILState_GetThisThreadState();
+  if (thread == nullptr || python.PyThreadState_GetUnchecked() != thread || python.PyGILState_Check() == 0) return nullptr;
+  return thread;
+}
+
+}  // namespace faultline::capture

@@ -1,0 +1,334 @@
+#include "capture/recorder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
+#include <thread>
+
+#include "capture/real_driver.h"
+
+namespace faultline::capture {
+namespace {
+
+constexpr std::size_t kMostPythonFrames = 128;
+constexpr std::size_t kMostNativeFrames = 48;
+constexpr std::uint32_t kMostFailuresOfAKind = 64;
+constexpr std::uint64_t kPerThreadStream = 2;  // CU_STREAM_PER_THREAD
+
+// Unix time that never runs backwards: the real clock is read once.
+std::int64_t now_ns() {
+  const auto read = [](clockid_t clock) {
+    timespec time;
+    ::clock_gettime(clock, &time);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  static const std::int64_t offset = read(CLOCK_REALTIME) - read(CLOCK_MONOTONIC);
+  return read(CLOCK_MONOTONIC) + offset;
+}
+
+// Errors after which every call of the process fails: something happened on the device.
+bool ends_context(CUresult error) {
+  switch (error) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS: case CUDA_ERROR_LAUNCH_TIMEOUT: case CUDA_ERROR_ASSERT: case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION: case CUDA_ERROR_MISALIGNED_ADDRESS: case CUDA_ERROR_INVALID_ADDRESS_SPACE: case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED: case CUDA_ERROR_ECC_UNCORRECTABLE: case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string name_of_error(CUresult error) {
+  const char* name = nullptr;
+  if (own().error_name != nullptr && own().error_name(error, &name) == CUDA_SUCCESS && name != nullptr) return name;
+  return "error " + std::to_string(static_cast<int>(error));
+}
+
+std::string_view name_of_heap(HeapKind kind) {
+  switch (kind) {
+    case HeapKind::kDriver: return "driver";
+    case HeapKind::kStreamOrderedPool: return "stream-ordered pool";
+    case HeapKind::kManaged: return "managed memory";
+    case HeapKind::kImported: return "memory of another process";
+    case HeapKind::kPinnedHost: return "pinned host memory";
+    case HeapKind::kRegisteredHost: return "registered host memory";
+    default: return "other";
+  }
+}
+
+}  // namespace
+
+ThreadRecorder::ThreadRecorder(Recorder& recorder, ThreadId thread) : recorder_(recorder), writer_(*recorder.file_), thread_(thread) {}
+
+StackId ThreadRecorder::stack(Natives natives) {
+  std::array<PythonFrame, kMostPythonFrames> frames;
+  std::array<std::uintptr_t, kMostNativeFrames> addresses;
+  const std::size_t frame_count = read_python_stack(frames);
+  const bool native = natives == Natives::kAlways || recorder_.wants_natives() || (frame_count == 0 && python_state() == PythonState::kNoPython);
+  const std::size_t address_count = native ? read_native_stack(addresses) : 0;
+  if (frame_count + address_count == 0) return recorder_.pass();
+  Key key;
+  for (std::size_t at = 0; at < address_count; ++at) key.add(addresses[at]);
+  for (std::size_t at = 0; at < frame_count; ++at) {
+    key.add(reinterpret_cast<std::uintptr_t>(frames[at].code));
+    key.add(frames[at].identity ^ static_cast<std::uint32_t>(frames[at].instruction));
+  }
+  if (const std::uint32_t known = stacks_.find(key); known != KeyMap::kNone) return StackId(known);
+  const StackId id = recorder_.intern_stack(*this, std::span(addresses).first(address_count), std::span(frames).first(frame_count));
+  if (id.value != KeyMap::kNone) stacks_.insert(key, id.value);
+  return id;
+}
+
+Event ThreadRecorder::stamp_without_stack(EventKind kind) {
+  Event event;
+  event.kind = kind;
+  event.time_ns = now_ns();
+  event.thread = thread_;
+  return event;
+}
+
+Event ThreadRecorder::stamp(EventKind kind, Natives natives) {
+  Event event = stamp_without_stack(kind);
+  event.stack = stack(natives);
+  return event;
+}
+
+Recorder::Recorder(std::unique_ptr<TraceFile> file, std::string folder) : file_(std::move(file)), folder_(std::move(folder)) {
+  const char* natives = std::getenv("FAULTLINE_NATIVE_STACKS");
+  wants_natives_ = natives != nullptr && *natives == '1';
+  ThreadRecorder* by = join_thread();
+  (void)by->writer().define_origin({"capture", {}, 0, kAddresses | kStacks | kStreams | kCompleteFromStart | kEvents | kTimes | kSteps});
+  (void)by->writer().define_stream(StreamId(0), Stream{});
+  property(*by, "process.pid", std::to_string(::getpid()));
+  property(*by, "driver.library", real_library_path());
+  leave_thread(by);
+}
+
+StringId Recorder::locked_string(ThreadRecorder& by, std::string_view text) {
+  const std::size_t before = strings_.size();
+  const StringId id = strings_.intern(text);
+  if (strings_.size() != before) (void)by.writer().define_string(id, text);
+  return id;
+}
+
+StringId Recorder::string(ThreadRecorder& by, std::string_view text) {
+  const std::lock_guard hold(names_lock_);
+  return locked_string(by, text);
+}
+
+StackId Recorder::push(ThreadRecorder& by, StackId caller, const Frame& frame) {
+  const std::size_t frames = stacks_.frame_count(), stacks = stacks_.size();
+  const FrameId id = stacks_.intern_frame(frame);
+  if (stacks_.frame_count() != frames) (void)by.writer().define_frame(id, frame);
+  const StackId stack = stacks_.push(caller, id);
+  if (stacks_.size() != stacks) (void)by.writer().define_stack(stack, caller, id);
+  return stack;
+}
+
+StackId Recorder::intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives, std::span<const PythonFrame> frames) {
+  const std::lock_guard hold(names_lock_);
+  StackId stack;
+  for (auto at = frames.rbegin(); at != frames.rend(); ++at) {
+    PythonFrameText text;
+    if (!describe_python_frame(*at, text)) continue;
+    stack = push(by, stack, {locked_string(by, text.function), locked_string(by, text.file), text.line});
+  }
+  for (auto at = natives.rbegin(); at != natives.rend(); ++at) {
+    NativeFrameText text;
+    if (!describe_native_frame(*at, text)) continue;
+    char offset[24];
+    std::snprintf(offset, sizeof offset, "+0x%llx", static_cast<unsigned long long>(text.offset));
+    stack = push(by, stack, {locked_string(by, offset), locked_string(by, text.module), 0});
+  }
+  return stack;
+}
+
+HeapId Recorder::heap(ThreadRecorder& by, HeapKind kind, std::uint16_t device) {
+  const auto find_or_define = [&](auto& self, HeapKind wanted) -> HeapId {
+    const auto [at, fresh] = heaps_.try_emplace({wanted, device}, HeapId(static_cast<std::uint16_t>(heaps_.size())));
+    if (!fresh) return at->second;
+    const HeapId id = at->second;
+    Heap heap;
+    heap.kind = wanted;
+    heap.device = device;
+    heap.name = name_of_heap(wanted);
+    heap.below = id;
+    if (wanted == HeapKind::kStreamOrderedPool) heap.below = self(self, HeapKind::kDriver);
+    (void)by.writer().define_heap(id, heap);
+    return id;
+  };
+  const std::lock_guard hold(names_lock_);
+  return find_or_define(find_or_define, kind);
+}
+
+std::uint16_t Recorder::current_device() const {
+  CUdevice device = 0;
+  if (device_count_.load(std::memory_order_relaxed) <= 1 || own().current_device == nullptr) return 0;
+  return own().current_device(&device) == CUDA_SUCCESS ? static_cast<std::uint16_t>(device) : std::uint16_t{0};
+}
+
+Recorder::KnownStream Recorder::define_stream(ThreadRecorder& by, std::uint64_t key, const Stream& stream) {
+  const KnownStream known{StreamId(next_stream_++), stream.device};
+  (void)by.writer().define_stream(known.id, stream);
+  streams_[key] = known;
+  return known;
+}
+
+void Recorder::set_stream(ThreadRecorder& by, Event& event, CUstream handle, driver::StreamKind kind) {
+  const std::uint32_t epoch = stream_epoch_.load(std::memory_order_acquire);
+  ThreadRecorder::LastStream& last = by.last_stream_;
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  const bool is_default = number <= kPerThreadStream;
+  if (last.epoch == epoch && last.handle == handle && last.kind == kind && (!is_default || device_count_.load(std::memory_order_relaxed) <= 1)) {
+    event.stream = last.id;
+    event.device = last.device;
+    return;
+  }
+  const std::lock_guard hold(names_lock_);
+  KnownStream known;
+  if (!is_default) {
+    const auto at = streams_.find(number);
+    known = at != streams_.end() ? at->second : define_stream(by, number, {current_device(), number, true});
+  } else {
+    const std::uint16_t device = current_device();
+    const bool per_thread = number == kPerThreadStream || (number == 0 && kind == driver::StreamKind::kPerThread);
+    // Default streams have no handle of their own: 0 with the device above, and each thread's own with the thread above that.
+    const std::uint64_t key = std::uint64_t{device} << 48 | (per_thread ? std::uint64_t{by.thread_.value} << 16 | kPerThreadStream : 0);
+    const auto at = streams_.find(key);
+    if (key == 0) {
+      known = {StreamId(0), 0};
+    } else {
+      known = at != streams_.end() ? at->second : define_stream(by, key, {device, per_thread ? key & 0xffffffffffff : 0, true});
+    }
+  }
+  last = {handle, kind, epoch, known.device, known.id};
+  event.stream = known.id;
+  event.device = known.device;
+}
+
+void Recorder::stream_created(ThreadRecorder& by, CUstream handle, bool waits_for_default) {
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  const std::lock_guard hold(names_lock_);
+  define_stream(by, number, {current_device(), number, waits_for_default});
+  stream_epoch_.fetch_add(1, std::memory_order_release);
+}
+
+void Recorder::stream_destroyed(CUstream handle) {
+  const std::lock_guard hold(names_lock_);
+  streams_.erase(reinterpret_cast<std::uintptr_t>(handle));
+  stream_epoch_.fetch_add(1, std::memory_order_release);
+}
+
+void Recorder::devices_found(ThreadRecorder& by) {
+  int count = 0;
+  if (device_count_.load() != 0 || own().device_count == nullptr || own().device_count(&count) != CUDA_SUCCESS) return;
+  for (int index = 0; index < count; ++index) {
+    Device device;
+    device.index = static_cast<std::uint16_t>(index);
+    char name[256] = {};
+    if (own().device_name != nullptr && own().device_name(name, sizeof name - 1, index) == CUDA_SUCCESS) device.name = name;
+    std::size_t bytes = 0;
+    if (own().device_memory != nullptr && own().device_memory(&bytes, index) == CUDA_SUCCESS) device.capacity_bytes = bytes;
+    (void)by.writer().define_device(static_cast<std::uint32_t>(index), device);
+  }
+  device_count_.store(count);
+  int version = 0;
+  if (own().driver_version != nullptr && own().driver_version(&version) == CUDA_SUCCESS) property(by, "driver.version", std::to_string(version));
+}
+
+std::uint32_t Recorder::number_of(const void* handle) {
+  const std::lock_guard hold(names_lock_);
+  const auto [at, fresh] = numbers_.try_emplace(handle, next_number_ + 1);
+  if (fresh) ++next_number_;
+  return at->second;
+}
+
+void Recorder::forget(const void* handle) {
+  const std::lock_guard hold(names_lock_);
+  numbers_.erase(handle);
+}
+
+void Recorder::same_number(const void* handle, const void* as) {
+  const std::uint32_t number = number_of(as);
+  const std::lock_guard hold(names_lock_);
+  numbers_[handle] = number;
+}
+
+void Recorder::property(ThreadRecorder& by, std::string_view key, std::string_view value) { (void)by.writer().define_property(key, value); }
+
+void Recorder::count(std::string_view what) {
+  const std::lock_guard hold(names_lock_);
+  const auto at = counters_.find(what);
+  if (at != counters_.end()) ++at->second;
+  else counters_.emplace(what, 1);
+}
+
+void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) {
+  if (error == CUDA_ERROR_NOT_READY || error == CUDA_ERROR_DEINITIALIZED) return;  // an answer, and the end of the process
+  const std::string name = name_of_error(error), words = std::string(function) + ": " + name;
+  if (ends_context(error)) {
+    // From here on every call returns it; only the first is news.
+    const std::uint64_t bit = std::uint64_t{1} << (static_cast<unsigned>(error) % 64);
+    if ((faults_seen_.fetch_or(bit) & bit) != 0) return;
+    Event event = by.stamp(EventKind::kFault, Natives::kIfNoPython);
+    Fault fault;
+    fault.what = string(by, name);
+    fault.reported_by = string(by, function);
+    fault.code = static_cast<std::uint32_t>(error);
+    const FaultId id = next_fault();
+    (void)by.writer().define_fault(id, fault);
+    event.extra = id.value;
+    event.device = current_device();
+    by.append(event);
+    return;
+  }
+  {
+    const std::lock_guard hold(names_lock_);
+    if (++failures_[words] > kMostFailuresOfAKind) {
+      ++counters_["capture.failed_calls_left_out"];
+      return;
+    }
+  }
+  Event event = by.stamp(EventKind::kOpEnd);
+  event.set(kFailed);
+  event.extra = string(by, words).value;
+  by.append(event);
+}
+
+CUresult told(ThreadRecorder& thread, const Call& call, CUresult result) {
+  if (result != CUDA_SUCCESS) [[unlikely]] thread.recorder().failed(thread, call.name, result);
+  return result;
+}
+
+ThreadRecorder* Recorder::join_thread() {
+  const std::lock_guard hold(threads_lock_);
+  const std::uint32_t number = std::min<std::uint32_t>(threads_begun_++, std::numeric_limits<std::uint16_t>::max());
+  threads_.push_back(new ThreadRecorder(*this, ThreadId(static_cast<std::uint16_t>(number))));
+  return threads_.back();
+}
+
+void Recorder::leave_thread(ThreadRecorder* thread) {
+  const std::lock_guard hold(threads_lock_);
+  std::erase(threads_, thread);
+  delete thread;
+}
+
+void Recorder::finish() {
+  {
+    const std::lock_guard hold(threads_lock_);
+    for (ThreadRecorder* thread : threads_) {
+      for (int patience = 0; thread->busy_.load() && patience < 20; ++patience) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (!thread->busy_.load()) (void)thread->writer_.finish();
+    }
+  }
+  TraceFileWriter last(*file_);
+  for (const auto& [what, times] : counters_) (void)last.count(what, times);
+  (void)last.define_property("process.ended", "exit");
+  (void)last.finish();
+  (void)file_->close();
+}
+
+}  // namespace faultline::capture

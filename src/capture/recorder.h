@@ -1,0 +1,190 @@
+// The recorder: what the capture library writes while the program runs. One Recorder per process, one ThreadRecorder per thread that calls the driver.
+//
+// A thread writes its own chunks of the process's trace file (trace/file_writer.h), so recording takes no lock except where a name, a stack or an
+// allocation is new. Nothing here ever changes what the program sees: errno is kept, no exception leaves, and on any trouble recording
+// ends quietly, with a counter in the trace and a sentence in the run folder, while the calls go on.
+//
+//   the program ─▶ wrapper ─▶ Recording (this thread's turn; empty when off, nested or ended) ─▶ observer ─▶ real driver
+//
+// Fork: the child has a new file and new ids; what it inherited of its parent's trace is dropped unseen. Exit: writers are finished from a destructor of the
+// library; calls that come later (from other threads, or from the program's own destructors) pass through unrecorded.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/key_map.h"
+#include "capture/known_memory.h"
+#include "capture/native_stack.h"
+#include "capture/observed_calls.h"
+#include "capture/python_stack.h"
+#include "driver/functions.h"
+#include "trace/file_writer.h"
+#include "trace/trace.h"
+
+namespace faultline::capture {
+
+// How much of the native stack an event is worth. Python frames are read for all of them.
+enum class Natives : std::uint8_t {
+  kIfNoPython,  // native frames in programs without Python, or when asked for
+  kAlways,      // also to tell which library takes memory
+};
+
+class Recorder;
+struct Kernel;
+
+// A thread's own memory of kernels it has launched; capture/kernels.h fills it.
+struct KernelCache {
+  struct Slot {
+    CUfunction handle = nullptr;
+    const Kernel* kernel = nullptr;
+    std::uint32_t epoch = 0;
+  };
+  std::array<Slot, 256> slots;
+};
+
+class ThreadRecorder {
+ public:
+  ThreadRecorder(Recorder& recorder, ThreadId thread);
+
+  // An event of this kind, now, on this thread, with its stack.
+  Event stamp(EventKind kind, Natives natives = Natives::kIfNoPython);
+  Event stamp_without_stack(EventKind kind);
+  void append(const Event& event) { (void)writer_.append(event); }
+
+  Recorder& recorder() { return recorder_; }
+  TraceFileWriter& writer() { return writer_; }
+  KeyMap& launches() { return launches_; }
+  KeyMap& copies() { return copies_; }
+  KernelCache& kernels() { return kernels_; }
+
+ private:
+  friend class Recorder;
+  friend class Recording;
+  StackId stack(Natives natives);
+
+  struct LastStream {
+    CUstream handle = nullptr;
+    driver::StreamKind kind = driver::StreamKind::kLegacy;
+    std::uint32_t epoch = 0;  // 0: none yet
+    std::uint16_t device = 0;
+    StreamId id;
+  };
+
+  Recorder& recorder_;
+  TraceFileWriter writer_;
+  ThreadId thread_;
+  KeyMap stacks_, launches_, copies_;
+  LastStream last_stream_;
+  KernelCache kernels_;
+  std::atomic<bool> busy_{false};
+  bool inside_ = false;
+};
+
+class Recorder {
+  struct KnownStream {
+    StreamId id;
+    std::uint16_t device = 0;
+  };
+
+ public:
+  Recorder(std::unique_ptr<TraceFile> file, std::string folder);
+
+  StringId string(ThreadRecorder& by, std::string_view text);
+  StackId intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives, std::span<const PythonFrame> frames);
+  HeapId heap(ThreadRecorder& by, HeapKind kind, std::uint16_t device);
+  // `handle` as the program gave it; what 0 means depends on the function it was given to.
+  void set_stream(ThreadRecorder& by, Event& event, CUstream handle, driver::StreamKind kind);  // and the device it is on
+  void stream_created(ThreadRecorder& by, CUstream handle, bool waits_for_default);
+  void stream_destroyed(CUstream handle);
+  std::uint16_t current_device() const;
+  void devices_found(ThreadRecorder& by);
+
+  AllocationId next_allocation() { return AllocationId(allocations_.fetch_add(1, std::memory_order_relaxed) + 1); }
+  LaunchId next_launch() { return LaunchId(launch_ids_.fetch_add(1, std::memory_order_relaxed) + 1); }
+  CopyId next_copy() { return CopyId(copy_ids_.fetch_add(1, std::memory_order_relaxed) + 1); }
+  FaultId next_fault() { return FaultId(fault_ids_.fetch_add(1, std::memory_order_relaxed) + 1); }
+  // Small numbers for handles: events, graphs.
+  std::uint32_t number_of(const void* handle);
+  void forget(const void* handle);
+  void same_number(const void* handle, const void* as);
+
+  void property(ThreadRecorder& by, std::string_view key, std::string_view value);
+  void count(std::string_view what);
+  // The failure is told as "function: CUDA_ERROR_…"; errors that end the context become a Fault, once each.
+  void failed(ThreadRecorder& by, const char* function, CUresult error);
+
+  LiveAllocations& live() { return live_; }
+  bool wants_natives() const { return wants_natives_; }
+  // The stack of a pass (backward) that other threads work for meanwhile.
+  void set_pass(StackId stack) { pass_.store(stack.value, std::memory_order_relaxed); }
+  StackId pass() const { return StackId(pass_.load(std::memory_order_relaxed)); }
+
+  ThreadRecorder* join_thread();
+  void leave_thread(ThreadRecorder* thread);
+  void finish();
+
+ private:
+  friend class ThreadRecorder;
+  KnownStream define_stream(ThreadRecorder& by, std::uint64_t key, const Stream& stream);  // names_lock_ held
+  StackId push(ThreadRecorder& by, StackId caller, const Frame& frame);
+  StringId locked_string(ThreadRecorder& by, std::string_view text);
+
+  std::unique_ptr<TraceFile> file_;
+  std::string folder_;
+  bool wants_natives_ = false;
+
+  std::mutex names_lock_;  // strings, frames, stacks, heaps, streams, numbers, counters
+  StringTable strings_;
+  StackTable stacks_;
+  std::map<std::pair<HeapKind, std::uint16_t>, HeapId> heaps_;
+  std::unordered_map<std::uint64_t, KnownStream> streams_;  // by handle; the default streams by device and thread
+  std::uint32_t next_stream_ = 1;
+  std::unordered_map<const void*, std::uint32_t> numbers_;
+  std::uint32_t next_number_ = 0;
+  std::map<std::string, std::uint64_t, std::less<>> counters_;
+  std::unordered_map<std::string, std::uint32_t> failures_;
+
+  std::atomic<std::uint32_t> allocations_{0}, launch_ids_{0}, copy_ids_{0}, fault_ids_{0}, pass_{0};
+  std::atomic<int> device_count_{0};
+  std::atomic<std::uint32_t> stream_epoch_{1};  // grows when a handle may mean another stream than before
+  std::atomic<std::uint64_t> faults_seen_{0};
+  LiveAllocations live_;
+
+  std::mutex threads_lock_;
+  std::vector<ThreadRecorder*> threads_;
+  std::uint32_t threads_begun_ = 0;
+};
+
+// Tells of a failure, where the result is one, and gives the result back.
+CUresult told(ThreadRecorder& thread, const Call& call, CUresult result);
+
+// Flags the event where its stream is being captured into a graph: the work was noted, not done.
+void mark_captured(const Call& call, Event& event, CUstream stream);
+
+// This thread's turn to record. Empty when nothing is to be recorded: then the call is just passed on.
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  explicit operator bool() const { return thread_ != nullptr; }
+  ThreadRecorder& operator*() const { return *thread_; }
+  ThreadRecorder* operator->() const { return thread_; }
+
+ private:
+  ThreadRecorder* thread_ = nullptr;
+  int errno_;
+};
+
+}  // namespace faultline::capture

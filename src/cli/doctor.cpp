@@ -1,0 +1,61 @@
+// doctor: what this machine can do for Faultline, what not, why, and what to do about it.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor_judgement.h"
+#include "cli/doctor_machine.h"
+#include "cli/options.h"
+#include "fmt/format.h"
+
+namespace faultline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string page(const std::vector<Ability>& abilities) {
+  std::size_t width = 0;
+  for (const Ability& one : abilities) width = std::max(width, one.name.size());
+  std::string text;
+  for (const Ability& one : abilities) {
+    std::string line = fmt::format("{:<6}  {:<{}}  {}", name_of(one.mark), one.name, width, one.says);
+    if (!one.advice.empty()) line += "; " + one.advice;
+    // Paths and versions are others' words: whatever is in them, it stays one line.
+    std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    text += line + ".\n";
+  }
+  return text;
+}
+
+Json json_of(const Machine& machine, const std::vector<Ability>& abilities) {
+  Json out{{"schema", "faultline.doctor/1"}, {"version", FAULTLINE_VERSION}, {"works", main_jobs_work(abilities)}, {"abilities", Json::array()}};
+  for (const Ability& one : abilities) {
+    out["abilities"].push_back({{"name", one.name}, {"mark", name_of(one.mark)}, {"says", one.says}, {"advice", one.advice}, {"main", one.is_main}});
+  }
+  Json gpus = Json::array();
+  for (const SeenGpu& gpu : machine.driver.gpus) gpus.push_back({{"name", gpu.name}, {"memory", gpu.memory_bytes}});
+  out["machine"] = {{"driver", {{"path", machine.driver_path}, {"release", machine.driver_release}, {"cuda", machine.driver.cuda_version},
+                                {"init", machine.driver.init ? Json(*machine.driver.init) : Json()}, {"init_name", machine.driver.init_name}, {"gpus", gpus}}},
+                    {"recorder", machine.recorder_path}, {"virtual_driver", machine.virtual_path},
+                    {"python", {{"path", machine.python.path}, {"version", machine.python.version}, {"packages", machine.python.packages}}},
+                    {"folder", {{"path", machine.folder}, {"free", machine.free_bytes}}}, {"glibc", machine.glibc}, {"tools", machine.tools}};
+  return out;
+}
+
+int run_doctor(const OutputOptions& output) {
+  const Machine machine = look_at_machine();
+  const std::vector<Ability> abilities = judge_machine(machine);
+  const int status = main_jobs_work(abilities) ? kClean : kFindings;
+  if (output.format == "json") return write_out(json_of(machine, abilities).dump(2, ' ', false, Json::error_handler_t::replace) + "\n", status);
+  return write_out(page(abilities), status);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand("doctor", "what this machine can do, what not, why, and what to do about it");
+  auto output = std::make_shared<OutputOptions>();
+  verb->add_option("--format", output->format, "terminal (default) or json")->check(CLI::IsMember({"terminal", "json"}))->envname("FAULTLINE_FORMAT");
+  verb->callback([output, &status] { status = run_doctor(*output); });
+}
+
+}  // namespace faultline::cli

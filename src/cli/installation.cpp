@@ -1,0 +1,44 @@
+#include "cli/installation.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+namespace faultline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_with(const std::vector<fs::path>& folders, const fs::path& file) {
+  std::error_code problem;
+  for (const fs::path& folder : folders) {
+    if (!folder.empty() && fs::exists(folder / file, problem)) return fs::weakly_canonical(folder / file, problem).string();
+  }
+  return {};
+}
+
+fs::path at_home(const char* folder) {
+  const char* home = std::getenv("FAULTLINE_HOME");
+  return home == nullptr || *home == '\0' ? fs::path() : fs::path(home) / folder;
+}
+
+}  // namespace
+
+std::string executable_folder() {
+  std::error_code problem;
+  return fs::read_symlink("/proc/self/exe", problem).parent_path().string();
+}
+
+std::string python_part() {
+  const fs::path here = executable_folder();
+  // A build tree (build/faultline, python/), a package (faultline/bin/faultline or faultline/faultline), FAULTLINE_HOME.
+  const std::string marker = first_with({here / ".." / "python", here / ".." / "..", here / "..", at_home("python"), at_home("")}, fs::path("faultline") / "plan" / "bootstrap.py");
+  return marker.empty() ? std::string() : fs::path(marker).parent_path().parent_path().parent_path().string();
+}
+
+std::string library_part(const std::string& name) {
+  const fs::path here = executable_folder();
+  return first_with({here, here / ".." / "lib", here / "lib", at_home(""), at_home("build"), at_home("lib")}, name);
+}
+
+}  // namespace faultline::cli

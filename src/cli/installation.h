@@ -1,0 +1,12 @@
+// Where Faultline's own parts are on this machine: beside the executable (a build tree, an installed package), else below FAULTLINE_HOME.
+#pragma once
+
+#include <string>
+
+namespace faultline::cli {
+
+std::string python_part();              // the folder that holds the package `faultline`; empty: not found
+std::string library_part(const std::string& name);  // full path of "libfaultline_dryrun.so", "capture/libcuda.so.1", "vgpu/libfaultline_vgpu.so"; empty: not found
+std::string executable_folder();
+
+}  // namespace faultline::cli

@@ -1,0 +1,131 @@
+// run -- CMD…: runs CMD unchanged on the GPU, records it, and explains what was recorded.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/options.h"
+#include "cli/plan_folder.h"
+#include "cli/run_setup.h"
+#include "fmt/format.h"
+#include "report/assemble.h"
+#include "report/exit_status.h"
+#include "report/json.h"
+#include "rules/judge.h"
+#include "sources/run_folder/run_folder.h"
+
+namespace faultline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+constexpr int kStandardOutput = 1, kStandardError = 2;
+
+struct RunOptions : RunArguments {
+  bool status_of_findings = false;
+  OutputOptions output;
+};
+
+void write_command(const std::string& folder, const RunOptions& options, const std::string& started, const ProgramEnd& end, const std::vector<std::string>& left_out) {
+  const Json json = {{"verb", "run"}, {"command", options.command}, {"exit_status", end.status}, {"started", started}, {"seconds", end.seconds},
+                     {"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"left_out", left_out}};
+  if (Status written = write_text(folder + "/command.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); !written) hint(written.error().message());
+}
+
+// What the program's processes had to say while they were recorded, each sentence once.
+void tell_notes(const std::string& folder) {
+  std::vector<std::string> told;
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    if (!entry.path().filename().string().starts_with("notes-")) continue;
+    std::ifstream notes(entry.path());
+    for (std::string sentence; std::getline(notes, sentence) && told.size() < 20;) {
+      if (sentence.empty() || std::find(told.begin(), told.end(), sentence) != told.end()) continue;
+      hint(sentence);
+      told.push_back(sentence);
+    }
+  }
+}
+
+std::string shown(const std::string& folder) {
+  const std::string near = fs::path(folder).lexically_relative(fs::current_path()).string();
+  return near.empty() || near.starts_with("..") ? folder : near;
+}
+
+// The findings' own status, of the worst report.
+int tell_report(const std::string& folder, const RunOptions& options) {
+  Result<std::vector<Trace>> traces = load_run(folder);
+  const bool json = options.output.format == "json";
+  if (!traces || traces->empty()) {
+    hint(traces ? "no GPU call was seen: the program did not use CUDA, or it is of a kind that cannot be recorded (static, setuid)" : traces.error().message(shown(folder)));
+    return kClean;
+  }
+  std::string text, kept;
+  int status = kClean;
+  for (const Trace& trace : *traces) {
+    const Judgement judgement = judge(trace);
+    const Report report = make_report(trace, judgement);
+    if (!text.empty()) text += json ? ",\n" : "\n";
+    if (!kept.empty()) kept += ",\n";
+    text += rendered(report, options.output, json ? kStandardOutput : kStandardError);
+    kept += to_json(report);
+    status = std::max(status, exit_status(report));
+  }
+  const bool several = traces->size() > 1;
+  if (Status written = write_text(folder + "/report.json", several ? "[" + kept + "]\n" : kept); !written) hint(written.error().message());
+  if (json) return write_out(several ? "[" + text + "]\n" : text, status, kStandardOutput);
+  return write_out("\n" + text + fmt::format("Kept in {}; faultline explain tells it again.\n", shown(folder)), status, kStandardError);
+}
+
+int run(const RunOptions& options) {
+  if (options.command.empty()) return fail("run takes the program behind --, for example: faultline run -- python train.py");
+  Result<std::string> folder = make_run_folder(options.folder, options.command);
+  const std::string kept_in = folder ? *folder : std::string();
+  Result<RunSetup> setup = set_up_run(options, kept_in);
+  const auto remove_empty_folder = [&] {
+    std::error_code problem;
+    if (options.folder.empty() && folder) fs::remove_all(*folder, problem);
+  };
+  if (!setup) {
+    remove_empty_folder();
+    return fail("--gpu: " + setup.error().message());
+  }
+  if (!folder) hint("nothing will be recorded: " + folder.error().message());
+  for (const std::string& sentence : setup->left_out) hint(sentence);
+
+  const std::string started = utc_now();
+  const InterruptsNoted noted;
+  Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
+  if (!process) {
+    remove_empty_folder();
+    return fail(process.error().message(), kBadInput);
+  }
+  const ProgramEnd end = wait_for_program(*process);
+  int status = kClean;
+  if (folder) {
+    write_command(*folder, options, started, end, setup->left_out);
+    tell_notes(*folder);
+    if (setup->records) status = tell_report(*folder, options);
+  }
+  return options.status_of_findings && end.status == 0 ? status : end.status;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, const std::vector<std::string>& command, int& status) {
+  CLI::App* verb = app.add_subcommand("run", "runs a program, given behind --, unchanged on the GPU, records it, and names the line when it dies of memory");
+  auto options = std::make_shared<RunOptions>();
+  options->command = command;
+  verb->add_option("--gpu", options->gpu, "virtual, virtual:T4 or virtual:4GiB: a GPU that this machine's CPU plays; without it the machine's own");
+  verb->add_option("--history", options->history, "PyTorch's own history of tensors")->check(CLI::IsMember({"on", "off"}))->capture_default_str();
+  verb->add_option("--history-entries", options->history_entries, "how many of its events PyTorch keeps, the latest")->capture_default_str();
+  verb->add_flag("--native-stacks", options->native_stacks, "also record native frames in Python programs: slower");
+  verb->add_flag("--buffers", options->buffers, "let JAX and TensorFlow take every buffer from the driver, so that each is seen: slower");
+  verb->add_flag("--no-core-dump", options->no_core_dump, "do not let the driver write a GPU core dump when a kernel fails");
+  verb->add_flag("--status-of-findings", options->status_of_findings, "end with status 1 when the program ended well but there are findings");
+  verb->add_option("--output,-o", options->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told");
+  add_output_options(*verb, options->output);
+  verb->callback([options, &status] { status = run(*options); });
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,100 @@
+#include "cli/run_setup.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/installation.h"
+#include "driver/find_driver.h"
+#include "fmt/format.h"
+#include "models/gpus.h"
+
+namespace faultline::cli {
+namespace {
+
+constexpr std::string_view kVirtual = "virtual";
+constexpr std::uintmax_t kSpaceForCoreDump = 512 * kMiB;
+
+// The lightest dump that still tells the kernel, the instruction, the registers and the threads; the program goes on to its own error.
+constexpr const char* kLightDump =
+    "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,skip_constbank_memory,skip_abort";
+
+// A dump that the user has set up is the user's.
+void arm_core_dump(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {
+  if (arguments.no_core_dump || setup.environment.has("CUDA_ENABLE_COREDUMP_ON_EXCEPTION") || setup.environment.has("CUDA_COREDUMP_FILE")) return;
+  std::error_code problem;
+  const std::filesystem::space_info space = std::filesystem::space(folder, problem);
+  if (!problem && space.available < kSpaceForCoreDump) {
+    setup.left_out.push_back(fmt::format("a GPU core dump is not taken: only {} are left in {}", format_bytes(space.available), folder));
+    return;
+  }
+  setup.environment.set("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
+  setup.environment.set("CUDA_COREDUMP_FILE", folder + "/core-%p");
+  setup.environment.set_unless_there("CUDA_COREDUMP_GENERATION_FLAGS", kLightDump);
+}
+
+void bring_in_python_side(const RunArguments& arguments, RunSetup& setup) {
+  const std::string python = python_part();
+  if (python.empty()) {
+    setup.left_out.push_back("PyTorch's own history is not recorded: Faultline's Python package was not found beside the executable");
+    return;
+  }
+  setup.environment.prepend("PYTHONPATH", python + "/faultline/_inject:" + python);
+  const nlohmann::json options = {{"history", arguments.history == "on"}, {"history_entries", arguments.history_entries}, {"buffers", arguments.buffers}};
+  setup.environment.set("FAULTLINE_RUN_OPTIONS", options.dump());
+}
+
+// The driver that will stand behind the recorder; empty: none, and the sentence is left.
+Result<std::string> driver_for(const RunArguments& arguments, RunSetup& setup) {
+  if (arguments.gpu.empty()) {
+    std::string real = driver::find_real_driver();
+    if (real.empty()) {
+      setup.left_out.push_back("there is no CUDA driver (libcuda.so.1) on this machine, so no GPU call can be recorded; --gpu virtual stands in for one, faultline doctor tells more");
+    }
+    return real;
+  }
+  Result<std::string> settings = virtual_gpu_settings(arguments.gpu);
+  if (!settings) return settings.error();
+  std::string library = library_part("vgpu/libfaultline_vgpu.so");
+  if (library.empty()) return Error{"the virtual driver (libfaultline_vgpu.so) was not found beside the executable", {}, {}};
+  setup.environment.set("FAULTLINE_VGPU", *settings);
+  return library;
+}
+
+}  // namespace
+
+Result<std::string> virtual_gpu_settings(const std::string& gpu) {
+  if (!gpu.starts_with(kVirtual) || (gpu.size() > kVirtual.size() && gpu[kVirtual.size()] != ':')) {
+    return Error{fmt::format("'{}' is not virtual, virtual:NAME or virtual:SIZE", gpu), {}, "Without --gpu the machine's own GPU is used; plan takes other GPUs"};
+  }
+  if (gpu.size() <= kVirtual.size() + 1) return std::string();
+  Result<Gpu> found = find_gpu(gpu.substr(kVirtual.size() + 1));
+  if (!found) return found.error();
+  std::string settings = fmt::format("bytes={}", found->capacity_bytes);
+  if (!found->name.empty()) settings += fmt::format(",name={},major={},minor={}", found->full_name, found->compute_major, found->compute_minor);
+  return settings;
+}
+
+Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& folder) {
+  RunSetup setup;
+  Result<std::string> driver = driver_for(arguments, setup);
+  if (!driver) return driver.error();
+  const std::string recorder = library_part("capture/libcuda.so.1");
+  if (recorder.empty()) {
+    setup.left_out.push_back("nothing is recorded: the recorder (capture/libcuda.so.1) was not found beside the executable");
+  } else if (!driver->empty() && (!folder.empty() || !arguments.gpu.empty())) {
+    setup.environment.prepend("LD_PRELOAD", recorder);
+    setup.environment.set("FAULTLINE_DRIVER", *driver);
+    setup.environment.set("FAULTLINE_CAPTURE_LIBRARY", recorder);
+    setup.environment.set_unless_there("NVTX_INJECTION64_PATH", recorder);
+    if (arguments.native_stacks) setup.environment.set("FAULTLINE_NATIVE_STACKS", "1");
+    setup.records = !folder.empty();
+  }
+  if (folder.empty()) return setup;
+  setup.environment.set("FAULTLINE_RUN_FOLDER", folder);
+  if (arguments.gpu.empty() && !driver->empty()) arm_core_dump(arguments, folder, setup);
+  bring_in_python_side(arguments, setup);
+  return setup;
+}
+
+}  // namespace faultline::cli

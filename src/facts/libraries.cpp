@@ -1,0 +1,74 @@
+#include "facts/libraries.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "facts/stack_facts.h"
+
+namespace faultline {
+namespace {
+
+using Named = std::pair<std::string_view, std::string_view>;
+
+// By the beginning of the module's file name.
+constexpr std::array<Named, 26> kModules = {{{"libcublas", "cuBLAS"}, {"libcudnn", "cuDNN"}, {"libnccl", "NCCL"}, {"libcusparse", "cuSPARSE"},
+    {"libcusolver", "cuSOLVER"}, {"libcufft", "cuFFT"}, {"libcurand", "cuRAND"}, {"libcutensor", "cuTENSOR"}, {"libnvshmem", "NVSHMEM"},
+    {"libnvinfer", "TensorRT"}, {"libnvjpeg", "nvJPEG"}, {"libnvrtc", "NVRTC"}, {"libcufile", "cuFile"}, {"libcupti", "CUPTI"}, {"libc10", "PyTorch"},
+    {"libtorch", "PyTorch"}, {"libtriton", "Triton"}, {"xla_extension", "XLA"}, {"xla_cuda_plugin", "XLA"}, {"libjax", "XLA"}, {"libjitlink", "nvJitLink"},
+    {"libtensorflow", "TensorFlow"}, {"_pywrap_tensorflow", "TensorFlow"}, {"libonnxruntime", "ONNX Runtime"}, {"librmm", "RMM"}, {"libnvcomp", "nvCOMP"}}};
+
+// What passes a call on and asks for nothing by itself.
+constexpr std::array<std::string_view, 14> kPassOn = {"libcudart", "libcuda.so", "libfaultline", "libc.so", "libc-", "libstdc++", "libpthread", "libdl", "libm.so", "ld-linux", "libffi", "_ctypes", "libpython", "python"};
+
+// By a folder in the path: modules without a telling name, and Python packages.
+constexpr std::array<Named, 12> kFolders = {{{"/torch/", "PyTorch"}, {"/triton/", "Triton"}, {"/jaxlib/", "XLA"}, {"/jax_plugins/", "XLA"}, {"/jax/", "XLA"}, {"/tensorflow/", "TensorFlow"},
+    {"/cupy", "CuPy"}, {"/numba", "Numba"}, {"/rmm/", "RMM"}, {"/pycuda/", "PyCUDA"}, {"/cuda/bindings/", ""}, {"/cuda/core/", ""}}};
+
+std::string_view name_of_path(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_installed(std::string_view path) { return path.find("/site-packages/") != std::string_view::npos || path.find("/dist-packages/") != std::string_view::npos; }
+
+// "flash_attn" of "…/site-packages/flash_attn/ops.py"; "libfoo" of "/usr/lib/libfoo.so.3".
+std::string own_name(std::string_view path) {
+  for (const std::string_view installed : {"/site-packages/", "/dist-packages/"}) {
+    const std::size_t at = path.rfind(installed);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = path.substr(at + installed.size());
+    return std::string(rest.substr(0, std::min(rest.find('/'), rest.find('.'))));
+  }
+  const std::string_view name = name_of_path(path);
+  return std::string(name.substr(0, name.find(".so")));
+}
+
+}  // namespace
+
+std::string library_of_file(std::string_view path) {
+  const std::string_view name = name_of_path(path);
+  for (const std::string_view begin : kPassOn) {
+    if (name.starts_with(begin) && is_native_file(path)) return {};
+  }
+  if (name.starts_with("python") && name.find('.') != std::string_view::npos && name.find(".py") == std::string_view::npos) return {};  // the interpreter
+  for (const auto& [begin, library] : kModules) {
+    if (name.starts_with(begin) && name.find(".so") != std::string_view::npos) return std::string(library);
+  }
+  if (is_installed(path)) {
+    for (const auto& [folder, library] : kFolders) {
+      if (path.find(folder) != std::string_view::npos) return std::string(library);
+    }
+    return own_name(path);
+  }
+  if (path.find("/lib/python3") != std::string_view::npos || path.starts_with("<frozen ")) return {};
+  if (name.find(".so") != std::string_view::npos) return own_name(path);
+  return path.empty() || path == "??" ? std::string() : "the program";
+}
+
+std::string library_of(const Trace& trace, StackId stack) {
+  for (; stack.value != 0; stack = trace.stacks.parent(stack)) {
+    const std::string_view file = trace.strings.at(trace.stacks.frame(stack).file);
+    if (std::string library = library_of_file(file); !library.empty()) return library;
+  }
+  return {};
+}
+
+}  // namespace faultline

@@ -1,0 +1,17 @@
+// Who asked the driver: the library behind a stack, by the module of its innermost frame that is not CUDA's own runtime.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "trace/trace.h"
+
+namespace faultline {
+
+// "cuBLAS", "NCCL", "PyTorch", or a module's own name; "the program" for the user's own code; empty where the stack does not tell.
+std::string library_of(const Trace& trace, StackId stack);
+
+// The same of one file, a module or a source; empty for what only passes calls on (CUDA's runtime, the C library, Python itself).
+std::string library_of_file(std::string_view path);
+
+}  // namespace faultline

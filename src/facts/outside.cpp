@@ -1,0 +1,101 @@
+#include "facts/outside.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/byte_range.h"
+#include "facts/libraries.h"
+
+namespace faultline {
+namespace {
+
+std::string asker_of(const Trace& trace, const Event& birth) {
+  if (trace.heaps[birth.heap.index()].kind == HeapKind::kManaged) return "managed memory";
+  std::string library = library_of(trace, birth.stack);
+  const bool pooled = trace.heaps[birth.heap.index()].kind == HeapKind::kStreamOrderedPool;
+  if (library.empty()) return pooled ? "stream-ordered pools" : "other libraries";
+  return library + (pooled ? " (stream-ordered pool)" : "");
+}
+
+struct Mapped {
+  std::uint64_t end = 0;
+  StackId stack;
+  HeapId heap;
+};
+
+void unmap(std::map<std::uint64_t, Mapped>& mapped, ByteRange range) {
+  auto at = mapped.upper_bound(range.begin);
+  if (at != mapped.begin()) --at;
+  while (at != mapped.end() && at->first < range.end) {
+    const Mapped held = at->second;
+    const ByteRange whole{at->first, held.end};
+    if (!whole.overlaps(range)) {
+      ++at;
+      continue;
+    }
+    at = mapped.erase(at);
+    if (whole.begin < range.begin) mapped[whole.begin] = {range.begin, held.stack, held.heap};
+    if (range.end < whole.end) at = mapped.insert_or_assign(range.end, held).first;
+  }
+}
+
+std::optional<std::uint64_t> stated(const Trace& trace, const std::string& name) {
+  const auto found = trace.properties.find(name);
+  if (found == trace.properties.end()) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto [end, problem] = std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
+  return problem == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses, std::uint16_t device, std::uint32_t event) {
+  std::map<std::string, OutsidePart> by_asker;
+  const auto add = [&](const std::string& what, std::uint64_t bytes) {
+    OutsidePart& part = by_asker[what];
+    part.what = what;
+    part.bytes += bytes;
+    ++part.count;
+  };
+  std::map<std::uint64_t, Mapped> mapped;
+  for (std::size_t index = 0; index <= event && index < trace.events.size(); ++index) {
+    const Event& at = trace.events[index];
+    const bool maps = at.kind == EventKind::kMap || at.kind == EventKind::kUnmap;
+    if (!maps || at.device != device || at.size_bytes > ~at.address || uses.of(at.heap) != HeapUse::kOutside) continue;
+    unmap(mapped, ByteRange::of(at.address, at.size_bytes));
+    if (at.kind == EventKind::kMap) mapped[at.address] = {at.address + at.size_bytes, at.stack, at.heap};
+  }
+  for (const auto& [begin, range] : mapped) {
+    Event birth;
+    birth.stack = range.stack;
+    birth.heap = range.heap;
+    add(asker_of(trace, birth), range.end - begin);
+  }
+  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
+    const Lifetime& life = lifetimes.of(AllocationId(number));
+    if (life.born == kNever || life.born > event || life.returned <= event) continue;
+    const Event& birth = lifetimes.birth(AllocationId(number));
+    if (birth.device != device || uses.of(birth.heap) != HeapUse::kOutside) continue;
+    add(asker_of(trace, birth), birth.size_bytes);
+  }
+  std::vector<OutsidePart> parts;
+  for (auto& [what, part] : by_asker) parts.push_back(std::move(part));
+  std::stable_sort(parts.begin(), parts.end(), [](const OutsidePart& a, const OutsidePart& b) { return a.bytes > b.bytes; });
+  return parts;
+}
+
+std::optional<Unasked> unasked_memory(const Trace& trace, const Device& device, std::uint64_t asked_at_end_bytes) {
+  const std::string index = std::to_string(device.index);
+  const auto at_start = stated(trace, "driver.free_at_start." + index);
+  const auto at_end = stated(trace, "driver.free_at_end." + index);
+  const auto taken = [&](std::uint64_t free_bytes) { return device.capacity_bytes > free_bytes ? device.capacity_bytes - free_bytes : 0; };
+  if (device.capacity_bytes == 0 || (!at_start && !at_end)) return std::nullopt;
+  Unasked unasked;
+  if (at_start) unasked.before_start = taken(*at_start);
+  unasked.bytes = unasked.before_start;
+  if (at_end && taken(*at_end) > asked_at_end_bytes) unasked.bytes = std::max(unasked.bytes, taken(*at_end) - asked_at_end_bytes);
+  return unasked;
+}
+
+}  // namespace faultline

@@ -1,0 +1,222 @@
+#include "rules/bad_copy/bad_copy.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "base/units.h"
+#include "rules/describe.h"
+#include "rules/memory_words.h"
+#include "rules/refused_call.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostLookedInto = 64;
+
+// One end of a copy.
+struct End {
+  std::uint64_t address = 0;
+  std::uint64_t span_bytes = 0;  // from its first byte to its last, rows and what is skipped between them
+  MemorySide side = MemorySide::kUnified;
+  bool is_source = false;
+};
+
+std::uint64_t span_of(const Copy& copy, std::uint64_t size_bytes, std::uint64_t pitch_bytes) {
+  if (copy.width_bytes == 0) return size_bytes;
+  const std::uint64_t rows = std::uint64_t{std::max(copy.height, 1u)} * std::max(copy.depth, 1u);
+  const std::uint64_t pitch = std::max(pitch_bytes, copy.width_bytes);
+  if (rows > 1 && pitch > ~0ull / rows) return size_bytes;
+  return (rows - 1) * pitch + copy.width_bytes;
+}
+
+std::vector<End> ends_of(const Trace& trace, const Event& event) {
+  if (event.kind == EventKind::kSet) return {{event.address, event.size_bytes, MemorySide::kDevice, false}};
+  const Copy& copy = trace.copies.at(CopyId(event.extra));
+  std::vector<End> ends;
+  if (copy.destination_side != MemorySide::kArray) ends.push_back({event.address, span_of(copy, event.size_bytes, copy.destination_pitch_bytes), copy.destination_side, false});
+  if (copy.source_side != MemorySide::kArray) ends.push_back({copy.source, span_of(copy, event.size_bytes, copy.source_pitch_bytes), copy.source_side, true});
+  return ends;
+}
+
+// What the driver handed out and is alive, while the events go by. Registered and imported memory is left out: there is more behind it than was named.
+class DriverMemory {
+ public:
+  explicit DriverMemory(const Facts& facts) : facts_(facts) {}
+
+  void follow(const Event& event) {
+    if (event.has(kFailed) || event.allocation.value == 0 || event.size_bytes > ~event.address) return;
+    const bool makes = event.kind == EventKind::kAlloc || event.kind == EventKind::kHostPin;
+    const bool ends = event.kind == EventKind::kHostUnpin || event.returns_to_heap();
+    if (!makes && !ends) return;
+    const HeapKind kind = facts_.trace.heaps[event.heap.index()].kind;
+    const bool counts = kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool || kind == HeapKind::kManaged || kind == HeapKind::kPinnedHost;
+    if (!counts) return;
+    const Event& birth = facts_.lifetimes.birth(event.allocation);
+    if (makes && event.has(kAddressKnown)) live_[birth.address] = {birth.address + birth.size_bytes, event.allocation};
+    if (ends) {
+      const auto at = live_.find(birth.address);
+      if (at != live_.end() && at->second.id == event.allocation) live_.erase(at);
+    }
+  }
+
+  // The allocation that holds the first byte of this end, if the end runs out of it.
+  std::optional<AllocationId> overrun(const End& end) const {
+    auto after = live_.upper_bound(end.address);
+    if (after == live_.begin() || end.span_bytes == 0) return std::nullopt;
+    const auto& [begin, held] = *std::prev(after);
+    if (end.address >= held.end || end.span_bytes <= held.end - end.address) return std::nullopt;
+    return held.id;
+  }
+
+ private:
+  struct Held {
+    std::uint64_t end = 0;
+    AllocationId id;
+  };
+  const Facts& facts_;
+  std::map<std::uint64_t, Held> live_;
+};
+
+struct Story {
+  std::string kind;
+  std::string message;
+  std::string advice;
+  AddressPlace place;
+  std::uint64_t too_many_bytes = 0;
+};
+
+std::string_view verb(const Event& event, const End& end) { return event.kind == EventKind::kSet ? "fills" : end.is_source ? "reads" : "writes"; }
+
+Story overrun_story(const Facts& facts, const Event& event, const End& end, AllocationId id) {
+  const Event& birth = facts.lifetimes.birth(id);
+  const std::uint64_t offset = end.address - birth.address;
+  const std::uint64_t too_many = end.span_bytes - (birth.size_bytes - offset);
+  const std::string act = event.kind == EventKind::kSet ? "A fill" : "A copy";
+  std::string message = act + " of " + format_bytes(event.size_bytes) + " " + std::string(verb(event, end)) + " " + distance_words(too_many) + " beyond " + memory_words(facts, id);
+  if (offset != 0) message += ", from its byte " + format_count(offset) + " on";
+  const std::string room = format_count(birth.size_bytes - offset) + " bytes are there from where it begins";
+  return {end.is_source ? "source" : "destination", message + ".", "Check the size that was passed (bytes, not elements): " + room + ", " + format_count(end.span_bytes) + " are asked for.",
+          {Where::kInside, id, offset}, too_many};
+}
+
+// Why the driver refused, where the recording shows it.
+std::optional<Story> refused_story(const Facts& facts, std::uint32_t index, const std::vector<End>& ends) {
+  const Event& event = facts.trace.events[index];
+  const AddressMap map(facts.trace, facts.lifetimes, facts.uses, index);
+  const std::string act = event.kind == EventKind::kSet ? "A fill" : "A copy";
+  for (const End& end : ends) {
+    const std::string name = end.is_source ? "source" : "destination";
+    if (end.address == 0) return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a null pointer as its " + name + ".", "Look where the pointer should have been set.", {}, 0};
+    if (map.is_mapped(end.address)) continue;
+    const AddressPlace place = map.place(end.address);
+    if (place.where == Where::kFreed) {
+      return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a freed " + name + ": " + place_words(facts, place) + ".", "Free it after the last use.", place, 0};
+    }
+    if (end.side == MemorySide::kDevice) {
+      const std::string near = place_words(facts, place);
+      return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a " + name + " that is no memory of the device" + (near.empty() ? "" : ": " + near) + ".",
+                   "A pointer to host memory, or one that was moved beyond its allocation, is no " + name + " for it.", place, 0};
+    }
+  }
+  return std::nullopt;
+}
+
+class Judge {
+ public:
+  Judge(const Facts& facts, std::vector<Finding>& findings) : facts_(facts), trace_(facts.trace), findings_(findings) {}
+
+  void run() {
+    DriverMemory memory(facts_);
+    const std::uint32_t end = first_fault(trace_);
+    for (std::uint32_t index = 0; index < end; ++index) {
+      const Event& event = trace_.events[index];
+      memory.follow(event);
+      if (event.kind != EventKind::kCopy && event.kind != EventKind::kSet) continue;
+      if (event.kind == EventKind::kCopy && event.extra >= trace_.copies.size()) continue;
+      if (event.has(kFailed)) judge_refused(index, memory);
+      else if (!event.has(kCaptured)) judge_done(index, memory);
+    }
+  }
+
+ private:
+  bool is_known(const Event& event) {  // the same call again
+    const auto found = by_stack_.find({event.stack, event.kind});
+    if (found != by_stack_.end()) ++findings_[found->second].count;
+    return found != by_stack_.end() || by_stack_.size() >= kMostLookedInto;
+  }
+
+  void judge_done(std::uint32_t index, const DriverMemory& memory) {
+    const Event& event = trace_.events[index];
+    for (const End& end : ends_of(trace_, event)) {
+      const auto beyond = memory.overrun(end);
+      if (!beyond) continue;
+      if (!is_known(event)) add(index, overrun_story(facts_, event, end, *beyond), {});
+      return;
+    }
+  }
+
+  void judge_refused(std::uint32_t index, const DriverMemory& memory) {
+    const Event& event = trace_.events[index];
+    const Refusal refusal = refusal_of(trace_, index);
+    if (!refusal.blames_arguments() || is_known(event)) return;
+    const std::vector<End> ends = ends_of(trace_, event);
+    for (const End& end : ends) {
+      if (const auto beyond = memory.overrun(end)) return add(index, overrun_story(facts_, event, end, *beyond), refusal);
+    }
+    if (const auto story = refused_story(facts_, index, ends)) return add(index, *story, refusal);
+    const std::string act = event.kind == EventKind::kSet ? "A fill" : "A copy";
+    add(index, {"refused", act + " of " + format_bytes(event.size_bytes) + " was refused by the driver; its ends lie in memory that is there.",
+                "Check the kind of copy (host to device, device to host), and the pitches of a copy of several rows.", {}, 0}, refusal);
+  }
+
+  void add(std::uint32_t index, const Story& story, const Refusal& refusal) {
+    const Event& event = trace_.events[index];
+    const std::string library = asking_library(facts_, event.stack);
+    Finding finding;
+    finding.rule = "api/bad-copy";
+    finding.severity = library.empty() ? Severity::kError : Severity::kWarning;
+    finding.confidence = story.kind == "refused" ? Confidence::kLikely : Confidence::kProved;
+    finding.device = event.device;
+    finding.message = story.message;
+    finding.location = location_of(facts_, event.stack);
+    finding.call_path = callers_of(facts_, event.stack);
+    finding.memory = event.has(kFailed) ? "The driver refused it; nothing was moved." : "The driver did it: what lies behind was " + std::string(story.kind == "source" ? "read" : "overwritten") + ".";
+    if (!library.empty()) finding.memory += " The call came from " + library + ".";
+    finding.bytes = story.too_many_bytes != 0 ? story.too_many_bytes : event.size_bytes;
+    if (story.place.allocation.value != 0) {
+      finding.allocated_at = location_of(facts_, facts_.lifetimes.birth(story.place.allocation).stack);
+      const std::uint32_t released = facts_.lifetimes.of(story.place.allocation).released;
+      if (story.place.where == Where::kFreed && released != kNever) finding.freed_at = location_of(facts_, trace_.events[released].stack);
+    }
+    finding.evidence.push_back({"copied_bytes", static_cast<std::int64_t>(event.size_bytes)});
+    if (story.too_many_bytes != 0) finding.evidence.push_back({"too_many_bytes", static_cast<std::int64_t>(story.too_many_bytes)});
+    if (event.kind == EventKind::kCopy) add_geometry(trace_.copies.at(CopyId(event.extra)), finding);
+    if (!refusal.error.empty()) finding.evidence.push_back({"answer", refusal.function + ": " + refusal.error});
+    finding.tries.push_back({story.advice, std::nullopt, 0});
+    finding.fingerprint = fingerprint(finding.rule, finding.location, story.kind);
+    by_stack_.try_emplace({event.stack, event.kind}, findings_.size());
+    findings_.push_back(std::move(finding));
+  }
+
+  static void add_geometry(const Copy& copy, Finding& finding) {
+    if (copy.width_bytes == 0 || (copy.height <= 1 && copy.depth <= 1)) return;
+    finding.evidence.push_back({"row_bytes", static_cast<std::int64_t>(copy.width_bytes)});
+    finding.evidence.push_back({"rows", static_cast<std::int64_t>(std::uint64_t{std::max(copy.height, 1u)} * std::max(copy.depth, 1u))});
+    finding.evidence.push_back({"source_pitch_bytes", static_cast<std::int64_t>(copy.source_pitch_bytes)});
+    finding.evidence.push_back({"destination_pitch_bytes", static_cast<std::int64_t>(copy.destination_pitch_bytes)});
+  }
+
+  const Facts& facts_;
+  const Trace& trace_;
+  std::vector<Finding>& findings_;
+  std::map<std::pair<StackId, EventKind>, std::size_t> by_stack_;
+};
+
+}  // namespace
+
+void judge_bad_copy(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) { Judge(subject.facts(), findings).run(); }
+
+}  // namespace faultline

@@ -1,0 +1,209 @@
+#include "rules/illegal_address/illegal_address.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "base/units.h"
+#include "facts/kernel_name.h"
+#include "fmt/format.h"
+#include "rules/describe.h"
+#include "rules/illegal_address/bad_address.h"
+#include "rules/illegal_address/candidates.h"
+#include "rules/illegal_address/fault_kinds.h"
+#include "rules/memory_words.h"
+
+namespace faultline {
+namespace {
+
+std::string extent_text(const Extent3& extent) { return fmt::format("({}, {}, {})", extent[0], extent[1], extent[2]); }
+
+struct Report {
+  std::uint32_t event = 0;
+  const Fault* fault = nullptr;
+};
+
+struct Told {
+  std::vector<std::vector<Report>> dumped;  // by core dumps, the same instruction of a kernel together
+  std::optional<Report> by_driver;          // the first error that the program met: the others are echoes of it
+};
+
+Told gather(const Trace& trace) {
+  Told told;
+  std::map<std::tuple<StringId, std::uint64_t, StringId, std::uint32_t>, std::size_t> groups;
+  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    if (event.kind != EventKind::kFault || event.extra >= trace.faults.size()) continue;
+    const Fault& fault = trace.faults.at(FaultId(event.extra));
+    if (fault.reported_by.value != 0) {
+      if (!told.by_driver) told.by_driver = Report{index, &fault};
+      continue;
+    }
+    const auto [at, fresh] = groups.try_emplace({fault.kernel, fault.pc, fault.file, fault.line}, told.dumped.size());
+    if (fresh) told.dumped.emplace_back();
+    told.dumped[at->second].push_back({index, &fault});
+  }
+  return told;
+}
+
+class Judge {
+ public:
+  explicit Judge(const Facts& facts) : facts_(facts), trace_(facts.trace) {}
+
+  Finding of_dump(const std::vector<Report>& reports, const std::optional<Report>& by_driver) {
+    // The first that has an address speaks for all.
+    const auto has_address = [](const Report& report) { return !report.fault->addresses.empty(); };
+    const auto chosen = std::find_if(reports.begin(), reports.end(), has_address);
+    const Report& report = chosen == reports.end() ? reports.front() : *chosen;
+    const Fault& fault = *report.fault;
+    FaultKind kind = kind_of_fault(text(fault.what), 0);
+    if (kind == FaultKind::kUnknown && by_driver) kind = kind_of_fault(text(by_driver->fault->what), by_driver->fault->code);
+    Finding finding = begin(kind, report.event, text(fault.kernel));
+    finding.confidence = Confidence::kProved;
+    finding.count = reports.size();
+    add_place(report, finding);
+    std::string what = std::string(words_of(kind).sentence);
+    const bool of_address = kind == FaultKind::kIllegalAddress || kind == FaultKind::kMisaligned;
+    if (of_address) what = describe_access(facts_, report.event, fault, kind == FaultKind::kMisaligned, finding);
+    finding.message = kernel_words(fault.kernel) + " " + what + ".";
+    if (kind == FaultKind::kAssert && checks_index(kernel_name(text(fault.kernel)))) as_index_check(finding);
+    add_noticed(by_driver, finding);
+    add_arguments(facts_, report.event, fault, finding);
+    add_thread(fault, finding);
+    finish(kind, finding);
+    return finding;
+  }
+
+  Finding of_driver(const Report& report) {
+    const Fault& fault = *report.fault;
+    const FaultKind kind = kind_of_fault(text(fault.what), fault.code);
+    const Candidates candidates = launched_since_sync(trace_, report.event);
+    const bool only_one = candidates.kernels.size() == 1 && candidates.complete && trace_.launches.at(candidates.kernels[0].launch).graph == 0;
+    Finding finding = begin(kind, report.event, only_one ? text(trace_.launches.at(candidates.kernels[0].launch).kernel) : std::string_view());
+    const std::string sentence(words_of(kind).sentence);
+    if (only_one) {
+      const Candidate& candidate = candidates.kernels[0];
+      const Event& launch = trace_.events[candidate.event];
+      finding.confidence = Confidence::kLikely;
+      finding.message = kernel_words(trace_.launches.at(candidate.launch).kernel) + " " + sentence + ": nothing else was launched since the program last waited for the device.";
+      set_launch_line(launch.stack, finding);
+      if (kind == FaultKind::kAssert && checks_index(finding.location.kernel)) as_index_check(finding);
+      add_noticed(report, finding);
+      add_launch_arguments(facts_, candidate.event, finding);
+    } else {
+      finding.confidence = Confidence::kProved;
+      const Location noticed = location_of(facts_, trace_.events[report.event].stack);
+      finding.location = noticed;
+      finding.call_path = callers_of(facts_, trace_.events[report.event].stack);
+      finding.message = "A kernel " + sentence + "; the program noticed at " + short_place(noticed) + ", in " + std::string(text(fault.reported_by)) +
+                        (candidates.launches == 0 ? "." : ", and any of the " + format_count(candidates.launches) + " kernels launched since it last waited for the device may be the one.");
+      for (const Candidate& candidate : candidates.kernels) add_candidate(candidate, finding);
+      const bool all_check = !candidates.kernels.empty() && std::all_of(candidates.kernels.begin(), candidates.kernels.end(), [&](const Candidate& candidate) {
+        return checks_index(kernel_name(text(trace_.launches.at(candidate.launch).kernel)));
+      });
+      if (kind == FaultKind::kAssert && all_check) as_index_check(finding);
+    }
+    finding.evidence.push_back({"error", std::string(text(fault.what))});
+    if (candidates.launches != 0) finding.evidence.push_back({"launches_since_last_wait", static_cast<std::int64_t>(candidates.launches)});
+    finish(kind, finding);
+    finding.tries.push_back({"A GPU core dump names the kernel, its line and the address: `faultline run` arms it by itself where the driver allows; none was left here. "
+                             "CUDA_LAUNCH_BLOCKING=1 is not needed for it.", std::nullopt, 0});
+    return finding;
+  }
+
+ private:
+  std::string_view text(StringId id) const { return trace_.strings.at(id); }
+  std::string kernel_words(StringId kernel) const {
+    return kernel.value == 0 ? std::string("A kernel") : "Kernel " + kernel_name(text(kernel));
+  }
+
+  Finding begin(FaultKind kind, std::uint32_t event, std::string_view kernel) const {
+    Finding finding;
+    finding.rule = words_of(kind).rule;
+    finding.severity = Severity::kError;
+    finding.device = trace_.events[event].device;
+    finding.location.kernel = kernel_name_with_arguments(kernel);
+    finding.evidence = {};
+    return finding;
+  }
+
+  void set_launch_line(StackId stack, Finding& finding) const {
+    const std::string kernel = finding.location.kernel;
+    finding.location = location_of(facts_, stack);
+    finding.location.kernel = kernel;
+    finding.call_path = callers_of(facts_, stack);
+  }
+
+  // The user's line: the kernel's own source where that is the user's, else where it was launched; the other stands beside it.
+  void add_place(const Report& report, Finding& finding) const {
+    const StackId stack = trace_.events[report.event].stack;
+    const Fault& fault = *report.fault;
+    Location source;
+    source.file = text(fault.file);
+    source.line = fault.line;
+    source.function = fault.function.value != 0 ? kernel_name(text(fault.function)) : kernel_name(text(fault.kernel));
+    const Location launch = location_of(facts_, stack);
+    if (!source.file.empty() && (!is_library_file(source.file) || !launch.known())) {
+      source.kernel = finding.location.kernel == source.function ? std::string() : finding.location.kernel;
+      finding.location = source;
+      if (launch.known()) finding.related.push_back({"launched", {}, 0, launch});
+      for (const Location& caller : callers_of(facts_, stack)) finding.related.push_back({"launched", {}, 0, caller});
+    } else {
+      set_launch_line(stack, finding);
+      if (!source.file.empty()) finding.related.push_back({"kernel", {}, 0, source});
+    }
+  }
+
+  void add_noticed(const std::optional<Report>& report, Finding& finding) const {
+    if (!report) return;
+    const Location place = location_of(facts_, trace_.events[report->event].stack);
+    finding.related.push_back({"noticed", "later, in " + std::string(text(report->fault->reported_by)), 0, place});
+  }
+
+  void add_candidate(const Candidate& candidate, Finding& finding) const {
+    const Launch& launch = trace_.launches.at(candidate.launch);
+    std::string what = launch.graph != 0 ? "a graph" : kernel_name(text(launch.kernel));
+    if (candidate.times > 1) what += fmt::format(" ({} times)", candidate.times);
+    finding.related.push_back({"candidate", what, 0, location_of(facts_, trace_.events[candidate.event].stack)});
+  }
+
+  void add_thread(const Fault& fault, Finding& finding) const {
+    if (fault.has_thread) {
+      finding.evidence.push_back({"block", extent_text(fault.block_index) + (fault.grid == Extent3{} ? "" : " of " + extent_text(fault.grid))});
+      finding.evidence.push_back({"thread", extent_text(fault.thread_index) + (fault.block == Extent3{} ? "" : " of " + extent_text(fault.block))});
+    }
+    if (fault.lanes != 0) finding.evidence.push_back({"threads_of_the_warp", static_cast<std::int64_t>(fault.lanes)});
+    if (fault.instruction.value != 0) finding.evidence.push_back({"instruction", std::string(text(fault.instruction))});
+    finding.evidence.push_back({"error", std::string(text(fault.what))});
+  }
+
+  void as_index_check(Finding& finding) const {
+    finding.rule = "tensor/index-out-of-range";
+    finding.confidence = Confidence::kLikely;
+    finding.message = "An index lay outside its dimension: a check in " + (finding.location.kernel.empty() ? "one of PyTorch's index kernels" : finding.location.kernel.substr(0, finding.location.kernel.find('<'))) + " failed.";
+  }
+
+  void finish(FaultKind kind, Finding& finding) const {
+    if (finding.rule == "tensor/index-out-of-range") {
+      finding.tries.push_back({"Check min() and max() of the index or target tensor before this line; the condition that failed stands on standard error (\"Assertion `…` failed\").", std::nullopt, 0});
+    } else if (const std::string_view advice = words_of(kind).advice; !advice.empty()) {
+      finding.tries.push_back({std::string(advice), std::nullopt, 0});
+    }
+    finding.fingerprint = fingerprint(finding.rule, finding.location, finding.location.kernel);
+  }
+
+  const Facts& facts_;
+  const Trace& trace_;
+};
+
+}  // namespace
+
+void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+  const Told told = gather(subject.trace());
+  Judge judge(subject.facts());
+  for (const std::vector<Report>& reports : told.dumped) findings.push_back(judge.of_dump(reports, told.by_driver));
+  if (told.dumped.empty() && told.by_driver) findings.push_back(judge.of_driver(*told.by_driver));
+}
+
+}  // namespace faultline

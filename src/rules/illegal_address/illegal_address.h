@@ -1,0 +1,15 @@
+// access/illegal-address and its kin: what the hardware or the driver reported of a kernel (Fault events).
+//
+// One fault may be told twice: by a core dump, which knows kernel, line, thread and addresses, and by the driver's error where the program met it. They
+// make one finding. The dump's kind of exception decides the rule: an address that is not mapped is access/illegal-address, one that is not aligned
+// access/misaligned; a failed check in one of PyTorch's index kernels is tensor/index-out-of-range; everything else api/launch-error. Without a dump the
+// error came late, and the kernels launched since the program last waited for the device are the candidates.
+#pragma once
+
+#include "rules/rule.h"
+
+namespace faultline {
+
+void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
+
+}  // namespace faultline

@@ -1,0 +1,169 @@
+#include "rules/leak/left_at_exit.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "facts/libraries.h"
+#include "rules/describe.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::uint64_t kLeastRounds = 3;
+
+bool nearly_all(std::uint64_t kept, std::uint64_t made) { return kept * 4 >= made * 3; }
+
+bool is_from_driver(const Trace& trace, const Event& event) {
+  if (event.kind != EventKind::kAlloc) return false;
+  const HeapKind kind = trace.heaps[event.heap.index()].kind;
+  return kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool || kind == HeapKind::kManaged;
+}
+
+// Setting up allocates and copies in; work launches kernels, brings results back, or gives memory back.
+bool is_work(const Trace& trace, const Event& event) {
+  if (event.has(kFailed)) return false;
+  if (event.kind == EventKind::kLaunch || event.kind == EventKind::kFree) return true;
+  return event.kind == EventKind::kCopy && event.extra < trace.copies.size() && trace.copies.at(CopyId(event.extra)).destination_side == MemorySide::kHost;
+}
+
+// One line of the program, from all the ways that lead to it.
+struct Line {
+  StackId stack;
+  KeptMemory::Stack sum;
+  bool grows = false;
+};
+
+Finding growing(const Facts& facts, const Line& line) {
+  const KeptMemory::Stack& sum = line.sum;
+  Finding finding;
+  finding.rule = "memory/leak";
+  finding.severity = Severity::kWarning;
+  finding.confidence = Confidence::kLikely;
+  finding.device = sum.device;
+  finding.location = location_of(facts, line.stack);
+  finding.call_path = callers_of(facts, line.stack);
+  finding.bytes = sum.kept_bytes;
+  finding.message = format_count(sum.kept) + " of the " + format_count(sum.made) + " allocations made at this line were never freed, " + format_bytes(sum.kept_bytes) +
+                    " in all; the program came back to it " + format_count(sum.rounds) + " times, with other work between.";
+  finding.evidence = {{"kept_allocations", static_cast<std::int64_t>(sum.kept)}, {"made_allocations", static_cast<std::int64_t>(sum.made)},
+                      {"kept_bytes", static_cast<std::int64_t>(sum.kept_bytes)}, {"rounds", static_cast<std::int64_t>(sum.rounds)}};
+  finding.tries.push_back({"Free it when its round is over, or allocate it once before the loop and use it again.", std::nullopt, sum.kept_bytes});
+  finding.fingerprint = fingerprint(finding.rule, finding.location, "exit");
+  return finding;
+}
+
+Finding left_over(const Facts& facts, const std::vector<Line>& lines) {
+  Finding finding;
+  std::uint64_t count = 0;
+  for (const Line& line : lines) {
+    finding.bytes += line.sum.kept_bytes;
+    finding.device = line.sum.device;
+    finding.holders.push_back({line.sum.kept_bytes, line.sum.kept, "other", location_of(facts, line.stack), {}});
+    count += line.sum.kept;
+  }
+  std::stable_sort(finding.holders.begin(), finding.holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  finding.rule = "memory/leak";
+  finding.severity = Severity::kNote;
+  finding.confidence = Confidence::kProved;
+  finding.location = finding.holders.front().location;
+  finding.message = format_count(count) + (count == 1 ? " allocation" : " allocations") + ", " + format_bytes(finding.bytes) + ", " + (count == 1 ? "was" : "were") +
+                    " still held when the program ended; the driver takes them back then, so it matters only if this code is to run more than once in a process.";
+  finding.evidence = {{"kept_allocations", static_cast<std::int64_t>(count)}, {"kept_bytes", static_cast<std::int64_t>(finding.bytes)}};
+  finding.fingerprint = fingerprint(finding.rule, finding.location, "exit");
+  return finding;
+}
+
+}  // namespace
+
+bool keeps_for_itself(std::string_view library) {
+  return library == "PyTorch" || library == "XLA" || library == "TensorFlow" || library == "CuPy" || library == "RMM" || library == "Numba" || library == "ONNX Runtime" || library == "TensorRT";
+}
+
+KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {
+  const Trace& trace = facts.trace;
+  std::map<StackId, bool> own;             // the program's own request, by stack
+  std::map<StackId, std::uint64_t> seen;   // work done when the stack was last met
+  std::uint64_t work = 0;
+  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    work += is_work(trace, event);
+    if (!is_from_driver(trace, event) || facts.uses.has_framework(event.device)) continue;
+    const auto [known, fresh] = own.try_emplace(event.stack, false);
+    if (fresh) {
+      const std::string library = library_of(trace, event.stack);
+      known->second = library == "the program" || (library.empty() && event.stack.value != 0);
+    }
+    if (!known->second) continue;
+    Stack& stack = stacks_[event.stack];
+    if (stack.made++ == 0) {
+      stack.first = index;
+      stack.device = event.device;
+    }
+    const auto [last, first_time] = seen.try_emplace(event.stack, work);
+    if (first_time || work > last->second) ++stack.rounds;
+    last->second = work;
+    if (facts.lifetimes.of(event.allocation).released != kNever) continue;
+    ++stack.kept;
+    stack.kept_bytes += event.size_bytes;
+    stack.last_kept = index;
+  }
+  for (const auto& [id, stack] : stacks_) {
+    std::set<FrameId> counted;
+    for (StackId at = facts.stacks.user(id); at.value != 0; at = facts.stacks.user(trace.stacks.parent(at))) {
+      if (!counted.insert(trace.stacks.frame_id(at)).second) continue;
+      Share& line = lines_[trace.stacks.frame_id(at)];
+      line.made += stack.made;
+      line.kept += stack.kept;
+    }
+  }
+}
+
+bool KeptMemory::grows(const Stack& stack) const {
+  const auto end = static_cast<std::uint32_t>(facts_.trace.events.size());
+  return stack.rounds >= kLeastRounds && stack.kept >= kLeastRounds && nearly_all(stack.kept, stack.made) && stack.last_kept >= stack.first + (end - stack.first) / 4 * 3;
+}
+
+bool KeptMemory::grows(StackId stack) const {
+  const auto found = stacks_.find(stack);
+  return found != stacks_.end() && grows(found->second);
+}
+
+StackId KeptMemory::line_of(StackId stack) const {
+  const Trace& trace = facts_.trace;
+  for (StackId at = facts_.stacks.user(stack); at.value != 0; at = facts_.stacks.user(trace.stacks.parent(at))) {
+    const auto found = lines_.find(trace.stacks.frame_id(at));
+    if (found != lines_.end() && nearly_all(found->second.kept, found->second.made)) return at;
+  }
+  const StackId user = facts_.stacks.user(stack);
+  return user.value != 0 ? user : stack;
+}
+
+void judge_left_at_exit(const Facts& facts, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings) {
+  const Trace& trace = facts.trace;
+  const auto ending = trace.properties.find("process.ended");
+  if (ending == trace.properties.end() || ending->second != "exit" || !trace.can(kCompleteFromStart)) return;
+  const auto is_fault = [](const Event& event) { return event.kind == EventKind::kFault; };
+  if (std::any_of(trace.events.begin(), trace.events.end(), is_fault)) return;  // it could not give anything back any more
+  std::map<FrameId, Line> lines;
+  for (const auto& [id, stack] : kept.stacks()) {
+    if (stack.kept == 0) continue;
+    const StackId at = kept.line_of(id);
+    if (told.contains(trace.stacks.frame_id(at))) continue;
+    Line& line = lines[trace.stacks.frame_id(at)];
+    line.stack = at;
+    line.grows = line.grows || kept.grows(stack);
+    line.sum.device = stack.device;
+    line.sum.made += stack.made;
+    line.sum.kept += stack.kept;
+    line.sum.kept_bytes += stack.kept_bytes;
+    line.sum.rounds = std::max(line.sum.rounds, stack.rounds);
+  }
+  std::vector<Line> rest;
+  for (const auto& [frame, line] : lines) {
+    if (line.grows) findings.push_back(growing(facts, line));
+    else rest.push_back(line);
+  }
+  if (!rest.empty()) findings.push_back(left_over(facts, rest));
+}
+
+}  // namespace faultline

@@ -1,0 +1,117 @@
+#include "sources/run_folder/trace_import.h"
+
+#include <algorithm>
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostHeaps = 0xffff;
+
+// What a damaged file names and does not hold reads as nothing.
+template <class Id>
+std::uint32_t renumber(const std::vector<Id>& ids, std::uint32_t id) { return id < ids.size() ? ids[id].value : 0; }
+
+}  // namespace
+
+TraceImport::TraceImport(const Trace& from, Trace& into)
+    : from_(from), into_(into), streams_(std::max<std::size_t>(from.streams.size(), 1), -1), heaps_(from.heaps.size(), -1) {
+  if (into.streams.empty()) into.streams.emplace_back();
+  for (std::uint32_t i = 0; i < from.strings.size(); ++i) strings_.push_back(into.strings.intern(from.strings.at(StringId(i))));
+  std::vector<FrameId> frames;
+  for (std::uint32_t i = 0; i < from.stacks.frame_count(); ++i) {
+    const Frame& frame = from.stacks.frame(FrameId(i));
+    frames.push_back(i == 0 ? FrameId() : into.stacks.intern_frame({string(frame.function), string(frame.file), frame.line}));
+  }
+  stacks_.emplace_back();
+  for (std::uint32_t i = 1; i < from.stacks.size(); ++i) {  // callers stand before those they call
+    stacks_.push_back(into.stacks.push(stack(from.stacks.parent(StackId(i))), frames[from.stacks.frame_id(StackId(i)).index()]));
+  }
+  for (std::uint32_t i = 0; i < from.tensors.size(); ++i) {
+    Tensor tensor = from.tensors.at(TensorId(i));
+    for (StringId* id : {&tensor.dtype, &tensor.op, &tensor.name, &tensor.operands}) *id = string(*id);
+    tensors_.push_back(i == 0 ? TensorId() : into.tensors.intern(tensor));
+  }
+  for (std::uint32_t i = 0; i < from.launches.size(); ++i) {
+    Launch launch = from.launches.at(LaunchId(i));
+    launch.kernel = string(launch.kernel);
+    launches_.push_back(i == 0 ? LaunchId() : into.launches.intern(launch));
+  }
+  for (std::uint32_t i = 0; i < from.copies.size(); ++i) copies_.push_back(i == 0 ? CopyId() : into.copies.intern(from.copies.at(CopyId(i))));
+  for (std::uint32_t i = 0; i < from.faults.size(); ++i) {
+    Fault fault = from.faults.at(FaultId(i));
+    for (StringId* id : {&fault.what, &fault.reported_by, &fault.kernel, &fault.file, &fault.function, &fault.instruction}) *id = string(*id);
+    faults_.push_back(i == 0 ? FaultId() : into.faults.intern(fault));
+  }
+}
+
+HeapId TraceImport::heap(HeapId id) {
+  if (heaps_[id.index()] < 0) {
+    Heap heap = from_.heaps[id.index()];
+    if (into_.heaps.size() >= kMostHeaps) return {};
+    const HeapId made(static_cast<std::uint16_t>(into_.heaps.size()));
+    heaps_[id.index()] = made.value;
+    into_.heaps.push_back(heap);
+    const HeapId below = heap.below == id ? made : this->heap(heap.below);
+    into_.heaps[made.index()].below = below;
+  }
+  return HeapId(static_cast<std::uint16_t>(heaps_[id.index()]));
+}
+
+StreamId TraceImport::stream(StreamId id) {
+  if (id.index() >= from_.streams.size()) return {};
+  std::int64_t& known = streams_[id.index()];
+  if (known < 0) {
+    const Stream& wanted = from_.streams[id.index()];
+    const auto same = [&](const Stream& stream) { return stream.device == wanted.device && stream.handle == wanted.handle; };
+    const auto at = std::find_if(into_.streams.begin(), into_.streams.end(), same);
+    known = at - into_.streams.begin();
+    if (at == into_.streams.end()) into_.streams.push_back(wanted);
+    else at->waits_for_default = wanted.waits_for_default;
+  }
+  return StreamId(static_cast<std::uint32_t>(known));
+}
+
+Event TraceImport::renumbered(const Event& from) {
+  Event event = from;
+  event.stack = stack(from.stack);
+  event.stream = stream(from.stream);
+  switch (from.kind) {
+    case EventKind::kAlloc:
+    case EventKind::kFree:
+    case EventKind::kAllocFailed:
+    case EventKind::kMap:
+    case EventKind::kUnmap:
+    case EventKind::kHostPin:
+    case EventKind::kHostUnpin: event.heap = heap(from.heap); break;
+    default: event.heap = {}; break;
+  }
+  switch (from.kind) {
+    case EventKind::kAlloc:
+    case EventKind::kTensorNote: event.extra = renumber(tensors_, from.extra); break;
+    case EventKind::kOpBegin:
+    case EventKind::kOpEnd:
+    case EventKind::kStepMark: event.extra = renumber(strings_, from.extra); break;
+    case EventKind::kLaunch: event.extra = renumber(launches_, from.extra); break;
+    case EventKind::kCopy: event.extra = renumber(copies_, from.extra); break;
+    case EventKind::kFault: event.extra = renumber(faults_, from.extra); break;
+    default: break;
+  }
+  return event;
+}
+
+void merge_devices(const Trace& from, Trace& into) {
+  for (const Device& device : from.devices) {
+    const auto same = [&](const Device& known) { return known.index == device.index; };
+    const auto at = std::find_if(into.devices.begin(), into.devices.end(), same);
+    if (at == into.devices.end()) {
+      into.devices.push_back(device);
+      continue;
+    }
+    if (at->name.empty()) at->name = device.name;
+    if (at->capacity_bytes == 0) at->capacity_bytes = device.capacity_bytes;
+    if (at->allowed_bytes == 0) at->allowed_bytes = device.allowed_bytes;
+  }
+  std::sort(into.devices.begin(), into.devices.end(), [](const Device& a, const Device& b) { return a.index < b.index; });
+}
+
+}  // namespace faultline

@@ -1,0 +1,111 @@
+// What launches, copies and faults say beyond an event's own fields: interned values, named by Event::extra. Id 0 is the empty one.
+//
+// Training repeats itself: the same kernel with the same grid on the same addresses in every step. Interned, such a launch costs its event alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/event.h"
+
+namespace faultline {
+
+using LaunchId = Id<struct LaunchTag>;
+using CopyId = Id<struct CopyTag>;
+using FaultId = Id<struct FaultTag>;
+using Extent3 = std::array<std::uint32_t, 3>;  // x, y, z
+
+// A pointer that a kernel was given: the word at this place in its parameters pointed into memory the source knew of.
+struct LaunchArgument {
+  std::uint32_t offset_bytes = 0;
+  std::uint64_t address = 0;
+  friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default;
+};
+
+struct Launch {
+  StringId kernel;                 // as the driver names it (mangled)
+  Extent3 grid = {};
+  Extent3 block = {};
+  std::uint32_t shared_bytes = 0;  // dynamic
+  std::uint32_t graph = 0;         // not 0: no kernel but the graph of this number was launched
+  std::vector<LaunchArgument> arguments;  // by offset
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+
+// Whose memory an end of a copy is, as far as the call itself says it.
+enum class MemorySide : std::uint8_t { kUnified, kHost, kDevice, kArray };  // kUnified: the driver tells by the address
+
+// The event has the destination, the stream and the bytes of the whole copy; a copy of several rows has height or depth over 1.
+struct Copy {
+  std::uint64_t source = 0;
+  MemorySide source_side = MemorySide::kUnified;
+  MemorySide destination_side = MemorySide::kUnified;
+  bool asynchronous = false;             // the call may return before the bytes have moved
+  std::uint16_t source_device = 0;       // the event's device is the destination's
+  std::uint64_t width_bytes = 0;         // of a row; 0: one row, the event's size
+  std::uint32_t height = 1;
+  std::uint32_t depth = 1;
+  std::uint64_t source_pitch_bytes = 0;
+  std::uint64_t destination_pitch_bytes = 0;
+  friend bool operator==(const Copy&, const Copy&) = default;
+};
+
+// What the hardware or the driver reported. Of one fault there may be two events: the driver's error as the program met it, and what a core dump
+// says of the kernel; the second has a kernel.
+struct Fault {
+  StringId what;         // "Warp Illegal Address", "CUDA_ERROR_ILLEGAL_ADDRESS"
+  StringId reported_by;  // the driver function that returned it; empty: a core dump
+  std::uint32_t code = 0;  // CUresult, or the exception's number in the core dump
+  StringId kernel;
+  StringId file;         // of the kernel's source line, where the line table leads there
+  std::uint32_t line = 0;
+  StringId function;     // the device function, where it is not the kernel itself
+  StringId instruction;  // "LDG.E R0, [R22.64]"; empty: not decoded
+  std::uint64_t pc = 0;
+  std::uint64_t pc_offset = 0;  // from the start of the function that holds it
+  Extent3 grid = {};
+  Extent3 block = {};
+  Extent3 block_index = {};
+  Extent3 thread_index = {};
+  std::uint32_t lanes = 0;      // threads of the warp that were executing it; 0: unknown
+  bool has_thread = false;      // block_index and thread_index are meaningful
+  bool is_store = false;
+  std::vector<std::uint64_t> addresses;   // of each lane that was executing it, where they could be rebuilt; the event has the first that is bad
+  std::vector<LaunchArgument> parameters; // the kernel's 8-byte words as the device had them
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+std::size_t hash_of(const Launch& launch);
+std::size_t hash_of(const Copy& copy);
+std::size_t hash_of(const Fault& fault);
+
+template <class Value, class IdType>
+class InternedTable {
+ public:
+  InternedTable() { values_.emplace_back(); }
+  IdType intern(const Value& value) {
+    const std::size_t hash = hash_of(value);
+    const auto [first, last] = ids_.equal_range(hash);
+    for (auto at = first; at != last; ++at) {
+      if (values_[at->second] == value) return IdType(at->second);
+    }
+    const auto id = static_cast<std::uint32_t>(values_.size());
+    ids_.emplace(hash, id);
+    values_.push_back(value);
+    return IdType(id);
+  }
+  const Value& at(IdType id) const { return values_[id.index()]; }
+  std::size_t size() const { return values_.size(); }  // the empty one included
+
+ private:
+  std::vector<Value> values_;
+  std::unordered_multimap<std::size_t, std::uint32_t> ids_;  // by hash; equality is checked against values_
+};
+
+using LaunchTable = InternedTable<Launch, LaunchId>;
+using CopyTable = InternedTable<Copy, CopyId>;
+using FaultTable = InternedTable<Fault, FaultId>;
+
+}  // namespace faultline

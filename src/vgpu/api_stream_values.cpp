@@ -1,0 +1,91 @@
+// Numbers in memory that streams write and wait for.
+#include <chrono>
+#include <thread>
+
+#include "vgpu/api.h"
+#include "vgpu/call.h"
+#include "vgpu/capture.h"
+#include "vgpu/memory.h"
+
+namespace faultline::vgpu {
+namespace {
+
+template <class Number>
+Number* number_at(CUdeviceptr address, bool to_write) {
+  require(address % sizeof(Number) == 0);
+  std::byte* const bytes = Memory::get().bytes_of(ByteRange::of(address, sizeof(Number)), to_write);
+  require(bytes != nullptr);
+  return reinterpret_cast<Number*>(bytes);
+}
+
+template <class Number>
+bool satisfied(Number now, Number value, unsigned how) {
+  switch (how) {
+    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<Number>>(now - value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return now == value;
+    case CU_STREAM_WAIT_VALUE_AND: return (now & value) != 0;
+    default: return static_cast<Number>(~(now | value)) != 0;  // nor
+  }
+}
+
+template <class Number>
+Operation write_operation(CUdeviceptr address, Number value) {
+  Operation operation;
+  operation.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  operation.run = [place = number_at<Number>(address, true), value] { __atomic_store_n(place, value, __ATOMIC_SEQ_CST); };
+  return operation;
+}
+
+template <class Number>
+Operation wait_operation(CUdeviceptr address, Number value, unsigned flags) {
+  const unsigned how = flags & 3u;
+  Operation operation;
+  operation.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  operation.run = [place = number_at<Number>(address, false), value, how] {
+    while (!satisfied(__atomic_load_n(place, __ATOMIC_SEQ_CST), value, how) && !exiting()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  };
+  return operation;
+}
+
+CUresult submit_to(CUstream stream, Operation operation) {
+  submit(*require_stream(stream), std::move(operation));
+  return CUDA_SUCCESS;
+}
+
+Operation batch_operation(const CUstreamBatchMemOpParams& item) {
+  switch (item.operation) {
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32: return write_operation<std::uint32_t>(item.writeValue.address, item.writeValue.value);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64: return write_operation<std::uint64_t>(item.writeValue.address, item.writeValue.value64);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32: return wait_operation<std::uint32_t>(item.waitValue.address, item.waitValue.value, item.waitValue.flags);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64: return wait_operation<std::uint64_t>(item.waitValue.address, item.waitValue.value64, item.waitValue.flags);
+    case CU_STREAM_MEM_OP_BARRIER:
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return {};
+    default: refuse(CUDA_ERROR_NOT_SUPPORTED);
+  }
+}
+
+}  // namespace
+
+CUresult api::cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  return submit_to(stream, write_operation<std::uint32_t>(address, value));
+}
+CUresult api::cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  return submit_to(stream, write_operation<std::uint64_t>(address, value));
+}
+CUresult api::cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return submit_to(stream, wait_operation<std::uint32_t>(address, value, flags));
+}
+CUresult api::cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  return submit_to(stream, wait_operation<std::uint64_t>(address, value, flags));
+}
+
+CUresult api::cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* items, unsigned) {
+  require(count != 0 && items != nullptr);
+  const StreamPointer target = require_stream(stream);
+  std::vector<Operation> operations;
+  for (unsigned at = 0; at < count; ++at) operations.push_back(batch_operation(items[at]));
+  for (Operation& operation : operations) submit(*target, std::move(operation));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace faultline::vgpu

@@ -1,0 +1,50 @@
+"""Python stacks read from inside a program, in every interpreter this machine has, against what the interpreter itself says."""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = Path(__file__).resolve().parent / "programs" / "stack_program.py"
+CASES = [
+    "kinds_of_code", "a_short_buffer_gets_the_innermost_frames", "many_threads", "learns_while_the_main_thread_waits", "a_thread_unknown_to_python",
+    "reused_memory_is_told_apart", "nothing_of_it_is_seen", "monitoring_sees_nothing", "after_fork", "at_exit", "cost",
+]
+
+
+def interpreters():
+    candidates = [sys.executable] + [shutil.which(f"python3.{minor}") for minor in range(9, 20)]
+    candidates += sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python")))
+    by_version = {}
+    for path in filter(None, candidates):
+        ask = "import sys; print('%d.%d' % sys.version_info[:2], sys.implementation.name + sys.abiflags, sys.base_prefix)"
+        said = subprocess.run([path, "-c", ask], capture_output=True, text=True)
+        version, implementation, prefix = (said.stdout.split() + [""] * 3)[:3]
+        if implementation == "cpython" and tuple(map(int, version.split("."))) >= (3, 9):
+            by_version.setdefault((version, prefix), path)
+    return [pytest.param(path, id=f"{version}-{Path(prefix).name}") for (version, prefix), path in sorted(by_version.items())]
+
+
+@pytest.fixture(scope="session")
+def probe_library(tmp_path_factory):
+    library = tmp_path_factory.mktemp("probe") / "libstack_probe.so"
+    capture = ROOT / "src" / "capture"
+    sources = [capture / "programs" / "stack_probe.cpp", capture / "native_stack.cpp", capture / "frame_rules.cpp",
+               *sorted(capture.glob("python_*.cpp"))]
+    sources = [source for source in sources if not source.name.endswith("_test.cpp")]
+    subprocess.run(["c++", "-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-static-libstdc++", "-static-libgcc",
+                    "-Wl,--exclude-libs,ALL", "-pthread", f"-I{ROOT / 'src'}", *map(str, sources), "-o", str(library)], check=True)
+    return library
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("interpreter", interpreters())
+def test_stack(interpreter, case, probe_library, capsys):
+    said = subprocess.run([interpreter, "-X", "faulthandler", str(PROGRAM), str(probe_library), case], capture_output=True, text=True, timeout=120)
+    assert said.returncode == 0 and said.stderr == "", said.stderr[-6000:]
+    with capsys.disabled():
+        print(said.stdout, end="")

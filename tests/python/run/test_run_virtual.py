@@ -1,0 +1,174 @@
+"""`faultline run --gpu virtual` on programs that use the driver interface: the whole path, from the call to the line in the report, without a GPU."""
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+FAULTLINE = os.environ.get("FAULTLINE", "build/faultline")
+PROGRAMS = Path(FAULTLINE).parent / "programs"
+SOURCES = Path(__file__).resolve().parents[2] / "programs"
+
+
+def run(tmp_path, program, *arguments, gpu="virtual:1GiB", options=(), environment=None):
+    folder = tmp_path / "run"
+    command = [FAULTLINE, "run", "--gpu", gpu, "-o", str(folder), *options, "--", str(PROGRAMS / program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **(environment or {})})
+    reports = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
+    return done, reports, folder
+
+
+def line_of(program, text="the bug"):
+    for number, line in enumerate((SOURCES / f"{program}.cpp").read_text().splitlines(), 1):
+        if text in line:
+            return number
+    raise AssertionError(f"{program} has no line with '{text}'")
+
+
+def findings(report, rule):
+    return [finding for finding in report["findings"] if finding["rule"] == rule]
+
+
+def only_finding(report, rule):
+    found = findings(report, rule)
+    assert len(found) == 1, report["findings"]
+    return found[0]
+
+
+def events_of(folder):
+    """How many events the run's traces hold, by kind, from the text form."""
+    kinds = {}
+    for trace in sorted(folder.glob("process-*.faultline")):
+        shown = subprocess.run([FAULTLINE, "explain", str(trace), "--format", "json"], capture_output=True, text=True, timeout=60)
+        kinds[trace.name] = json.loads(shown.stdout)["input"]["events"]
+    return kinds
+
+
+@pytest.mark.parametrize("threads", [[], ["many"]])
+def test_a_clean_program_gives_no_finding_and_its_own_status(tmp_path, threads):
+    done, report, folder = run(tmp_path, "all_well", *threads)
+    assert done.returncode == 0, done.stderr
+    assert [finding for finding in report["findings"] if finding["severity"] != "note"] == []
+    assert list(events_of(folder).values())[0] > 50
+
+
+def test_a_double_free_names_both_lines(tmp_path):
+    done, report, _ = run(tmp_path, "double_free")
+    assert done.returncode == 0, done.stderr
+    finding = only_finding(report, "api/bad-free")
+    assert finding["location"]["file"].endswith("double_free.cpp")
+    assert finding["location"]["line"] == line_of("double_free")
+    assert finding["freed_at"]["line"] == line_of("double_free", "CHECK(cuMemFree(pointer))")
+
+
+def test_a_free_inside_an_allocation_names_the_allocation(tmp_path):
+    _, report, _ = run(tmp_path, "interior_free")
+    finding = only_finding(report, "api/bad-free")
+    assert finding["location"]["line"] == line_of("interior_free")
+    assert "4.0 KiB" in finding["message"] + finding.get("memory", "") or "4096" in json.dumps(finding)
+
+
+def test_a_copy_that_overruns_says_by_how_much(tmp_path):
+    _, report, _ = run(tmp_path, "copy_overrun")
+    finding = only_finding(report, "api/bad-copy")
+    assert finding["location"]["line"] == line_of("copy_overrun")
+    assert 4096 in finding["evidence"].values(), finding
+
+
+def test_memory_that_a_loop_never_frees_is_a_leak_at_exit(tmp_path):
+    _, report, _ = run(tmp_path, "leak_at_exit")
+    finding = only_finding(report, "memory/leak")
+    assert finding["location"]["file"].endswith("leak_at_exit.cpp")
+    assert finding["location"]["line"] == line_of("leak_at_exit")
+    assert finding["bytes"] == 20 << 20
+
+
+def test_a_full_device_is_an_out_of_memory_with_its_line(tmp_path):
+    done, report, _ = run(tmp_path, "full_device")
+    assert done.returncode == 7, done.stderr
+    finding = only_finding(report, "memory/out-of-memory")
+    assert finding["location"]["line"] == line_of("full_device")
+    assert finding["cause"] == "exhausted"
+    account = report["devices"][0]["account"]
+    assert account["capacity"] == 1 << 30
+    assert sum(account["live"].values()) + account["cached"] + account["outside_framework"] + account["free"] + account["unknown"] == account["capacity"]
+
+
+def test_functions_found_at_run_time_are_recorded_in_the_variant_asked_for(tmp_path):
+    done, report, folder = run(tmp_path, "found_at_run_time")
+    assert done.returncode == 0, done.stderr
+    assert report["findings"] == []
+    assert report["input"]["events"] >= 4
+
+
+def test_a_child_forked_after_start_fails_as_without_us_and_the_parent_goes_on(tmp_path):
+    done, report, folder = run(tmp_path, "forks")
+    assert done.returncode == 0, done.stderr
+    assert len(list(folder.glob("process-*.faultline"))) == 2
+
+
+def test_what_was_recorded_when_the_program_is_killed_is_all_there(tmp_path):
+    folder = tmp_path / "run"
+    command = [FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(folder), "--", str(PROGRAMS / "killed")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    rounds = 0
+    while rounds < 500:
+        rounds = int(process.stdout.readline())
+    child = int(next(folder.glob("process-*.faultline")).stem.split("-")[1])
+    os.kill(child, signal.SIGKILL)
+    rest, errors = process.communicate(timeout=60)
+    rounds = int((rest.split() or [rounds])[-1])
+    assert process.returncode == 128 + signal.SIGKILL, errors
+    report = json.loads((folder / "report.json").read_text())
+    # Each completed round is one Alloc and one Free; the one under way may have left one more.
+    assert report["input"]["events"] >= 2 * rounds
+    assert not any("damaged" in name or "missing" in name for name in report["input"]["lost"]), report["input"]["lost"]
+
+
+def test_nvtx_ranges_reach_the_trace(tmp_path):
+    done, report, folder = run(tmp_path, "ranges")
+    assert done.returncode == 0, done.stderr
+    trace = next(folder.glob("process-*.faultline"))
+    assert b"loading" in trace.read_bytes()
+
+
+def test_a_folder_that_cannot_be_written_does_not_stop_the_program(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(blocked / "run"), "--", str(PROGRAMS / "full_device")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 7
+    assert "nothing will be recorded" in done.stderr
+
+
+def test_a_program_that_is_not_there_is_one_sentence(tmp_path):
+    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "./no-such-program"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "faultline: ./no-such-program was not found"
+
+
+def test_without_a_driver_the_program_runs_as_it_would(tmp_path):
+    done = subprocess.run([FAULTLINE, "run", "-o", str(tmp_path / "run"), "--", "sh", "-c", "echo out; echo err >&2; exit 3"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3
+    assert done.stdout == "out\n"
+    assert "err\n" in done.stderr
+
+
+def test_an_unknown_virtual_gpu_is_refused(tmp_path):
+    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:X99", "-o", str(tmp_path / "run"), "--", "true"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "X99" in done.stderr
+
+
+def test_a_virtual_gpu_has_the_size_of_the_one_it_plays(tmp_path):
+    _, report, _ = run(tmp_path, "all_well", gpu="virtual:T4")
+    assert report["devices"][0]["name"] == "NVIDIA T4" or "T4" in report["devices"][0]["name"]
+
+
+def test_explain_tells_the_folder_again(tmp_path):
+    _, report, folder = run(tmp_path, "double_free")
+    again = subprocess.run([FAULTLINE, "explain", str(folder), "--format", "json"], capture_output=True, text=True, timeout=60)
+    assert again.returncode == 1
+    assert json.loads(again.stdout)["findings"] == report["findings"]
