@@ -4,7 +4,7 @@
 What tells of the fault stays: devices, grids with their parameters, multiprocessors, blocks and warps with an error, the cubin that holds the faulting
 code, and the threads of the first warps of each different fault. Everything else goes: other cubins, threads that did nothing wrong, memory.
 
-    scripts/shrink_core_dump.py core.cuda small.core.xz --rewrite /root/train=/home/user/project
+    scripts/shrink_core_dump.py core.cuda small.core.xz --rewrite /data/experiments/train=/home/user/project
 
 A path may be rewritten to one that is not longer: it is filled up with slashes, which change no path's meaning.
 """

@@ -16,7 +16,7 @@ void scale_all(float* values, float factor, size_t count) {
 }
 
 int main() {
-  const size_t count = 16 << 20;
+  const size_t count = 512 << 20;  // large: what lies just behind a smaller one is often the driver's own memory, and is written without a word
   const size_t size_bytes = count * sizeof(float);
   float* values = nullptr;
   if (cudaMalloc(&values, size_bytes) != cudaSuccess || cudaMemset(values, 0, size_bytes) != cudaSuccess) return 2;

@@ -20,8 +20,8 @@ def scale_all(x, scale):
     return y
 
 
-activations = torch.randn(4096, 4096, device="cuda")
-scale = torch.rand(4096, device="cuda")
+activations = torch.randn(65536, 4096, device="cuda")
+scale = torch.rand(65536, device="cuda")
 scaled = scale_all(activations, scale)
 mean = scaled.mean()
 print("mean", mean.item())

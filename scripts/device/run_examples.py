@@ -97,7 +97,7 @@ def differences(wanted, report, status):
         wrong.append(f"cause {finding.get('cause')}, not {wanted['cause']}")
     if "kernel" in wanted and not any(part in text for part in wanted["kernel"]):
         wrong.append(f"kernel {' or '.join(wanted['kernel'])} is not named")
-    return wrong + [f"{place} is not named" for place in wanted["places"] if not places(finding).intersection(place.split("|"))] + [f"also {extra['rule']}" for extra in findings if extra["severity"] == "error" and extra["rule"] not in wanted["rule"]]
+    return wrong + [f"{place} is not named" for place in wanted["places"] if not places(finding).intersection(place.split("|"))] + [f"also {extra['rule']}" for extra in findings if extra["severity"] == "error" and extra["rule"] not in [*wanted["rule"], *wanted.get("also", ())]]
 
 
 def main():

@@ -1,7 +1,7 @@
 // Launches: which kernel, how large, on which stream, and which of its parameters are pointers into memory the program has taken.
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <span>
 
 #include "capture/kernels.h"
 #include "capture/observed_calls.h"
@@ -10,12 +10,10 @@
 namespace faultline::capture {
 namespace {
 
-constexpr std::size_t kMostArguments = 512;  // all 8-byte words of the 4 KiB that parameters usually may have
-
 // The pointer-sized words of the parameters that point into known memory.
 class Arguments {
  public:
-  Arguments(const KnownPages& pages, const Kernel& kernel, void** parameters, void** extra) : pages_(pages) {
+  Arguments(ThreadRecorder& thread, const Kernel& kernel, void** parameters, void** extra) : pages_(thread.recorder().live().pages()), found_(thread.room_for_arguments()) {
     if (parameters != nullptr) {
       for (std::size_t at = 0; at < kernel.parameters.size(); ++at) {
         const KernelParameter& parameter = kernel.parameters[at];
@@ -31,7 +29,7 @@ class Arguments {
  private:
   void look(const std::uint8_t* bytes, std::uint32_t offset, std::size_t size) {
     // A pointer lies at a multiple of eight from the start of the parameters.
-    for (std::size_t at = (8 - offset % 8) % 8; at + 8 <= size && count_ < kMostArguments; at += 8) {
+    for (std::size_t at = (8 - offset % 8) % 8; at + 8 <= size && count_ < found_.size(); at += 8) {
       std::uint64_t word;
       std::memcpy(&word, bytes + at, sizeof word);
       if (pages_.contains(word)) found_[count_++] = {offset + static_cast<std::uint32_t>(at), word};
@@ -45,11 +43,11 @@ class Arguments {
       if (extra[at] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[at + 1];
       else if (extra[at] == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<const std::size_t*>(extra[at + 1]);
     }
-    if (buffer != nullptr) look(static_cast<const std::uint8_t*>(buffer), 0, std::min<std::size_t>(size, 8 * kMostArguments));
+    if (buffer != nullptr) look(static_cast<const std::uint8_t*>(buffer), 0, std::min<std::size_t>(size, 8 * found_.size()));
   }
 
   const KnownPages& pages_;
-  std::array<LaunchArgument, kMostArguments> found_;  // only the first count_ are set
+  std::span<LaunchArgument> found_;  // only the first count_ are set
   std::size_t count_ = 0;
 };
 
@@ -89,7 +87,7 @@ CUresult launched(ThreadRecorder& thread, const Call& call, CUfunction function,
   Event event = thread.stamp(EventKind::kLaunch);
   recorder.set_stream(thread, event, stream, call.stream);
   const Kernel& kernel = kernel_of(thread, function);
-  event.extra = interned(thread, kernel, shape, Arguments(recorder.live().pages(), kernel, parameters, extra)).value;
+  event.extra = interned(thread, kernel, shape, Arguments(thread, kernel, parameters, extra)).value;
   mark_captured(call, event, stream);
   const CUresult result = real();
   if (result != CUDA_SUCCESS) event.set(kFailed);

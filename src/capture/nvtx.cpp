@@ -2,6 +2,8 @@
 //
 // NVTX loads the library that NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2, its documented door for tools. Only ranges of a thread (push and pop) are
 // taken; marks and ranges that start in one thread and end in another are left to themselves.
+#include <dlfcn.h>
+
 #include <string>
 #include <vector>
 
@@ -66,6 +68,15 @@ int NVTX_API pop() {
 int NVTX_API domain_push(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) { return push_attributes(attributes); }
 int NVTX_API domain_pop(nvtxDomainHandle_t) { return pop(); }
 
+// The driver's own parts have ranges too: writing a core dump takes a hundred thousand of them. They are not the program's.
+bool is_of_driver(const void* code) {
+  Dl_info found;
+  if (::dladdr(code, &found) == 0 || found.dli_fname == nullptr) return false;
+  const std::string_view path = found.dli_fname;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("libcuda.so") || name.starts_with("libcudadebugger") || name.starts_with("libnvidia-");
+}
+
 template <class Function>
 void put(NvtxFunctionTable table, unsigned size, unsigned index, Function function) {
   if (index < size && table[index] != nullptr) *table[index] = reinterpret_cast<NvtxFunctionPointer>(function);
@@ -76,6 +87,7 @@ void put(NvtxFunctionTable table, unsigned size, unsigned index, Function functi
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
   using namespace faultline::capture;
+  if (is_of_driver(reinterpret_cast<const void*>(get_table))) return 0;
   const auto* callbacks = get_table == nullptr ? nullptr : static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable table = nullptr;
   unsigned size = 0;

@@ -64,7 +64,7 @@ void* answer(ThreadRecorder& thread, const char* symbol, void* real, int version
     const std::optional<std::size_t> index = driver::find_variant(symbol, version, kind);
     if (index && is_variant(*index, real)) return wrappers[*index];
   }
-  thread.recorder().count("capture.functions_passed_through");
+  thread.recorder().count_passed_through();
   return real;
 }
 

@@ -13,8 +13,6 @@
 namespace faultline::capture {
 namespace {
 
-constexpr std::size_t kMostPythonFrames = 128;
-constexpr std::size_t kMostNativeFrames = 48;
 constexpr std::uint32_t kMostFailuresOfAKind = 64;
 constexpr std::uint64_t kPerThreadStream = 2;  // CU_STREAM_PER_THREAD
 
@@ -64,20 +62,18 @@ std::string_view name_of_heap(HeapKind kind) {
 ThreadRecorder::ThreadRecorder(Recorder& recorder, ThreadId thread) : recorder_(recorder), writer_(*recorder.file_), thread_(thread) {}
 
 StackId ThreadRecorder::stack(Natives natives) {
-  std::array<PythonFrame, kMostPythonFrames> frames;
-  std::array<std::uintptr_t, kMostNativeFrames> addresses;
-  const std::size_t frame_count = read_python_stack(frames);
+  const std::size_t frame_count = read_python_stack(frames_);
   const bool native = natives == Natives::kAlways || recorder_.wants_natives() || (frame_count == 0 && python_state() == PythonState::kNoPython);
-  const std::size_t address_count = native ? read_native_stack(addresses) : 0;
+  const std::size_t address_count = native ? read_native_stack(addresses_) : 0;
   if (frame_count + address_count == 0) return recorder_.pass();
   Key key;
-  for (std::size_t at = 0; at < address_count; ++at) key.add(addresses[at]);
+  for (std::size_t at = 0; at < address_count; ++at) key.add(addresses_[at]);
   for (std::size_t at = 0; at < frame_count; ++at) {
-    key.add(reinterpret_cast<std::uintptr_t>(frames[at].code));
-    key.add(frames[at].identity ^ static_cast<std::uint32_t>(frames[at].instruction));
+    key.add(reinterpret_cast<std::uintptr_t>(frames_[at].code));
+    key.add(frames_[at].identity ^ static_cast<std::uint32_t>(frames_[at].instruction));
   }
   if (const std::uint32_t known = stacks_.find(key); known != KeyMap::kNone) return StackId(known);
-  const StackId id = recorder_.intern_stack(*this, std::span(addresses).first(address_count), std::span(frames).first(frame_count));
+  const StackId id = recorder_.intern_stack(*this, std::span(addresses_).first(address_count), std::span(frames_).first(frame_count));
   if (id.value != KeyMap::kNone) stacks_.insert(key, id.value);
   return id;
 }
@@ -266,6 +262,11 @@ void Recorder::count(std::string_view what) {
   else counters_.emplace(what, 1);
 }
 
+void Recorder::count_passed_through() {
+  const std::lock_guard hold(names_lock_);
+  ++passed_through_;
+}
+
 void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) {
   if (error == CUDA_ERROR_NOT_READY || error == CUDA_ERROR_DEINITIALIZED) return;  // an answer, and the end of the process
   const std::string name = name_of_error(error), words = std::string(function) + ": " + name;
@@ -326,6 +327,7 @@ void Recorder::finish() {
   }
   TraceFileWriter last(*file_);
   for (const auto& [what, times] : counters_) (void)last.count(what, times);
+  if (passed_through_ != 0) (void)last.define_property("driver.functions_passed_through", std::to_string(passed_through_));
   (void)last.define_property("process.ended", "exit");
   (void)last.finish();
   (void)file_->close();

@@ -66,6 +66,7 @@ class ThreadRecorder {
   KeyMap& launches() { return launches_; }
   KeyMap& copies() { return copies_; }
   KernelCache& kernels() { return kernels_; }
+  std::span<LaunchArgument> room_for_arguments() { return arguments_; }
 
  private:
   friend class Recorder;
@@ -86,6 +87,10 @@ class ThreadRecorder {
   KeyMap stacks_, launches_, copies_;
   LastStream last_stream_;
   KernelCache kernels_;
+  // Room that is not cleared between calls: clearing it would cost more than what is put there.
+  std::array<PythonFrame, 128> frames_;
+  std::array<std::uintptr_t, 48> addresses_;
+  std::array<LaunchArgument, 512> arguments_;  // all 8-byte words of the 4 KiB that a kernel's parameters usually may have
   std::atomic<bool> busy_{false};
   bool inside_ = false;
 };
@@ -120,6 +125,7 @@ class Recorder {
 
   void property(ThreadRecorder& by, std::string_view key, std::string_view value);
   void count(std::string_view what);
+  void count_passed_through();  // a function that the headers do not know: told, but nothing was lost by it
   // The failure is told as "function: CUDA_ERROR_…"; errors that end the context become a Fault, once each.
   void failed(ThreadRecorder& by, const char* function, CUresult error);
 
@@ -152,6 +158,7 @@ class Recorder {
   std::unordered_map<const void*, std::uint32_t> numbers_;
   std::uint32_t next_number_ = 0;
   std::map<std::string, std::uint64_t, std::less<>> counters_;
+  std::uint64_t passed_through_ = 0;
   std::unordered_map<std::string, std::uint32_t> failures_;
 
   std::atomic<std::uint32_t> allocations_{0}, launch_ids_{0}, copy_ids_{0}, fault_ids_{0}, pass_{0};

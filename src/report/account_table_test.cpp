@@ -63,5 +63,21 @@ TEST(AccountTable, PartsThatDoNotMakeTheCapacityAreToldApart) {
   EXPECT_NE(page.take().find("This does not add up: 1.00 GiB too much."), std::string::npos);
 }
 
+TEST(AccountTable, WhoHoldsWhatIsOutsideIsListedInsteadOfTheSum) {
+  Account account;
+  account.capacity = 4 * kGiB;
+  account.capacity_known = true;
+  account.outside_framework = 3 * kGiB;
+  account.outside = {{"NCCL", 2 * kGiB}, {"CUDA context and driver", 1 * kGiB}};
+  account.free = 1 * kGiB;
+  const AccountTable table = account_table(account);
+  EXPECT_TRUE(table.adds_up);
+  ASSERT_EQ(table.parts.size(), 4u);
+  EXPECT_EQ(table.parts[0].label, "NCCL");
+  EXPECT_EQ(table.parts[1].label, "CUDA context and driver");
+  account.outside.pop_back();  // parts that do not make the sum are not believed
+  EXPECT_EQ(account_table(account).parts[0].label, "outside the framework");
+}
+
 }  // namespace
 }  // namespace faultline

@@ -115,7 +115,10 @@ void copy(const CopyRequest& request, const StreamPointer& stream, HostWait wait
   } else if (wait == HostWait::kAsync && planned.from() == Place::kPageable && planned.to() != Place::kPageable) {
     planned.stage();
   }
-  Operation operation{.type = CU_GRAPH_NODE_TYPE_MEMCPY, .run = [planned] { planned.run(); }, .parameters = as_node_parameters(request), .event_handle = nullptr, .event = {}, .child = {}};
+  Operation operation;
+  operation.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  operation.run = [planned] { planned.run(); };
+  operation.parameters = as_node_parameters(request);
   const CompletionPointer completion = submit(*stream, std::move(operation));
   const bool between_devices = planned.to() == Place::kDevice && planned.from() == Place::kDevice;
   const bool host_waits = wait == HostWait::kSync ? !between_devices : planned.to() == Place::kPageable;
@@ -150,7 +153,10 @@ void PlannedFill::run() const {
 void fill(const FillRequest& request, const StreamPointer& stream, HostWait wait) {
   const PlannedFill planned(request);
   if (planned.nothing()) return;
-  Operation operation{.type = CU_GRAPH_NODE_TYPE_MEMSET, .run = [planned] { planned.run(); }, .parameters = as_node_parameters(request), .event_handle = nullptr, .event = {}, .child = {}};
+  Operation operation;
+  operation.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  operation.run = [planned] { planned.run(); };
+  operation.parameters = as_node_parameters(request);
   const CompletionPointer completion = submit(*stream, std::move(operation));
   if (completion != nullptr && wait == HostWait::kSync && planned.to() == Place::kPinned) completion->wait();
 }

@@ -117,15 +117,23 @@ TEST_F(VirtualModules, WhatIsNoDeviceCodeIsRefused) {
   EXPECT_EQ(cuModuleLoad(&module, "/no/such/file"), CUDA_ERROR_FILE_NOT_FOUND);
 }
 
-TEST_F(VirtualModules, LaunchesAreRefusedAndSayWhy) {
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-  ASSERT_CUDA(cuModuleLoadData(&module, kPtx));
-  ASSERT_CUDA(cuModuleGetFunction(&function, module, "add"));
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "faultline: the virtual GPU does not run kernels yet: add\n");
+TEST(VirtualDriver, LaunchesAreRefusedAndTheFirstSaysWhy) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        CUcontext context = nullptr;
+        CUmodule module = nullptr;
+        CUfunction function = nullptr;
+        cuInit(0);
+        cuDevicePrimaryCtxRetain(&context, 0);
+        cuCtxSetCurrent(context);
+        cuModuleLoadData(&module, kPtx);
+        cuModuleGetFunction(&function, module, "add");
+        const CUresult first = cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+        const CUresult second = cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+        std::exit(first == CUDA_ERROR_NOT_SUPPORTED && second == CUDA_ERROR_NOT_SUPPORTED ? 7 : 1);
+      },
+      testing::ExitedWithCode(7), "^faultline: the virtual GPU does not run kernels yet: add\n$");
 }
 
 }  // namespace

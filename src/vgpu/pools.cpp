@@ -107,17 +107,15 @@ void free_async(std::uint64_t address, const StreamPointer& stream) {
     const auto lock = order_lock();
     return stream->push(std::move(run));
   };
-  MemoryKind kind{};
   Allocation freed;
   const bool asked = Memory::get().change(address, [&](Allocation& allocation) {
     const bool can = !allocation.free_asked && (allocation.kind == MemoryKind::kPool || allocation.kind == MemoryKind::kDevice);
     if (can) allocation.free_asked = true;
-    kind = allocation.kind;
     freed = allocation;
     return can;
   });
   require(asked);
-  if (kind == MemoryKind::kDevice) {
+  if (freed.kind == MemoryKind::kDevice) {
     push([address] { Memory::get().remove(address, {MemoryKind::kDevice}); });
     return;
   }

@@ -73,6 +73,8 @@ class Exceptions:
             self._tell(problem, traceback, "MainThread", True)
 
     def _tell(self, problem, traceback, thread, ends_process):
+        if sys.is_finalizing() or sys.meta_path is None:  # modules are going away: the program's own end was told before
+            return
         try:
             if ends_process:
                 self._ended_by = id(problem)

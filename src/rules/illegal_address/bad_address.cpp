@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kNullBytes = 64 * kKiB;  // this far from 0 nothing is ever mapped: a null pointer and an offset
 constexpr std::uint64_t kFarBytes = 1 * kTiB;    // farther from all memory than any index error leads
+constexpr std::uint64_t kLeastPointer = 4 * kGiB;  // smaller words are numbers
 constexpr std::size_t kMostArguments = 16;
 
 struct Argument {
@@ -71,41 +72,66 @@ Bad bad_address(const AddressMap& map, const Event& event, const Fault& fault, b
   return bad;
 }
 
+struct Nearest {
+  AddressPlace place;
+  bool of_argument = false;
+  bool is_one_of_several = false;  // others that the kernel was given lie about as near: which of them was indexed is not known
+};
+
 // Beside which memory: what the kernel was given comes first; freed memory before that where the kernel was given it.
-AddressPlace nearest(const AddressMap& map, const std::vector<Argument>& arguments, std::uint64_t address, bool& of_argument) {
+Nearest nearest(const AddressMap& map, const std::vector<Argument>& arguments, std::uint64_t address) {
   AddressPlace best;
   for (const Argument& argument : arguments) {
     const AddressPlace place = map.relative_to(argument.place.allocation, address);
-    if (place.where == Where::kFreed || place.where == Where::kInside) {
-      of_argument = true;
-      return place;
-    }
+    if (place.where == Where::kFreed || place.where == Where::kInside) return {place, true, false};
     if (best.where == Where::kUnknown || place.distance_bytes < best.distance_bytes) best = place;
   }
-  of_argument = best.where != Where::kUnknown;
-  if (of_argument && best.distance_bytes < kFarBytes) return best;
-  of_argument = false;
+  if (best.where != Where::kUnknown && best.distance_bytes < kFarBytes) {
+    const auto as_near = [&](const Argument& argument) {
+      return argument.place.allocation != best.allocation && map.relative_to(argument.place.allocation, address).distance_bytes / 2 < best.distance_bytes;
+    };
+    return {best, true, std::any_of(arguments.begin(), arguments.end(), as_near)};
+  }
   const AddressPlace any = map.place(address);
-  return any.where == Where::kInside || any.where == Where::kFreed || any.distance_bytes < kFarBytes ? any : AddressPlace{};
+  const bool near = any.where == Where::kInside || any.where == Where::kFreed || any.distance_bytes < kFarBytes;
+  return {near ? any : AddressPlace{}, false, false};
 }
 
-void add_tries(const Fault& fault, std::uint64_t access_bytes, const AddressPlace& place, const AddressMap& map, bool of_argument, Finding& finding) {
+// A dump alone knows no memory, but what the kernel was given: the word that lies nearest is most likely the pointer that was indexed.
+std::string beside_parameter(const Fault& fault, std::uint64_t address) {
+  const LaunchArgument* best = nullptr;
+  const auto distance = [&](const LaunchArgument& word) { return word.address > address ? word.address - address : address - word.address; };
+  for (const LaunchArgument& word : fault.parameters) {
+    if (word.address >= kLeastPointer && distance(word) < kFarBytes && (best == nullptr || distance(word) < distance(*best))) best = &word;
+  }
+  const std::string unknown = "This input knows of no memory to compare it with";
+  if (best == nullptr) return unknown + ".";
+  return unknown + "; it lies " + distance_words(distance(*best)) + (best->address > address ? " before" : " behind") + " the nearest pointer that the kernel was given, its parameter at byte " +
+         std::to_string(best->offset_bytes) + ".";
+}
+
+void add_tries(const Fault& fault, std::uint64_t access_bytes, const Nearest& near, const std::vector<Argument>& arguments, const AddressMap& map, Finding& finding) {
+  const AddressPlace& place = near.place;
   if (place.where == Where::kFreed) {
     finding.tries.push_back({"Keep what the kernel was given alive until it has run; a tensor used on another stream needs record_stream.", std::nullopt, 0});
     return;
   }
-  if (!of_argument || place.where != Where::kPastEnd) return;
-  const std::uint64_t size_bytes = map.range_of(place.allocation).size();
+  if (!near.of_argument || place.where != Where::kPastEnd) return;
+  std::uint64_t size_bytes = map.range_of(place.allocation).size();
+  if (near.is_one_of_several) {
+    for (const Argument& argument : arguments) size_bytes = std::max(size_bytes, map.range_of(argument.place.allocation).size());
+  }
   std::uint64_t threads = 1;
   for (const Extent3& extent : {fault.grid, fault.block}) {
     for (const std::uint32_t part : extent) threads = part != 0 && threads < (std::uint64_t{1} << 40) ? threads * part : 0;
   }
-  std::string advice = "Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n)): this access reaches byte " + format_count(size_bytes + place.distance_bytes + access_bytes) +
-                       " of " + format_count(size_bytes);
+  std::string reach, excess;
+  if (!near.is_one_of_several) reach = "this access reaches byte " + format_count(size_bytes + place.distance_bytes + access_bytes) + " of " + format_count(size_bytes);
   if (access_bytes != 0 && threads > size_bytes / access_bytes) {
-    advice += ", and the launch has " + format_count(threads) + " threads for " + format_count(size_bytes / access_bytes) + " elements of " + format_count(access_bytes) + " bytes";
+    excess = "the launch has " + format_count(threads) + " threads for " + (near.is_one_of_several ? "at most " : "") + format_count(size_bytes / access_bytes) + " elements of " + format_count(access_bytes) + " bytes";
   }
-  finding.tries.push_back({advice + ".", std::nullopt, 0});
+  const std::string numbers = reach + (reach.empty() || excess.empty() ? "" : ", and ") + excess;
+  finding.tries.push_back({"Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n))" + (numbers.empty() ? "" : ": " + numbers) + ".", std::nullopt, 0});
 }
 
 void list_arguments(const Facts& facts, const std::vector<Argument>& arguments, Finding& finding) {
@@ -142,16 +168,19 @@ std::string describe_access(const Facts& facts, std::uint32_t event_index, const
     finding.tries.push_back({"Look for an argument that is null: the data pointer of an empty or freed tensor, or a pointer that was never set.", std::nullopt, 0});
     return what;
   }
-  bool of_argument = false;
-  const AddressPlace place = nearest(map, arguments, bad.address, of_argument);
+  const Nearest near = nearest(map, arguments, bad.address);
+  const AddressPlace& place = near.place;
   if (place.where == Where::kUnknown) {
-    finding.memory = map.knows_memory() ? "Far from all memory that the recording knows of: a damaged pointer, or an index that overflowed." : "The recording knows of no memory to compare it with.";
+    finding.memory = map.knows_memory() ? "Far from all memory that the recording knows of: a damaged pointer, or an index that overflowed." : beside_parameter(fault, bad.address);
     return what;
   }
   const std::string words = place_words(facts, place);
   const Event& birth = facts.lifetimes.birth(place.allocation);
-  finding.memory = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0]))) + words.substr(1) + (of_argument ? ", which the kernel was given." : ".");
-  finding.allocated_at = location_of(facts, birth.stack);
+  const char* const whose = near.is_one_of_several ? ", the nearest of those that the kernel was given; which of them it meant is not known."
+                            : near.of_argument     ? ", which the kernel was given."
+                                                   : ".";
+  finding.memory = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0]))) + words.substr(1) + whose;
+  if (!near.is_one_of_several) finding.allocated_at = location_of(facts, birth.stack);
   if (place.where == Where::kFreed) {
     const std::uint32_t released = facts.lifetimes.of(place.allocation).released;
     if (released != kNever) finding.freed_at = location_of(facts, facts.trace.events[released].stack);
@@ -164,7 +193,7 @@ std::string describe_access(const Facts& facts, std::uint32_t event_index, const
                                std::to_string(event.size_bytes) + " bytes cannot start from.", std::nullopt, 0});
     }
   } else {
-    add_tries(fault, event.size_bytes, place, map, of_argument, finding);
+    add_tries(fault, event.size_bytes, near, arguments, map, finding);
   }
   return what;
 }

@@ -25,7 +25,7 @@ struct Report {
 };
 
 struct Told {
-  std::vector<std::vector<Report>> dumped;  // by core dumps, the same instruction of a kernel together
+  std::vector<std::vector<Report>> dumped;  // by core dumps, the same line of a kernel together, or the same instruction where no line is known
   std::optional<Report> by_driver;          // the first error that the program met: the others are echoes of it
 };
 
@@ -40,7 +40,7 @@ Told gather(const Trace& trace) {
       if (!told.by_driver) told.by_driver = Report{index, &fault};
       continue;
     }
-    const auto [at, fresh] = groups.try_emplace({fault.kernel, fault.pc, fault.file, fault.line}, told.dumped.size());
+    const auto [at, fresh] = groups.try_emplace({fault.kernel, fault.line != 0 ? 0 : fault.pc, fault.file, fault.line}, told.dumped.size());
     if (fresh) told.dumped.emplace_back();
     told.dumped[at->second].push_back({index, &fault});
   }
@@ -57,11 +57,9 @@ class Judge {
     const auto chosen = std::find_if(reports.begin(), reports.end(), has_address);
     const Report& report = chosen == reports.end() ? reports.front() : *chosen;
     const Fault& fault = *report.fault;
-    FaultKind kind = kind_of_fault(text(fault.what), 0);
-    if (kind == FaultKind::kUnknown && by_driver) kind = kind_of_fault(text(by_driver->fault->what), by_driver->fault->code);
+    const FaultKind kind = kind_of(reports, by_driver);
     Finding finding = begin(kind, report.event, text(fault.kernel));
     finding.confidence = Confidence::kProved;
-    finding.count = reports.size();
     add_place(report, finding);
     std::string what = std::string(words_of(kind).sentence);
     const bool of_address = kind == FaultKind::kIllegalAddress || kind == FaultKind::kMisaligned;
@@ -70,6 +68,7 @@ class Judge {
     if (kind == FaultKind::kAssert && checks_index(kernel_name(text(fault.kernel)))) as_index_check(finding);
     add_noticed(by_driver, finding);
     add_arguments(facts_, report.event, fault, finding);
+    if (reports.size() > 1) finding.evidence.push_back({"faults_at_this_line", static_cast<std::int64_t>(reports.size())});
     add_thread(fault, finding);
     finish(kind, finding);
     return finding;
@@ -116,6 +115,19 @@ class Judge {
   std::string_view text(StringId id) const { return trace_.strings.at(id); }
   std::string kernel_words(StringId kernel) const {
     return kernel.value == 0 ? std::string("A kernel") : "Kernel " + kernel_name(text(kernel));
+  }
+
+  // The plainest word of all the warps'. An address that went astray may land where shared or local memory has its window, and the exception is
+  // then called after that; of an access whose addresses are known it is the same fault.
+  FaultKind kind_of(const std::vector<Report>& reports, const std::optional<Report>& by_driver) const {
+    FaultKind kind = FaultKind::kUnknown;
+    for (const Report& report : reports) {
+      FaultKind here = kind_of_fault(text(report.fault->what), 0);
+      if (here == FaultKind::kAddressSpace && !report.fault->addresses.empty()) here = FaultKind::kIllegalAddress;
+      if (kind == FaultKind::kUnknown || here == FaultKind::kIllegalAddress) kind = here;
+    }
+    if (kind == FaultKind::kUnknown && by_driver) kind = kind_of_fault(text(by_driver->fault->what), by_driver->fault->code);
+    return kind;
   }
 
   Finding begin(FaultKind kind, std::uint32_t event, std::string_view kernel) const {

@@ -166,6 +166,22 @@ TEST(CoreDump, MisalignmentPointsToTheThreadWhoseAddressIsOdd) {
   EXPECT_EQ(fault.thread_index[0] % 32, 9u);
 }
 
+TEST(CoreDump, ThreadsThatWereNotToTakePartHaveNoAddress) {
+  std::string dump = recorded_dump();
+  const std::string load("\x81\x79\x00\x16\x04\x00\x00\x00", 8);  // LDG.E R0, desc[UR4][R22.64]
+  const std::size_t at = dump.find(load);
+  ASSERT_NE(at, std::string::npos);
+  dump[at + 1] = 0x09;  // with @P0
+  overwrite<std::uint32_t>(dump, kPredicateTable, 0, 1, [](const ElfSection&, std::uint64_t row) { return row == 0; });
+  overwrite<std::uint32_t>(dump, kPredicateTable, 0, 0, [](const ElfSection& section, std::uint64_t row) { return row == 0 && section.info < 3; });
+  const Trace trace = read_whole(dump);
+  const Fault& fault = fault_of(trace, 0);
+  EXPECT_EQ(text_of(trace, fault.instruction), "@P0 LDG.E R0, desc[UR4][R22.64]");
+  EXPECT_EQ(fault.addresses.size(), 29u);
+  EXPECT_EQ(fault.lanes, 29u);
+  EXPECT_EQ(fault.thread_index[0] % 32, 3u);
+}
+
 TEST(CoreDump, WarpsThatHaveExitedLeaveTheExceptionWithTheirMultiprocessor) {
   std::string dump = recorded_dump();
   overwrite<std::uint32_t>(dump, kWarpTable, kWarpHasErrorPc, 0);

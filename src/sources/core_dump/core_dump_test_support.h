@@ -34,7 +34,8 @@ inline Trace read_whole(const std::string& dump) {
 inline const Fault& fault_of(const Trace& trace, std::size_t event) { return trace.faults.at(FaultId(trace.events[event].extra)); }
 inline std::string text_of(const Trace& trace, StringId id) { return std::string(trace.strings.at(id)); }
 
-inline constexpr std::uint32_t kSmTable = 0x8000000b, kWarpTable = 0x8000000e, kLaneTable = 0x8000000f, kRegisterTable = 0x80000005, kDeviceTable = 0x80000009;
+inline constexpr std::uint32_t kSmTable = 0x8000000b, kWarpTable = 0x8000000e, kLaneTable = 0x8000000f, kRegisterTable = 0x80000005, kDeviceTable = 0x80000009,
+                                kPredicateTable = 0x80000011;
 
 // Overwrites the number at `offset` of every row of the tables of a type; `choose(section, row)` says which.
 template <class Number, class Choose>

@@ -102,6 +102,9 @@ TEST(SassWrites, AComparisonWritesItsPredicate) {
   EXPECT_FALSE(compare.anything);
   EXPECT_TRUE(compare.touches_predicate(0));
   EXPECT_FALSE(compare.touches_predicate(kTruePredicate));
+  EXPECT_EQ(writes_of({0x0000000d00197202, 0x000fe20000000f00}, 90).predicates, 0) << "MOV";
+  EXPECT_EQ(writes_of({0x0000000406167825, 0x000fe200078e0218}, 90).predicates, 0) << "IMAD.WIDE";
+  EXPECT_TRUE(writes_of({0x0000000410067210, 0x000fe20007f1e0ff}, 90).touches_predicate(0)) << "IADD3 R6, P0, R16, R4, RZ";
 }
 
 }  // namespace

@@ -49,13 +49,18 @@ bool is_uniform(std::uint32_t operation) {
   }
 }
 
-// Two fields may name predicates that are written; where an operation uses those bits for something else, a predicate counts as written that is not.
+// Up to two fields name predicates that are written: what a comparison found, what a sum carried.
 std::uint8_t written_predicates(const SassInstruction& instruction) {
-  const std::uint32_t operation = instruction.operation();
-  const bool is_memory = operation >= 0x17e && operation <= 0x1af;
-  std::uint32_t mask = 1u << instruction.bits(81, 3);
-  if (!is_memory) mask |= 1u << instruction.bits(84, 3);
-  return static_cast<std::uint8_t>(mask & 0x7f);
+  const std::uint32_t first = 1u << instruction.bits(81, 3);
+  const std::uint32_t second = 1u << instruction.bits(84, 3);
+  std::uint32_t mask = 0;
+  switch (instruction.operation()) {
+    case 0x00b: case 0x00c: case 0x01c: case 0x02a: case 0x010: mask = first | second; break;               // FSETP ISETP PLOP3 DSETP IADD3
+    case 0x011: case 0x012: case 0x024: case 0x025: case 0x027:                                             // LEA LOP3 IMAD
+    case 0x17e: case 0x180: case 0x181: case 0x18a: case 0x18b: case 0x18d: case 0x1a2: case 0x1a3: case 0x1a8: case 0x1a9: mask = first; break;  // LD LDG, atomics
+    default: break;
+  }
+  return static_cast<std::uint8_t>(mask & ~(1u << kTruePredicate));
 }
 
 }  // namespace

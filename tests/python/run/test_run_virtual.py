@@ -146,7 +146,7 @@ def test_a_folder_that_cannot_be_written_does_not_stop_the_program(tmp_path):
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path):
     done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "./no-such-program"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert done.stderr.strip() == "faultline: ./no-such-program was not found"
+    assert done.stderr.strip() == "faultline: ./no-such-program was not found."
 
 
 def test_without_a_driver_the_program_runs_as_it_would(tmp_path):
