@@ -6,6 +6,7 @@
 
 #include "sources/run_folder/join_test_support.h"
 #include "sources/source.h"
+#include "trace/text.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -94,6 +95,46 @@ TEST(Join, AnotherLibrarysMemoryHasItsStack) {
   ASSERT_FALSE(outside.empty());
   EXPECT_EQ(joint.strings.at(joint.stacks.frame(outside.front().stack).file), "/x/libcublas.so.13");
   EXPECT_EQ(outside.front().size_bytes, std::uint64_t{8} << 20);
+}
+
+Trace parsed(const std::string& lines) {
+  Result<Trace> trace = parse_trace_text("faultline-trace-text 1\n" + lines);
+  EXPECT_TRUE(trace.ok()) << trace.error().message();
+  return trace.ok() ? std::move(*trace) : Trace{};
+}
+
+// PyTorch's history begins late and ends early; the capture saw the whole process.
+TEST(Join, AHistoryWithoutBeginningAndEndIsFilledInByNobody) {
+  Trace torch = parsed(R"(can addresses stacks streams events times
+alloc #s 2MiB driver @0x200000 preexisting t=500000
+alloc #x 4096 @0x200000 preexisting t=500000
+alloc #t 2MiB driver @0x600000 t=500000
+alloc #y 4096 @0x600000 t=500100
+)");
+  const Trace capture = parsed(R"(can addresses stacks streams complete-from-start events times
+heap driver
+call go = launch k grid=1 block=1
+alloc #s 2MiB driver @0x200000 t=100
+alloc #gone 2MiB driver @0x400000 t=200
+free #gone t=300
+alloc #t 2MiB driver @0x600000 t=499000
+launch call=go t=499050
+free #s t=900000
+free #t t=900100
+)");
+  const Trace joint = join_traces(std::move(torch), capture);
+  ASSERT_TRUE(check_trace(joint).ok()) << check_trace(joint).error().message();
+  EXPECT_EQ(joint.preexisting_count, 2u);
+  EXPECT_FALSE(joint.can(kCompleteFromStart));
+  const std::vector<Event> outside = of_heap(joint, true);
+  ASSERT_EQ(outside.size(), 2u) << "the segment that came and went before the history";
+  EXPECT_EQ(outside[0].address, 0x400000u);
+  EXPECT_EQ(of_heap(joint, false).size(), 4u);
+  // The launch stands between the segment and the block that was made in it.
+  ASSERT_EQ(joint.events.size(), 7u);
+  EXPECT_EQ(joint.events[4].address, 0x600000u);
+  EXPECT_EQ(joint.events[5].kind, EventKind::kLaunch);
+  EXPECT_EQ(joint.events[6].address, 0x600000u);
 }
 
 }  // namespace
