@@ -15,9 +15,9 @@ void note_free_memory(ThreadRecorder& thread) {
   CUdevice device = 0;
   if (own().current_device == nullptr || own().memory_info == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64) return;
   const std::uint64_t bit = std::uint64_t{1} << device;
-  if ((noted.fetch_or(bit) & bit) != 0) return;
+  if ((noted.load(std::memory_order_relaxed) & bit) != 0) return;
   std::size_t free_bytes = 0, total_bytes = 0;
-  if (own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;
+  if (own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS || (noted.fetch_or(bit) & bit) != 0) return;  // a retained context may not be up yet
   thread.recorder().property(thread, "driver.free_at_start." + std::to_string(device), std::to_string(free_bytes));
 }
 

@@ -36,11 +36,12 @@ void read_parameters(Kernel& kernel, Handle handle, Ask ask) {
 const Kernel* ask_driver(ThreadRecorder& thread, CUfunction handle) {
   auto* kernel = new Kernel;
   const char* name = nullptr;
-  if (own().function_name != nullptr && own().function_name(&name, handle) == CUDA_SUCCESS && name != nullptr) {
-    read_parameters(*kernel, handle, own().function_parameter);
-  } else if (const auto as_kernel = reinterpret_cast<CUkernel>(handle);
-             own().kernel_name != nullptr && own().kernel_name(&name, as_kernel) == CUDA_SUCCESS && name != nullptr) {
+  // The CUDA runtime launches by CUkernel, driver programs by CUfunction; each is an invalid handle to the other's function, which is how they are told apart.
+  if (const auto as_kernel = reinterpret_cast<CUkernel>(handle);
+      own().kernel_name != nullptr && own().kernel_name(&name, as_kernel) == CUDA_SUCCESS && name != nullptr) {
     read_parameters(*kernel, as_kernel, own().kernel_parameter);
+  } else if (own().function_name != nullptr && own().function_name(&name, handle) == CUDA_SUCCESS && name != nullptr) {
+    read_parameters(*kernel, handle, own().function_parameter);
   }
   kernel->name = thread.recorder().string(thread, name != nullptr ? name : "");
   return kernel;
@@ -52,7 +53,7 @@ const Kernel& kernel_of(ThreadRecorder& thread, CUfunction handle) {
   // A small direct-mapped memory per thread, so that a launch takes no lock.
   KernelCache& cache = thread.kernels();
   const std::uint32_t now = epoch.load(std::memory_order_acquire);
-  KernelCache::Slot& slot = cache.slots[(reinterpret_cast<std::uintptr_t>(handle) >> 5) % cache.slots.size()];
+  KernelCache::Slot& slot = cache.slots[(reinterpret_cast<std::uintptr_t>(handle) * 0x9E3779B97F4A7C15ull) >> 54];
   if (slot.handle == handle && slot.epoch == now && slot.kernel != nullptr) return *slot.kernel;
   KnownKernels& known = known_kernels();
   const Kernel* kernel = nullptr;

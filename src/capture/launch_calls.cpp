@@ -63,10 +63,7 @@ LaunchId interned(ThreadRecorder& thread, const Kernel& kernel, const Shape& sha
   key.add(std::uint64_t{shape.grid[0]} << 32 | shape.grid[1]);
   key.add(std::uint64_t{shape.grid[2]} << 32 | shape.block[0]);
   key.add(std::uint64_t{shape.block[1]} << 32 | shape.block[2]);
-  for (const LaunchArgument& argument : arguments) {
-    key.add(argument.address);
-    key.add(argument.offset_bytes);
-  }
+  for (const LaunchArgument& argument : arguments) key.add(argument.address | std::uint64_t{argument.offset_bytes} << 49);  // known pages end below 2^49
   if (const std::uint32_t known = thread.launches().find(key); known != KeyMap::kNone) return LaunchId(known);
   const LaunchId id = thread.recorder().next_launch();
   Launch launch;

@@ -69,8 +69,8 @@ StackId ThreadRecorder::stack(Natives natives) {
   Key key;
   for (std::size_t at = 0; at < address_count; ++at) key.add(addresses_[at]);
   for (std::size_t at = 0; at < frame_count; ++at) {
-    key.add(reinterpret_cast<std::uintptr_t>(frames_[at].code));
-    key.add(frames_[at].identity ^ static_cast<std::uint32_t>(frames_[at].instruction));
+    const std::uint64_t place = reinterpret_cast<std::uintptr_t>(frames_[at].code) + static_cast<std::uint64_t>(frames_[at].instruction) * 0x9E3779B97F4A7C15ull;
+    key.add(place ^ (frames_[at].identity << 32 | frames_[at].identity >> 32));
   }
   if (const std::uint32_t known = stacks_.find(key); known != KeyMap::kNone) return StackId(known);
   const StackId id = recorder_.intern_stack(*this, std::span(addresses_).first(address_count), std::span(frames_).first(frame_count));
@@ -318,6 +318,8 @@ void Recorder::leave_thread(ThreadRecorder* thread) {
 }
 
 void Recorder::finish() {
+  // Recording is off by now; a thread that had just looked has long marked itself busy when this is over.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
   {
     const std::lock_guard hold(threads_lock_);
     for (ThreadRecorder* thread : threads_) {

@@ -49,7 +49,7 @@ struct KernelCache {
     const Kernel* kernel = nullptr;
     std::uint32_t epoch = 0;
   };
-  std::array<Slot, 256> slots;
+  std::array<Slot, 1024> slots;
 };
 
 class ThreadRecorder {

@@ -86,9 +86,9 @@ __attribute__((destructor)) void end() {
 Recording::Recording() : errno_(errno) {
   ThreadRecorder* thread = this_thread != nullptr ? this_thread : join();
   if (thread == nullptr || thread->inside_) return;
-  thread->busy_.store(true);
-  if (state.load() != State::kOn) {
-    thread->busy_.store(false);
+  thread->busy_.store(true, std::memory_order_relaxed);  // no fence: whoever ends the recording waits longer than a store takes to be seen
+  if (state.load(std::memory_order_relaxed) != State::kOn) {
+    thread->busy_.store(false, std::memory_order_relaxed);
     return;
   }
   thread->inside_ = true;

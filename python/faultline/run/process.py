@@ -70,6 +70,9 @@ class Process:
             pass  # the folder is gone: there is nowhere left to say it
 
 
+_COMPILED = (".pyx", ".pxd", ".pxi")  # Cython names its own sources, by paths that lead nowhere
+
+
 def describe(problem, traceback, thread, kind):
     """An exception as JSON. Frames are innermost first; `at` is the innermost one of the program's own files."""
     from ..plan.stacks import is_library, is_own
@@ -77,7 +80,7 @@ def describe(problem, traceback, thread, kind):
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not is_own(code.co_filename):
-            frames.append({"file": code.co_filename, "line": traceback.tb_lineno, "function": getattr(code, "co_qualname", code.co_name), "own": not is_library(code.co_filename) and not code.co_filename.startswith(frameworks)})
+            frames.append({"file": code.co_filename, "line": traceback.tb_lineno, "function": getattr(code, "co_qualname", code.co_name), "own": not is_library(code.co_filename) and not code.co_filename.startswith(frameworks) and not code.co_filename.endswith(_COMPILED)})
         traceback = traceback.tb_next
     frames.reverse()
     name = type(problem).__qualname__
