@@ -73,6 +73,12 @@ run: build $(STAMPS)/venv-torch
 	@echo
 	@rm -rf $(BUILD)/plan-example
 	@$(BUILD)/faultline plan --gpu T4 -o $(BUILD)/plan-example -- $(PYTHON) examples/train_gpt.py --batch-size 16 || [ $$? -eq 1 ]
+	@echo
+	@echo "Recording a program that uses the driver interface, on a GPU that this machine's processor plays: examples/driver_copy.cpp"
+	@echo
+	@rm -rf $(BUILD)/run-example
+	@$(CXX) -std=c++17 -g -O1 -I .cache/cuda/nvidia/cu13/include -o $(BUILD)/driver_copy examples/driver_copy.cpp -L $(BUILD)/capture -l:libcuda.so.1
+	@$(BUILD)/faultline run --gpu virtual:4GiB -o $(BUILD)/run-example -- $(BUILD)/driver_copy || [ $$? -eq 1 ]
 
 test: test-native test-python
 
@@ -89,7 +95,7 @@ bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake --build $(BUILD) -j $(JOBS)
 	@$(PYTHON) scripts/bench/run.py --faultline $(BUILD)/faultline --replay-bench $(BUILD)/replay_bench --torch-python $(PYTHON)
 
-fuzzers: $(STAMPS)/apt-clang
+fuzzers: $(STAMPS)/apt-clang $(STAMPS)/cuda-headers
 	@CXX=clang++-14 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_TESTS=OFF -DFAULTLINE_FUZZERS=ON \
 	  -DFAULTLINE_SANITIZE=fuzzer-no-link,address,undefined >/dev/null
 	@cmake --build build-fuzz -j $(JOBS)
@@ -98,7 +104,7 @@ fuzzers: $(STAMPS)/apt-clang
 fuzz: fuzzers
 	@scripts/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(JOBS)
 
-sanitize: $(STAMPS)/apt-build
+sanitize: $(STAMPS)/apt-build $(STAMPS)/cuda-headers
 	@cmake -S . -B build-asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_TESTS=ON -DFAULTLINE_SANITIZE=address,undefined >/dev/null
 	@cmake --build build-asan -j $(JOBS)
 	@cd build-asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ctest --output-on-failure -j $(JOBS) --timeout 900

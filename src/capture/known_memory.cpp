@@ -37,16 +37,24 @@ void LiveAllocations::add(std::uint64_t address, const LiveAllocation& allocatio
   const std::lock_guard hold(lock_);
   by_address_[address] = allocation;
   pages_.add(address, allocation.size_bytes);
+  if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] += allocation.size_bytes;
 }
 
-void LiveAllocations::add_mapping(std::uint64_t address, std::uint64_t size_bytes) {
+void LiveAllocations::add_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device) {
   const std::lock_guard hold(lock_);
   pages_.add(address, size_bytes);
+  device_bytes_[device] += size_bytes;
 }
 
-void LiveAllocations::remove_mapping(std::uint64_t address, std::uint64_t size_bytes) {
+void LiveAllocations::remove_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device) {
   const std::lock_guard hold(lock_);
   pages_.remove(address, size_bytes);
+  device_bytes_[device] -= size_bytes;
+}
+
+std::uint64_t LiveAllocations::device_bytes(std::uint16_t device) {
+  const std::lock_guard hold(lock_);
+  return device_bytes_[device];
 }
 
 }  // namespace faultline::capture

@@ -48,6 +48,8 @@ struct LiveAllocation {
   std::uint16_t device = 0;
 };
 
+constexpr bool takes_device_memory(HeapKind kind) { return kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool; }
+
 class LiveAllocations {
  public:
   void add(std::uint64_t address, const LiveAllocation& allocation);
@@ -60,15 +62,19 @@ class LiveAllocations {
     const LiveAllocation allocation = at->second;
     by_address_.erase(at);
     pages_.remove(address, allocation.size_bytes);
+    if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] -= allocation.size_bytes;
     return allocation;
   }
-  void add_mapping(std::uint64_t address, std::uint64_t size_bytes);
-  void remove_mapping(std::uint64_t address, std::uint64_t size_bytes);
+  void add_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device);
+  void remove_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device);
+  // What the program has of a device's memory: plain and stream-ordered allocations, and mappings.
+  std::uint64_t device_bytes(std::uint16_t device);
   const KnownPages& pages() const { return pages_; }
 
  private:
   mutable std::mutex lock_;
   std::map<std::uint64_t, LiveAllocation> by_address_;
+  std::map<std::uint16_t, std::uint64_t> device_bytes_;
   KnownPages pages_;
 };
 

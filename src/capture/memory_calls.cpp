@@ -1,7 +1,10 @@
 // Memory: taken and given back, of every kind.
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "capture/observed_calls.h"
 #include "capture/real_driver.h"
@@ -66,6 +69,23 @@ void add_device_free(Event& event) {
   event.set(kHasDeviceFree);
 }
 
+// Device memory that is taken and that nobody asked for here: the context, kernels' code, other processes. Looked at when the program takes memory, which is
+// when it is slow anyway, and not more often than needed; the most that was seen is kept.
+void note_unasked(ThreadRecorder& thread, const Event& event) {
+  constexpr std::int64_t kBetweenLooksNs = 100'000'000;
+  static std::atomic<std::int64_t> looked_ns{0};
+  static std::atomic<std::uint64_t> most_bytes[64] = {};
+  std::int64_t before = looked_ns.load(std::memory_order_relaxed);
+  if (event.device >= std::size(most_bytes) || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
+  std::size_t free_bytes = 0, total_bytes = 0;
+  if (own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;
+  const std::uint64_t accounted = free_bytes + thread.recorder().live().device_bytes(event.device);
+  const std::uint64_t unasked = total_bytes > accounted ? total_bytes - accounted : 0;
+  if (unasked <= most_bytes[event.device].load()) return;
+  most_bytes[event.device].store(unasked);
+  thread.recorder().property(thread, "driver.unasked." + std::to_string(event.device), std::to_string(unasked));
+}
+
 void allocation_failed(ThreadRecorder& thread, const Call& call, CUresult error, std::uint64_t size_bytes, HeapKind kind) {
   if (error == CUDA_ERROR_OUT_OF_MEMORY && !is_host(kind)) {
     Event event = thread.stamp(EventKind::kAllocFailed, Natives::kAlways);
@@ -103,6 +123,7 @@ CUresult allocated(ThreadRecorder& thread, const Call& call, CUresult result, co
   event.allocation = recorder.next_allocation();
   recorder.live().add(memory.address, {event.allocation, memory.size_bytes, event.heap, memory.kind, event.device});
   thread.append(event);
+  if (memory.kind == HeapKind::kDriver) note_unasked(thread, event);
   return result;
 }
 
@@ -250,9 +271,10 @@ FAULTLINE_OBSERVER(cuMemMap, CUdeviceptr, std::size_t, std::size_t, CUmemGeneric
     event.address = address;
     event.set(kAddressKnown);
     event.size_bytes = size_bytes;
-    recorder.live().add_mapping(address, size_bytes);
+    recorder.live().add_mapping(address, size_bytes, event.device);
     physical_memory().mapped(address, size_bytes, device);
     thread.append(event);
+    note_unasked(thread, event);
   }
   return result;
 }
@@ -273,7 +295,7 @@ FAULTLINE_OBSERVER(cuMemUnmap, CUdeviceptr, std::size_t)
     event.address = start;
     event.set(kAddressKnown);
     event.size_bytes = bytes;
-    recorder.live().remove_mapping(start, bytes);
+    recorder.live().remove_mapping(start, bytes, event.device);
     thread.append(event);
   });
   return result;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "cli/options.h"
 #include "cli/plan_folder.h"
 #include "cli/run_setup.h"
@@ -50,6 +51,13 @@ void tell_notes(const std::string& folder) {
 std::string shown(const std::string& folder) {
   const std::string near = fs::path(folder).lexically_relative(fs::current_path()).string();
   return near.empty() || near.starts_with("..") ? folder : near;
+}
+
+// A recorder that finds no room goes on without recording; what it could not write, it could not say either.
+void tell_full_disk(const std::string& folder) {
+  std::error_code problem;
+  const fs::space_info space = fs::space(folder, problem);
+  if (!problem && space.available < kMiB) hint("the disk that holds " + shown(folder) + " is full: what was recorded is incomplete");
 }
 
 // The findings' own status, of the worst report.
@@ -105,6 +113,7 @@ int run(const RunOptions& options) {
   if (folder) {
     write_command(*folder, options, started, end, setup->left_out);
     tell_notes(*folder);
+    tell_full_disk(*folder);
     if (setup->records) status = tell_report(*folder, options);
   }
   return options.status_of_findings && end.status == 0 ? status : end.status;

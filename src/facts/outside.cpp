@@ -85,16 +85,14 @@ std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& life
   return parts;
 }
 
-std::optional<Unasked> unasked_memory(const Trace& trace, const Device& device, std::uint64_t asked_at_end_bytes) {
+std::optional<Unasked> unasked_memory(const Trace& trace, const Device& device) {
   const std::string index = std::to_string(device.index);
   const auto at_start = stated(trace, "driver.free_at_start." + index);
-  const auto at_end = stated(trace, "driver.free_at_end." + index);
-  const auto taken = [&](std::uint64_t free_bytes) { return device.capacity_bytes > free_bytes ? device.capacity_bytes - free_bytes : 0; };
-  if (device.capacity_bytes == 0 || (!at_start && !at_end)) return std::nullopt;
+  const auto later = stated(trace, "driver.unasked." + index);
+  if (device.capacity_bytes == 0 || (!at_start && !later)) return std::nullopt;
   Unasked unasked;
-  if (at_start) unasked.before_start = taken(*at_start);
-  unasked.bytes = unasked.before_start;
-  if (at_end && taken(*at_end) > asked_at_end_bytes) unasked.bytes = std::max(unasked.bytes, taken(*at_end) - asked_at_end_bytes);
+  if (at_start && device.capacity_bytes > *at_start) unasked.before_start = device.capacity_bytes - *at_start;
+  unasked.bytes = std::max(unasked.before_start, later.value_or(0));
   return unasked;
 }
 

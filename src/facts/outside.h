@@ -22,11 +22,11 @@ struct OutsidePart {
 std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses, std::uint16_t device, std::uint32_t event);
 
 // What was taken of the device without a request that the recording shows: the CUDA context, loaded code, other processes. Known where the recording
-// says how much the device had free at its end, or before the program's first request.
+// says how much the device had free before the program's first request, or looked later on.
 struct Unasked {
   std::uint64_t bytes = 0;
   std::uint64_t before_start = 0;  // of that, taken before the program asked for anything
 };
-std::optional<Unasked> unasked_memory(const Trace& trace, const Device& device, std::uint64_t asked_at_end_bytes);
+std::optional<Unasked> unasked_memory(const Trace& trace, const Device& device);
 
 }  // namespace faultline

@@ -35,10 +35,9 @@ void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const 
     if (bytes != 0) account.outside.emplace_back(part.what, bytes);
     left -= bytes;
   }
-  const UsageMoment& end = facts.usage[slot].end;
-  const std::optional<Unasked> unasked = unasked_memory(trace, device, end.reserved + end.outside);
+  const std::optional<Unasked> unasked = unasked_memory(trace, device);
   const std::uint64_t context = unasked ? std::min(left, unasked->bytes) : 0;
-  if (free_known || context != 0) {
+  if (free_known || unasked) {
     const std::uint64_t bytes = free_known ? left : context;
     const bool others_too = bytes > kUsualContextBytes;
     if (bytes != 0 && (unasked || !account.outside.empty())) account.outside.emplace_back(others_too ? "CUDA context, driver and other processes" : "CUDA context and driver", bytes);

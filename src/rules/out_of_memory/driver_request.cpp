@@ -112,8 +112,7 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
   numbers.outside = moment.outside;
   numbers.has_framework = facts.uses.has_framework(event.device);
   if (numbers.has_framework) numbers.returnable = picture_free_space(trace, facts.lifetimes, event.device, moment.event).returnable_bytes;
-  const UsageMoment& end = facts.usage[slot].end;
-  if (const auto unasked = unasked_memory(trace, trace.devices[slot], end.reserved + end.outside)) numbers.before_start = unasked->before_start;
+  if (const auto unasked = unasked_memory(trace, trace.devices[slot])) numbers.before_start = unasked->before_start;
   const Cause cause = on_host ? Cause{"", Confidence::kProved, "the system gave no more page-locked host memory"} : cause_of(numbers);
 
   const std::string asker = asker_words(facts, event);

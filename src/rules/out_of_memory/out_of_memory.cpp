@@ -170,8 +170,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   failure.device_free = failure.device_free_known ? event.address : 0;
   failure.capacity = trace.devices[slot].capacity_bytes;
   failure.allowed = trace.devices[slot].allowed_bytes;
-  const UsageMoment& end = facts.usage[slot].end;
-  if (const auto unasked = unasked_memory(trace, trace.devices[slot], end.reserved + end.outside)) failure.before_start = unasked->before_start;
+  if (const auto unasked = unasked_memory(trace, trace.devices[slot])) failure.before_start = unasked->before_start;
   const UsageMoment& fullest = facts.usage[slot].peak_reserved;
   failure.limit_at_least = std::max(failure.allowed, fullest.event <= moment.event ? fullest.reserved : moment.reserved);
   failure.space = picture_free_space(trace, facts.lifetimes, event.device, moment.event);

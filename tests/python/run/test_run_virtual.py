@@ -97,6 +97,13 @@ def test_a_full_device_is_an_out_of_memory_with_its_line(tmp_path):
     assert sum(account["live"].values()) + account["cached"] + account["outside_framework"] + account["free"] + account["unknown"] == account["capacity"]
 
 
+def test_an_error_of_the_device_is_told_once_with_the_line_that_met_it(tmp_path):
+    done, report, _ = run(tmp_path, "graph_after_free")
+    assert done.returncode == 7, done.stderr
+    finding = only_finding(report, "access/illegal-address")
+    assert finding["location"]["line"] == line_of("graph_after_free")
+
+
 def test_functions_found_at_run_time_are_recorded_in_the_variant_asked_for(tmp_path):
     done, report, folder = run(tmp_path, "found_at_run_time")
     assert done.returncode == 0, done.stderr
