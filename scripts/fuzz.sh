@@ -10,10 +10,15 @@ for f in tests/fixtures/torch/*.pickle.xz; do
 done
 for f in tests/golden/*/*/trace.txt; do cp -n "$f" ".cache/fuzz/seeds/$(basename "$(dirname "$f")").trace" 2>/dev/null || true; done
 cp -n tests/fixtures/errors/*.txt .cache/fuzz/seeds/ 2>/dev/null || true
+# A core dump's tables come last: cut short it is only ever refused.
+mkdir -p .cache/fuzz/core_dump_fuzz
+for f in tests/fixtures/coredump/*.core.xz; do xz -dc "$f" > ".cache/fuzz/core_dump_fuzz/$(basename "${f%.xz}")"; done
 run() {
   name=$(basename "$1")
   mkdir -p ".cache/fuzz/$name"
-  "$1" -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=3072 -timeout=20 -print_final_stats=1 -artifact_prefix=".cache/fuzz/$name-" \
+  longest=65536
+  [ "$name" = core_dump_fuzz ] && longest=1048576
+  "$1" -max_total_time="$seconds" -max_len="$longest" -rss_limit_mb=3072 -timeout=20 -print_final_stats=1 -artifact_prefix=".cache/fuzz/$name-" \
     ".cache/fuzz/$name" .cache/fuzz/seeds > ".cache/fuzz/$name.log" 2>&1 || { echo "$name FAILED, see .cache/fuzz/$name.log"; return 1; }
   echo "$name: clean, $(grep -o 'stat::number_of_executed_units: *[0-9]*' ".cache/fuzz/$name.log" | grep -o '[0-9]*$') inputs"
 }

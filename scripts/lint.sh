@@ -3,7 +3,7 @@
 set -euo pipefail
 build=$1
 status=0
-order="base trace sources facts models dryrun rules report cli"
+order="base trace driver capture vgpu sources facts models dryrun rules report cli"
 for layer in $order; do
   seen=0
   for other in $order; do
@@ -12,7 +12,7 @@ for layer in $order; do
   done
 done
 for header in $(find src -name '*.h' ! -name '*_test_support.h'); do
-  g++ -std=c++20 -fsyntax-only -x c++ -Isrc -include "$header" /dev/null || { echo "$header does not compile alone"; status=1; }
+  g++ -std=c++20 -fsyntax-only -x c++ -Isrc -I"$build/generated" -isystem .cache/cuda/nvidia/cu13/include -include "$header" /dev/null || { echo "$header does not compile alone"; status=1; }
 done
 find src -name '*.cpp' ! -name '*_test.cpp' ! -name '*_fuzz.cpp' ! -name '*_bench.cpp' -print0 |
   xargs -0 -P "$(nproc)" -n 4 clang-tidy-14 -p "$build" --quiet --warnings-as-errors='*' \

@@ -43,12 +43,12 @@ check() {
 
   # A C++ symbol that a library shows could take the place of the same one in the program that loads it.
   if [[ "$binary" == *.so ]]; then
-    shown=$(LC_ALL=C readelf --dyn-syms -W "$binary" | awk '$1 ~ /^[0-9]+:$/ && $7 != "UND" && $5 != "LOCAL" && $8 !~ /^faultline_/ {print $8}')
+    shown=$(LC_ALL=C readelf --dyn-syms -W "$binary" | awk '$1 ~ /^[0-9]+:$/ && $7 != "UND" && $5 != "LOCAL" && $8 !~ /^(faultline_|cu[A-Z]|InitializeInjectionNvtx2$)/ {print $8}')
     for symbol in $shown; do say_no "it shows $symbol"; done
   fi
 }
 
-if [ $# -eq 0 ]; then set -- build/faultline build/libfaultline_dryrun.so; fi
+if [ $# -eq 0 ]; then set -- build/faultline build/libfaultline_dryrun.so build/capture/libcuda.so.1 build/vgpu/libfaultline_vgpu.so; fi
 for binary in "$@"; do check "$binary"; done
 [ $status -ne 0 ] || echo "runs on every x86-64 Linux with glibc $newest_allowed or later"
 exit $status

@@ -51,7 +51,11 @@ bool is_variant(std::size_t index, void* real) {
     const driver::Variant& variant = driver::all_variants()[index];
     const cuuint64_t flags = variant.stream == driver::StreamKind::kPerThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     CUdriverProcAddressQueryResult found;
-    if (own().get_proc_address == nullptr || own().get_proc_address(kNames[index], &known, variant.version, flags, &found) != CUDA_SUCCESS) return false;
+    const OwnCalls& ask = own();
+    CUresult result = CUDA_ERROR_NOT_FOUND;
+    if (ask.get_proc_address != nullptr) result = ask.get_proc_address(kNames[index], &known, variant.version, flags, &found);
+    else if (ask.get_proc_address_11 != nullptr) result = ask.get_proc_address_11(kNames[index], &known, variant.version, flags);
+    if (result != CUDA_SUCCESS) return false;
     real_variants[index].store(known, std::memory_order_release);
   }
   return known == real;

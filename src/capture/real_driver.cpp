@@ -21,6 +21,7 @@ struct RealDriver {
     library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     find(own.get_proc_address, "cuGetProcAddress_v2");
+    find(own.get_proc_address_11, "cuGetProcAddress");
     find(own.error_name, "cuGetErrorName");
     find(own.driver_version, "cuDriverGetVersion");
     find(own.device_count, "cuDeviceGetCount");

@@ -12,6 +12,7 @@ namespace faultline::capture {
 
 struct OwnCalls {
   decltype(&::cuGetProcAddress_v2) get_proc_address = nullptr;
+  decltype(&::cuGetProcAddress) get_proc_address_11 = nullptr;  // all that drivers of CUDA 11 have
   decltype(&::cuGetErrorName) error_name = nullptr;
   decltype(&::cuDriverGetVersion) driver_version = nullptr;
   decltype(&::cuDeviceGetCount) device_count = nullptr;
