@@ -12,7 +12,7 @@ APT_BUILD := cmake ninja-build g++ ccache libfmt-dev nlohmann-json3-dev libcli11
 APT_BENCH := libbenchmark-dev
 APT_CLANG := clang-14 libclang-rt-14-dev clang-tidy-14 llvm-14
 
-.PHONY: all build run test test-native test-python bench fuzz fuzzers sanitize lint clean
+.PHONY: all build build-tests run test test-native test-python bench fuzz fuzzers sanitize lint clean
 
 all: build
 
@@ -82,12 +82,14 @@ run: build $(STAMPS)/venv-torch
 
 test: test-native test-python
 
-test-native: $(BUILD)/build.ninja
+build-tests: $(BUILD)/build.ninja
 	@cmake -S . -B $(BUILD) -DFAULTLINE_TESTS=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
+
+test-native: build-tests
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 300
 
-test-python: build $(STAMPS)/venv
+test-python: build-tests $(STAMPS)/venv
 	@FAULTLINE=$(abspath $(BUILD))/faultline $(PYTHON) -m pytest -q -n $(JOBS) tests/python
 
 bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch

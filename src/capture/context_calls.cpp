@@ -2,6 +2,7 @@
 #include <atomic>
 #include <string>
 
+#include "capture/kernels.h"
 #include "capture/observed_calls.h"
 #include "capture/real_driver.h"
 #include "capture/recorder.h"
@@ -9,9 +10,10 @@
 namespace faultline::capture {
 namespace {
 
+std::atomic<std::uint64_t> noted{0};  // a bit per device
+
 // Needs a current context; cuCtxCreate makes it so, a retained one becomes so later (cuCtxSetCurrent).
 void note_free_memory(ThreadRecorder& thread) {
-  static std::atomic<std::uint64_t> noted{0};  // a bit per device
   CUdevice device = 0;
   if (own().current_device == nullptr || own().memory_info == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64) return;
   const std::uint64_t bit = std::uint64_t{1} << device;
@@ -27,6 +29,8 @@ CUresult context_made(ThreadRecorder& thread, const Call& call, CUresult result)
 }
 
 }  // namespace
+
+void forget_devices_after_fork() { noted.store(0); }
 
 FAULTLINE_OBSERVER(cuInit, unsigned)
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(unsigned), unsigned flags) {
@@ -53,6 +57,22 @@ FAULTLINE_OBSERVER(cuCtxSetCurrent, CUcontext)
   const CUresult result = real(context);
   if (result == CUDA_SUCCESS && context != nullptr) note_free_memory(thread);
   return told(thread, call, result);
+}
+// A context takes its kernels with it. Forgotten before: another thread may be given a handle again at once.
+FAULTLINE_OBSERVER(cuCtxDestroy, CUcontext)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext), CUcontext context) {
+  forget_kernels();
+  return told(thread, call, real(context));
+}
+FAULTLINE_OBSERVER(cuDevicePrimaryCtxReset, CUdevice)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdevice), CUdevice device) {
+  forget_kernels();
+  return told(thread, call, real(device));
+}
+FAULTLINE_OBSERVER(cuDevicePrimaryCtxRelease, CUdevice)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdevice), CUdevice device) {
+  forget_kernels();
+  return told(thread, call, real(device));
 }
 
 }  // namespace faultline::capture

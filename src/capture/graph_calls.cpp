@@ -34,6 +34,8 @@ CUresult instantiated(ThreadRecorder& thread, const Call& call, CUresult result,
 
 }  // namespace
 
+void forget_captures_after_fork() { captures_under_way.store(0); }
+
 void mark_captured(const Call& call, Event& event, CUstream stream) {
   if (captures_under_way.load(std::memory_order_relaxed) == 0 || own().is_capturing == nullptr) return;
   if (stream == nullptr && call.stream == driver::StreamKind::kPerThread) stream = CU_STREAM_PER_THREAD;
@@ -53,12 +55,20 @@ FAULTLINE_OBSERVER(cuStreamBeginCaptureToGraph, CUstream, CUgraph, const CUgraph
 }
 FAULTLINE_OBSERVER(cuStreamEndCapture, CUstream, CUgraph*)
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream, CUgraph*), CUstream stream, CUgraph* graph) {
+  CUstreamCaptureStatus before = CU_STREAM_CAPTURE_STATUS_NONE, after = CU_STREAM_CAPTURE_STATUS_NONE;
+  const auto ask = [&](CUstreamCaptureStatus& status) { if (own().is_capturing != nullptr) (void)own().is_capturing(stream, &status); };
+  ask(before);
   const CUresult result = real(stream, graph);
-  // A capture that failed is over too; one that was never begun here is not counted down.
-  int under_way = captures_under_way.load();
-  while (under_way > 0 && !captures_under_way.compare_exchange_weak(under_way, under_way - 1)) {
+  if (result != CUDA_SUCCESS) ask(after);
+  // A capture that failed is over too, but not every failed end ends one.
+  if (before != CU_STREAM_CAPTURE_STATUS_NONE && after == CU_STREAM_CAPTURE_STATUS_NONE) {
+    int under_way = captures_under_way.load();
+    while (under_way > 0 && !captures_under_way.compare_exchange_weak(under_way, under_way - 1)) {
+    }
+    // Work captured into a graph that the program already has is not handed out again: there may be no place for it.
+    const bool has_graph = result == CUDA_SUCCESS && graph != nullptr && *graph != nullptr;
+    note_capture(thread, call, EventKind::kOpEnd, stream, has_graph ? thread.recorder().number_of(*graph) : 0);
   }
-  note_capture(thread, call, EventKind::kOpEnd, stream, result == CUDA_SUCCESS && *graph != nullptr ? thread.recorder().number_of(*graph) : 0);
   return told(thread, call, result);
 }
 FAULTLINE_OBSERVER(cuGraphInstantiate, CUgraphExec*, CUgraph, CUgraphNode*, char*, std::size_t)
@@ -74,6 +84,16 @@ FAULTLINE_OBSERVER(cuGraphInstantiateWithParams, CUgraphExec*, CUgraph, CUDA_GRA
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*), CUgraphExec* executable, CUgraph graph,
  CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   return instantiated(thread, call, real(executable, graph, parameters), executable, graph);
+}
+FAULTLINE_OBSERVER(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*), CUgraphExec executable, CUgraph graph,
+ CUgraphExecUpdateResultInfo* info) {
+  return instantiated(thread, call, real(executable, graph, info), &executable, graph);
+}
+FAULTLINE_OBSERVER(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*), CUgraphExec executable, CUgraph graph,
+ CUgraphNode* node, CUgraphExecUpdateResult* info) {
+  return instantiated(thread, call, real(executable, graph, node, info), &executable, graph);
 }
 FAULTLINE_OBSERVER(cuGraphLaunch, CUgraphExec, CUstream)
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec, CUstream), CUgraphExec executable, CUstream stream) {

@@ -16,10 +16,11 @@ struct KnownKernels {
   std::mutex lock;
   std::unordered_map<CUfunction, const Kernel*> kernels;
 };
-KnownKernels& known_kernels() {
-  static KnownKernels* const known = new KnownKernels;
-  return *known;
+KnownKernels*& known_kernels_place() {
+  static KnownKernels* known = new KnownKernels;
+  return known;
 }
+KnownKernels& known_kernels() { return *known_kernels_place(); }
 std::atomic<std::uint32_t> epoch{1};
 
 template <class Handle, class Ask>
@@ -69,6 +70,12 @@ const Kernel& kernel_of(ThreadRecorder& thread, CUfunction handle) {
   }
   slot = {handle, kernel, now};
   return *kernel;
+}
+
+// The parent's names are not in the child's trace, and its lock may be held by a thread that is not there.
+void forget_kernels_after_fork() {
+  known_kernels_place() = new KnownKernels;
+  epoch.fetch_add(1, std::memory_order_release);
 }
 
 void forget_kernels() {

@@ -5,7 +5,6 @@
 namespace faultline::capture {
 
 void KnownPages::change(std::uint64_t address, std::uint64_t size_bytes, bool more) {
-  constexpr std::uint64_t kEnd = std::uint64_t{1} << kAddressBits;
   if (size_bytes == 0 || address >= kEnd || size_bytes > kEnd - address) return;
   for (std::uint64_t page = address >> kPageBits; page <= (address + size_bytes - 1) >> kPageBits; ++page) {
     std::atomic<Leaf*>& slot = leaves_[page >> kLeafBits];
@@ -22,19 +21,25 @@ void KnownPages::change(std::uint64_t address, std::uint64_t size_bytes, bool mo
 }
 
 void KnownPages::add(std::uint64_t address, std::uint64_t size_bytes) {
+  if (size_bytes == 0 || address >= kEnd || size_bytes > kEnd - address) return;
   change(address, size_bytes, true);
   const std::uint64_t lowest = lowest_.load(std::memory_order_relaxed), span = span_.load(std::memory_order_relaxed);
   const std::uint64_t first = span == 0 ? address : std::min(lowest, address);
   const std::uint64_t last = std::max(span == 0 ? 0 : lowest + span, address + size_bytes);
-  // Readers see one of the two first; wider by one of them is harmless, the page decides.
-  lowest_.store(first, std::memory_order_relaxed);
+  // The span grows before the start moves down: a reader that sees only one of them looks at more than there is, and the page decides.
   span_.store(last - first, std::memory_order_relaxed);
+  lowest_.store(first, std::memory_order_release);
 }
 
 void KnownPages::remove(std::uint64_t address, std::uint64_t size_bytes) { change(address, size_bytes, false); }
 
 void LiveAllocations::add(std::uint64_t address, const LiveAllocation& allocation) {
   const std::lock_guard hold(lock_);
+  // What began there before went away unseen, with its context.
+  if (const auto before = by_address_.find(address); before != by_address_.end()) {
+    pages_.remove(address, before->second.size_bytes);
+    if (takes_device_memory(before->second.kind)) device_bytes_[before->second.device] -= before->second.size_bytes;
+  }
   by_address_[address] = allocation;
   pages_.add(address, allocation.size_bytes);
   if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] += allocation.size_bytes;

@@ -17,7 +17,7 @@ namespace faultline::capture {
 class KnownPages {
  public:
   bool contains(std::uint64_t address) const {
-    if (address - lowest_.load(std::memory_order_relaxed) >= span_.load(std::memory_order_relaxed)) return false;
+    if (address >= kEnd || address - lowest_.load(std::memory_order_acquire) >= span_.load(std::memory_order_relaxed)) return false;
     const std::uint64_t page = address >> kPageBits;
     const Leaf* leaf = leaves_[page >> kLeafBits].load(std::memory_order_acquire);
     return leaf != nullptr && (*leaf)[page & kLeafMask].load(std::memory_order_relaxed) != 0;
@@ -29,6 +29,7 @@ class KnownPages {
  private:
   static constexpr unsigned kPageBits = 21;
   static constexpr unsigned kAddressBits = 49;
+  static constexpr std::uint64_t kEnd = std::uint64_t{1} << kAddressBits;
   static constexpr unsigned kLeafBits = 14;  // a leaf covers 32 GiB
   static constexpr std::uint64_t kLeafMask = (1u << kLeafBits) - 1;
   using Leaf = std::atomic<std::uint32_t>[1 << kLeafBits];

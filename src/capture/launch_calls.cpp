@@ -137,16 +137,14 @@ FAULTLINE_OBSERVER(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, un
 
 FAULTLINE_OBSERVER(cuModuleUnload, CUmodule)
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule), CUmodule module) {
-  const CUresult result = real(module);
-  forget_kernels();
-  return told(thread, call, result);
+  forget_kernels();  // before: another thread may be given a handle again at once
+  return told(thread, call, real(module));
 }
 
 FAULTLINE_OBSERVER(cuLibraryUnload, CUlibrary)
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUlibrary), CUlibrary library) {
-  const CUresult result = real(library);
   forget_kernels();
-  return told(thread, call, result);
+  return told(thread, call, real(library));
 }
 
 FAULTLINE_OBSERVER(cuModuleLoad, CUmodule*, const char*)

@@ -20,6 +20,10 @@ class PhysicalMemory {
     const std::lock_guard hold(lock_);
     devices_[handle] = device;
   }
+  void released(CUmemGenericAllocationHandle handle) {
+    const std::lock_guard hold(lock_);
+    devices_.erase(handle);
+  }
   // Unknown handles (imported ones) are taken to be the current device's.
   int device(CUmemGenericAllocationHandle handle, int otherwise) {
     const std::lock_guard hold(lock_);
@@ -49,10 +53,14 @@ class PhysicalMemory {
   std::map<std::uint64_t, Mapping> mappings_;
 };
 
-PhysicalMemory& physical_memory() {
-  static PhysicalMemory* const memory = new PhysicalMemory;
-  return *memory;
+PhysicalMemory*& physical_memory_place() {
+  static PhysicalMemory* memory = new PhysicalMemory;
+  return memory;
 }
+PhysicalMemory& physical_memory() { return *physical_memory_place(); }
+
+std::atomic<std::int64_t> looked_ns{0};
+std::atomic<std::uint64_t> most_unasked_bytes[64] = {};
 
 bool is_host(HeapKind kind) { return kind == HeapKind::kPinnedHost || kind == HeapKind::kRegisteredHost; }
 
@@ -73,26 +81,24 @@ void add_device_free(Event& event) {
 // when it is slow anyway, and not more often than needed; the most that was seen is kept.
 void note_unasked(ThreadRecorder& thread, const Event& event) {
   constexpr std::int64_t kBetweenLooksNs = 100'000'000;
-  static std::atomic<std::int64_t> looked_ns{0};
-  static std::atomic<std::uint64_t> most_bytes[64] = {};
   std::int64_t before = looked_ns.load(std::memory_order_relaxed);
-  if (event.device >= std::size(most_bytes) || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
+  if (event.device >= std::size(most_unasked_bytes) || event.device != thread.recorder().current_device() || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
   std::size_t free_bytes = 0, total_bytes = 0;
   if (own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;
   const std::uint64_t accounted = free_bytes + thread.recorder().live().device_bytes(event.device);
   const std::uint64_t unasked = total_bytes > accounted ? total_bytes - accounted : 0;
-  if (unasked <= most_bytes[event.device].load()) return;
-  most_bytes[event.device].store(unasked);
+  if (unasked <= most_unasked_bytes[event.device].load()) return;
+  most_unasked_bytes[event.device].store(unasked);
   thread.recorder().property(thread, "driver.unasked." + std::to_string(event.device), std::to_string(unasked));
 }
 
-void allocation_failed(ThreadRecorder& thread, const Call& call, CUresult error, std::uint64_t size_bytes, HeapKind kind) {
+void allocation_failed(ThreadRecorder& thread, const Call& call, CUresult error, std::uint64_t size_bytes, HeapKind kind, std::uint16_t device) {
   if (error == CUDA_ERROR_OUT_OF_MEMORY && !is_host(kind)) {
     Event event = thread.stamp(EventKind::kAllocFailed, Natives::kAlways);
-    event.device = thread.recorder().current_device();
+    event.device = device;
     event.heap = thread.recorder().heap(thread, kind, event.device);
     event.size_bytes = size_bytes;
-    add_device_free(event);
+    if (device == thread.recorder().current_device()) add_device_free(event);
     thread.append(event);
   }
   thread.recorder().failed(thread, call.name, error);
@@ -108,7 +114,7 @@ struct NewMemory {
 
 CUresult allocated(ThreadRecorder& thread, const Call& call, CUresult result, const NewMemory& memory) {
   if (result != CUDA_SUCCESS) {
-    allocation_failed(thread, call, result, memory.size_bytes, memory.kind);
+    allocation_failed(thread, call, result, memory.size_bytes, memory.kind, thread.recorder().current_device());
     return result;
   }
   if (memory.address == 0 || memory.size_bytes == 0) return result;
@@ -161,6 +167,12 @@ CUresult freed(ThreadRecorder& thread, const Call& call, std::uint64_t address, 
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 }  // namespace
+
+void forget_memory_after_fork() {
+  physical_memory_place() = new PhysicalMemory;
+  looked_ns.store(0);
+  for (std::atomic<std::uint64_t>& most : most_unasked_bytes) most.store(0);
+}
 
 FAULTLINE_OBSERVER(cuMemAlloc, CUdeviceptr*, std::size_t)
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr*, std::size_t), CUdeviceptr* pointer, std::size_t size_bytes) {
@@ -247,11 +259,13 @@ FAULTLINE_OBSERVER(cuMemCreate, CUmemGenericAllocationHandle*, std::size_t, cons
 (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*, unsigned long long),
  CUmemGenericAllocationHandle* handle, std::size_t size_bytes, const CUmemAllocationProp* properties, unsigned long long flags) {
   const CUresult result = real(handle, size_bytes, properties, flags);
-  if (result != CUDA_SUCCESS) {
-    allocation_failed(thread, call, result, size_bytes, HeapKind::kDriver);
-  } else {
-    const bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  const bool on_device = properties != nullptr && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  if (result == CUDA_SUCCESS) {
     physical_memory().created(*handle, on_device ? properties->location.id : -1);
+  } else if (on_device) {
+    allocation_failed(thread, call, result, size_bytes, HeapKind::kDriver, static_cast<std::uint16_t>(properties->location.id));
+  } else {
+    thread.recorder().failed(thread, call.name, result);
   }
   return result;
 }
@@ -277,6 +291,12 @@ FAULTLINE_OBSERVER(cuMemMap, CUdeviceptr, std::size_t, std::size_t, CUmemGeneric
     note_unasked(thread, event);
   }
   return result;
+}
+
+FAULTLINE_OBSERVER(cuMemRelease, CUmemGenericAllocationHandle)
+(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmemGenericAllocationHandle), CUmemGenericAllocationHandle handle) {
+  physical_memory().released(handle);  // what is mapped keeps its device
+  return told(thread, call, real(handle));
 }
 
 FAULTLINE_OBSERVER(cuMemUnmap, CUdeviceptr, std::size_t)

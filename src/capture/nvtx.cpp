@@ -4,8 +4,9 @@
 // taken; marks and ranges that start in one thread and end in another are left to themselves.
 #include <dlfcn.h>
 
+#include <array>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #define NVTX_NO_IMPL  // the types alone: the tables are the program's own
 #include <nvtx3/nvToolsExt.h>
@@ -15,25 +16,29 @@
 namespace faultline::capture {
 namespace {
 
-// Names of the ranges that are open in this thread. A pop does not say which it ends.
-std::vector<StringId>& open_ranges() {
-  thread_local std::vector<StringId> ranges;
-  return ranges;
-}
+// The ranges that are open in this thread; a pop does not say which it ends. Nothing in it needs to be destroyed: threads push and pop until their very end.
+struct OpenRanges {
+  std::array<StringId, 256> names;   // of the outermost ones; deeper ranges are not recorded
+  std::array<bool, 256> recorded;
+  std::uint32_t depth;
+};
+thread_local OpenRanges open_ranges;
 
 int push(std::string_view name) {
+  OpenRanges& ranges = open_ranges;
+  const std::uint32_t at = ranges.depth++;
+  if (at >= ranges.names.size()) return static_cast<int>(at);
+  ranges.recorded[at] = false;
   const Recording recording;
-  std::vector<StringId>& ranges = open_ranges();
-  StringId id;
-  if (recording) {
+  if (recording && !name.empty()) {
     ThreadRecorder& thread = *recording;
     Event event = thread.stamp(EventKind::kOpBegin);
-    id = thread.recorder().string(thread, name);
-    event.extra = id.value;
+    ranges.names[at] = thread.recorder().string(thread, name);
+    ranges.recorded[at] = true;
+    event.extra = ranges.names[at].value;
     thread.append(event);
   }
-  ranges.push_back(id);
-  return static_cast<int>(ranges.size()) - 1;
+  return static_cast<int>(at);
 }
 
 int NVTX_API push_ascii(const char* message) { return push(message != nullptr ? message : ""); }
@@ -52,17 +57,16 @@ int NVTX_API push_attributes(const nvtxEventAttributes_t* attributes) {
 }
 
 int NVTX_API pop() {
-  std::vector<StringId>& ranges = open_ranges();
-  if (ranges.empty()) return NVTX_NO_PUSH_POP_TRACKING;
-  const StringId id = ranges.back();
-  ranges.pop_back();
+  OpenRanges& ranges = open_ranges;
+  if (ranges.depth == 0) return NVTX_NO_PUSH_POP_TRACKING;
+  const std::uint32_t at = --ranges.depth;
   const Recording recording;
-  if (recording && id.value != 0) {
+  if (recording && at < ranges.names.size() && ranges.recorded[at]) {
     Event event = recording->stamp_without_stack(EventKind::kOpEnd);
-    event.extra = id.value;
+    event.extra = ranges.names[at].value;
     recording->append(event);
   }
-  return static_cast<int>(ranges.size());
+  return static_cast<int>(at);
 }
 
 int NVTX_API domain_push(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) { return push_attributes(attributes); }
@@ -83,6 +87,10 @@ void put(NvtxFunctionTable table, unsigned size, unsigned index, Function functi
 }
 
 }  // namespace
+
+// The parent's names are not in the child's trace; the ranges are still open.
+void forget_ranges_after_fork() { open_ranges.recorded.fill(false); }
+
 }  // namespace faultline::capture
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {

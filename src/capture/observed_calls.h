@@ -45,6 +45,7 @@ FAULTLINE_OBSERVE(cuMemFreeAsync, CUdeviceptr, CUstream);
 FAULTLINE_OBSERVE(cuMemCreate, CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*, unsigned long long);
 FAULTLINE_OBSERVE(cuMemMap, CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long);
 FAULTLINE_OBSERVE(cuMemUnmap, CUdeviceptr, std::size_t);
+FAULTLINE_OBSERVE(cuMemRelease, CUmemGenericAllocationHandle);
 
 // copy_calls.cpp
 FAULTLINE_OBSERVE(cuMemcpy, CUdeviceptr, CUdeviceptr, std::size_t);
@@ -109,6 +110,8 @@ FAULTLINE_OBSERVE(cuStreamEndCapture, CUstream, CUgraph*);
 FAULTLINE_OBSERVE(cuGraphInstantiate, CUgraphExec*, CUgraph, CUgraphNode*, char*, std::size_t);
 FAULTLINE_OBSERVE(cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned long long);
 FAULTLINE_OBSERVE(cuGraphInstantiateWithParams, CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*);
+FAULTLINE_OBSERVE(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*);
+FAULTLINE_OBSERVE(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*);
 FAULTLINE_OBSERVE(cuGraphLaunch, CUgraphExec, CUstream);
 FAULTLINE_OBSERVE(cuGraphExecDestroy, CUgraphExec);
 FAULTLINE_OBSERVE(cuGraphDestroy, CUgraph);
@@ -119,6 +122,9 @@ FAULTLINE_OBSERVE(cuCtxCreate, CUcontext*, unsigned, CUdevice);
 FAULTLINE_OBSERVE(cuCtxCreate, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice);
 FAULTLINE_OBSERVE(cuCtxCreate, CUcontext*, CUctxCreateParams*, unsigned, CUdevice);
 FAULTLINE_OBSERVE(cuCtxSetCurrent, CUcontext);
+FAULTLINE_OBSERVE(cuCtxDestroy, CUcontext);
+FAULTLINE_OBSERVE(cuDevicePrimaryCtxReset, CUdevice);
+FAULTLINE_OBSERVE(cuDevicePrimaryCtxRelease, CUdevice);
 
 // proc_address.cpp
 FAULTLINE_OBSERVE(cuGetProcAddress, const char*, void**, int, cuuint64_t);

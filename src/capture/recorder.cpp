@@ -139,20 +139,22 @@ StackId Recorder::push(ThreadRecorder& by, StackId caller, const Frame& frame) {
 }
 
 StackId Recorder::intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives, std::span<const PythonFrame> frames) {
-  const std::lock_guard hold(names_lock_);
-  StackId stack;
+  // Described before the lock is taken: the loader's own lock is needed for it, and whoever holds that may be waiting for ours.
+  std::vector<PythonFrameText> texts;  // outermost first
   for (auto at = frames.rbegin(); at != frames.rend(); ++at) {
     PythonFrameText text;
-    if (!describe_python_frame(*at, text)) continue;
-    stack = push(by, stack, {locked_string(by, text.function), locked_string(by, text.file), text.line});
+    if (describe_python_frame(*at, text)) texts.push_back(std::move(text));
   }
   for (auto at = natives.rbegin(); at != natives.rend(); ++at) {
     NativeFrameText text;
     if (!describe_native_frame(*at, text)) continue;
     char offset[24];
     std::snprintf(offset, sizeof offset, "+0x%llx", static_cast<unsigned long long>(text.offset));
-    stack = push(by, stack, {locked_string(by, offset), locked_string(by, text.module), 0});
+    texts.push_back({std::move(text.module), offset, 0});
   }
+  const std::lock_guard hold(names_lock_);
+  StackId stack;
+  for (const PythonFrameText& text : texts) stack = push(by, stack, {locked_string(by, text.function), locked_string(by, text.file), text.line});
   return stack;
 }
 
@@ -197,13 +199,13 @@ void Recorder::set_stream(ThreadRecorder& by, Event& event, CUstream handle, dri
     event.device = last.device;
     return;
   }
+  const std::uint16_t device = current_device();  // asked before the lock is taken: the driver has locks of its own
   const std::lock_guard hold(names_lock_);
   KnownStream known;
   if (!is_default) {
     const auto at = streams_.find(number);
-    known = at != streams_.end() ? at->second : define_stream(by, number, {current_device(), number, true});
+    known = at != streams_.end() ? at->second : define_stream(by, number, {device, number, true});
   } else {
-    const std::uint16_t device = current_device();
     const bool per_thread = number == kPerThreadStream || (number == 0 && kind == driver::StreamKind::kPerThread);
     // Default streams have no handle of their own: 0 with the device above, and each thread's own with the thread above that.
     const std::uint64_t key = std::uint64_t{device} << 48 | (per_thread ? std::uint64_t{by.thread_.value} << 16 | kPerThreadStream : 0);
@@ -221,8 +223,9 @@ void Recorder::set_stream(ThreadRecorder& by, Event& event, CUstream handle, dri
 
 void Recorder::stream_created(ThreadRecorder& by, CUstream handle, bool waits_for_default) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  const std::uint16_t device = current_device();
   const std::lock_guard hold(names_lock_);
-  define_stream(by, number, {current_device(), number, waits_for_default});
+  define_stream(by, number, {device, number, waits_for_default});
   stream_epoch_.fetch_add(1, std::memory_order_release);
 }
 
@@ -322,33 +325,44 @@ CUresult told(ThreadRecorder& thread, const Call& call, CUresult result) {
 
 ThreadRecorder* Recorder::join_thread() {
   const std::lock_guard hold(threads_lock_);
-  const std::uint32_t number = std::min<std::uint32_t>(threads_begun_++, std::numeric_limits<std::uint16_t>::max());
-  threads_.push_back(new ThreadRecorder(*this, ThreadId(static_cast<std::uint16_t>(number))));
+  const ThreadId number(static_cast<std::uint16_t>(std::min<std::uint32_t>(threads_begun_++, std::numeric_limits<std::uint16_t>::max())));
+  if (!idle_.empty()) {
+    ThreadRecorder* again = idle_.back();
+    idle_.pop_back();
+    again->thread_ = number;
+    again->last_stream_ = {};
+    return again;
+  }
+  threads_.push_back(new ThreadRecorder(*this, number));
   return threads_.back();
 }
 
 void Recorder::leave_thread(ThreadRecorder* thread) {
   const std::lock_guard hold(threads_lock_);
-  std::erase(threads_, thread);
-  delete thread;
+  idle_.push_back(thread);
 }
 
 void Recorder::finish() {
   // Recording is off by now; a thread that had just looked has long marked itself busy when this is over.
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  bool all_are_done = true;
   {
     const std::lock_guard hold(threads_lock_);
+    int patience_ms = 20;
     for (ThreadRecorder* thread : threads_) {
-      for (int patience = 0; thread->busy_.load() && patience < 20; ++patience) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      if (!thread->busy_.load()) (void)thread->writer_.finish();
+      for (; thread->busy_.load() && patience_ms > 0; --patience_ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (thread->busy_.load()) all_are_done = false;  // inside a call of the driver, perhaps for good
+      else (void)thread->writer_.finish();
     }
   }
   TraceFileWriter last(*file_);
-  for (const auto& [what, times] : counters_) (void)last.count(what, times);
+  if (const std::unique_lock hold(names_lock_, std::try_to_lock); hold) {
+    for (const auto& [what, times] : counters_) (void)last.count(what, times);
+  }
   if (passed_through_ != 0) (void)last.define_property("driver.functions_passed_through", std::to_string(passed_through_));
   (void)last.define_property("process.ended", "exit");
   (void)last.finish();
-  (void)file_->close();
+  if (all_are_done) (void)file_->close();  // else the file stays as long as it is: a thread may still write
 }
 
 }  // namespace faultline::capture

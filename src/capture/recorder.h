@@ -169,6 +169,7 @@ class Recorder {
 
   std::mutex threads_lock_;
   std::vector<ThreadRecorder*> threads_;
+  std::vector<ThreadRecorder*> idle_;  // of threads that have ended: the next one goes on in the same piece of the file
   std::uint32_t threads_begun_ = 0;
 };
 
@@ -177,6 +178,13 @@ CUresult told(ThreadRecorder& thread, const Call& call, CUresult result);
 
 // Flags the event where its stream is being captured into a graph: the work was noted, not done.
 void mark_captured(const Call& call, Event& event, CUstream stream);
+
+// In a forked child: what these files keep beside the Recorder is the parent's.
+void forget_kernels_after_fork();
+void forget_memory_after_fork();
+void forget_captures_after_fork();
+void forget_devices_after_fork();
+void forget_ranges_after_fork();
 
 // This thread's turn to record. Empty when nothing is to be recorded: then the call is just passed on.
 class Recording {

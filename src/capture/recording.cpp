@@ -30,8 +30,16 @@ void begin_anew_in_child() {
   this_thread = nullptr;
   the_recorder.store(nullptr);
   new (&beginning) std::mutex;
-  if (state.load() == State::kOn) state.store(State::kNotBegun);
+  if (state.load() == State::kOn) {
+    state.store(State::kNotBegun);
+    ::pthread_setspecific(thread_end, nullptr);
+  }
   forget_python_after_fork();
+  forget_kernels_after_fork();
+  forget_memory_after_fork();
+  forget_captures_after_fork();
+  forget_devices_after_fork();
+  forget_ranges_after_fork();
 }
 
 void leave_note(const std::string& folder, const std::string& sentence) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,8 +18,14 @@ namespace faultline::cli {
 namespace {
 
 volatile std::sig_atomic_t was_interrupted = 0;
+volatile pid_t in_foreground = 0;
 void note_interrupt(int) { was_interrupted = 1; }
-struct sigaction before_interrupts {};
+void hand_on(int signal) {
+  if (in_foreground > 0) ::kill(in_foreground, signal);
+}
+
+constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+std::array<struct sigaction, kSignals.size()> before_signals{};
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -33,16 +40,21 @@ Environment::Environment() {
   for (char** entry = environ; *entry != nullptr; ++entry) entries_.emplace_back(*entry);
 }
 
-std::vector<std::string>::iterator Environment::find(const std::string& name) {
+std::vector<std::string>::const_iterator Environment::find(const std::string& name) const {
   return std::find_if(entries_.begin(), entries_.end(), [&](const std::string& entry) { return entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '='; });
 }
 
-bool Environment::has(const std::string& name) const { return const_cast<Environment*>(this)->find(name) != entries_.end(); }
+bool Environment::has(const std::string& name) const { return find(name) != entries_.end(); }
+
+std::string Environment::value(const std::string& name) const {
+  const auto at = find(name);
+  return at == entries_.end() ? std::string() : at->substr(name.size() + 1);
+}
 
 void Environment::set(const std::string& name, const std::string& value) {
   const auto at = find(name);
   if (at == entries_.end()) entries_.push_back(name + "=" + value);
-  else *at = name + "=" + value;
+  else entries_[static_cast<std::size_t>(at - entries_.begin())] = name + "=" + value;
 }
 
 void Environment::set_unless_there(const std::string& name, const std::string& value) {
@@ -50,9 +62,13 @@ void Environment::set_unless_there(const std::string& name, const std::string& v
 }
 
 void Environment::prepend(const std::string& name, const std::string& value, char separator) {
-  const auto at = find(name);
-  const std::string before = at == entries_.end() ? std::string() : at->substr(name.size() + 1);
+  const std::string before = this->value(name);
   set(name, before.empty() ? value : value + separator + before);
+}
+
+void Environment::append(const std::string& name, const std::string& value, char separator) {
+  const std::string before = this->value(name);
+  set(name, before.empty() ? value : before + separator + value);
 }
 
 Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log) {
@@ -78,7 +94,10 @@ Result<pid_t> start_program(std::vector<std::string> command, Environment enviro
   const int problem = ::posix_spawnp(&process, command.front().c_str(), &actions, &attributes, arguments.data(), variables.data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
-  if (problem == 0) return process;
+  if (problem == 0) {
+    if (log.empty()) in_foreground = process;
+    return process;
+  }
   return Error{command.front() + (problem == ENOENT ? " was not found" : problem == EACCES ? " is not executable" : std::string(" could not be started: ") + std::strerror(problem)), {}, {}};
 }
 
@@ -88,19 +107,24 @@ ProgramEnd wait_for_program(pid_t process) {
   pid_t ended = 0;
   do ended = ::waitpid(process, &status, 0);
   while (ended < 0 && errno == EINTR);
+  if (process == in_foreground) in_foreground = 0;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (ended < 0) return {127, seconds};
   return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), seconds};
 }
 
 InterruptsNoted::InterruptsNoted() {
-  struct sigaction noted {};
-  noted.sa_handler = note_interrupt;
-  ::sigaction(SIGINT, nullptr, &before_interrupts);
-  if (before_interrupts.sa_handler != SIG_IGN) ::sigaction(SIGINT, &noted, nullptr);
+  for (std::size_t at = 0; at < kSignals.size(); ++at) {
+    struct sigaction noted {};
+    noted.sa_handler = kSignals[at] == SIGINT ? note_interrupt : hand_on;
+    ::sigaction(kSignals[at], nullptr, &before_signals[at]);
+    if (before_signals[at].sa_handler != SIG_IGN) ::sigaction(kSignals[at], &noted, nullptr);
+  }
 }
 
-InterruptsNoted::~InterruptsNoted() { ::sigaction(SIGINT, &before_interrupts, nullptr); }
+InterruptsNoted::~InterruptsNoted() {
+  for (std::size_t at = 0; at < kSignals.size(); ++at) ::sigaction(kSignals[at], &before_signals[at], nullptr);
+}
 
 bool interrupted() { return was_interrupted != 0; }
 

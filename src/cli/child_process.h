@@ -20,11 +20,13 @@ class Environment {
   void set(const std::string& name, const std::string& value);
   void set_unless_there(const std::string& name, const std::string& value);
   void prepend(const std::string& name, const std::string& value, char separator = ':');
+  void append(const std::string& name, const std::string& value, char separator = ':');
   bool has(const std::string& name) const;
+  std::string value(const std::string& name) const;  // empty where it is not there
   std::vector<std::string>& entries() { return entries_; }
 
  private:
-  std::vector<std::string>::iterator find(const std::string& name);
+  std::vector<std::string>::const_iterator find(const std::string& name) const;
   std::vector<std::string> entries_;  // NAME=value
 };
 
@@ -39,7 +41,8 @@ struct ProgramEnd {
 };
 ProgramEnd wait_for_program(pid_t process);
 
-// While one of these lives, Ctrl-C is the program's; Faultline notes it and waits on.
+// While one of these lives, Ctrl-C is the program's: Faultline notes it and waits on. What else asks a process to end or to act (SIGTERM, SIGHUP, SIGUSR1,
+// SIGUSR2), sent to Faultline alone, is handed on to the program that runs in the foreground.
 class InterruptsNoted {
  public:
   InterruptsNoted();

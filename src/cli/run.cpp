@@ -49,7 +49,8 @@ void tell_notes(const std::string& folder) {
 }
 
 std::string shown(const std::string& folder) {
-  const std::string near = fs::path(folder).lexically_relative(fs::current_path()).string();
+  std::error_code problem;  // the program may have removed the folder we stand in
+  const std::string near = fs::path(folder).lexically_relative(fs::current_path(problem)).string();
   return near.empty() || near.starts_with("..") ? folder : near;
 }
 
@@ -62,12 +63,13 @@ void tell_full_disk(const std::string& folder) {
 
 // The findings' own status, of the worst report.
 int tell_report(const std::string& folder, const RunOptions& options) {
-  Result<std::vector<Trace>> traces = load_run(folder);
-  const bool json = options.output.format == "json";
-  if (!traces || traces->empty()) {
-    hint(traces ? "no GPU call was seen: the program did not use CUDA, or it is of a kind that cannot be recorded (static, setuid)" : traces.error().message(shown(folder)));
+  if (!holds_run(folder)) {
+    hint("no GPU call was seen: the program did not use CUDA, or it is of a kind that cannot be recorded (static, setuid)");
     return kClean;
   }
+  Result<std::vector<Trace>> traces = load_run(folder);
+  const bool json = options.output.format == "json";
+  if (!traces) return fail(traces.error().message(shown(folder)));
   std::string text, kept;
   int status = kClean;
   for (const Trace& trace : *traces) {
@@ -92,7 +94,8 @@ int run(const RunOptions& options) {
   Result<RunSetup> setup = set_up_run(options, kept_in);
   const auto remove_empty_folder = [&] {
     std::error_code problem;
-    if (options.folder.empty() && folder) fs::remove_all(*folder, problem);
+    if (folder && options.folder.empty()) fs::remove_all(*folder, problem);
+    else if (folder) fs::remove(fs::path(*folder) / "command.json", problem);  // so that the folder can be given again
   };
   if (!setup) {
     remove_empty_folder();

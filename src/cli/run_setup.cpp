@@ -1,6 +1,9 @@
 #include "cli/run_setup.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
@@ -19,9 +22,31 @@ constexpr std::uintmax_t kSpaceForCoreDump = 512 * kMiB;
 constexpr const char* kLightDump =
     "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,skip_constbank_memory,skip_abort";
 
+constexpr const char* kFlags = "CUDA_COREDUMP_GENERATION_FLAGS";
+constexpr int kFirstDriverWithFlags = 555;  // of CUDA 12.5; older ones write all of the GPU's memory, and then abort the program
+
+// The driver's major number; 0 where the kernel does not say it.
+int driver_number() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  for (std::size_t at = text.find("  "); at != std::string::npos; at = text.find("  ", at + 2)) {
+    const int number = std::atoi(text.c_str() + at);
+    if (number >= 100) return number;
+  }
+  return 0;
+}
+
 // A dump that the user has set up is the user's.
 void arm_core_dump(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {
   if (arguments.no_core_dump || setup.environment.has("CUDA_ENABLE_COREDUMP_ON_EXCEPTION") || setup.environment.has("CUDA_COREDUMP_FILE")) return;
+  if (const int driver = driver_number(); driver != 0 && driver < kFirstDriverWithFlags) {
+    setup.left_out.push_back(fmt::format("a GPU core dump is not taken: driver {} knows only the full one, which ends the program; {} and later know a light one", driver, kFirstDriverWithFlags));
+    return;
+  }
+  if (setup.environment.value(kFlags).find("skip_abort") == std::string::npos && setup.environment.has(kFlags)) {
+    setup.left_out.push_back(fmt::format("a GPU core dump is not taken: {} is set without skip_abort, so the driver would end the program", kFlags));
+    return;
+  }
   std::error_code problem;
   const std::filesystem::space_info space = std::filesystem::space(folder, problem);
   if (!problem && space.available < kSpaceForCoreDump) {
@@ -30,7 +55,7 @@ void arm_core_dump(const RunArguments& arguments, const std::string& folder, Run
   }
   setup.environment.set("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
   setup.environment.set("CUDA_COREDUMP_FILE", folder + "/core-%p");
-  setup.environment.set_unless_there("CUDA_COREDUMP_GENERATION_FLAGS", kLightDump);
+  setup.environment.set_unless_there(kFlags, kLightDump);
 }
 
 void bring_in_python_side(const RunArguments& arguments, RunSetup& setup) {
@@ -82,8 +107,10 @@ Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& fo
   const std::string recorder = library_part("capture/libcuda.so.1");
   if (recorder.empty()) {
     setup.left_out.push_back("nothing is recorded: the recorder (capture/libcuda.so.1) was not found beside the executable");
+  } else if (recorder.find_first_of(" :") != std::string::npos) {
+    setup.left_out.push_back("nothing is recorded: " + recorder + " cannot be preloaded, because its path has a space or a colon in it");
   } else if (!driver->empty() && (!folder.empty() || !arguments.gpu.empty())) {
-    setup.environment.prepend("LD_PRELOAD", recorder);
+    setup.environment.append("LD_PRELOAD", recorder);  // behind the user's own: some, such as AddressSanitizer, must come first
     setup.environment.set("FAULTLINE_DRIVER", *driver);
     setup.environment.set("FAULTLINE_CAPTURE_LIBRARY", recorder);
     setup.environment.set_unless_there("NVTX_INJECTION64_PATH", recorder);

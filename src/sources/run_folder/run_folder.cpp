@@ -47,7 +47,9 @@ std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
     const std::string name = entry.path().filename().string();
     const std::string path = entry.path().string();
     if (const auto [process, rest] = split_name(name, "process-"); !process.empty()) {
-      if (rest == ".faultline") found[process].trace = path;
+      constexpr std::string_view kTrace = ".faultline";
+      // "-2.faultline": a process that replaced itself (exec) goes on under the same number.
+      if (rest.ends_with(kTrace)) found[process + rest.substr(0, rest.size() - kTrace.size())].trace = path;
       if (rest == ".json") found[process].facts = path;
     } else if (const auto [owner, reason] = split_name(name, "torch-"); !owner.empty() && reason.find(".pickle") != std::string::npos) {
       found[owner].snapshots.push_back(path);

@@ -135,6 +135,29 @@ def test_what_was_recorded_when_the_program_is_killed_is_all_there(tmp_path):
     assert not any("damaged" in name or "missing" in name for name in report["input"]["lost"]), report["input"]["lost"]
 
 
+def test_a_process_that_ends_while_a_thread_waits_for_the_device_keeps_its_status(tmp_path):
+    done, report, _ = run(tmp_path, "ends_while_waiting")
+    assert done.returncode == 6, done.stderr
+    assert "faultline: internal" not in done.stderr and "check" not in done.stderr.lower()
+    assert report["input"]["events"] >= 1
+
+
+def test_a_process_that_replaces_itself_is_told_twice(tmp_path):
+    done, reports, folder = run(tmp_path, "replaces_itself")
+    assert done.returncode == 0, done.stderr
+    assert len(list(folder.glob("process-*.faultline"))) == 2
+    assert len(reports) == 2
+
+
+def test_a_request_to_end_is_handed_on_to_the_program(tmp_path):
+    process = subprocess.Popen([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "sh", "-c", "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.1; done"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.terminate()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 9 and out == "told\n"
+
+
 def test_nvtx_ranges_reach_the_trace(tmp_path):
     done, report, folder = run(tmp_path, "ranges")
     assert done.returncode == 0, done.stderr
