@@ -34,10 +34,12 @@ CUresult instantiated(ThreadRecorder& thread, const Call& call, CUresult result,
 
 }  // namespace
 
+bool capture_is_under_way() { return captures_under_way.load(std::memory_order_relaxed) > 0; }
+
 void forget_captures_after_fork() { captures_under_way.store(0); }
 
 void mark_captured(const Call& call, Event& event, CUstream stream) {
-  if (captures_under_way.load(std::memory_order_relaxed) == 0 || own().is_capturing == nullptr) return;
+  if (!capture_is_under_way() || own().is_capturing == nullptr) return;
   if (stream == nullptr && call.stream == driver::StreamKind::kPerThread) stream = CU_STREAM_PER_THREAD;
   if (stream == nullptr || stream == CU_STREAM_LEGACY) return;  // cannot be captured
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -82,7 +82,7 @@ void add_device_free(Event& event) {
 void note_unasked(ThreadRecorder& thread, const Event& event) {
   constexpr std::int64_t kBetweenLooksNs = 100'000'000;
   std::int64_t before = looked_ns.load(std::memory_order_relaxed);
-  if (event.device >= std::size(most_unasked_bytes) || event.device != thread.recorder().current_device() || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
+  if (capture_is_under_way() || event.device >= std::size(most_unasked_bytes) || event.device != thread.recorder().current_device() || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
   std::size_t free_bytes = 0, total_bytes = 0;
   if (own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;
   const std::uint64_t accounted = free_bytes + thread.recorder().live().device_bytes(event.device);

@@ -176,6 +176,9 @@ class Recorder {
 // Tells of a failure, where the result is one, and gives the result back.
 CUresult told(ThreadRecorder& thread, const Call& call, CUresult result);
 
+// Some stream is being captured: calls of our own that the program did not make are better left out.
+bool capture_is_under_way();
+
 // Flags the event where its stream is being captured into a graph: the work was noted, not done.
 void mark_captured(const Call& call, Event& event, CUstream stream);
 
