@@ -19,9 +19,11 @@ namespace {
 
 volatile std::sig_atomic_t was_interrupted = 0;
 volatile pid_t in_foreground = 0;
+volatile std::sig_atomic_t came_early = 0;  // a signal for a program that was just being started
 void note_interrupt(int) { was_interrupted = 1; }
 void hand_on(int signal) {
   if (in_foreground > 0) ::kill(in_foreground, signal);
+  else came_early = signal;
 }
 
 constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
@@ -95,7 +97,11 @@ Result<pid_t> start_program(std::vector<std::string> command, Environment enviro
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (problem == 0) {
-    if (log.empty()) in_foreground = process;
+    if (log.empty()) {
+      in_foreground = process;
+      if (came_early != 0) ::kill(process, came_early);
+      came_early = 0;
+    }
     return process;
   }
   return Error{command.front() + (problem == ENOENT ? " was not found" : problem == EACCES ? " is not executable" : std::string(" could not be started: ") + std::strerror(problem)), {}, {}};
