@@ -15,12 +15,12 @@ std::atomic<std::uint64_t> noted{0};  // a bit per device
 // Needs a current context; cuCtxCreate makes it so, a retained one becomes so later (cuCtxSetCurrent).
 void note_free_memory(ThreadRecorder& thread) {
   CUdevice device = 0;
-  if (own().current_device == nullptr || own().memory_info == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64) return;
+  if (own().current_device == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64) return;
   const std::uint64_t bit = std::uint64_t{1} << device;
   if ((noted.load(std::memory_order_relaxed) & bit) != 0) return;
-  std::size_t free_bytes = 0, total_bytes = 0;
-  if (own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS || (noted.fetch_or(bit) & bit) != 0) return;  // a retained context may not be up yet
-  thread.recorder().property(thread, "driver.free_at_start." + std::to_string(device), std::to_string(free_bytes));
+  const std::optional<DeviceMemory> memory = memory_of_current_device();
+  if (!memory || (noted.fetch_or(bit) & bit) != 0) return;  // a retained context may not be up yet
+  thread.recorder().property(thread, "driver.free_at_start." + std::to_string(device), std::to_string(memory->free_bytes));
 }
 
 CUresult context_made(ThreadRecorder& thread, const Call& call, CUresult result) {

@@ -90,8 +90,6 @@ Moved box(const CUDA_MEMCPY3D& g, bool asynchronous, CUstream stream) {
                     asynchronous, stream);
 }
 
-std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-
 // Rows of a 2D set are told as one range from the first byte to the last.
 CUresult was_set(ThreadRecorder& thread, const Call& call, CUresult result, std::uint64_t address, std::uint64_t pitch_bytes, std::uint64_t width_bytes, std::uint64_t height,
                  CUstream stream) {

@@ -1,6 +1,5 @@
 #include "capture/kernels.h"
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -30,7 +29,6 @@ void read_parameters(Kernel& kernel, Handle handle, Ask ask) {
     std::size_t offset = 0, size = 0;
     if (ask(handle, index, &offset, &size) != CUDA_SUCCESS) break;
     kernel.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
-    kernel.parameter_bytes = std::max(kernel.parameter_bytes, static_cast<std::uint32_t>(offset + size));
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "capture/recorder.h"
@@ -17,7 +16,6 @@ struct KernelParameter {
 struct Kernel {
   StringId name;
   std::vector<KernelParameter> parameters;
-  std::uint32_t parameter_bytes = 0;  // of all together
 };
 
 // `handle` may be a CUfunction or a CUkernel, as the driver allows. The kernel stays valid for the process's life.

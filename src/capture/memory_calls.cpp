@@ -71,9 +71,9 @@ bool can_free(HeapKind by, HeapKind of) {
 }
 
 void add_device_free(Event& event) {
-  std::size_t free_bytes = 0, total_bytes = 0;
-  if (own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;
-  event.address = free_bytes;
+  const std::optional<DeviceMemory> memory = memory_of_current_device();
+  if (!memory) return;
+  event.address = memory->free_bytes;
   event.set(kHasDeviceFree);
 }
 
@@ -83,10 +83,10 @@ void note_unasked(ThreadRecorder& thread, const Event& event) {
   constexpr std::int64_t kBetweenLooksNs = 100'000'000;
   std::int64_t before = looked_ns.load(std::memory_order_relaxed);
   if (capture_is_under_way() || event.device >= std::size(most_unasked_bytes) || event.device != thread.recorder().current_device() || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
-  std::size_t free_bytes = 0, total_bytes = 0;
-  if (own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;
-  const std::uint64_t accounted = free_bytes + thread.recorder().live().device_bytes(event.device);
-  const std::uint64_t unasked = total_bytes > accounted ? total_bytes - accounted : 0;
+  const std::optional<DeviceMemory> memory = memory_of_current_device();
+  if (!memory) return;
+  const std::uint64_t accounted = memory->free_bytes + thread.recorder().live().device_bytes(event.device);
+  const std::uint64_t unasked = memory->total_bytes > accounted ? memory->total_bytes - accounted : 0;
   if (unasked <= most_unasked_bytes[event.device].load()) return;
   most_unasked_bytes[event.device].store(unasked);
   thread.recorder().property(thread, "driver.unasked." + std::to_string(event.device), std::to_string(unasked));
@@ -163,8 +163,6 @@ CUresult freed(ThreadRecorder& thread, const Call& call, std::uint64_t address, 
   }
   return told(thread, call, result);
 }
-
-std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 }  // namespace
 

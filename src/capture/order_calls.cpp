@@ -5,7 +5,7 @@
 namespace faultline::capture {
 namespace {
 
-// A wait that ended, or a question that found the work done. The stack is only worth its time where the host really waited.
+// A wait that ended, or a question that found the work done.
 CUresult waited(ThreadRecorder& thread, const Call& call, CUresult result, SyncTarget target, CUstream stream, CUevent event) {
   if (result != CUDA_SUCCESS) return told(thread, call, result);
   Event sync = thread.stamp(EventKind::kSync);

@@ -51,6 +51,11 @@ const RealDriver& real() {
 void* real_library() { return real().library; }
 const std::string& real_library_path() { return real().path; }
 const OwnCalls& own() { return real().own; }
+std::optional<DeviceMemory> memory_of_current_device() {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  if (own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return std::nullopt;
+  return DeviceMemory{free_bytes, total_bytes};
+}
 void* real_symbol(const char* name) { return real().library == nullptr ? nullptr : ::dlsym(real().library, name); }
 
 }  // namespace faultline::capture

@@ -4,6 +4,8 @@
 // the driver does not have are null, and what needs them is left unrecorded.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "driver/functions.h"
@@ -31,6 +33,11 @@ struct OwnCalls {
 void* real_library();
 const std::string& real_library_path();
 const OwnCalls& own();
+struct DeviceMemory {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+std::optional<DeviceMemory> memory_of_current_device();
 // A symbol of the real library; null where it has none of this name.
 void* real_symbol(const char* name);
 

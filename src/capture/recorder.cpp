@@ -106,7 +106,7 @@ Event ThreadRecorder::stamp(EventKind kind, Natives natives) {
   return event;
 }
 
-Recorder::Recorder(std::unique_ptr<TraceFile> file, std::string folder) : file_(std::move(file)), folder_(std::move(folder)) {
+Recorder::Recorder(std::unique_ptr<TraceFile> file) : file_(std::move(file)) {
   const char* natives = std::getenv("FAULTLINE_NATIVE_STACKS");
   wants_natives_ = natives != nullptr && *natives == '1';
   ThreadRecorder* by = join_thread();

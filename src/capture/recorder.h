@@ -102,7 +102,7 @@ class Recorder {
   };
 
  public:
-  Recorder(std::unique_ptr<TraceFile> file, std::string folder);
+  explicit Recorder(std::unique_ptr<TraceFile> file);
 
   StringId string(ThreadRecorder& by, std::string_view text);
   StackId intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives, std::span<const PythonFrame> frames);
@@ -146,7 +146,6 @@ class Recorder {
   StringId locked_string(ThreadRecorder& by, std::string_view text);
 
   std::unique_ptr<TraceFile> file_;
-  std::string folder_;
   bool wants_natives_ = false;
 
   std::mutex names_lock_;  // strings, frames, stacks, heaps, streams, numbers, counters
@@ -172,6 +171,8 @@ class Recorder {
   std::vector<ThreadRecorder*> idle_;  // of threads that have ended: the next one goes on in the same piece of the file
   std::uint32_t threads_begun_ = 0;
 };
+
+inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 // Tells of a failure, where the result is one, and gives the result back.
 CUresult told(ThreadRecorder& thread, const Call& call, CUresult result);

@@ -73,7 +73,7 @@ void begin() {
     state.store(State::kOff);
     return;
   }
-  the_recorder.store(new Recorder(std::move(*file), folder));
+  the_recorder.store(new Recorder(std::move(*file)));
   state.store(State::kOn);
 }
 

@@ -1,7 +1,6 @@
 // plan -- CMD…: runs CMD without a GPU, and says whether it would fit on one, why not, and what would make it fit.
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/units.h"
 #include "cli/options.h"
@@ -69,11 +68,6 @@ DryRunRequest request_for(const PlanArguments& arguments, const std::optional<Gp
   return request;
 }
 
-Status write_command(const std::string& folder, const std::vector<std::string>& command, const std::string& started, const DryRunResult& run) {
-  const nlohmann::ordered_json json = {{"verb", "plan"}, {"command", command}, {"exit_status", run.status}, {"started", started}, {"seconds", run.seconds}};
-  return write_text(folder + "/command.json", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-}
-
 // Why there is nothing to plan, or nothing.
 std::string nothing_planned(const DryRunResult& run, const PlanArguments& arguments) {
   for (const ProcessSummary& process : run.processes) {
@@ -105,7 +99,7 @@ int plan(const PlanArguments& arguments) {
     if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
     return fail(first.error().message());
   }
-  if (Status written = write_command(*folder, arguments.command, started, *first); !written) hint(written.error().message());
+  if (Status written = write_command(*folder, {"plan", arguments.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
   if (const std::string why = nothing_planned(*first, arguments); !why.empty()) {
     std::error_code problem;
     if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);
@@ -146,8 +140,7 @@ int plan(const PlanArguments& arguments) {
   if (Status written = write_text(*folder + "/report.json", to_json(report)); !written) hint(written.error().message());
   const int descriptor = json ? kStandardOutput : kStandardError;
   const std::string text = rendered(report, arguments.output, descriptor);
-  const std::string near = std::filesystem::path(*folder).lexically_relative(std::filesystem::current_path()).string();
-  const std::string kept = fmt::format("Kept in {}; faultline explain tells it again.\n", near.empty() || near.starts_with("..") ? *folder : near);
+  const std::string kept = fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(*folder));
   return write_out(json ? text : "\n" + text + kept, exit_status(report), descriptor);
 }
 

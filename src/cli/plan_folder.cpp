@@ -177,6 +177,19 @@ std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   return summaries;
 }
 
+Status write_command(const std::string& folder, const CommandRecord& record) {
+  Json json = {{"verb", record.verb}, {"command", record.command}, {"exit_status", record.exit_status}, {"started", record.started}, {"seconds", record.seconds}};
+  for (const auto& [name, choice] : record.choices) json[name] = choice;
+  if (record.left_out) json["left_out"] = *record.left_out;
+  return write_text(folder + "/command.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::string shown_folder(const std::string& folder) {
+  std::error_code problem;  // the program may have removed the folder we stand in
+  const std::string near = fs::path(folder).lexically_relative(fs::current_path(problem)).string();
+  return near.empty() || near.starts_with("..") ? folder : near;
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

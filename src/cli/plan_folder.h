@@ -69,6 +69,19 @@ struct ProcessSummary {
 // Of all processes, the one the plan is about first: the one that ran out of memory, else the one that needs most.
 std::vector<ProcessSummary> read_summaries(const std::string& folder);
 
+// command.json: what was run, how it ended, and what else the verb knows of it.
+struct CommandRecord {
+  std::string verb;
+  std::vector<std::string> command;
+  std::string started;
+  int exit_status = 0;
+  double seconds = 0;
+  std::map<std::string, std::string> choices;
+  std::optional<std::vector<std::string>> left_out;  // what could not be recorded; none for verbs that record nothing
+};
+Status write_command(const std::string& folder, const CommandRecord& record);
+std::string shown_folder(const std::string& folder);  // from here, where it lies below
+
 std::string utc_now();  // 2026-01-31T12:00:00Z
 Status write_text(const std::string& path, const std::string& text);
 Result<std::string> read_text_file(const std::string& path);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/units.h"
 #include "cli/options.h"
@@ -19,19 +18,12 @@ namespace faultline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 constexpr int kStandardOutput = 1, kStandardError = 2;
 
 struct RunOptions : RunArguments {
   bool status_of_findings = false;
   OutputOptions output;
 };
-
-void write_command(const std::string& folder, const RunOptions& options, const std::string& started, const ProgramEnd& end, const std::vector<std::string>& left_out) {
-  const Json json = {{"verb", "run"}, {"command", options.command}, {"exit_status", end.status}, {"started", started}, {"seconds", end.seconds},
-                     {"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"left_out", left_out}};
-  if (Status written = write_text(folder + "/command.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); !written) hint(written.error().message());
-}
 
 // What the program's processes had to say while they were recorded, each sentence once.
 void tell_notes(const std::string& folder) {
@@ -48,17 +40,11 @@ void tell_notes(const std::string& folder) {
   }
 }
 
-std::string shown(const std::string& folder) {
-  std::error_code problem;  // the program may have removed the folder we stand in
-  const std::string near = fs::path(folder).lexically_relative(fs::current_path(problem)).string();
-  return near.empty() || near.starts_with("..") ? folder : near;
-}
-
 // A recorder that finds no room goes on without recording; what it could not write, it could not say either.
 void tell_full_disk(const std::string& folder) {
   std::error_code problem;
   const fs::space_info space = fs::space(folder, problem);
-  if (!problem && space.available < kMiB) hint("the disk that holds " + shown(folder) + " is full: what was recorded is incomplete");
+  if (!problem && space.available < kMiB) hint("the disk that holds " + shown_folder(folder) + " is full: what was recorded is incomplete");
 }
 
 // The findings' own status, of the worst report.
@@ -69,7 +55,7 @@ int tell_report(const std::string& folder, const RunOptions& options) {
   }
   Result<std::vector<Trace>> traces = load_run(folder);
   const bool json = options.output.format == "json";
-  if (!traces) return fail(traces.error().message(shown(folder)));
+  if (!traces) return fail(traces.error().message(shown_folder(folder)));
   std::string text, kept;
   int status = kClean;
   for (const Trace& trace : *traces) {
@@ -84,7 +70,7 @@ int tell_report(const std::string& folder, const RunOptions& options) {
   const bool several = traces->size() > 1;
   if (Status written = write_text(folder + "/report.json", several ? "[" + kept + "]\n" : kept); !written) hint(written.error().message());
   if (json) return write_out(several ? "[" + text + "]\n" : text, status, kStandardOutput);
-  return write_out("\n" + text + fmt::format("Kept in {}; faultline explain tells it again.\n", shown(folder)), status, kStandardError);
+  return write_out("\n" + text + fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(folder)), status, kStandardError);
 }
 
 int run(const RunOptions& options) {
@@ -114,7 +100,8 @@ int run(const RunOptions& options) {
   const ProgramEnd end = wait_for_program(*process);
   int status = kClean;
   if (folder) {
-    write_command(*folder, options, started, end, setup->left_out);
+    const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}}, setup->left_out};
+    if (Status written = write_command(*folder, record); !written) hint(written.error().message());
     tell_notes(*folder);
     tell_full_disk(*folder);
     if (setup->records) status = tell_report(*folder, options);
