@@ -118,6 +118,7 @@ class Session:
     def finish(self) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
+        _settle_backward_threads()
         stats = self.device.stats()
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
@@ -138,6 +139,24 @@ class Session:
                 json.dump(self.summary, file)
         except OSError:
             pass
+
+
+def _settle_backward_threads() -> None:
+    """Returns when autograd's threads, one for each GPU it can count, have started and have let go of the last backward pass.
+
+    PyTorch reports a pass as done before the GPU's thread has dropped it, and a pass holds Python objects (since 2.13 the caller's context). A
+    thread that drops them, or that only now starts, while the interpreter shuts down asks for a GIL it can no longer have, and the process
+    aborts: a program that ends with its backward pass does so now and then. One more pass, which computes nothing and whose own tensors are
+    never freed, goes through every thread behind whatever is there.
+    """
+    import torch
+    from . import tensors
+    for index in range(torch.iinfo(torch.int8).max):
+        leaf, gradient = tensors.immortal_on(index).requires_grad_(), tensors.immortal_on(index)
+        try:
+            torch.autograd.Variable._execution_engine.run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
+        except RuntimeError:
+            return  # there are no more
 
 
 def without_own_frames(trace):

@@ -6,6 +6,8 @@ the dispatch mode (mode.py) answers every operation before a kernel is looked up
 """
 from __future__ import annotations
 
+import ctypes
+
 import torch
 
 CUDA = torch.device("cuda", 0)
@@ -53,6 +55,21 @@ def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None) -> 
     else:
         tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=CUDA, storage_size=storage_bytes)
     return _fresh_version(tensor)
+
+
+def _empty_on(index: int) -> torch.Tensor:
+    tensor = torch.empty(0, device="cpu")
+    tensor.data = _wrapper(_Maker, (0,), (1,), 0, dtype=tensor.dtype, device=torch.device("cuda", index))
+    return tensor
+
+
+def immortal_on(index: int) -> torch.Tensor:
+    """A tensor without elements on the GPU of that number, which need not exist. C++ keeps it as the gradient of another that is never freed, so
+    no thread that lets go of it needs the GIL."""
+    keeper = _empty_on(index)
+    keeper.grad = _empty_on(index)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(keeper))
+    return keeper.grad
 
 
 def alias(base: torch.Tensor, size, stride, offset: int) -> torch.Tensor:

@@ -181,6 +181,28 @@ def test_checkpointing_recomputes_and_saves_memory(dry_run, tmp_path_factory, bi
     assert peaks[0] < 0.6 * peaks[1]
 
 
+def test_the_end_waits_for_the_backward_threads_to_let_go_of_the_pass(dry_run):
+    """What they drop during the interpreter's shutdown aborts the process. On one core it is late every few passes."""
+    good(dry_run("""
+        import os, sys, weakref
+        import torch
+        from faultline.plan import install
+        stash = torch._C._stash_obj_in_tls
+        def noted(name, value):
+            global held
+            held = weakref.ref(value)
+            stash(name, value)
+        torch._C._stash_obj_in_tls = noted
+        os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])
+        sys.setswitchinterval(10)
+        x = torch.ones(8, device="cuda", requires_grad=True)
+        for _ in range(200):
+            (x * 2).sum().backward()
+            install._settle_backward_threads()
+            assert held() is None
+    """))
+
+
 def test_a_plan_can_change_the_program(dry_run):
     ran = good(dry_run("""
         import torch
