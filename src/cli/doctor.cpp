@@ -1,4 +1,5 @@
 // doctor: what this machine can do for Faultline, what not, why, and what to do about it.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

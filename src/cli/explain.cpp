@@ -1,4 +1,5 @@
 // explain FILE…: finds out what each FILE is, and explains it.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 

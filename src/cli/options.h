@@ -1,7 +1,6 @@
 // What the verbs share: output forms, the device a person names, the terminal they sit at.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +9,10 @@
 #include "base/result.h"
 #include "report/report.h"
 #include "trace/trace.h"
+
+namespace CLI {
+class App;
+}
 
 namespace faultline::cli {
 

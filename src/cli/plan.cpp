@@ -1,4 +1,5 @@
 // plan -- CMD…: runs CMD without a GPU, and says whether it would fit on one, why not, and what would make it fit.
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 

@@ -1,4 +1,5 @@
 // replay FILE --set …: the same requests under other allocator settings or on another device.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
 // run -- CMD…: runs CMD unchanged on the GPU, records it, and explains what was recorded.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
