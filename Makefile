@@ -90,7 +90,7 @@ test-native: build-tests
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 300
 
 test-python: build-tests $(STAMPS)/venv
-	@FAULTLINE=$(abspath $(BUILD))/faultline $(PYTHON) -m pytest -q -n $(JOBS) tests/python
+	@FAULTLINE=$(abspath $(BUILD))/faultline $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python
 
 bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null

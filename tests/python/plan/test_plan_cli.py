@@ -29,16 +29,15 @@ for _ in range(100):
 """
 
 
-@pytest.fixture
-def plan(binary, tmp_path):
-    """Runs a program under plan in a folder of its own; the report is the JSON that is kept."""
+def planner(binary, place):
+    """Runs a program under plan in the folder `place`; the report is the JSON that is kept."""
     environment = {"FAULTLINE_HOME": str(ROOT), **os.environ}
 
     def plan(source, *options, arguments=(), run="run", timeout=240):
-        (tmp_path / "program.py").write_text(source)
-        folder = tmp_path / run
+        (place / "program.py").write_text(source)
+        folder = place / run
         done = subprocess.run([binary, "plan", "--steps", "2", "-o", str(folder), *options, "--", sys.executable, "program.py", *arguments],
-                              cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=timeout)
+                              cwd=place, env=environment, capture_output=True, text=True, timeout=timeout)
         report = folder / "report.json"
         done.report = json.loads(report.read_text()) if report.exists() else None
         done.folder = folder
@@ -47,6 +46,20 @@ def plan(binary, tmp_path):
         return done
     plan.environment = environment
     return plan
+
+
+@pytest.fixture
+def plan(binary, tmp_path):
+    return planner(binary, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def too_large(binary, tmp_path_factory):
+    """The plan of a program that does not fit, with everything that plan tries then: half a minute, so it is made once."""
+    return planner(binary, tmp_path_factory.mktemp("too_large"))(TRAIN, "--gpu", "2GiB")
+
+
+uses_too_large = pytest.mark.xdist_group("too_large")
 
 
 def test_a_program_that_fits_says_how_much_it_needs(plan):
@@ -68,8 +81,9 @@ def test_the_parts_at_the_peak_add_up_to_what_is_allocated(plan):
     assert sum(module["bytes"] for module in verdict["modules"]) == verdict["peak"]["allocated"]
 
 
-def test_a_program_that_does_not_fit_names_the_line_and_what_helps(plan):
-    done = plan(TRAIN, "--gpu", "2GiB")
+@uses_too_large
+def test_a_program_that_does_not_fit_names_the_line_and_what_helps(too_large):
+    done = too_large
     assert done.returncode == 1, done.stderr
     verdict = done.report["plan"]
     assert verdict["verdict"] == "does-not-fit"
@@ -85,8 +99,9 @@ def test_a_program_that_does_not_fit_names_the_line_and_what_helps(plan):
     assert any(attempt["confirmed"] and "checkpoint" in attempt["what"] for attempt in finding["tries"])
 
 
-def test_the_batch_that_was_found_fits_and_the_next_does_not(plan):
-    found = plan(TRAIN, "--gpu", "2GiB").report["plan"]["vary"]
+@uses_too_large
+def test_the_batch_that_was_found_fits_and_the_next_does_not(plan, too_large):
+    found = too_large.report["plan"]["vary"]
     for value, status in ((found["largest_fitting"], 0), (found["smallest_failing"], 1)):
         again = plan(TRAIN.replace("batch_size = 64", f"batch_size = {value}"), "--gpu", "2GiB", "--no-try", run=f"again-{value}")
         assert again.returncode == status, again.stderr
@@ -159,9 +174,10 @@ def test_json_stands_alone_on_standard_output(plan):
     assert "loss 1.0" in done.stderr
 
 
-def test_a_run_folder_is_explained_again(plan, binary, tmp_path):
-    done = plan(TRAIN, "--gpu", "2GiB")
-    again = subprocess.run([binary, "explain", "--format", "json", str(done.folder)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+@uses_too_large
+def test_a_run_folder_is_explained_again(binary, too_large):
+    done = too_large
+    again = subprocess.run([binary, "explain", "--format", "json", str(done.folder)], cwd=done.folder.parent, capture_output=True, text=True, timeout=60)
     assert again.returncode == done.returncode
     assert json.loads(again.stdout) == done.report
 
