@@ -55,7 +55,7 @@ int run_doctor(const OutputOptions& output) {
 void add_doctor(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("doctor", "what this machine can do, what not, why, and what to do about it");
   auto output = std::make_shared<OutputOptions>();
-  verb->add_option("--format", output->format, "terminal (default) or json")->check(CLI::IsMember({"terminal", "json"}))->envname("FAULTLINE_FORMAT");
+  add_format_option(*verb, *output);
   verb->callback([output, &status] { status = run_doctor(*output); });
 }
 

@@ -46,8 +46,12 @@ std::string working_directory() {
 
 }  // namespace
 
-void add_output_options(CLI::App& verb, OutputOptions& options) {
+void add_format_option(CLI::App& verb, OutputOptions& options) {
   verb.add_option("--format", options.format, "terminal (default) or json")->check(CLI::IsMember({"terminal", "json"}))->envname("FAULTLINE_FORMAT");
+}
+
+void add_output_options(CLI::App& verb, OutputOptions& options) {
+  add_format_option(verb, options);
   verb.add_flag("--verbose,-v", options.verbose, "every finding, holder and caller, also tries that a replay refuted");
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }

@@ -23,7 +23,8 @@ struct OutputOptions {
   bool verbose = false;
   bool no_colour = false;
 };
-void add_output_options(CLI::App& verb, OutputOptions& options);
+void add_format_option(CLI::App& verb, OutputOptions& options);
+void add_output_options(CLI::App& verb, OutputOptions& options);  // that one and the others
 
 // Prints "faultline: SENTENCE" to standard error and returns the status for it.
 int fail(const std::string& sentence, ExitStatus status = kBadInput);

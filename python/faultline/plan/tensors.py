@@ -47,34 +47,29 @@ class _KeepVersion:
             _set_version((self._tensor,), (self._version,))
 
 
-def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None) -> torch.Tensor:
+def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device = CUDA) -> torch.Tensor:
     """A tensor with a storage of its own."""
-    tensor = torch.empty(0, dtype=dtype)
+    tensor = torch.empty(0, dtype=dtype, device="cpu")  # the program may have chosen another default
     if storage_bytes is None:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=CUDA)
+        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device)
     else:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=CUDA, storage_size=storage_bytes)
+        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
     return _fresh_version(tensor)
-
-
-def _empty_on(index: int) -> torch.Tensor:
-    tensor = torch.empty(0, device="cpu")
-    tensor.data = _wrapper(_Maker, (0,), (1,), 0, dtype=tensor.dtype, device=torch.device("cuda", index))
-    return tensor
 
 
 def immortal_on(index: int) -> torch.Tensor:
     """A tensor without elements on the GPU of that number, which need not exist. C++ keeps it as the gradient of another that is never freed, so
     no thread that lets go of it needs the GIL."""
-    keeper = _empty_on(index)
-    keeper.grad = _empty_on(index)
+    device = torch.device("cuda", index)
+    keeper = make((0,), (1,), torch.float32, device=device)
+    keeper.grad = make((0,), (1,), torch.float32, device=device)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(keeper))
     return keeper.grad
 
 
 def alias(base: torch.Tensor, size, stride, offset: int) -> torch.Tensor:
     """Another tensor on the storage of base."""
-    tensor = torch.empty(0, dtype=base.dtype)
+    tensor = torch.empty(0, dtype=base.dtype, device="cpu")
     tensor.data = base
     if tensor.size() != size or tensor.stride() != stride or tensor.storage_offset() != offset:
         tensor.as_strided_(size, stride, offset)

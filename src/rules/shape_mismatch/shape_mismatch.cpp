@@ -21,8 +21,7 @@ constexpr std::size_t kTriesShown = 3;
 // The words decide; where they do not say, operands that the algebra refuses do.
 Trouble judge_failure(const FailedOp& failed) {
   // A loss has no kernel for class numbers of a floating type, and says so in these words.
-  const bool no_kernel = failed.words.find("not implemented for") != std::string_view::npos;
-  if (no_kernel && family_of(bare_op(failed.op)) == Family::kClassLoss && failed.operands.size() >= 2 && is_floating(failed.operands[1].dtype)) return Trouble::kDtype;
+  if (say_no_kernel(failed.words) && family_of(bare_op(failed.op)) == Family::kClassLoss && failed.operands.size() >= 2 && is_floating(failed.operands[1].dtype)) return Trouble::kDtype;
   const Trouble trouble = trouble_of(failed.words);
   if (trouble != Trouble::kUnknown) return trouble;
   return fit_of(failed) == Fit::kNo ? Trouble::kShape : Trouble::kUnrelated;

@@ -48,6 +48,8 @@ bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 }  // namespace
 
+bool say_no_kernel(std::string_view words) { return words.find("not implemented for") != std::string_view::npos; }
+
 Trouble trouble_of(std::string_view words) {
   if (has_any(words, kUnrelated)) return Trouble::kUnrelated;
   if (has_any(words, kDevice)) return Trouble::kDevice;

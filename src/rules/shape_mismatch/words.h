@@ -19,6 +19,8 @@ enum class Trouble : std::uint8_t {
 };
 
 Trouble trouble_of(std::string_view words);
+// There is no kernel for a type that was given.
+bool say_no_kernel(std::string_view words);
 
 // The first "[2, 3]" behind the marker.
 std::optional<Shape> list_after(std::string_view words, std::string_view marker);

@@ -332,6 +332,16 @@ def test_the_programs_own_exception_is_kept_with_its_line(dry_run):
     assert ran.status == 1 and ran.summary["exception"] == {"type": "ValueError", "message": "no such dataset", "file": ran.summary["exception"]["file"], "line": 4, "function": "<module>"}
 
 
+def test_a_program_that_leaves_another_default_device_ends_like_any_other(dry_run):
+    ran = good(dry_run("""
+        import torch
+        x = torch.ones(4, 4, device="cuda", requires_grad=True)
+        x.sum().backward()
+        torch.set_default_device("meta")
+    """))
+    assert not ran.err and ran.summary["exception"] is None
+
+
 def test_a_second_gpu_is_refused(dry_run):
     ran = dry_run("""
         import torch
