@@ -1,0 +1,39 @@
+// What becomes of one system call of a confined program.
+//
+// A call that would find or change only what it may is passed on untouched. One that names something aside, or must not reach the user's file, gets
+// other words for its path ("rewritten") and is then done by the kernel with all its own rules. Removing, renaming and making names is done here, on
+// the layer, and the call is answered without being made.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "confine/file_layer.h"
+#include "confine/network.h"
+#include "confine/tracee.h"
+
+namespace faultline::confine {
+
+struct Decision {
+  enum class Kind : std::uint8_t { kPass, kAnswer, kRewrite, kPassAndLook };
+  Kind kind = Kind::kPass;
+  long result = 0;                                   // of kAnswer: what the call returns, -errno
+  std::vector<std::pair<int, std::string>> bytes;    // of kRewrite: argument → what it shall point to
+  std::vector<std::pair<int, std::uint64_t>> numbers;  // of kRewrite: argument → value
+  Pending::Kind look = Pending::Kind::kNone;         // of kPassAndLook: what to do when the call returns
+
+  static Decision pass() { return {}; }
+  static Decision answer(long result) { return {Kind::kAnswer, result, {}, {}, {}}; }
+};
+
+// The calls that `decide` wants to see, in no order.
+const std::vector<int>& watched_calls();
+
+struct Confinement {
+  FileLayer& files;
+  Network& network;
+};
+Decision decide(Confinement& confinement, const Tracee& tracee, const Registers& registers);
+
+}  // namespace faultline::confine

@@ -1,0 +1,54 @@
+// One stopped thread of a confined program: its registers, its memory, and room in it for words of ours.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace faultline::confine {
+
+using Registers = user_regs_struct;
+
+// Room that was made in a program's memory, shared by the threads that share the memory; a piece is lent for one call.
+struct Room {
+  static constexpr std::uint64_t kPieceBytes = 16 << 10;
+  std::vector<std::uint64_t> free;  // addresses
+};
+
+// What a thread is in the middle of.
+struct Pending {
+  enum class Kind : std::uint8_t { kNone, kMakingRoom, kRewritten, kWorkingFolder, kStandardInput };
+  Kind kind = Kind::kNone;
+  Registers before{};      // as they were when the call began
+  std::uint64_t room = 0;  // lent
+};
+
+struct Tracee {
+  pid_t thread = 0;
+  pid_t process = 0;
+  std::shared_ptr<Room> room = std::make_shared<Room>();
+  Pending pending;
+  bool seen = false;  // has had its first stop
+};
+
+std::uint64_t argument(const Registers& registers, int index);
+void set_argument(Registers& registers, int index, std::uint64_t value);
+
+std::optional<Registers> read_registers(pid_t thread);
+bool write_registers(pid_t thread, const Registers& registers);
+
+bool read_memory(pid_t thread, std::uint64_t address, void* to, std::size_t size);
+bool write_memory(pid_t thread, std::uint64_t address, const void* from, std::size_t size);
+// Up to its end or PATH_MAX; nothing where it cannot be read or is longer.
+std::optional<std::string> read_path(pid_t thread, std::uint64_t address);
+
+// What a link below /proc/THREAD says.
+std::string proc_link(pid_t thread, const std::string& name);
+
+}  // namespace faultline::confine

@@ -1,0 +1,278 @@
+#include "confine/watch.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+namespace faultline::confine {
+namespace {
+
+constexpr std::uint64_t kMostKeptInput = 64ull << 20;
+constexpr auto kMomentForChildren = std::chrono::seconds(3);
+constexpr int kInstructionBytes = 2;  // of `syscall`
+
+void go_on(pid_t thread, int request, int signal = 0) { ::ptrace(static_cast<__ptrace_request>(request), thread, nullptr, static_cast<long>(signal)); }
+
+bool stops_processes(int signal) { return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
+
+pid_t process_of(pid_t thread) {
+  // A thread's own folder lies in that of its process; its status names it.
+  char line[128];
+  pid_t process = thread;
+  if (std::FILE* file = std::fopen(("/proc/" + std::to_string(thread) + "/status").c_str(), "re")) {
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+      if (std::sscanf(line, "Tgid: %d", &process) == 1) break;
+    }
+    std::fclose(file);
+  }
+  return process;
+}
+
+}  // namespace
+
+long watch_options() {
+  return PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+}
+
+Watch::Watch(std::string root, std::string own_folder, bool offline, int kept_input)
+    : files_(std::move(root), std::move(own_folder)), network_(offline), kept_input_(kept_input) {}
+
+Watch::~Watch() {
+  if (kept_input_ >= 0) ::close(kept_input_);
+}
+
+int Watch::begin(pid_t process) {
+  if (::ptrace(PTRACE_SEIZE, process, nullptr, watch_options()) != 0) return errno;
+  tracee(process);
+  input_link_ = proc_link(process, "fd/0");
+  return 0;
+}
+
+Tracee& Watch::tracee(pid_t thread) {
+  const auto [at, fresh] = tracees_.try_emplace(thread);
+  if (fresh) {
+    at->second.thread = thread;
+    at->second.process = process_of(thread);
+  }
+  return at->second;
+}
+
+int Watch::run(pid_t main) {
+  int main_status = 0;
+  bool main_ended = false;
+  std::chrono::steady_clock::time_point give_up{};
+  while (!tracees_.empty()) {
+    int status = 0;
+    const pid_t thread = ::waitpid(-1, &status, __WALL | __WNOTHREAD | (main_ended ? WNOHANG : 0));
+    if (thread < 0) {
+      if (errno == EINTR) continue;
+      break;
+    }
+    if (thread == 0) {  // the program is over; its children may still be busy with their own end
+      if (std::chrono::steady_clock::now() > give_up) {
+        end_those_left();
+        break;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      continue;
+    }
+    if (WIFSTOPPED(status)) {
+      stopped(thread, status);
+      continue;
+    }
+    tracees_.erase(thread);
+    if (thread == main) {
+      main_status = status;
+      main_ended = true;
+      give_up = std::chrono::steady_clock::now() + kMomentForChildren;
+    }
+  }
+  return main_status;
+}
+
+void Watch::end_those_left() {
+  for (const auto& [thread, tracee] : tracees_) ::kill(tracee.process, SIGKILL);
+  int status = 0;
+  while (!tracees_.empty()) {
+    const pid_t thread = ::waitpid(-1, &status, __WALL | __WNOTHREAD);
+    if (thread < 0 && errno == EINTR) continue;
+    if (thread < 0) return;
+    if (WIFSTOPPED(status)) go_on(thread, PTRACE_CONT, SIGKILL);
+    else tracees_.erase(thread);
+  }
+}
+
+void Watch::stopped(pid_t thread, int status) {
+  const int signal = WSTOPSIG(status), event = status >> 16;
+  Tracee& tracee = this->tracee(thread);
+  switch (event) {
+    case PTRACE_EVENT_SECCOMP: return call_begins(tracee);
+    case PTRACE_EVENT_FORK: case PTRACE_EVENT_VFORK: case PTRACE_EVENT_CLONE:
+      has_child(tracee, event);
+      return go_on(thread, tracee.pending.kind == Pending::Kind::kNone ? PTRACE_CONT : PTRACE_SYSCALL);
+    case PTRACE_EVENT_EXEC:
+      has_new_image(tracee);
+      return go_on(thread, PTRACE_CONT);
+    case PTRACE_EVENT_STOP:
+      if (stops_processes(signal)) return go_on(thread, PTRACE_LISTEN);
+      return go_on(thread, PTRACE_CONT);
+    default: break;
+  }
+  if (signal == (SIGTRAP | 0x80)) return call_ends(tracee);
+  go_on(thread, tracee.pending.kind == Pending::Kind::kNone ? PTRACE_CONT : PTRACE_SYSCALL, signal);
+}
+
+// Memory is shared by threads and by a child of vfork; a fork has a copy of it, with the same room at the same addresses.
+void Watch::has_child(Tracee& parent, int event) {
+  unsigned long child = 0;
+  if (::ptrace(PTRACE_GETEVENTMSG, parent.thread, nullptr, &child) != 0) return;
+  const std::shared_ptr<Room> room = parent.room;
+  Tracee& fresh = tracee(static_cast<pid_t>(child));
+  fresh.room = event == PTRACE_EVENT_FORK ? std::make_shared<Room>(*room) : room;
+}
+
+void Watch::has_new_image(Tracee& tracee) {
+  unsigned long former = 0;
+  if (::ptrace(PTRACE_GETEVENTMSG, tracee.thread, nullptr, &former) == 0 && static_cast<pid_t>(former) != tracee.thread) tracees_.erase(static_cast<pid_t>(former));
+  tracee.room = std::make_shared<Room>();
+  tracee.pending = {};
+}
+
+void Watch::call_begins(Tracee& tracee) {
+  const std::optional<Registers> registers = read_registers(tracee.thread);
+  if (!registers) return go_on(tracee.thread, PTRACE_CONT);
+  if (registers->orig_rax == SYS_chdir && takes_on(tracee, *registers)) return;
+  Confinement confinement{files_, network_};
+  carry_out(tracee, *registers, decide(confinement, tracee, *registers));
+}
+
+// A process that is no child of the watched one asks, through it, to be watched too: by "going to" OWN FOLDER/watch/PID. faultline.plan(function) does.
+bool Watch::takes_on(Tracee& tracee, const Registers& registers) {
+  const std::string prefix = files_.own() + "/watch/";
+  const std::optional<std::string> words = read_path(tracee.thread, argument(registers, 0));
+  if (!words || !words->starts_with(prefix)) return false;
+  const pid_t process = std::atoi(words->c_str() + prefix.size());
+  const int problem = process <= 0 ? ESRCH : ::ptrace(PTRACE_SEIZE, process, nullptr, watch_options()) == 0 ? 0 : errno;
+  if (problem == 0) this->tracee(process);
+  carry_out(tracees_[static_cast<pid_t>(tracee.thread)], registers, Decision::answer(-problem));
+  return true;
+}
+
+void Watch::carry_out(Tracee& tracee, const Registers& registers, const Decision& decision) {
+  if (decision.kind == Decision::Kind::kPass) return go_on(tracee.thread, PTRACE_CONT);
+  if (decision.kind == Decision::Kind::kPassAndLook) {
+    tracee.pending = {decision.look, registers, 0};
+    return go_on(tracee.thread, PTRACE_SYSCALL);
+  }
+  Registers changed = registers;
+  const auto answer = [&](long result) {
+    changed = registers;
+    changed.orig_rax = static_cast<unsigned long long>(-1);
+    changed.rax = static_cast<unsigned long long>(result);
+    write_registers(tracee.thread, changed);
+    go_on(tracee.thread, PTRACE_CONT);
+  };
+  if (decision.kind == Decision::Kind::kAnswer) return answer(decision.result);
+  if (tracee.room->free.empty()) return make_room(tracee, registers);
+  const std::uint64_t room = tracee.room->free.back();
+  std::uint64_t at = room;
+  for (const auto& [index, bytes] : decision.bytes) {
+    if (at + bytes.size() > room + Room::kPieceBytes) return answer(-ENAMETOOLONG);
+    if (!write_memory(tracee.thread, at, bytes.data(), bytes.size())) {
+      // Memory that was thought to be shared is not, or the program gave the room away: it gets some of its own.
+      tracee.room = std::make_shared<Room>();
+      return make_room(tracee, registers);
+    }
+    set_argument(changed, index, at);
+    at += (bytes.size() + 15) / 16 * 16;
+  }
+  for (const auto& [index, value] : decision.numbers) set_argument(changed, index, value);
+  tracee.room->free.pop_back();
+  tracee.pending = {Pending::Kind::kRewritten, registers, room};
+  write_registers(tracee.thread, changed);
+  go_on(tracee.thread, PTRACE_SYSCALL);
+}
+
+// The program itself is made to ask for memory, and then to begin its call again.
+void Watch::make_room(Tracee& tracee, const Registers& registers) {
+  Registers asks = registers;
+  asks.orig_rax = SYS_mmap;
+  asks.rdi = 0;
+  asks.rsi = Room::kPieceBytes;
+  asks.rdx = PROT_READ | PROT_WRITE;
+  asks.r10 = MAP_PRIVATE | MAP_ANONYMOUS;
+  asks.r8 = static_cast<unsigned long long>(-1);
+  asks.r9 = 0;
+  tracee.pending = {Pending::Kind::kMakingRoom, registers, 0};
+  write_registers(tracee.thread, asks);
+  go_on(tracee.thread, PTRACE_SYSCALL);
+}
+
+void Watch::call_ends(Tracee& tracee) {
+  const Pending pending = std::exchange(tracee.pending, {});
+  const std::optional<Registers> now = read_registers(tracee.thread);
+  if (now && pending.kind == Pending::Kind::kMakingRoom) {
+    Registers again = pending.before;
+    const auto result = static_cast<long>(now->rax);
+    if (result < 0 && result > -4096) {
+      again.rax = static_cast<unsigned long long>(-ENOMEM);  // the call itself fails with it
+    } else {
+      tracee.room->free.push_back(now->rax);
+      again.rip -= kInstructionBytes;
+      again.rax = pending.before.orig_rax;
+    }
+    write_registers(tracee.thread, again);
+  } else if (now && pending.kind == Pending::Kind::kRewritten) {
+    tracee.room->free.push_back(pending.room);
+    Registers restored = pending.before;  // a call keeps its arguments' registers
+    restored.rax = now->rax;
+    write_registers(tracee.thread, restored);
+  } else if (now && pending.kind == Pending::Kind::kWorkingFolder) {
+    tracee.pending.before = *now;
+    fix_working_folder(tracee);
+  } else if (now && pending.kind == Pending::Kind::kStandardInput) {
+    tracee.pending.before = *now;
+    keep_input(tracee);
+  }
+  tracee.pending = {};
+  go_on(tracee.thread, PTRACE_CONT);
+}
+
+// The kernel has written the folder's real name; the program is to know it by its own, which is shorter.
+void Watch::fix_working_folder(Tracee& tracee) {
+  Registers registers = tracee.pending.before;
+  const auto size = static_cast<long>(registers.rax);
+  if (size <= 0 || size > PATH_MAX) return;
+  const std::optional<std::string> real = read_path(tracee.thread, argument(registers, 0));
+  if (!real) return;
+  const std::string known = files_.known_as(*real);
+  if (known == *real || !write_memory(tracee.thread, argument(registers, 0), known.c_str(), known.size() + 1)) return;
+  registers.rax = known.size() + 1;
+  write_registers(tracee.thread, registers);
+}
+
+void Watch::keep_input(Tracee& tracee) {
+  const Registers& registers = tracee.pending.before;
+  const auto size = static_cast<long>(registers.rax);
+  if (size <= 0 || kept_input_ < 0 || kept_bytes_ >= kMostKeptInput || proc_link(tracee.thread, "fd/0") != input_link_) return;
+  std::string bytes(std::min<std::uint64_t>(static_cast<std::uint64_t>(size), kMostKeptInput - kept_bytes_), '\0');
+  if (!read_memory(tracee.thread, argument(registers, 1), bytes.data(), bytes.size())) return;
+  kept_bytes_ += bytes.size();
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t put = ::write(kept_input_, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno != EINTR) return;
+    if (put > 0) done += static_cast<std::size_t>(put);
+  }
+}
+
+}  // namespace faultline::confine

@@ -1,0 +1,54 @@
+// The watch over a confined program: every stop of every thread of it and of its children comes here.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <unordered_map>
+
+#include "confine/calls.h"
+#include "confine/file_layer.h"
+#include "confine/network.h"
+#include "confine/tracee.h"
+
+namespace faultline::confine {
+
+class Watch {
+ public:
+  Watch(std::string root, std::string own_folder, bool offline, int kept_input);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // The process waits to be told to go on; after this it may be.
+  int begin(pid_t process);
+  int run(pid_t main);  // until all have ended; main's status as waitpid gives it
+
+  const FileLayer& files() const { return files_; }
+  const Network& network() const { return network_; }
+
+ private:
+  void stopped(pid_t thread, int status);
+  void call_begins(Tracee& tracee);
+  void call_ends(Tracee& tracee);
+  void carry_out(Tracee& tracee, const Registers& registers, const Decision& decision);
+  void make_room(Tracee& tracee, const Registers& registers);
+  void has_child(Tracee& parent, int event);
+  void has_new_image(Tracee& tracee);
+  void fix_working_folder(Tracee& tracee);
+  void keep_input(Tracee& tracee);
+  bool takes_on(Tracee& tracee, const Registers& registers);
+  void end_those_left();
+  Tracee& tracee(pid_t thread);
+
+  FileLayer files_;
+  Network network_;
+  std::unordered_map<pid_t, Tracee> tracees_;
+  int kept_input_;
+  std::uint64_t kept_bytes_ = 0;
+  std::string input_link_;  // what standard input is, as /proc names it
+};
+
+// What every watched thread is told to report; children are watched from their first instruction, and none outlives the watch.
+long watch_options();
+
+}  // namespace faultline::confine
