@@ -1,12 +1,12 @@
 #include "cli/child_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,23 +17,42 @@ extern char** environ;
 namespace faultline::cli {
 namespace {
 
-volatile std::sig_atomic_t was_interrupted = 0;
-volatile pid_t in_foreground = 0;
-volatile std::sig_atomic_t came_early = 0;  // a signal for a program that was just being started
-void note_interrupt(int) { was_interrupted = 1; }
-void hand_on(int signal) {
-  if (in_foreground > 0) ::kill(in_foreground, signal);
-  else came_early = signal;
-}
-
-constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-std::array<struct sigaction, kSignals.size()> before_signals{};
+pid_t in_foreground = 0;
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   return pointers;
+}
+
+// Between fork and exec, where only async-signal-safe calls are allowed. 0, or the errno of what failed.
+int arrange(const Placement& placement) {
+  if (!placement.log.empty()) {
+    const int input = placement.input >= 0 ? placement.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const int log = ::open(placement.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (input < 0 || log < 0 || ::dup2(input, STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 || ::dup2(log, STDERR_FILENO) < 0) return errno;
+  } else if (placement.output == Output::kToStandardError) {
+    if (::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return errno;
+  }
+  return 0;
+}
+
+[[noreturn]] void become(const char* program, char** arguments, char** variables, const Placement& placement, int tell) {
+  int problem = arrange(placement);
+  if (problem == 0) {
+    be_as_before();
+    ::execvpe(program, arguments, variables);
+    problem = errno;
+  }
+  (void)!::write(tell, &problem, sizeof problem);
+  ::_exit(127);
+}
+
+std::string why_not(const std::string& program, int problem) {
+  if (problem == ENOENT) return program + " was not found";
+  if (problem == EACCES) return program + " is not executable";
+  return program + " could not be started: " + std::strerror(problem);
 }
 
 }  // namespace
@@ -73,65 +92,73 @@ void Environment::append(const std::string& name, const std::string& value, char
   set(name, before.empty() ? value : before + separator + value);
 }
 
-Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log) {
+Result<pid_t> start_program(std::vector<std::string> command, Environment environment, const Placement& placement) {
   std::vector<char*> arguments = pointers_to(command), variables = pointers_to(environment.entries());
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  // Faultline ignores closed pipes for itself; the program starts as it would from a shell.
-  sigset_t as_usual;
-  ::sigemptyset(&as_usual);
-  ::sigaddset(&as_usual, SIGPIPE);
-  ::posix_spawnattr_setsigdefault(&attributes, &as_usual);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  if (!log.empty()) {
-    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  } else if (output == Output::kToStandardError) {
-    ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  }
+  int pipe[2];  // closed by a successful exec; else the errno comes through it
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return Error{why_not(command.front(), errno), {}, {}};
   pid_t process = -1;
-  const int problem = ::posix_spawnp(&process, command.front().c_str(), &actions, &attributes, arguments.data(), variables.data());
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (problem == 0) {
-    if (log.empty()) {
-      in_foreground = process;
-      if (came_early != 0) ::kill(process, came_early);
-      came_early = 0;
-    }
-    return process;
+  int fork_problem = 0;
+  {
+    const SignalsHeld held;
+    process = ::fork();
+    if (process == 0) become(command.front().c_str(), arguments.data(), variables.data(), placement, pipe[1]);
+    fork_problem = errno;
   }
-  return Error{command.front() + (problem == ENOENT ? " was not found" : problem == EACCES ? " is not executable" : std::string(" could not be started: ") + std::strerror(problem)), {}, {}};
+  ::close(pipe[1]);
+  int problem = 0;
+  ssize_t size = 0;
+  if (process > 0) {
+    do size = ::read(pipe[0], &problem, sizeof problem);
+    while (size < 0 && errno == EINTR);
+  }
+  ::close(pipe[0]);
+  if (process < 0) return Error{why_not(command.front(), fork_problem), {}, {}};
+  if (size == static_cast<ssize_t>(sizeof problem)) {
+    while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return Error{why_not(command.front(), problem), {}, {}};
+  }
+  if (placement.in_foreground) in_foreground = process;
+  else begin_quiet(process);
+  return process;
+}
+
+Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log) {
+  return start_program(std::move(command), std::move(environment), Placement{output, log, -1, log.empty()});
 }
 
 ProgramEnd wait_for_program(pid_t process) {
   const auto begin = std::chrono::steady_clock::now();
-  int status = 0;
-  pid_t ended = 0;
-  do ended = ::waitpid(process, &status, 0);
-  while (ended < 0 && errno == EINTR);
-  if (process == in_foreground) in_foreground = 0;
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (ended < 0) return {127, seconds};
-  return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), seconds};
-}
-
-InterruptsNoted::InterruptsNoted() {
-  for (std::size_t at = 0; at < kSignals.size(); ++at) {
-    struct sigaction noted {};
-    noted.sa_handler = kSignals[at] == SIGINT ? note_interrupt : hand_on;
-    ::sigaction(kSignals[at], nullptr, &before_signals[at]);
-    if (before_signals[at].sa_handler != SIG_IGN) ::sigaction(kSignals[at], &noted, nullptr);
+  int status = -1;
+  if (process == in_foreground) {
+    status = wait_listening(process, Listening::kHandOn);
+    in_foreground = 0;
+  } else {
+    pid_t ended = 0;
+    do ended = ::waitpid(process, &status, 0);
+    while (ended < 0 && errno == EINTR);
+    end_quiet(process);
+    if (ended < 0) status = -1;
   }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (status == -1) return {127, seconds, 0};
+  if (WIFSIGNALED(status)) return {128 + WTERMSIG(status), seconds, WTERMSIG(status)};
+  return {WEXITSTATUS(status), seconds, 0};
 }
 
-InterruptsNoted::~InterruptsNoted() {
-  for (std::size_t at = 0; at < kSignals.size(); ++at) ::sigaction(kSignals[at], &before_signals[at], nullptr);
+int end_like(const ProgramEnd& program) {
+  if (program.signal == 0) return program.status;
+  // The program's own core file, where it left one, is not overwritten.
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  ::prctl(PR_SET_DUMPABLE, 0);
+  ::signal(program.signal, SIG_DFL);
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, program.signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::raise(program.signal);
+  return program.status;
 }
-
-bool interrupted() { return was_interrupted != 0; }
 
 }  // namespace faultline::cli

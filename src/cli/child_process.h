@@ -1,7 +1,8 @@
 // Starting the user's program and waiting for it.
 //
-// In the foreground the program keeps its standard input, output and error, its working folder and its process group, so Ctrl-C reaches it; Faultline
-// waits. A quiet run reads nothing and writes to a log. The environment is the user's, with changes.
+// In the foreground the program keeps its standard input, output and error, its working folder, its process group and its signal dispositions; Faultline
+// waits, hands on what is sent to it (signals.h), and stops when the program stops. A quiet run reads nothing and writes to a log. The environment is the
+// user's, with changes.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/signals.h"
 
 namespace faultline::cli {
 
@@ -32,25 +34,25 @@ class Environment {
 
 enum class Output : std::uint8_t { kAsIs, kToStandardError };
 
+struct Placement {
+  Output output = Output::kAsIs;
+  std::string log;            // not empty: standard output and error go to this file
+  int input = -1;             // with a log: the descriptor to read from; -1: nothing to read
+  bool in_foreground = true;  // what is sent to Faultline is the program's; one at a time
+};
+
 // The Error says in words why it could not be started: not found, not executable. `log`: not empty for a quiet run.
+Result<pid_t> start_program(std::vector<std::string> command, Environment environment, const Placement& placement);
 Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log = {});
 
 struct ProgramEnd {
   int status = 0;  // 128 + N: ended by signal N
   double seconds = 0;
+  int signal = 0;  // N; 0: it ended by itself
 };
 ProgramEnd wait_for_program(pid_t process);
 
-// While one of these lives, Ctrl-C is the program's: Faultline notes it and waits on. What else asks a process to end or to act (SIGTERM, SIGHUP, SIGUSR1,
-// SIGUSR2), sent to Faultline alone, is handed on to the program that runs in the foreground.
-class InterruptsNoted {
- public:
-  InterruptsNoted();
-  ~InterruptsNoted();
-  InterruptsNoted(const InterruptsNoted&) = delete;
-  InterruptsNoted& operator=(const InterruptsNoted&) = delete;
-};
-// The user pressed Ctrl-C, so nothing more should be started.
-bool interrupted();
+// Ends this process as the program ended: by the same signal, without a core file of its own. Returns the status for where that did not happen.
+int end_like(const ProgramEnd& program);
 
 }  // namespace faultline::cli

@@ -1,10 +1,10 @@
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <exception>
 #include <new>
 #include <string_view>
 
 #include "cli/options.h"
+#include "cli/signals.h"
 
 namespace faultline::cli {
 
@@ -49,7 +49,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
 }  // namespace faultline::cli
 
 int main(int argument_count, char** arguments) {
-  std::signal(SIGPIPE, SIG_IGN);
+  faultline::cli::ignore_closed_pipes();
   try {
     return faultline::cli::add_verbs_and_run(argument_count, arguments);
   } catch (const std::bad_alloc&) {

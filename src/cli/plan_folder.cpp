@@ -1,8 +1,6 @@
 #include "cli/plan_folder.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -116,15 +114,20 @@ Result<PlanParts> find_plan_parts() {
 
 Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command) {
   std::error_code problem;
-  const fs::path base = wanted.empty() ? fs::path(fmt::format("faultline-{}-{}", program_name(command), time_text())) : fs::path(wanted);
-  fs::path path = base;
+  std::string path = wanted;
   if (wanted.empty()) {
-    for (int more = 2; fs::exists(path, problem); ++more) path = base.string() + fmt::format("-{}", more);
-  } else if (fs::exists(path / "command.json", problem)) {
-    return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
+    const std::string base = fmt::format("faultline-{}-{}", program_name(command), time_text());
+    path = base;
+    for (int more = 2;; ++more) {
+      Result<bool> made = make_new_private_folder(path);
+      if (!made) return made.error();
+      if (*made) break;
+      path = base + fmt::format("-{}", more);
+    }
+  } else {
+    if (fs::exists(fs::path(path) / "command.json", problem)) return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
+    if (Status made = make_private_folder(path); !made) return made.error();
   }
-  fs::create_directories(path, problem);
-  if (problem) return Error{"the folder " + path.string() + " could not be made: " + problem.message(), {}, "Give another with -o."};
   const fs::path absolute = fs::absolute(path, problem).lexically_normal();
   if (Status written = write_text((absolute / "command.json").string(), "{}\n"); !written) return written.error();
   return absolute.string();
@@ -154,8 +157,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"changes", std::move(changes)},
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
   };
-  std::error_code problem;
-  fs::create_directories(folder, problem);
+  if (Status made = make_private_folder(folder); !made) return made;
   return write_text(folder + "/plan.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -197,15 +199,6 @@ std::string utc_now() {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
-}
-
-Status write_text(const std::string& path, const std::string& content) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << content;
-  file.close();
-  if (!file) return Error{path + " could not be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""), {}, {}};
-  return Ok{};
 }
 
 Result<std::string> read_text_file(const std::string& path) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/private_files.h"
 #include "models/gpus.h"
 #include "report/plan.h"
 
@@ -28,7 +29,7 @@ struct PlanParts {
 // Beside the executable (a build tree, an installed package), else below FAULTLINE_HOME.
 Result<PlanParts> find_plan_parts();
 
-// Makes the folder: `wanted`, or one named after the program and the time. The absolute path.
+// Makes the folder, for its owner alone: `wanted`, or a new one named after the program and the time. The absolute path.
 Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command);
 
 struct DryRunRequest {
@@ -83,7 +84,6 @@ Status write_command(const std::string& folder, const CommandRecord& record);
 std::string shown_folder(const std::string& folder);  // from here, where it lies below
 
 std::string utc_now();  // 2026-01-31T12:00:00Z
-Status write_text(const std::string& path, const std::string& text);
 Result<std::string> read_text_file(const std::string& path);
 
 }  // namespace faultline::cli

@@ -5,8 +5,10 @@
 #include <fstream>
 
 #include "base/units.h"
+#include "cli/apart.h"
 #include "cli/options.h"
 #include "cli/plan_folder.h"
+#include "cli/run_again.h"
 #include "cli/run_setup.h"
 #include "fmt/format.h"
 #include "report/assemble.h"
@@ -22,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr int kStandardOutput = 1, kStandardError = 2;
 
 struct RunOptions : RunArguments {
+  bool again = false;
   bool status_of_findings = false;
   OutputOptions output;
 };
@@ -74,8 +77,22 @@ int tell_report(const std::string& folder, const RunOptions& options) {
   return write_out("\n" + text + fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(folder)), status, kStandardError);
 }
 
-int run(const RunOptions& options) {
-  if (options.command.empty()) return fail("run takes the program behind --, for example: faultline run -- python train.py");
+// The findings' own status. Whatever happens to the report, the program's status is kept.
+int report_apart(const std::string& folder, const RunOptions& options, bool records) {
+  const ApartEnd end = do_apart([&] {
+    tell_notes(folder);
+    tell_full_disk(folder);
+    return records ? tell_report(folder, options) : kClean;
+  });
+  if (!end.trouble.empty()) hint(fmt::format("the report could not be made, because {}; the recording is kept in {}, and faultline explain reads it", end.trouble, shown_folder(folder)));
+  return end.status;
+}
+
+// How the program ended; or, where it was not started, Faultline's own status.
+ProgramEnd run(const RunOptions& options) {
+  const auto not_run = [](int status) { return ProgramEnd{status, 0, 0}; };
+  if (options.command.empty()) return not_run(fail("run takes the program behind --, for example: faultline run -- python train.py"));
+  const InterruptsNoted noted;
   Result<std::string> folder = make_run_folder(options.folder, options.command);
   const std::string kept_in = folder ? *folder : std::string();
   Result<RunSetup> setup = set_up_run(options, kept_in);
@@ -86,28 +103,27 @@ int run(const RunOptions& options) {
   };
   if (!setup) {
     remove_empty_folder();
-    return fail("--gpu: " + setup.error().message());
+    return not_run(fail("--gpu: " + setup.error().message()));
   }
   if (!folder) hint("nothing will be recorded: " + folder.error().message());
   for (const std::string& sentence : setup->left_out) hint(sentence);
+  for (const std::string& sentence : setup->beforehand) hint(sentence);
 
   const std::string started = utc_now();
-  const InterruptsNoted noted;
+  const RememberedInput input;
   Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
   if (!process) {
     remove_empty_folder();
-    return fail(process.error().message(), kBadInput);
+    return not_run(fail(process.error().message(), kBadInput));
   }
-  const ProgramEnd end = wait_for_program(*process);
-  int status = kClean;
-  if (folder) {
-    const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}}, setup->left_out};
-    if (Status written = write_command(*folder, record); !written) hint(written.error().message());
-    tell_notes(*folder);
-    tell_full_disk(*folder);
-    if (setup->records) status = tell_report(*folder, options);
-  }
-  return options.status_of_findings && end.status == 0 ? status : end.status;
+  ProgramEnd end = wait_for_program(*process);
+  if (!folder) return end;
+  const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out};
+  if (Status written = write_command(*folder, record); !written) hint(written.error().message());
+  if (options.again && setup->records && !interrupted()) run_again(options, *folder, input);
+  const int status = report_apart(*folder, options, setup->records);
+  if (options.status_of_findings && end.status == 0) end.status = status;
+  return end;
 }
 
 }  // namespace
@@ -121,11 +137,12 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
   verb->add_option("--history-entries", options->history_entries, "how many of its events PyTorch keeps, the latest")->capture_default_str();
   verb->add_flag("--native-stacks", options->native_stacks, "also record native frames in Python programs: slower");
   verb->add_flag("--buffers", options->buffers, "let JAX and TensorFlow take every buffer from the driver, so that each is seen: slower");
-  verb->add_flag("--no-core-dump", options->no_core_dump, "do not let the driver write a GPU core dump when a kernel fails");
+  CLI::Option* core_dump = verb->add_flag("--core-dump", options->core_dump, "let the driver write a GPU core dump when a kernel faults: names the instruction and the line, and ends the program there");
+  verb->add_flag("--again", options->again, "after a GPU fault run the program a second time, for real, with the core dump; its output goes to a log")->excludes(core_dump);
   verb->add_flag("--status-of-findings", options->status_of_findings, "end with status 1 when the program ended well but there are findings");
   verb->add_option("--output,-o", options->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told");
   add_output_options(*verb, options->output);
-  verb->callback([options, &status] { status = run(*options); });
+  verb->callback([options, &status] { status = end_like(run(*options)); });
 }
 
 }  // namespace faultline::cli

@@ -18,12 +18,12 @@ namespace {
 constexpr std::string_view kVirtual = "virtual";
 constexpr std::uintmax_t kSpaceForCoreDump = 512 * kMiB;
 
-// The lightest dump that still tells the kernel, the instruction, the registers and the threads; the program goes on to its own error.
-constexpr const char* kLightDump =
-    "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,skip_constbank_memory,skip_abort";
+// The lightest dump that still tells the kernel, the instruction, the registers and the threads. Not skip_abort: with it the driver hides most faults from
+// the program, which then goes on with wrong results (docs/core-dumps.md).
+constexpr const char* kLightDump = "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,skip_constbank_memory";
 
 constexpr const char* kFlags = "CUDA_COREDUMP_GENERATION_FLAGS";
-constexpr int kFirstDriverWithFlags = 555;  // of CUDA 12.5; older ones write all of the GPU's memory, and then abort the program
+constexpr int kFirstDriverWithFlags = 555;  // of CUDA 12.5; older ones write all of the GPU's memory
 
 // The driver's major number; 0 where the kernel does not say it.
 int driver_number() {
@@ -36,26 +36,25 @@ int driver_number() {
   return 0;
 }
 
-// A dump that the user has set up is the user's.
 void arm_core_dump(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {
-  if (arguments.no_core_dump || setup.environment.has("CUDA_ENABLE_COREDUMP_ON_EXCEPTION") || setup.environment.has("CUDA_COREDUMP_FILE")) return;
-  if (const int driver = driver_number(); driver != 0 && driver < kFirstDriverWithFlags) {
-    setup.left_out.push_back(fmt::format("a GPU core dump is not taken: driver {} knows only the full one, which ends the program; {} and later know a light one", driver, kFirstDriverWithFlags));
-    return;
+  const auto leave_out = [&](const std::string& why) { setup.left_out.push_back("a GPU core dump is not taken: " + why); };
+  if (!arguments.gpu.empty()) return leave_out("the virtual GPU writes none");
+  for (const char* own : {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE"}) {
+    if (setup.environment.has(own)) return leave_out(fmt::format("{} is set already, and is left as it is", own));
   }
-  if (setup.environment.value(kFlags).find("skip_abort") == std::string::npos && setup.environment.has(kFlags)) {
-    setup.left_out.push_back(fmt::format("a GPU core dump is not taken: {} is set without skip_abort, so the driver would end the program", kFlags));
-    return;
+  if (const int driver = driver_number(); driver != 0 && driver < kFirstDriverWithFlags) {
+    return leave_out(fmt::format("driver {} knows only the full one, with all of the GPU's memory; {} and later know a light one", driver, kFirstDriverWithFlags));
   }
   std::error_code problem;
   const std::filesystem::space_info space = std::filesystem::space(folder, problem);
-  if (!problem && space.available < kSpaceForCoreDump) {
-    setup.left_out.push_back(fmt::format("a GPU core dump is not taken: only {} are left in {}", format_bytes(space.available), folder));
-    return;
-  }
+  if (!problem && space.available < kSpaceForCoreDump) return leave_out(fmt::format("only {} are left in {}", format_bytes(space.available), folder));
   setup.environment.set("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
   setup.environment.set("CUDA_COREDUMP_FILE", folder + "/core-%p");
   setup.environment.set_unless_there(kFlags, kLightDump);
+  setup.core_dump_is_armed = true;
+  const bool goes_on = setup.environment.value(kFlags).find("skip_abort") != std::string::npos;
+  setup.beforehand.push_back(goes_on ? fmt::format("the GPU core dump is armed with your {}, which has skip_abort: most faults are then hidden from the program, and its results may be wrong", kFlags)
+                                     : std::string("the GPU core dump is armed: should a kernel fault, the driver ends the program there (SIGABRT)"));
 }
 
 void bring_in_python_side(const RunArguments& arguments, RunSetup& setup) {
@@ -119,7 +118,7 @@ Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& fo
   }
   if (folder.empty()) return setup;
   setup.environment.set("FAULTLINE_RUN_FOLDER", folder);
-  if (arguments.gpu.empty() && !driver->empty()) arm_core_dump(arguments, folder, setup);
+  if (arguments.core_dump && !driver->empty()) arm_core_dump(arguments, folder, setup);
   bring_in_python_side(arguments, setup);
   return setup;
 }

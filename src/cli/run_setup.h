@@ -1,4 +1,4 @@
-// What `run` puts around a program: the recorder, the driver behind it, the Python side, the GPU core dump.
+// What `run` puts around a program: the recorder, the driver behind it, the Python side, and, where it is asked for, the GPU core dump.
 //
 // Every part that cannot be had is left out and said in one sentence; the program is started all the same.
 #pragma once
@@ -21,7 +21,7 @@ struct RunArguments {
   std::uint64_t history_entries = 200000;
   bool native_stacks = false;
   bool buffers = false;
-  bool no_core_dump = false;
+  bool core_dump = false;
 };
 
 // FAULTLINE_VGPU's text for "virtual[:T4|:4GiB]".
@@ -29,8 +29,10 @@ Result<std::string> virtual_gpu_settings(const std::string& gpu);
 
 struct RunSetup {
   Environment environment;
-  std::vector<std::string> left_out;  // sentences: what will not be recorded, and why
-  bool records = false;               // the recorder is in
+  std::vector<std::string> left_out;   // sentences: what will not be recorded, and why
+  std::vector<std::string> beforehand;  // sentences: what will be different for the program, because the user asked for it
+  bool records = false;                // the recorder is in
+  bool core_dump_is_armed = false;
 };
 // `folder`: where the run is kept; empty where none could be made. The Error is about --gpu alone.
 Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& folder);

@@ -12,10 +12,13 @@
 #include "rules/illegal_address/bad_address.h"
 #include "rules/illegal_address/candidates.h"
 #include "rules/illegal_address/fault_kinds.h"
+#include "rules/illegal_address/suspects.h"
 #include "rules/memory_words.h"
 
 namespace faultline {
 namespace {
+
+constexpr std::size_t kCandidatesTold = 16;
 
 std::string extent_text(const Extent3& extent) { return fmt::format("({}, {}, {})", extent[0], extent[1], extent[2]); }
 
@@ -66,6 +69,10 @@ class Judge {
     if (of_address) what = describe_access(facts_, report.event, fault, kind == FaultKind::kMisaligned, finding);
     finding.message = kernel_words(fault.kernel) + " " + what + ".";
     if (kind == FaultKind::kAssert && checks_index(kernel_name(text(fault.kernel)))) as_index_check(finding);
+    if (trace_.properties.contains("again.exit_status")) {
+      finding.confidence = Confidence::kLikely;
+      finding.message += " Kernel, line and address are from a second run of the program, with the GPU core dump armed.";
+    }
     add_noticed(by_driver, finding);
     add_arguments(facts_, report.event, fault, finding);
     if (reports.size() > 1) finding.evidence.push_back({"faults_at_this_line", static_cast<std::int64_t>(reports.size())});
@@ -78,36 +85,16 @@ class Judge {
     const Fault& fault = *report.fault;
     const FaultKind kind = kind_of_fault(text(fault.what), fault.code);
     const Candidates candidates = launched_since_sync(trace_, report.event);
-    const bool only_one = candidates.kernels.size() == 1 && candidates.complete && trace_.launches.at(candidates.kernels[0].launch).graph == 0;
-    Finding finding = begin(kind, report.event, only_one ? text(trace_.launches.at(candidates.kernels[0].launch).kernel) : std::string_view());
-    const std::string sentence(words_of(kind).sentence);
-    if (only_one) {
-      const Candidate& candidate = candidates.kernels[0];
-      const Event& launch = trace_.events[candidate.event];
-      finding.confidence = Confidence::kLikely;
-      finding.message = kernel_words(trace_.launches.at(candidate.launch).kernel) + " " + sentence + ": nothing else was launched since the program last waited for the device.";
-      set_launch_line(launch.stack, finding);
-      if (kind == FaultKind::kAssert && checks_index(finding.location.kernel)) as_index_check(finding);
-      add_noticed(report, finding);
-      add_launch_arguments(facts_, candidate.event, finding);
-    } else {
-      finding.confidence = Confidence::kProved;
-      const Location noticed = location_of(facts_, trace_.events[report.event].stack);
-      finding.location = noticed;
-      finding.call_path = callers_of(facts_, trace_.events[report.event].stack);
-      finding.message = "A kernel " + sentence + "; the program noticed at " + short_place(noticed) + ", in " + std::string(text(fault.reported_by)) +
-                        (candidates.launches == 0 ? "." : ", and any of the " + format_count(candidates.launches) + " kernels launched since it last waited for the device may be the one.");
-      for (const Candidate& candidate : candidates.kernels) add_candidate(candidate, finding);
-      const bool all_check = !candidates.kernels.empty() && std::all_of(candidates.kernels.begin(), candidates.kernels.end(), [&](const Candidate& candidate) {
-        return checks_index(kernel_name(text(trace_.launches.at(candidate.launch).kernel)));
-      });
-      if (kind == FaultKind::kAssert && all_check) as_index_check(finding);
-    }
+    const std::vector<Suspect> suspects = weigh(facts_, candidates, kind, report.event);
+    const bool only_one = suspects.size() == 1 && candidates.complete && launch_of(suspects[0]).graph == 0;
+    const bool leads = only_one || (candidates.complete && has_leader(suspects) && suspects.size() > 1);
+    Finding finding = begin(kind, report.event, leads ? text(launch_of(suspects[0]).kernel) : std::string_view());
+    if (leads) tell_leader(kind, report, candidates, suspects, only_one, finding);
+    else tell_candidates(kind, report, candidates, suspects, finding);
     finding.evidence.push_back({"error", std::string(text(fault.what))});
-    if (candidates.launches != 0) finding.evidence.push_back({"launches_since_last_wait", static_cast<std::int64_t>(candidates.launches)});
+    if (candidates.launches() != 0) finding.evidence.push_back({"launches_since_last_wait", static_cast<std::int64_t>(candidates.launches())});
     finish(kind, finding);
-    finding.tries.push_back({"A GPU core dump names the kernel, its line and the address: `faultline run` arms it by itself where the driver allows; none was left here. "
-                             "CUDA_LAUNCH_BLOCKING=1 is not needed for it.", std::nullopt, 0});
+    add_next_step(finding);
     return finding;
   }
 
@@ -173,11 +160,60 @@ class Judge {
     finding.related.push_back({"noticed", "later, in " + std::string(text(report->fault->reported_by)), 0, place});
   }
 
-  void add_candidate(const Candidate& candidate, Finding& finding) const {
-    const Launch& launch = trace_.launches.at(candidate.launch);
-    std::string what = launch.graph != 0 ? "a graph" : kernel_name(text(launch.kernel));
-    if (candidate.times > 1) what += fmt::format(" ({} times)", candidate.times);
-    finding.related.push_back({"candidate", what, 0, location_of(facts_, trace_.events[candidate.event].stack)});
+  const Launch& launch_of(const Suspect& suspect) const { return trace_.launches.at(suspect.candidate.launch); }
+
+  void tell_leader(FaultKind kind, const Report& report, const Candidates& candidates, const std::vector<Suspect>& suspects, bool only_one, Finding& finding) const {
+    const Suspect& first = suspects[0];
+    finding.confidence = Confidence::kLikely;
+    set_launch_line(trace_.events[first.candidate.event].stack, finding);
+    if (kind == FaultKind::kAssert && first.checks_index) as_index_check(finding);
+    else finding.message = kernel_words(launch_of(first).kernel) + (only_one ? " " : " most likely ") + std::string(words_of(kind).sentence) + ".";
+    if (candidates.returned_by_launch) finding.message += " Its launch returned the error, and nothing else was under way.";
+    else if (only_one) finding.message += " It is the only one that can have done it: nothing else was launched since the program last waited for the device.";
+    else finding.message += fmt::format(" Of {} launches that can have done it most speaks for this one: {}.", format_count(candidates.launches()), reasons(first));
+    add_noticed(report, finding);
+    add_launch_arguments(facts_, first.candidate.event, finding);
+    if (!only_one) add_candidates(suspects, 1, finding);
+  }
+
+  void tell_candidates(FaultKind kind, const Report& report, const Candidates& candidates, const std::vector<Suspect>& suspects, Finding& finding) const {
+    const Location noticed = location_of(facts_, trace_.events[report.event].stack);
+    finding.confidence = Confidence::kHint;
+    finding.location = noticed;
+    finding.call_path = callers_of(facts_, trace_.events[report.event].stack);
+    const auto may_assert = [](const Suspect& suspect) { return suspect.points > 0; };
+    const bool all_check = std::any_of(suspects.begin(), suspects.end(), may_assert) &&
+                           std::all_of(suspects.begin(), suspects.end(), [&](const Suspect& suspect) { return suspect.checks_index || (suspect.is_library && !may_assert(suspect)); });
+    if (kind == FaultKind::kAssert && all_check) as_index_check(finding);
+    else finding.message = "A kernel " + std::string(words_of(kind).sentence) + ".";
+    finding.confidence = Confidence::kHint;
+    finding.message += " The program noticed at " + short_place(noticed) + ", in " + std::string(text(report.fault->reported_by));
+    if (candidates.launches() == 0) finding.message += "; no launch is known that the program had not waited for.";
+    else if (candidates.launches() == 1) finding.message += "; one launch can have done it.";
+    else finding.message += fmt::format("; any of {} launches since it last waited for the device can have done it. Those that more speaks for come first.", format_count(candidates.launches()));
+    add_candidates(suspects, 0, finding);
+  }
+
+  void add_candidates(const std::vector<Suspect>& suspects, std::size_t from, Finding& finding) const {
+    for (std::size_t at = from; at < std::min(suspects.size(), from + kCandidatesTold); ++at) {
+      const Suspect& suspect = suspects[at];
+      const Launch& launch = launch_of(suspect);
+      std::string what = launch.graph != 0 ? "a graph" : kernel_name(text(launch.kernel));
+      if (suspect.candidate.times > 1) what += fmt::format(" ({} times)", suspect.candidate.times);
+      if (const std::string why = reasons(suspect); !why.empty()) what += ": " + why;
+      finding.related.push_back({"candidate", what, 0, location_of(facts_, trace_.events[suspect.candidate.event].stack)});
+    }
+  }
+
+  // What would name the one.
+  void add_next_step(Finding& finding) const {
+    if (const auto again = trace_.properties.find("again.exit_status"); again != trace_.properties.end()) {
+      finding.evidence.push_back({"status_of_the_second_run", again->second});
+      finding.tries.push_back({"The second run left no GPU core dump, so it did not fault this time, or elsewhere: a fault that comes and goes hints at memory that is used too early or too late.", std::nullopt, 0});
+      return;
+    }
+    finding.tries.push_back({"Run it again with faultline run --core-dump (or --again, which does so by itself after a fault): the GPU core dump names the instruction, its line and the address. "
+                             "The driver then ends the program at the fault.", std::nullopt, 0});
   }
 
   void add_thread(const Fault& fault, Finding& finding) const {

@@ -3,7 +3,8 @@
 // One fault may be told twice: by a core dump, which knows kernel, line, thread and addresses, and by the driver's error where the program met it. They
 // make one finding. The dump's kind of exception decides the rule: an address that is not mapped is access/illegal-address, one that is not aligned
 // access/misaligned; a failed check in one of PyTorch's index kernels is tensor/index-out-of-range; everything else api/launch-error. Without a dump the
-// error came late, and the kernels launched since the program last waited for the device are the candidates.
+// error came late: the kernels launched since the program last waited for the device are the candidates (candidates.h), put in order by what speaks for and
+// against each (suspects.h), and none of them is called proved.
 #pragma once
 
 #include "rules/rule.h"

@@ -11,6 +11,7 @@
 
 #include "sources/run_folder/join.h"
 #include "sources/run_folder/place_faults.h"
+#include "sources/run_folder/second_run.h"
 #include "sources/source.h"
 #include "sources/symbolise.h"
 
@@ -158,6 +159,23 @@ void drop_unused_devices(Trace& trace) {
   std::erase_if(trace.devices, [&](const Device& device) { return device.index >= used.size() || !used[device.index]; });
 }
 
+// run --again: the dump of the second run belongs to the fault of the first.
+void take_second_run(const fs::path& folder, std::vector<Trace>& traces) {
+  std::error_code problem;
+  if (!fs::is_directory(folder, problem)) return;
+  const auto has_fault = [](const Trace& trace) { return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
+  const auto failed = std::find_if(traces.begin(), traces.end(), has_fault);
+  if (failed == traces.end()) return;
+  take_json((folder / "command.json").string(), "again", *failed);
+  std::map<std::string, std::uint64_t> lost;
+  for (const auto& [process, files] : processes_in(folder.string())) {
+    for (const std::string& path : files.cores) {
+      if (const std::optional<Trace> core = load_part(path, "GPU core dumps of the second run", lost)) place_second_run(*failed, *core);
+    }
+  }
+  for (const auto& [what, times] : lost) failed->count(what, times);
+}
+
 // When the process failed, as far as its events tell; the end of time for one that did not.
 std::int64_t failed_at(const Trace& trace) {
   std::int64_t last_refusal = std::numeric_limits<std::int64_t>::max();
@@ -187,6 +205,7 @@ Result<std::vector<Trace>> load_run(const std::string& folder) {
   if (!std::all_of(traces.begin(), traces.end(), idle)) std::erase_if(traces, idle);
   for (Trace& trace : traces) drop_unused_devices(trace);
   std::stable_sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return failed_at(a) < failed_at(b); });
+  take_second_run(fs::path(folder) / "again", traces);
   return traces;
 }
 

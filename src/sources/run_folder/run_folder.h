@@ -5,6 +5,7 @@
 //   torch-PID-REASON.pickle      PyTorch's history: oom, error or exit              → joined (join.h)
 //   core-PID…                    GPU core dumps                                     → faults in their place (place_faults.h)
 //   command.json                 the command and how it ended                       → properties "run.…"
+//   again/                       a second run with the dump armed (run --again)     → its dump's faults (second_run.h), properties "again.…"
 //
 // A part that cannot be read is counted in the trace's `lost`; without the driver's record PyTorch's history stands alone.
 #pragma once

@@ -1,0 +1,70 @@
+#include "cli/run_again.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/apart.h"
+#include "cli/options.h"
+#include "cli/plan_folder.h"
+#include "cli/private_files.h"
+#include "fmt/format.h"
+#include "sources/run_folder/run_folder.h"
+
+namespace faultline::cli {
+namespace {
+
+bool has_fault(const std::string& folder) {
+  if (!holds_run(folder)) return false;
+  Result<std::vector<Trace>> traces = load_run(folder);
+  const auto faulted = [](const Trace& trace) { return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
+  return traces && std::any_of(traces->begin(), traces->end(), faulted);
+}
+
+}  // namespace
+
+RememberedInput::RememberedInput() {
+  struct stat seen {};
+  if (::fstat(STDIN_FILENO, &seen) != 0 || (S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(1, 3))) return;  // closed, or /dev/null
+  const off_t offset = S_ISREG(seen.st_mode) ? ::lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
+  kind_ = offset >= 0 ? Kind::kFile : Kind::kGone;
+  offset_ = offset;
+}
+
+int RememberedInput::again() const {
+  if (kind_ != Kind::kFile) return -1;
+  const int file = ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);  // opened anew: the place in the first one stays where it is
+  if (file >= 0) ::lseek(file, offset_, SEEK_SET);
+  return file;
+}
+
+void run_again(const RunArguments& arguments, const std::string& folder, const RememberedInput& input) {
+  const ApartEnd looked = do_apart([&] { return has_fault(folder) ? 1 : 0; });
+  if (looked.status != 1 || interrupted()) return;
+  const std::string second = folder + "/again";
+  if (Status made = make_private_folder(second); !made) return hint("the program is not run again: " + made.error().message());
+  RunArguments armed = arguments;
+  armed.core_dump = true;
+  Result<RunSetup> setup = set_up_run(armed, second);
+  if (!setup || !setup->core_dump_is_armed) {
+    std::error_code problem;
+    std::filesystem::remove_all(second, problem);
+    return hint("the program is not run again: " + (setup && !setup->left_out.empty() ? setup->left_out.back() : std::string("a GPU core dump cannot be taken here")));
+  }
+  hint(fmt::format("the program met a GPU fault; it is run once more, for real, with the GPU core dump armed, which ends it at the fault; what it prints goes to {}/log.txt", shown_folder(second)));
+  if (!input.can_be_had_again()) hint("the second run has nothing to read: standard input is no plain file, so what came through it is gone");
+  const std::string started = utc_now();
+  const int standard_input = input.again();
+  Result<pid_t> process = start_program(arguments.command, setup->environment, Placement{Output::kAsIs, second + "/log.txt", standard_input, true});
+  if (standard_input >= 0) ::close(standard_input);
+  if (!process) return hint("the program is not run again: " + process.error().message());
+  const ProgramEnd end = wait_for_program(*process);
+  const CommandRecord record{"run", arguments.command, started, end.status, end.seconds, {{"gpu", "own"}, {"history", arguments.history}}, setup->left_out};
+  if (Status written = write_command(second, record); !written) hint(written.error().message());
+}
+
+}  // namespace faultline::cli

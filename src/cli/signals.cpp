@@ -1,0 +1,189 @@
+#include "cli/signals.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+
+#include "cli/witness.h"
+
+namespace faultline::cli {
+namespace {
+
+// What a process may tell another by signals. Those that the kernel sends for a fault of the process's own are not among them.
+constexpr std::array<int, 10> kNamed = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};
+
+struct Note {
+  int signal = 0;
+  int code = 0;
+  pid_t sender = 0;
+  int value = 0;
+};
+
+constexpr bool asks_for_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
+constexpr bool from_process(const Note& note) { return note.code <= 0; }  // SI_USER, SI_QUEUE, SI_TKILL; the kernel's own are above
+
+std::atomic<int> was_interrupted{0};
+std::atomic<int> notes_to{-1};
+int notes_from = -1;
+std::array<std::atomic<pid_t>, 256> quiet{};
+std::array<struct sigaction, NSIG> before{};  // by signal
+std::array<bool, NSIG> changed{};
+struct sigaction pipe_before {};
+bool pipe_changed = false;
+std::unique_ptr<Witness> witness;
+thread_local sigset_t mask_before;  // of SignalsHeld
+
+template <class Do>
+void for_handled(Do what) {
+  for (const int signal : kNamed) what(signal);
+  what(SIGCHLD);
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) what(signal);
+}
+
+void note_signal(int signal, siginfo_t* about, void*) {
+  const int kept = errno;
+  const Note note{signal, about->si_code, about->si_pid, about->si_value.sival_int};
+  if (asks_for_end(signal)) {
+    was_interrupted = 1;
+    for (const std::atomic<pid_t>& process : quiet) {
+      if (const pid_t number = process.load(); number > 0 && from_process(note)) ::kill(number, signal);
+    }
+  }
+  if (const int to = notes_to.load(); to >= 0) (void)!::write(to, &note, sizeof note);
+  errno = kept;
+}
+
+bool next_note(Note& note, int wait_ms) {
+  pollfd ready{notes_from, POLLIN, 0};
+  if (::poll(&ready, 1, wait_ms) <= 0) return false;
+  return ::read(notes_from, &note, sizeof note) == static_cast<ssize_t>(sizeof note);
+}
+
+void hand_on(pid_t process, const Note& note) {
+  if (!from_process(note) || note.signal == SIGCHLD || note.sender == process) return;
+  if (witness != nullptr && (note.sender == witness->process() || witness->saw(note.signal))) return;
+  if (note.code == SI_QUEUE) {
+    sigval value{};
+    value.sival_int = note.value;
+    ::sigqueue(process, note.signal, value);
+  } else {
+    ::kill(process, note.signal);
+  }
+}
+
+// The program has stopped: whoever waits for Faultline must see a stop of the same kind.
+void stop_along(pid_t process, int signal) {
+  if (witness == nullptr && signal == SIGSTOP) return;  // nobody would wake us
+  if (witness != nullptr) witness->watch(process);
+  struct sigaction usual {}, ours {};
+  usual.sa_handler = SIG_DFL;
+  const bool is_ours = changed[static_cast<std::size_t>(signal)];
+  if (is_ours) ::sigaction(signal, &usual, &ours);
+  ::raise(signal);
+  if (is_ours) ::sigaction(signal, &ours, nullptr);
+  if (witness != nullptr) witness->watch(0);
+}
+
+}  // namespace
+
+void ignore_closed_pipes() {
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  pipe_changed = ::sigaction(SIGPIPE, &ignored, &pipe_before) == 0;
+}
+
+InterruptsNoted::InterruptsNoted() {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0) {
+    notes_from = pipe[0];
+    notes_to = pipe[1];
+  }
+  witness = Witness::begin();
+  for_handled([](int signal) {
+    const auto at = static_cast<std::size_t>(signal);
+    ::sigaction(signal, nullptr, &before[at]);
+    // What is ignored stays so, for Faultline as for the program; but an ignored SIGCHLD would lose the program's status.
+    if (before[at].sa_handler == SIG_IGN && signal != SIGCHLD) return;
+    struct sigaction noted {};
+    noted.sa_sigaction = note_signal;
+    noted.sa_flags = SA_SIGINFO | SA_RESTART;
+    ::sigfillset(&noted.sa_mask);
+    changed[at] = ::sigaction(signal, &noted, nullptr) == 0;
+  });
+}
+
+InterruptsNoted::~InterruptsNoted() {
+  for_handled([](int signal) {
+    const auto at = static_cast<std::size_t>(signal);
+    if (changed[at]) ::sigaction(signal, &before[at], nullptr);
+    changed[at] = false;
+  });
+  witness.reset();
+  if (const int to = notes_to.exchange(-1); to >= 0) {
+    ::close(to);
+    ::close(notes_from);
+  }
+  notes_from = -1;
+}
+
+bool interrupted() { return was_interrupted != 0; }
+
+SignalsHeld::SignalsHeld() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &mask_before);
+}
+SignalsHeld::~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr); }
+
+void be_as_before() {
+  for_handled([](int signal) {
+    const auto at = static_cast<std::size_t>(signal);
+    if (changed[at]) ::sigaction(signal, &before[at], nullptr);
+  });
+  if (pipe_changed) ::sigaction(SIGPIPE, &pipe_before, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
+}
+
+void begin_quiet(pid_t process) {
+  for (std::atomic<pid_t>& slot : quiet) {
+    pid_t none = 0;
+    if (slot.compare_exchange_strong(none, process)) return;
+  }
+}
+
+void end_quiet(pid_t process) {
+  for (std::atomic<pid_t>& slot : quiet) {
+    pid_t wanted = process;
+    if (slot.compare_exchange_strong(wanted, 0)) return;
+  }
+}
+
+int wait_listening(pid_t process, Listening listening) {
+  Note note;
+  if (listening == Listening::kEndIt) {
+    while (notes_from >= 0 && next_note(note, 0)) {
+    }
+  }
+  for (;;) {
+    int status = 0;
+    const pid_t changed_state = ::waitpid(process, &status, notes_from >= 0 ? WNOHANG | WUNTRACED : 0);
+    if (changed_state < 0 && errno != EINTR) return -1;
+    if (changed_state == process && !WIFSTOPPED(status)) return status;
+    if (changed_state == process) {
+      stop_along(process, WSTOPSIG(status));
+      continue;
+    }
+    if (notes_from < 0 || !next_note(note, -1)) continue;
+    if (listening == Listening::kHandOn) hand_on(process, note);
+    else if (asks_for_end(note.signal)) ::kill(process, SIGKILL);
+  }
+}
+
+}  // namespace faultline::cli

@@ -1,0 +1,132 @@
+#include "cli/witness.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "cli/signals.h"
+
+namespace faultline::cli {
+namespace {
+
+constexpr std::int64_t kPatienceNs = 30'000'000;  // a group is told in one go, within microseconds
+constexpr std::int64_t kStaleNs = 500'000'000;    // of two that come at once a process hears one: what is left over counts no more
+constexpr timespec kLook = {0, 50'000'000};
+
+struct Told {
+  std::int64_t when_ns = 0;
+  int signal = 0;
+};
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// 'T' of /proc/PID/stat; 0: there is no such process.
+char state_of(pid_t process) {
+  char path[40], text[512];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(process));
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t size = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  if (size <= 0) return 0;
+  text[size] = 0;
+  const char* end_of_name = std::strrchr(text, ')');
+  return end_of_name != nullptr && end_of_name[1] != 0 ? end_of_name[2] : 0;
+}
+
+bool is_stopped(pid_t process) {
+  const char state = state_of(process);
+  return state == 'T' || state == 't';
+}
+
+// All signals are blocked here, by the caller of fork().
+[[noreturn]] void be_witness(int to, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);
+  ::prctl(PR_SET_NAME, "faultline-group");
+  // Nothing of the program's is kept open here.
+  const int kept = ::fcntl(to, F_DUPFD_CLOEXEC, 3);
+  if (kept < 0) ::_exit(0);
+  ::close_range(0, static_cast<unsigned>(kept) - 1, 0);
+  ::close_range(static_cast<unsigned>(kept) + 1, ~0u, 0);
+  sigset_t all;
+  ::sigfillset(&all);
+  pid_t watched = 0;
+  for (;;) {
+    siginfo_t about{};
+    const int signal = watched == 0 ? ::sigwaitinfo(&all, &about) : ::sigtimedwait(&all, &about, &kLook);
+    if (signal == SIGRTMAX && about.si_pid == parent && about.si_code == SI_QUEUE) {
+      watched = about.si_value.sival_int;
+    } else if (signal > 0 && about.si_code <= 0) {
+      const Told told{now_ns(), signal};
+      (void)!::write(kept, &told, sizeof told);
+    }
+    if (watched != 0 && !is_stopped(watched) && is_stopped(parent)) ::kill(parent, SIGCONT);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Witness> Witness::begin() {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return nullptr;
+  const pid_t parent = ::getpid();
+  pid_t process = -1;
+  {
+    const SignalsHeld held;
+    process = ::fork();
+    if (process == 0) be_witness(pipe[1], parent);
+  }
+  ::close(pipe[1]);
+  if (process < 0) {
+    ::close(pipe[0]);
+    return nullptr;
+  }
+  return std::unique_ptr<Witness>(new Witness(process, pipe[0]));
+}
+
+Witness::~Witness() {
+  ::kill(process_, SIGKILL);
+  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  ::close(from_);
+}
+
+bool Witness::saw(int signal) {
+  Seen& wanted = seen_[static_cast<std::size_t>(signal)];
+  for (const std::int64_t end_ns = now_ns() + kPatienceNs;;) {
+    for (Told told; ::read(from_, &told, sizeof told) == static_cast<ssize_t>(sizeof told);) {
+      Seen& seen = seen_[static_cast<std::size_t>(told.signal)];
+      if (told.when_ns - seen.last_ns > kStaleNs) seen.times = 0;
+      ++seen.times;
+      seen.last_ns = told.when_ns;
+    }
+    if (wanted.times > 0 && now_ns() - wanted.last_ns <= kStaleNs) {
+      --wanted.times;
+      return true;
+    }
+    const std::int64_t left_ns = end_ns - now_ns();
+    if (left_ns <= 0) return false;
+    pollfd ready{from_, POLLIN, 0};
+    if (::poll(&ready, 1, static_cast<int>(left_ns / 1'000'000) + 1) < 0 && errno != EINTR) return false;
+  }
+}
+
+void Witness::watch(pid_t process) const {
+  sigval value{};
+  value.sival_int = process;
+  ::sigqueue(process_, SIGRTMAX, value);
+}
+
+}  // namespace faultline::cli
