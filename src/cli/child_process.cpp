@@ -141,6 +141,10 @@ ProgramEnd wait_for_program(pid_t process) {
     if (ended < 0) status = -1;
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return program_end(status, seconds);
+}
+
+ProgramEnd program_end(int status, double seconds) {
   if (status == -1) return {127, seconds, 0};
   if (WIFSIGNALED(status)) return {128 + WTERMSIG(status), seconds, WTERMSIG(status)};
   return {WEXITSTATUS(status), seconds, 0};

@@ -51,6 +51,7 @@ struct ProgramEnd {
   int signal = 0;  // N; 0: it ended by itself
 };
 ProgramEnd wait_for_program(pid_t process);
+ProgramEnd program_end(int status, double seconds);  // of a status as waitpid gives it; -1: it was lost
 
 // Ends this process as the program ended: by the same signal, without a core file of its own. Returns the status for where that did not happen.
 int end_like(const ProgramEnd& program);

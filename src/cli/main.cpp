@@ -10,7 +10,7 @@ namespace faultline::cli {
 
 namespace {
 
-bool takes_program(std::string_view verb) { return verb == "plan" || verb == "run"; }
+bool takes_program(std::string_view verb) { return verb == "plan" || verb == "run" || verb == "keep-aside"; }
 
 // The program to run is not Faultline's to read: what stands behind the first -- is taken off before options are looked for.
 std::vector<std::string> take_command(int& argument_count, char** arguments) {
@@ -37,6 +37,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   add_run(app, command, status);
   add_plan(app, command, status);
   add_doctor(app, status);
+  add_keep_aside(app, command, status);
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {

@@ -45,5 +45,6 @@ void add_doctor(CLI::App& app, int& status);
 // command: what stood behind `--`, which the verbs that run a program take.
 void add_run(CLI::App& app, const std::vector<std::string>& command, int& status);
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status);
+void add_keep_aside(CLI::App& app, const std::vector<std::string>& command, int& status);
 
 }  // namespace faultline::cli

@@ -10,6 +10,7 @@
 #include "cli/plan_run.h"
 #include "cli/plan_vary.h"
 #include "cli/plan_verdict.h"
+#include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
 #include "report/assemble.h"
@@ -34,6 +35,7 @@ struct PlanArguments {
   bool real = false;
   bool try_changes = false;
   bool no_try = false;
+  Limits limits;
   OutputOptions output;
 };
 
@@ -82,19 +84,32 @@ std::string nothing_planned(const DryRunResult& run, const PlanArguments& argume
   return {};
 }
 
+// A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
+bool may_run_again(const PlanArguments& arguments) { return !arguments.limits.allow_writes || arguments.try_changes || !arguments.vary.empty(); }
+
+// The rerun reached the request that had failed, so it can be told in the first run's place.
+bool went_as_far(const DryRunResult& again, const DryRunResult& first) {
+  return again.main() != nullptr && !again.main()->trace.empty() && again.main()->operations >= first.main()->operations;
+}
+
 int plan(const PlanArguments& arguments) {
   if (arguments.command.empty()) return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
   Result<std::optional<Gpu>> gpu = gpu_of(arguments);
   if (!gpu) return fail(gpu.error().message());
   Result<PlanParts> parts = find_plan_parts();
   if (!parts) return fail(parts.error().message());
+  if (Status confined = confine::may_confine(); !confined && !arguments.limits.allow_writes) {
+    return fail(confined.error().message() + ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes runs it all the same, once");
+  }
+  if (arguments.limits.allow_writes && arguments.limits.offline) return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
   Result<std::string> folder = make_run_folder(arguments.folder, arguments.command);
   if (!folder) return fail(folder.error().message());
 
   const bool json = arguments.output.format == "json";
-  const DryRunJob job{arguments.command, request_for(arguments, *gpu), *folder};
+  const DryRunJob job{arguments.command, request_for(arguments, *gpu), *folder, arguments.limits, *folder};
+  const GivenInput input(*folder);
   const std::string started = utc_now();
-  Result<DryRunResult> first = run_in_foreground(*parts, job, json ? Output::kToStandardError : Output::kAsIs);
+  Result<DryRunResult> first = run_in_foreground(*parts, job, input, json ? Output::kToStandardError : Output::kAsIs);
   if (!first) {
     std::error_code problem;
     if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
@@ -109,25 +124,27 @@ int plan(const PlanArguments& arguments) {
 
   // A run that died of memory is run again on a device that grows, to learn how much it needs in all.
   std::optional<DryRunResult> overcommitted;
-  if (first->main()->died_of_memory() && !interrupted()) {
+  if (first->main()->died_of_memory() && !interrupted() && may_run_again(arguments)) {
     hint("out of memory; running it once more on a larger GPU, to learn how much it needs");
     DryRunJob again = job;
     again.folder = *folder + "/overcommitted";
     again.request.overcommit = true;
-    std::vector<DryRunResult> results = run_quietly(*parts, {again});
-    if (results.front().main() != nullptr && !results.front().main()->trace.empty()) overcommitted = std::move(results.front());
+    std::vector<DryRunResult> results = run_quietly(*parts, {again}, input);
+    if (went_as_far(results.front(), *first)) overcommitted = std::move(results.front());
+    else hint("the second run ended before the request that had failed, so how much it needs in all is not known");
   }
 
   const DryRunResult& told = overcommitted ? *overcommitted : *first;
   Result<std::unique_ptr<JudgedRun>> judged = judge_run(told.main()->trace, !*gpu);
   if (!judged) return fail(judged.error().message());
-  VerdictInput input{arguments.command, *gpu, job.request.gpu.context_bytes, *folder, &*first, overcommitted ? &*overcommitted : nullptr, arguments.real};
-  Plan plan = make_plan(input, **judged);
+  const VerdictInput seen{arguments.command, *gpu, job.request.gpu.context_bytes, *folder, &*first, overcommitted ? &*overcommitted : nullptr, arguments.real};
+  Plan plan = make_plan(seen, **judged);
 
-  const bool wants_changes = (plan.verdict == Verdict::kDoesNotFit || arguments.try_changes) && plan.gpu && !arguments.no_try && !interrupted();
-  const bool wants_search = plan.gpu && !arguments.no_try && !interrupted() && (plan.verdict == Verdict::kDoesNotFit || !arguments.vary.empty());
+  const bool may_try = plan.gpu && !arguments.no_try && !interrupted() && may_run_again(arguments);
+  const bool wants_changes = may_try && (plan.verdict == Verdict::kDoesNotFit || arguments.try_changes);
+  const bool wants_search = may_try && (plan.verdict == Verdict::kDoesNotFit || !arguments.vary.empty());
   const bool takes_long = first->seconds > kLongestToRepeat && !arguments.try_changes;
-  const Attempts attempts{*parts, job, *told.main(), **judged};
+  const Attempts attempts{*parts, job, *told.main(), **judged, input};
   if (wants_changes) add_settings(attempts, plan);
   if ((wants_changes || wants_search) && takes_long) {
     plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first->seconds);
@@ -159,6 +176,8 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_flag("--real", arguments->real, "compute real numbers on the CPU: slow, for programs whose memory depends on them");
   verb->add_flag("--try", arguments->try_changes, "try changes also when it fits, or when the program takes long");
   verb->add_flag("--no-try", arguments->no_try, "do not run the program again to try changes");
+  verb->add_flag("--allow-writes", arguments->limits.allow_writes, "let the program write, rename and remove files for real; it is then run once, unless --try or --vary is given");
+  verb->add_flag("--offline", arguments->limits.offline, "refuse the program's connections to other machines");
   verb->add_option("--output,-o", arguments->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told");
   add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = plan(*arguments); });

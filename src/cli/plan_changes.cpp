@@ -83,7 +83,7 @@ std::vector<PlanChange> try_all(const Attempts& attempts, const std::vector<Chan
     job.folder = attempts.job.folder + "/tries/" + folder_name(changes);
     jobs.push_back(std::move(job));
   }
-  const std::vector<DryRunResult> results = run_quietly(attempts.parts, jobs);
+  const std::vector<DryRunResult> results = run_quietly(attempts.parts, jobs, attempts.input);
   std::vector<PlanChange> changes;
   for (std::size_t at = 0; at < results.size(); ++at) changes.push_back(described(candidates[at], results[at], jobs[at].request));
   return changes;

@@ -16,6 +16,7 @@ struct Attempts {
   const DryRunJob& job;             // as the program was run first
   const ProcessSummary& baseline;   // what it left
   const JudgedRun& judged;
+  const GivenInput& input;
 };
 
 // How much a rerun needed, counted as for the first: by replay of its trace.

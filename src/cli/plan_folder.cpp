@@ -133,7 +133,7 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
   return absolute.string();
 }
 
-Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request) {
+Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined) {
   const Gpu& gpu = request.gpu;
   Json changes = Json::object();
   for (const auto& [name, value] : request.changes) changes[name] = change_json(value);
@@ -150,6 +150,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
         {"warp_size", gpu.warp_size},
         {"l2_cache_size", gpu.l2_bytes},
         {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}}},
+      {"confined", confined},
       {"overcommit", request.overcommit},
       {"real", request.real},
       {"steps", request.steps},

@@ -42,7 +42,8 @@ struct DryRunRequest {
   std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true
   std::optional<std::pair<std::string, std::uint64_t>> vary;
 };
-Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request);
+// `confined`: the program's changes to files are kept aside, so it may make them.
+Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined);
 
 // What one process of the program left.
 struct ProcessSummary {

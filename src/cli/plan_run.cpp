@@ -1,11 +1,22 @@
 #include "cli/plan_run.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <thread>
+
+#include "cli/effects.h"
+#include "cli/installation.h"
+#include "confine/confined_program.h"
 
 namespace faultline::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 Environment environment_for(const PlanParts& parts, const std::string& folder) {
   Environment environment;
@@ -16,6 +27,19 @@ Environment environment_for(const PlanParts& parts, const std::string& folder) {
   return environment;
 }
 
+std::string effects_file(const std::string& folder) { return folder + "/effects.json"; }
+
+// The command that runs the job's: through the keeper of its files, unless the user lets it write.
+std::vector<std::string> command_for(const DryRunJob& job, const std::string& keep_input) {
+  if (job.limits.allow_writes) return job.command;
+  std::vector<std::string> command = {"/proc/self/exe", "keep-aside", "--aside", job.folder + "/aside", "--own-folder", job.top_folder, "--effects", effects_file(job.folder)};
+  if (!keep_input.empty()) command.insert(command.end(), {"--keep-input", keep_input});
+  if (job.limits.offline) command.emplace_back("--offline");
+  command.emplace_back("--");
+  command.insert(command.end(), job.command.begin(), job.command.end());
+  return command;
+}
+
 DryRunResult finished(pid_t process, const DryRunJob& job) {
   const ProgramEnd end = wait_for_program(process);
   DryRunResult result;
@@ -23,28 +47,47 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   result.seconds = end.seconds;
   result.folder = job.folder;
   result.processes = read_summaries(job.folder);
+  if (!job.limits.allow_writes) result.effects = read_effects(effects_file(job.folder));
   return result;
 }
 
 }  // namespace
 
-Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, Output output) {
-  if (Status written = write_request(job.folder, parts, job.request); !written) return written.error();
+GivenInput::GivenInput(const std::string& folder) {
+  struct stat status {};
+  if (::fstat(STDIN_FILENO, &status) != 0) return;
+  is_file_ = S_ISREG(status.st_mode);
+  if (is_file_) offset_ = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
+  else if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(STDIN_FILENO) != 0) keep_ = folder + "/input";
+}
+
+int GivenInput::again() const {
+  const int file = is_file_ ? ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC) : keep_.empty() ? -1 : ::open(keep_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file >= 0 && is_file_) ::lseek(file, offset_, SEEK_SET);
+  return file;
+}
+
+Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input, Output output) {
+  if (Status written = write_request(job.folder, parts, job.request, !job.limits.allow_writes); !written) return written.error();
+  if (Status found = confine::find_program(job.command.front()); !found) return found.error();
   const InterruptsNoted noted;
-  Result<pid_t> process = start_program(job.command, environment_for(parts, job.folder), output);
+  Result<pid_t> process = start_program(command_for(job, input.keep()), environment_for(parts, job.folder), Placement{output, {}, -1, true});
   if (!process) return process.error();
   return finished(*process, job);
 }
 
-std::vector<DryRunResult> run_quietly(const PlanParts& parts, const std::vector<DryRunJob>& jobs) {
+std::vector<DryRunResult> run_quietly(const PlanParts& parts, const std::vector<DryRunJob>& jobs, const GivenInput& input) {
   const InterruptsNoted noted;
   std::vector<DryRunResult> results(jobs.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t at = next++; at < jobs.size() && !interrupted(); at = next++) {
-      if (!write_request(jobs[at].folder, parts, jobs[at].request)) continue;
-      const Result<pid_t> process = start_program(jobs[at].command, environment_for(parts, jobs[at].folder), Output::kAsIs, jobs[at].folder + "/log.txt");
-      if (process) results[at] = finished(*process, jobs[at]);
+      const DryRunJob& job = jobs[at];
+      if (!write_request(job.folder, parts, job.request, !job.limits.allow_writes)) continue;
+      const int again = input.again();
+      const Result<pid_t> process = start_program(command_for(job, {}), environment_for(parts, job.folder), Placement{Output::kAsIs, job.folder + "/log.txt", again, false});
+      if (again >= 0) ::close(again);
+      if (process) results[at] = finished(*process, job);
     }
   };
   std::vector<std::thread> threads;

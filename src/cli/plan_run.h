@@ -1,5 +1,8 @@
 // Runs the user's program under a dry run: in the foreground as the user started it, or quietly beside others.
-// A quiet run writes to log.txt in its folder. The environment is the user's, plus what brings the dry run in.
+//
+// Every run begins from the same files, the same standard input and the same environment: what a run writes is kept aside and goes with it
+// (confine/confined_program.h), and what the first one read from its standard input is given to the others again. A quiet run writes to log.txt in its
+// folder. The environment is the user's, plus what brings the dry run in.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +19,42 @@ struct DryRunResult {
   double seconds = 0;
   std::vector<ProcessSummary> processes;  // see read_summaries
   std::string folder;
+  PlanEffects effects;
   const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
+};
+
+// What a program may do to the machine while it is planned.
+struct Limits {
+  bool allow_writes = false;  // files are not kept aside
+  bool offline = false;       // connections to other machines are refused
+};
+
+// The standard input that Faultline was given, for every run of the program: a file is read again from where it stood, and what came through a pipe or a
+// terminal is kept while the first run reads it.
+class GivenInput {
+ public:
+  explicit GivenInput(const std::string& folder);
+  std::string keep() const { return keep_; }  // the file to keep it in; empty: it can be had again without
+  int again() const;                          // a descriptor for one more run, or -1: nothing
+ private:
+  std::string keep_;
+  bool is_file_ = false;
+  std::int64_t offset_ = 0;
 };
 
 struct DryRunJob {
   std::vector<std::string> command;
   DryRunRequest request;
   std::string folder;
+  Limits limits;
+  std::string top_folder;  // the run folder: `folder`, or what it lies in
 };
 
 // The Error is about starting it: the program was not found, is not executable.
-Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, Output output);
+Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input, Output output);
 
 // Several at once, at most as many as the machine has cores. The answers stand in the order of the jobs; a job that could not be started has no
 // processes.
-std::vector<DryRunResult> run_quietly(const PlanParts& parts, const std::vector<DryRunJob>& jobs);
+std::vector<DryRunResult> run_quietly(const PlanParts& parts, const std::vector<DryRunJob>& jobs, const GivenInput& input);
 
 }  // namespace faultline::cli

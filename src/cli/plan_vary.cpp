@@ -86,7 +86,7 @@ class Search {
       jobs.push_back(std::move(job));
     }
     runs_ += jobs.size();
-    const std::vector<DryRunResult> results = run_quietly(attempts_.parts, jobs);
+    const std::vector<DryRunResult> results = run_quietly(attempts_.parts, jobs, attempts_.input);
     std::vector<Point> points;
     for (std::size_t at = 0; at < results.size(); ++at) {
       Point point{values[at], needed_by(results[at], jobs[at].request), {}, 0};

@@ -140,11 +140,15 @@ Plan make_plan(const VerdictInput& input, const JudgedRun& judged) {
   plan.operations = main.operations;
   plan.processes = static_cast<std::uint64_t>(std::count_if(told.processes.begin(), told.processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
-  plan.exception = main.died_of_memory() ? std::nullopt : main.exception;
+  plan.exception = first.died_of_memory() ? std::nullopt : first.exception;
+  plan.effects = input.first->effects;
   plan.verdict = verdict_of(*input.first, first, plan);
   plan.notes = notes_of(judged.trace);
   if (fell_at_the_end(*input.first, first)) {
     plan.notes.push_back({"mode", fmt::format("signal {} ended the process when the program was already over; the plan is complete", input.first->status - 128), "", 1});
+  }
+  if (plan.failed && main.exception && !main.died_of_memory()) {
+    plan.notes.push_back({"mode", fmt::format("on a larger GPU the program ended with {}: what it needs is counted until there", main.exception->type), "", 1});
   }
   plan.folder = input.folder;
   plan.trace = fs::path(judged.trace.source_path).lexically_relative(input.folder).string();

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -40,7 +41,7 @@ bool is_program(const std::string& path) {
 }
 
 // Where the word leads, as a shell would find it.
-Result<std::string> find_program(const std::string& program, const std::vector<std::string>& environment) {
+Result<std::string> program_of(const std::string& program, const std::vector<std::string>& environment) {
   std::error_code problem;
   if (program.find('/') != std::string::npos) {
     if (is_program(program)) return program;
@@ -112,7 +113,7 @@ ConfinedProgram::~ConfinedProgram() {
 pid_t ConfinedProgram::process() const { return watch_->process; }
 
 Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program) {
-  const Result<std::string> path = find_program(program.command.front(), program.environment);
+  const Result<std::string> path = program_of(program.command.front(), program.environment);
   if (!path) return path.error();
   const auto failed = [](const std::string& what, int problem) { return Error{what + ": " + std::strerror(problem), {}, {}}; };
   remove_aside(program.aside);
@@ -154,6 +155,13 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   state->process = process;
   state->watch = std::move(watch);
   return std::unique_ptr<ConfinedProgram>(new ConfinedProgram(std::move(state)));
+}
+
+Status find_program(const std::string& word) {
+  const char* path = std::getenv("PATH");
+  const Result<std::string> found = program_of(word, path != nullptr ? std::vector{"PATH=" + std::string(path)} : std::vector<std::string>{});
+  if (!found) return found.error();
+  return Ok{};
 }
 
 Status may_confine() {

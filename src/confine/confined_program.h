@@ -21,6 +21,9 @@ namespace faultline::confine {
 // Whether this machine lets a program be confined; the Error says what forbids it. Tried on a child that does nothing.
 Status may_confine();
 
+// Whether the word leads to a program, as a shell would look for it.
+Status find_program(const std::string& word);
+
 struct Program {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // NAME=value

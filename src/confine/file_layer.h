@@ -82,7 +82,6 @@ class FileLayer {
   // Where a folder is that need not be listed: the real one where there is one.
   std::string as_it_was(const Place& folder) const;
   const std::string& root() const { return root_; }
-  const std::string& own() const { return own_; }
 
   std::vector<Change> changes() const;
   bool ran_out_of_space() const { return ran_out_of_space_; }

@@ -156,12 +156,14 @@ void Watch::call_begins(Tracee& tracee) {
   carry_out(tracee, *registers, decide(confinement, tracee, *registers));
 }
 
-// A process that is no child of the watched one asks, through it, to be watched too: by "going to" OWN FOLDER/watch/PID. faultline.plan(function) does.
+// A process that is no child of the watched one asks, through it, to be watched too: by "going to" …/watch/PID in Faultline's own folder.
+// faultline.plan(function) does.
 bool Watch::takes_on(Tracee& tracee, const Registers& registers) {
-  const std::string prefix = files_.own() + "/watch/";
+  constexpr std::string_view kDoor = "/watch/";
   const std::optional<std::string> words = read_path(tracee.thread, argument(registers, 0));
-  if (!words || !words->starts_with(prefix)) return false;
-  const pid_t process = std::atoi(words->c_str() + prefix.size());
+  const std::size_t door = words ? words->rfind(kDoor) : std::string::npos;
+  if (door == std::string::npos || !files_.is_own(*words)) return false;
+  const pid_t process = std::atoi(words->c_str() + door + kDoor.size());
   const int problem = process <= 0 ? ESRCH : ::ptrace(PTRACE_SEIZE, process, nullptr, watch_options()) == 0 ? 0 : errno;
   if (problem == 0) this->tracee(process);
   carry_out(tracees_[static_cast<pid_t>(tracee.thread)], registers, Decision::answer(-problem));

@@ -84,6 +84,19 @@ struct PlanException {
   Location location;
 };
 
+// What the program would have done to the machine. A confined program did it to a layer of its own, which is gone.
+struct PlanEffects {
+  bool confined = false;             // false: the user allowed its writes, and they are there
+  std::vector<std::string> written;  // names of files made or changed, the first few hundred; below the working folder from there
+  std::uint64_t written_count = 0;
+  std::vector<std::string> removed;
+  std::uint64_t removed_count = 0;
+  std::uint64_t connections = 0;     // to other machines; told, not kept aside
+  std::vector<std::string> machines;  // "203.0.113.7:443"
+  bool offline = false;              // and refused
+  bool ran_out_of_space = false;     // what it wrote was too much for the disk
+};
+
 struct Plan {
   Verdict verdict = Verdict::kFits;
   std::vector<std::string> command;
@@ -116,6 +129,7 @@ struct Plan {
   std::string changes_skipped;       // why no change was tried where one would be; may be empty
   std::optional<PlanVary> vary;
   std::vector<PlanNote> notes;
+  PlanEffects effects;
   std::string folder;
   std::string trace;                 // file name in the folder of the trace that the report is about
 

@@ -50,11 +50,6 @@ Json vary_json(const PlanVary& vary) {
 
 // --- and back
 
-bool yes(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_boolean() && found->get<bool>();
-}
-
 // Calls `read` with the object of that name, or with each object of the list of that name.
 void each(const Json& json, const char* name, const std::invocable<const Json&> auto& read) {
   const auto found = json.find(name);
@@ -109,10 +104,7 @@ void read_results(const Json& json, Plan& plan) {
 Plan plan_of(const Json& json) {
   Plan plan;
   plan.verdict = verdict_of(text(json, "verdict"));
-  const auto command = json.find("command");
-  if (command != json.end() && command->is_array()) {
-    for (const Json& word : *command) plan.command.push_back(word.is_string() ? word.get<std::string>() : std::string());
-  }
+  plan.command = names_of(json, "command");
   plan.exit_status = static_cast<int>(whole(json, "exit_status") & 0xffff);
   each(json, "gpu", [&](const Json& gpu) { plan.gpu = gpu_of(gpu); });
   plan.context_bytes = whole(json, "context");
@@ -143,6 +135,10 @@ Plan plan_of(const Json& json) {
   });
   read_results(json, plan);
   plan.changes_skipped = text(json, "changes_skipped");
+  each(json, "effects", [&](const Json& item) {
+    plan.effects = {yes(item, "confined"), names_of(item, "written"), whole(item, "written_count"), names_of(item, "removed"), whole(item, "removed_count"),
+                    whole(item, "connections"), names_of(item, "machines"), yes(item, "offline"), yes(item, "ran_out_of_space")};
+  });
   plan.folder = text(json, "folder");
   plan.trace = text(json, "trace");
   return plan;
@@ -186,6 +182,10 @@ Json plan_json(const Plan& plan) {
   json["changes_skipped"] = plan.changes_skipped;
   json["vary"] = plan.vary ? vary_json(*plan.vary) : Json(nullptr);
   json["notes"] = std::move(notes);
+  const PlanEffects& effects = plan.effects;
+  json["effects"] = {{"confined", effects.confined}, {"written", effects.written}, {"written_count", effects.written_count}, {"removed", effects.removed},
+                     {"removed_count", effects.removed_count}, {"connections", effects.connections}, {"machines", effects.machines},
+                     {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}};
   json["folder"] = plan.folder;
   json["trace"] = plan.trace;
   return json;

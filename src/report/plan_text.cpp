@@ -11,6 +11,7 @@
 namespace faultline {
 namespace {
 
+constexpr std::size_t kNamesShown = 4;
 constexpr std::size_t kNotesShown = 8;
 constexpr std::size_t kModulesShown = 10;
 constexpr std::size_t kTooSmallShown = 4;
@@ -108,6 +109,32 @@ std::string shown_command(const Page& page, const Plan& plan) {
   return shorten_middle(page.clean(text), 2 * page.row_room(), page.unicode());
 }
 
+// "3 would have been written (a.pt, b.pt and 1 more)".
+std::string counted_names(const Page& page, std::uint64_t count, const std::vector<std::string>& names, std::string_view what) {
+  std::string list;
+  const std::size_t shown = std::min(names.size(), kNamesShown);
+  for (std::size_t at = 0; at < shown; ++at) list += (at == 0 ? "" : ", ") + page.path(names[at], page.row_room());
+  if (count > shown && shown != 0) list += fmt::format(" and {} more", format_count(count - shown));
+  return fmt::format("{} {}{}", format_count(count), what, list.empty() ? "" : " (" + list + ")");
+}
+
+void print_effects(Page& page, const PlanEffects& effects) {
+  if (!effects.confined) {
+    page.row("files", "what the program wrote or removed was done for real (--allow-writes)");
+    return;
+  }
+  if (effects.written_count + effects.removed_count != 0) {
+    std::string text = effects.written_count != 0 ? counted_names(page, effects.written_count, effects.written, "would have been written") : "";
+    if (effects.removed_count != 0) text += (text.empty() ? "" : ", ") + counted_names(page, effects.removed_count, effects.removed, "removed");
+    page.row("files", text + "; none was touched");
+  }
+  if (effects.ran_out_of_space) page.row("disk", "a file was too large to be copied for the dry run: the program was told that the disk is full");
+  if (effects.connections != 0) {
+    page.row("network", fmt::format("{} to other machines {} ({})", counted_names(page, effects.connections, {}, effects.connections == 1 ? "connection" : "connections"),
+                                    effects.offline ? "refused" : "made, for real", counted_names(page, effects.machines.size(), effects.machines, effects.machines.size() == 1 ? "place" : "places")));
+  }
+}
+
 void print_facts(Page& page, const Plan& plan) {
   const int room = page.row_room();
   page.row("command", shown_command(page, plan));
@@ -132,6 +159,7 @@ void print_facts(Page& page, const Plan& plan) {
   if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
   if (plan.processes > 1) seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
   page.row("seen", seen);
+  print_effects(page, plan.effects);
 }
 
 void print_modules(Page& page, const Plan& plan, bool verbose) {

@@ -14,7 +14,7 @@ def install(session) -> None:
     _watch(session)
     _choose_kernels(session)
     _run_eagerly(session)
-    saved.Saved(session.notes).install()
+    saved.Saved(session.notes, session.mode.host, bool(session.options.get("confined"))).install()
     storages.install()
     legacy.install()
     printing.install(session)
@@ -101,7 +101,6 @@ def _run_eagerly(session) -> None:
             setattr(torch._C, name, lambda *_args: None)
     torch.jit.script = script
     torch.jit.script_if_tracing = lambda function: function
-    torch.jit.save = lambda *_args, **_kwargs: session.notes.add("skipped", "torch.jit.save wrote nothing")
     torch.nn.Module.compile = lambda module, *args, **kwargs: compile(module) and None
 
 

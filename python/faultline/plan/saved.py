@@ -1,8 +1,12 @@
-"""Checkpoints of a dry run. A file written by one would hold no weights, and might replace one that does: torch.save keeps what it is given in memory,
-without the tensors' values, and torch.load finds it there. Real checkpoints are loaded as ever.
+"""Checkpoints of a dry run. Tensors of the GPU have no values, so torch.save writes what it is given without them, in a form that only torch.load under the
+same dry run reads; tensors of the host are written whole. Real checkpoints are loaded as ever.
+
+Whatever is written goes to the dry run's own layer of files. Where the user lets the program write for real, such a file might replace a true
+checkpoint: then torch.save keeps it in memory.
 """
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 import pickle
@@ -12,7 +16,6 @@ import torch
 from . import storages
 
 _MAGIC = b"faultline dry run\n"
-_SMALL = 1 << 16  # bytes; a smaller tensor of the host keeps its values
 _place = None     # of what is being loaded
 
 
@@ -33,26 +36,32 @@ def _filled(data: bytes) -> torch.UntypedStorage:
 
 
 class _Pickler(pickle.Pickler):
-    """Storages by their size alone."""
+    """Storages of the GPU by their size alone."""
+
+    def __init__(self, buffer, is_unfilled):
+        super().__init__(buffer, protocol=4)
+        self._is_unfilled = is_unfilled
 
     def reducer_override(self, obj):
         if isinstance(obj, torch.storage.TypedStorage):
-            return torch.storage.TypedStorage, (), {"_untyped_storage": obj._untyped_storage, "dtype": obj.dtype}, None, None, _typed
+            return _typed, (obj._untyped_storage, obj.dtype)
         if not isinstance(obj, torch.UntypedStorage):
             return NotImplemented
-        if obj.device.type == "cpu" and obj.nbytes() <= _SMALL:
-            return _filled, (bytes(storages.whole(obj).tolist()),)
+        if obj.device.type == "cpu" and not self._is_unfilled(storages.whole(obj)):
+            return _filled, (ctypes.string_at(obj.data_ptr(), obj.nbytes()) if obj.nbytes() else b"",)
         return _new, (str(obj.device), obj.nbytes())
 
 
-def _typed(storage, state) -> None:
-    storage._untyped_storage, storage.dtype = state["_untyped_storage"], state["dtype"]
+def _typed(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.storage.TypedStorage:
+    return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 class Saved:
-    def __init__(self, notes):
+    def __init__(self, notes, host, confined: bool):
         self._notes = notes
-        self._files: dict[str, bytes] = {}
+        self._host = host
+        self._confined = confined
+        self._in_memory: dict[str, bytes] = {}
 
     def install(self) -> None:
         load = torch.load
@@ -62,29 +71,60 @@ class Saved:
 
         def planned_load(f, map_location=None, *args, **kwargs):
             data = self._find(f)
-            if data is None:
-                return load(f, map_location, *args, **kwargs)
-            return _unpickled(data, map_location)
+            return load(f, map_location, *args, **kwargs) if data is None else _unpickled(data, map_location)
         torch.save = torch.serialization.save = planned_save
         torch.load = torch.serialization.load = planned_load
+        load_script = torch.jit.load
+
+        def planned_load_script(f, map_location=None, *args, **kwargs):
+            data = self._find(f)
+            return load_script(f, map_location, *args, **kwargs) if data is None else _unpickled(data, map_location)
+        torch.jit.save, torch.jit.load = planned_save, planned_load_script
 
     def _save(self, obj, f) -> None:
         buffer = io.BytesIO()
-        _Pickler(buffer).dump(obj)
-        if isinstance(f, io.BytesIO):
-            f.write(_MAGIC + buffer.getvalue())
-            return
+        buffer.write(_MAGIC)
+        _Pickler(buffer, self._host.is_unfilled).dump(obj)
+        data = buffer.getvalue()
         name = _name_of(f)
-        self._notes.add("skipped", f"torch.save wrote nothing to {name!r}" if name else "torch.save wrote nothing")
-        if name:
-            self._files[os.path.abspath(name)] = buffer.getvalue()
+        if not self._confined and not isinstance(f, io.BytesIO):
+            self._notes.add("skipped", f"torch.save wrote nothing to {name!r}" if name else "torch.save wrote nothing")
+            self._in_memory[os.path.abspath(name)] = data
+            return
+        if not isinstance(f, (str, os.PathLike)):
+            f.write(data)
+            return
+        parent = os.path.dirname(os.path.abspath(name))
+        if not os.path.isdir(parent):
+            raise RuntimeError(f"Parent directory {os.path.dirname(name)} does not exist.")  # PyTorch's words
+        with open(f, "wb") as file:
+            file.write(data)
 
     def _find(self, f) -> bytes | None:
-        if isinstance(f, io.BytesIO):
-            rest = f.getvalue()[f.tell():]
-            return rest[len(_MAGIC):] if rest.startswith(_MAGIC) else None
+        """What torch.save wrote in this dry run; None: it is something else."""
         name = _name_of(f)
-        return self._files.get(os.path.abspath(name)) if name else None
+        if name and (known := self._in_memory.get(os.path.abspath(name))) is not None:
+            return known
+        if isinstance(f, (str, os.PathLike)):
+            try:
+                with open(f, "rb") as file:
+                    return _rest_of(file)
+            except OSError:
+                return None
+        return _rest_of(f)
+
+
+def _rest_of(file) -> bytes | None:
+    """All that follows in a file of ours; a file of another kind is left where it stood."""
+    try:
+        start = file.tell()
+        if file.read(len(_MAGIC)) == _MAGIC:
+            file.seek(start)
+            return file.read()
+        file.seek(start)
+    except (AttributeError, OSError, ValueError):  # it cannot be looked into without taking something away
+        pass
+    return None
 
 
 def _name_of(f) -> str:
@@ -96,6 +136,6 @@ def _unpickled(data: bytes, map_location):
     global _place
     _place = map_location
     try:
-        return pickle.loads(data)
+        return pickle.loads(data[len(_MAGIC):])
     finally:
         _place = None

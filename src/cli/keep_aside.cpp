@@ -1,0 +1,84 @@
+// keep-aside … -- CMD…: a part of `plan`, not a verb for people. Runs CMD with its changes to files kept aside, and leaves what they were in a file.
+//
+// It is a process of its own because watching a program takes a whole process: it stands between Faultline and the program, ends as the program
+// ended, and the program dies with it. Signals that Faultline sends it are meant for the program; those that reach the whole group, the program has too.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+
+#include "cli/child_process.h"
+#include "cli/effects.h"
+#include "cli/options.h"
+#include "confine/confined_program.h"
+
+extern char** environ;
+
+namespace faultline::cli {
+namespace {
+
+struct AsideArguments {
+  std::vector<std::string> command;
+  std::string aside, own_folder, effects, keep_input;
+  bool offline = false;
+};
+
+constexpr std::array<int, 7> kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
+
+volatile pid_t watched = 0;
+volatile std::sig_atomic_t came_early = 0;
+pid_t parent = 0;
+
+void hand_on(int signal, siginfo_t* origin, void*) {
+  if (origin->si_code > 0 || origin->si_pid != parent) return;
+  if (watched > 0) ::kill(watched, signal);
+  else came_early = signal;
+}
+
+void listen_to_parent() {
+  parent = ::getppid();
+  for (const int signal : kHandedOn) {
+    struct sigaction before {}, handed {};
+    handed.sa_sigaction = hand_on;
+    handed.sa_flags = SA_SIGINFO;
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &handed, nullptr);
+  }
+}
+
+int keep_aside(const AsideArguments& arguments) {
+  confine::Program program;
+  program.command = arguments.command;
+  for (char** entry = environ; *entry != nullptr; ++entry) program.environment.emplace_back(*entry);
+  program.aside = arguments.aside;
+  program.own_folder = arguments.own_folder;
+  program.offline = arguments.offline;
+  program.keep_input = arguments.keep_input;
+  listen_to_parent();
+  Result<std::unique_ptr<confine::ConfinedProgram>> confined = confine::ConfinedProgram::start(std::move(program));
+  if (!confined) return fail(confined.error().message());
+  watched = (*confined)->process();
+  if (came_early != 0) ::kill(watched, came_early);
+  const int status = (*confined)->wait();
+  watched = 0;
+  if (Status written = write_effects(arguments.effects, (*confined)->effects()); !written) hint(written.error().message());
+  confined->reset();
+  return end_like(program_end(status, 0));
+}
+
+}  // namespace
+
+void add_keep_aside(CLI::App& app, const std::vector<std::string>& command, int& status) {
+  CLI::App* verb = app.add_subcommand("keep-aside", "a part of plan")->group("");
+  auto arguments = std::make_shared<AsideArguments>();
+  arguments->command = command;
+  verb->add_option("--aside", arguments->aside)->required();
+  verb->add_option("--own-folder", arguments->own_folder)->required();
+  verb->add_option("--effects", arguments->effects)->required();
+  verb->add_option("--keep-input", arguments->keep_input);
+  verb->add_flag("--offline", arguments->offline);
+  verb->callback([arguments, &status] { status = arguments->command.empty() ? fail("keep-aside takes a program behind --") : keep_aside(*arguments); });
+}
+
+}  // namespace faultline::cli
