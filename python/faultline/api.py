@@ -1,7 +1,8 @@
 """faultline.plan(function, gpu="T4"): the verb `plan` for a function of a running Python program.
 
 The verb is run as it is; the program that it starts is a stand-in that asks this process, through a socket, to run the function. For each such request
-(the first run, and reruns under changes) this process forks: the child becomes a dry run, calls the function and ends, so nothing here is changed.
+(the first run, and reruns under changes) this process forks: the child becomes a dry run, calls the function and ends, so nothing here is changed. The child
+is watched like a program that is planned: what it writes is kept aside.
 """
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ import tempfile
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+
+from . import _confine
 
 _HERE = Path(__file__).resolve().parent
 
@@ -45,7 +48,8 @@ def find_binary() -> str:
     return found
 
 
-def plan(function, gpu: str | None = None, *, vary: str | None = None, real: bool = False, steps: int = 8, seconds: int = 120, try_changes: bool = False) -> Plan:
+def plan(function, gpu: str | None = None, *, vary: str | None = None, real: bool = False, steps: int = 8, seconds: int = 120, try_changes: bool = False,
+         allow_writes: bool = False, offline: bool = False) -> Plan:
     """Dry-runs function() on the named GPU ("T4", "24GiB"). Raises ValueError when the plan could not be made."""
     with tempfile.TemporaryDirectory(prefix="faultline-") as folder:
         address = os.path.join(folder, "socket")
@@ -53,7 +57,7 @@ def plan(function, gpu: str | None = None, *, vary: str | None = None, real: boo
         server.bind(address)
         server.listen(8)
         options = [*(["--gpu", gpu] if gpu else []), *(["--vary", vary] if vary else []), *(["--real"] if real else []), "--steps", str(steps), "--seconds", str(seconds),
-                   *([] if try_changes or vary else ["--no-try"])]
+                   *([] if try_changes or vary else ["--no-try"]), *(["--allow-writes"] if allow_writes else []), *(["--offline"] if offline else [])]
         command = [find_binary(), "plan", *options, "-o", os.path.join(folder, "run"), "--", sys.executable, str(_HERE / "_stand_in.py"), address]
         verb = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         _serve(server, verb, function)
@@ -78,7 +82,7 @@ def _serve(server: socket.socket, verb: subprocess.Popen, function) -> None:
                 plan_path = lines.readline().strip()
             child = os.fork()
             if child == 0:
-                _become_dry_run(plan_path, function)
+                _become_dry_run(plan_path, function, connection)
             children[child] = connection
         except TimeoutError:
             pass
@@ -90,13 +94,27 @@ def _serve(server: socket.socket, verb: subprocess.Popen, function) -> None:
                 connection.close()
 
 
-def _become_dry_run(plan_path: str, function) -> None:
+def _be_watched(connection: socket.socket, options: dict) -> None:
+    confined = options.get("confined")
+    if confined:
+        _confine.allow_watching()
+    connection.sendall(f"{os.getpid() if confined else ''}\n".encode())
+    with connection.makefile() as lines:
+        answer = lines.readline().strip()
+    if answer != "watched":
+        raise OSError(f"this process could not be watched, so what the function writes could not be kept aside ({answer}); allow_writes=True plans it all the same")
+    if confined:
+        _confine.confine(options["filter"])
+
+
+def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None:
     """In the child: never returns."""
     status = 0
     try:
         sys.stdout = open(os.devnull, "w")
         with open(plan_path, encoding="utf-8") as file:
             options = json.load(file)
+        _be_watched(connection, options)
         import torch
         torch.set_num_threads(1)  # threads of the parent's pool are not in the child
         from .plan import bootstrap, install

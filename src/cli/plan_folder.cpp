@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cli/installation.h"
+#include "confine/filter.h"
 #include "fmt/format.h"
 #include "report/json_fields.h"
 
@@ -42,6 +43,13 @@ std::string time_text() {
   char text[32];
   std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
   return text;
+}
+
+// For a process that puts itself under the watch: faultline.plan(function).
+Json filter_json() {
+  Json filter = Json::array();
+  for (const sock_filter& step : confine::confining_filter(false)) filter.push_back({step.code, step.jt, step.jf, step.k});
+  return filter;
 }
 
 Json change_json(const std::string& value) {
@@ -151,6 +159,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
         {"l2_cache_size", gpu.l2_bytes},
         {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}}},
       {"confined", confined},
+      {"filter", filter_json()},
       {"overcommit", request.overcommit},
       {"real", request.real},
       {"steps", request.steps},

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -38,8 +39,9 @@ struct Named {
   std::optional<Decision> settled;
 };
 
-Named named(const Asked& call, int folder, int path, bool follow) {
-  const std::optional<std::string> words = read_path(call.tracee.thread, call.number(path));
+// `fresh`: for a name that is to be made, where a slash at the end does not lead through a link.
+Named named(const Asked& call, int folder, int path, bool follow, bool fresh = false) {
+  std::optional<std::string> words = read_path(call.tracee.thread, call.number(path));
   if (!words) return {{}, Decision::answer(call.number(path) == 0 ? -EFAULT : -ENAMETOOLONG)};
   if (words->empty()) return {{}, Decision::pass()};  // a descriptor alone, or nothing
   std::string start = "/";
@@ -51,7 +53,10 @@ Named named(const Asked& call, int folder, int path, bool follow) {
   } else if (call.files().is_own(*words) && call.files().known_as(*words) == *words) {
     return {{}, Decision::pass()};
   }
+  const bool as_folder = words->back() == '/';
+  if (fresh) words->erase(std::min(words->find_last_not_of('/'), words->size() - 1) + 1);
   Named named{call.files().find(start, *words, follow, {std::to_string(call.tracee.process), std::to_string(call.tracee.thread)}), {}};
+  named.place.as_folder = as_folder;
   if (named.place.natural && call.files().is_own(named.place.path)) named.settled = Decision::pass();
   return named;
 }
@@ -62,18 +67,19 @@ bool has_no_words(const Asked& call, int path) {
   return words && words->empty();
 }
 
+bool is_kept(const Place& place) { return !FileLayer::is_kernels(place.path); }
+
 Decision rewritten(int argument, const std::string& path) {
   Decision decision{Decision::Kind::kRewrite, 0, {}, {}, {}};
   decision.bytes.emplace_back(argument, path + '\0');
   return decision;
 }
 
-bool is_kept(const Place& place) { return !FileLayer::is_kernels(place.path); }
-
-// For calls that only read.
+// For calls that only read. What does not exist is never asked of the kernel, which may know better.
 Decision found(const Place& place, int path) {
-  if (place.natural) return Decision::pass();
-  return place.exists() ? rewritten(path, place.real) : Decision::answer(-place.error);
+  if (!is_kept(place) && place.natural) return Decision::pass();
+  if (!place.exists()) return Decision::answer(-place.error);
+  return place.natural ? Decision::pass() : rewritten(path, place.real);
 }
 
 Decision read_call(const Asked& call, int folder, int path, bool follow) {
@@ -82,11 +88,12 @@ Decision read_call(const Asked& call, int folder, int path, bool follow) {
 }
 
 Decision change_folder(const Asked& call) {
-  const Named at = named(call, kNoFolder, 0, true);
+  Named at = named(call, kNoFolder, 0, true);
   if (at.settled) return *at.settled;
-  if (at.place.natural) return Decision::pass();
-  if (!at.place.is_folder()) return Decision::answer(at.place.exists() ? -ENOTDIR : -at.place.error);
-  return rewritten(0, call.files().as_it_was(at.place));
+  if (at.place.natural || !at.place.exists()) return found(at.place, 0);
+  if (!at.place.is_folder()) return Decision::answer(-ENOTDIR);
+  const int problem = call.files().make_standable(at.place);
+  return problem != 0 ? Decision::answer(-problem) : rewritten(0, at.place.real);
 }
 
 Decision working_folder(const Asked& call) {
@@ -105,6 +112,7 @@ Decision open_call(const Asked& call, int folder, int path, std::uint64_t flags)
   Place& place = at.place;
   if (at.settled) return *at.settled;
   if (!is_kept(place)) return found(place, path);
+  if (makes && place.as_folder && (place.exists() || place.parent_exists)) return Decision::answer(-EISDIR);
   if (!place.exists()) {
     if (!makes || !place.parent_exists) return found(place, path);
     const int problem = call.files().make_room(place);
@@ -196,23 +204,24 @@ mode_t mask_of(pid_t thread) {
 }
 
 // Calls that make a name: nothing may be there yet.
-Decision make_call(const Asked& call, int folder, int path, const std::function<int(const Place&)>& make) {
-  const Named at = named(call, folder, path, false);
+Decision make_call(const Asked& call, int folder, int path, bool is_folder, const std::function<int(const Place&)>& make) {
+  const Named at = named(call, folder, path, false, true);
   if (at.settled) return *at.settled;
   if (!is_kept(at.place)) return found(at.place, path);
   if (at.place.exists()) return Decision::answer(-EEXIST);
   if (!at.place.parent_exists) return found(at.place, path);
+  if (at.place.as_folder && !is_folder) return Decision::answer(-ENOENT);
   return Decision::answer(-make(at.place));
 }
 
 Decision make_folder_call(const Asked& call, int folder, int path) {
-  return make_call(call, folder, path, [&](const Place& place) {
+  return make_call(call, folder, path, true, [&](const Place& place) {
     return call.files().make_folder(place, static_cast<mode_t>(call.number(path + 1)) & 07777 & ~mask_of(call.tracee.thread));
   });
 }
 
 Decision make_node_call(const Asked& call, int folder, int path) {
-  return make_call(call, folder, path, [&](const Place& place) {
+  return make_call(call, folder, path, false, [&](const Place& place) {
     mode_t mode = static_cast<mode_t>(call.number(path + 1));
     if ((mode & S_IFMT) == 0) mode |= S_IFREG;
     return call.files().make_node(place, mode & ~mask_of(call.tracee.thread), static_cast<dev_t>(call.number(path + 2)));
@@ -222,39 +231,43 @@ Decision make_node_call(const Asked& call, int folder, int path) {
 Decision make_link_call(const Asked& call, int folder, int path) {
   const std::optional<std::string> target = read_path(call.tracee.thread, call.number(0));
   if (!target || target->empty()) return Decision::pass();
-  return make_call(call, folder, path, [&](const Place& place) { return call.files().make_link(place, *target); });
+  return make_call(call, folder, path, false, [&](const Place& place) { return call.files().make_link(place, *target); });
 }
 
 Decision remove_call(const Asked& call, int folder, int path, bool is_folder) {
-  const Named at = named(call, folder, path, false);
+  const Named at = named(call, folder, path, false, true);
   if (at.settled) return *at.settled;
   if (!at.place.exists() || !is_kept(at.place)) return found(at.place, path);
+  if (at.place.as_folder && !at.place.is_folder()) return Decision::answer(-ENOTDIR);
   return Decision::answer(-(is_folder ? call.files().remove_folder(at.place) : call.files().remove_file(at.place)));
 }
 
 Decision rename_call(const Asked& call, int from_folder, int from_path, int to_folder, int to_path, std::uint64_t flags) {
   constexpr std::uint64_t kNoReplace = 1;
-  const Named from = named(call, from_folder, from_path, false), to = named(call, to_folder, to_path, false);
+  const Named from = named(call, from_folder, from_path, false, true), to = named(call, to_folder, to_path, false, true);
   if (from.settled && to.settled) return Decision::pass();
   if (from.settled || to.settled) return Decision::answer(-EXDEV);
+  const bool ends_early = !from.place.exists() && !from.place.parent_exists;
+  if (!ends_early && !to.place.exists() && !to.place.parent_exists) return Decision::answer(-to.place.error);
   if (!from.place.exists()) return Decision::answer(-from.place.error);
-  if (!to.place.exists() && !to.place.parent_exists) return Decision::answer(-to.place.error);
   if (!is_kept(from.place) || !is_kept(to.place)) return Decision::answer(-EXDEV);
   if (flags > kNoReplace) return Decision::answer(-EINVAL);
+  if ((from.place.as_folder || to.place.as_folder) && !from.place.is_folder()) return Decision::answer(-ENOTDIR);
   return Decision::answer(-call.files().rename(from.place, to.place, (flags & kNoReplace) == 0));
 }
 
 Decision link_call(const Asked& call, int from_folder, int from_path, int to_folder, int to_path, std::uint64_t flags) {
-  Named to = named(call, to_folder, to_path, false);
+  Named to = named(call, to_folder, to_path, false, true);
+  const Named from = named(call, from_folder, from_path, (flags & AT_SYMLINK_FOLLOW) != 0);
+  if (!from.settled && !from.place.exists()) return Decision::answer(-from.place.error);
   if (to.settled) return *to.settled;
   if (to.place.exists()) return Decision::answer(-EEXIST);
   if (!to.place.parent_exists) return found(to.place, to_path);
-  const Named from = named(call, from_folder, from_path, (flags & AT_SYMLINK_FOLLOW) != 0);
+  if (to.place.as_folder) return Decision::answer(-ENOENT);
   if (from.settled || !is_kept(from.place)) {  // a file without a name, by its descriptor: what is written lies aside already
     if (const int problem = call.files().make_room(to.place)) return Decision::answer(-problem);
     return rewritten(to_path, to.place.real);
   }
-  if (!from.place.exists()) return Decision::answer(-from.place.error);
   return Decision::answer(-call.files().link(from.place, to.place));
 }
 

@@ -13,6 +13,7 @@ namespace faultline::confine {
 namespace {
 
 constexpr int kMostLinks = 40;  // as the kernel
+constexpr off_t kSmallEnoughToCopy = 64 << 20;  // for two names that share what is written later; a larger file is linked as it is
 
 bool lies_in(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -60,11 +61,6 @@ bool FileLayer::is_own(std::string_view path) const { return !own_.empty() && li
 std::string FileLayer::known_as(std::string_view real) const {
   if (!lies_in(real, root_)) return std::string(real);
   return real.size() == root_.size() ? "/" : std::string(real.substr(root_.size()));
-}
-
-std::string FileLayer::as_it_was(const Place& folder) const {
-  const std::string below = step_to(folder.path).below;
-  return below.empty() ? folder.real : below;
 }
 
 std::string FileLayer::where_aside(std::string_view path) const { return path == "/" ? root_ : root_ + std::string(path); }
@@ -144,8 +140,9 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
     at = here;
     split_before(parts, words);
   }
-  const bool must_be_folder = words.ends_with('/') || words.ends_with("/.") || words == ".";
-  follow = follow || words.ends_with('/');
+  place.as_folder = words.ends_with('/');
+  const bool must_be_folder = place.as_folder || words.ends_with("/.") || words == ".";
+  follow = follow || place.as_folder;
 
   bool natural_links = true;
   int links = 0;
@@ -185,8 +182,6 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
     place.parent_exists = true;
     if (!look(in, path, name, place)) {
       place.parent_exists = last && place.error == ENOENT;
-      if (from_aside || !natural_links) place.natural = false;
-      else if (struct stat there; ::lstat(path.c_str(), &there) == 0) place.natural = false;
       return place;
     }
     if (S_ISLNK(place.status.st_mode) && (!last || follow)) {
@@ -194,6 +189,7 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
       if (++links > kMostLinks) {
         place.real.clear();
         place.error = ELOOP;
+        place.parent_exists = false;
         return place;
       }
       natural_links = natural_links && place.real == path;
@@ -213,7 +209,6 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
       place.real.clear();
       place.error = ENOTDIR;
       place.parent_exists = false;
-      place.natural = !from_aside && natural_links;
       return place;
     }
     in = into(in, name);
@@ -223,7 +218,7 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
     place.real.clear();
     place.error = ENOTDIR;
   }
-  place.natural = !from_aside && natural_links && (place.real.empty() || place.real == place.path);
+  place.natural = !from_aside && natural_links && place.real == place.path;
   return place;
 }
 
@@ -384,14 +379,15 @@ int FileLayer::remove_folder(const Place& place) {
 }
 
 int FileLayer::rename(const Place& from, const Place& to, bool replace) {
+  if (from.is_folder() && from.path != to.path && lies_in(to.path, from.path)) return EINVAL;
+  if (from.path != to.path && lies_in(from.path, to.path)) return ENOTEMPTY;
   if (to.exists()) {
     if (!replace) return EEXIST;
-    if (from.path == to.path) return 0;
+    if (from.status.st_dev == to.status.st_dev && from.status.st_ino == to.status.st_ino) return 0;  // two names of one thing stay
     if (from.is_folder() && !to.is_folder()) return ENOTDIR;
     if (!from.is_folder() && to.is_folder()) return EISDIR;
     if (to.is_folder() && !is_empty(to)) return ENOTEMPTY;
   }
-  if (from.is_folder() && lies_in(to.path, from.path)) return EINVAL;
   Folder *source = nullptr, *target = nullptr;
   std::string old_name, new_name;
   if (const int problem = parent_for_change(from.path, source, old_name)) return problem;
@@ -418,9 +414,12 @@ int FileLayer::rename(const Place& from, const Place& to, bool replace) {
   return 0;
 }
 
-int FileLayer::link(const Place& from, Place to) {
+int FileLayer::link(Place from, Place to) {
   if (from.is_folder()) return EPERM;
   if (to.exists()) return EEXIST;
+  if (!from.aside && from.is_file() && from.status.st_size <= kSmallEnoughToCopy) {
+    if (const int problem = make_own(from, true)) return problem;
+  }
   if (const int problem = make_room(to)) return problem;
   if (from.aside) return ::link(from.real.c_str(), to.real.c_str()) == 0 ? 0 : errno;
   Folder* folder = nullptr;
@@ -441,10 +440,16 @@ void FileLayer::stand_in_for(Folder& folder, const std::string& path, const std:
   if (problem == 0) folder.names[name].stand_in = true;
 }
 
+int FileLayer::make_standable(Place& place) {
+  if (step_to(place.path).below != place.path) return make_own(place, true);
+  place.real = place.path;
+  return 0;
+}
+
 int FileLayer::make_listable(Place& place) {
   const bool hides_own = !own_.empty() && parent_of(own_) == place.path;
   Step step = step_to(place.path);
-  if (step.folder == nullptr && !hides_own) return 0;
+  if (step.folder == nullptr && !hides_own && place.real == place.path) return 0;
   if (step.folder == &top_ && top_.names.empty() && !hides_own) return 0;
   Folder* folder = nullptr;
   if (const int problem = touch(place.path, folder)) return problem;

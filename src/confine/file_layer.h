@@ -31,10 +31,11 @@ struct Place {
   std::string path;     // as the program is to know it: absolute, no "..", no symbolic link but perhaps the last
   std::string real;     // where it is: aside, or the path itself, or where an unchanged thing was before it was moved; empty: nothing is there
   struct stat status {};  // of `real`
-  bool natural = true;  // the kernel would have found the same by the program's own words
+  bool natural = true;  // of something that exists: the kernel would have found the same by the program's own words
   bool aside = false;
   int error = 0;        // why there is nothing: ENOENT, ENOTDIR, ELOOP, EACCES, …
   bool parent_exists = false;
+  bool as_folder = false;  // the words end in a slash
   bool exists() const { return !real.empty(); }
   bool is_folder() const { return exists() && S_ISDIR(status.st_mode); }
   bool is_file() const { return exists() && S_ISREG(status.st_mode); }
@@ -71,7 +72,7 @@ class FileLayer {
   int remove_file(const Place& place);
   int remove_folder(const Place& place);
   int rename(const Place& from, const Place& to, bool replace);
-  int link(const Place& from, Place to);
+  int link(Place from, Place to);
 
   // The kernel's own trees, where nothing is kept.
   static bool is_kernels(std::string_view path);
@@ -79,8 +80,8 @@ class FileLayer {
   // The path as the program knows it, of one aside.
   std::string known_as(std::string_view real) const;
   std::string where_aside(std::string_view path) const;
-  // Where a folder is that need not be listed: the real one where there is one.
-  std::string as_it_was(const Place& folder) const;
+  // The folder to stand in: the real one where that has the same name, else aside.
+  int make_standable(Place& folder);
   const std::string& root() const { return root_; }
 
   std::vector<Change> changes() const;
