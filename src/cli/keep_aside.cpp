@@ -2,6 +2,7 @@
 //
 // It is a process of its own because watching a program takes a whole process: it stands between Faultline and the program, ends as the program
 // ended, and the program dies with it. Signals that Faultline sends it are meant for the program; those that reach the whole group, the program has too.
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -56,6 +57,7 @@ int keep_aside(const AsideArguments& arguments) {
   program.offline = arguments.offline;
   program.keep_input = arguments.keep_input;
   listen_to_parent();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // who loses its parent is ours to see to its end
   Result<std::unique_ptr<confine::ConfinedProgram>> confined = confine::ConfinedProgram::start(std::move(program));
   if (!confined) return fail(confined.error().message());
   watched = (*confined)->process();

@@ -485,7 +485,8 @@ void FileLayer::collect(const Folder& folder, const std::string& path, std::vect
     const bool is_aside = !entry.stand_in && ::lstat(where_aside(here).c_str(), &aside) == 0;
     const bool was_there = !folder.below.empty() && ::lstat(joined(folder.below, name).c_str(), &below) == 0;
     if (entry.folder != nullptr) {
-      if (entry.folder->below.empty() || !entry.elsewhere.empty()) changes.push_back({was_there ? Change::Kind::kChanged : Change::Kind::kMade, here, true});
+      const bool moved_here = !entry.folder->below.empty() && entry.folder->below != here;
+      if (entry.folder->below.empty() || moved_here) changes.push_back({was_there ? Change::Kind::kChanged : Change::Kind::kMade, here, !moved_here});
       collect(*entry.folder, here, changes);
     } else if (is_aside) {
       const bool same = was_there && aside.st_size == below.st_size && aside.st_mtim.tv_sec == below.st_mtim.tv_sec &&
@@ -493,7 +494,7 @@ void FileLayer::collect(const Folder& folder, const std::string& path, std::vect
       if (!same) changes.push_back({was_there ? Change::Kind::kChanged : Change::Kind::kMade, here, false});
     } else if (!entry.elsewhere.empty()) {
       changes.push_back({was_there ? Change::Kind::kChanged : Change::Kind::kMade, here, false});
-    } else if (entry.gone && was_there) {
+    } else if (entry.gone && was_there && folder.below == path) {
       changes.push_back({Change::Kind::kRemoved, here, S_ISDIR(below.st_mode)});
     }
   }

@@ -45,7 +45,7 @@ struct Change {
   enum class Kind : std::uint8_t { kMade, kChanged, kRemoved };
   Kind kind = Kind::kMade;
   std::string path;
-  bool folder = false;
+  bool folder = false;  // one whose content is told by itself; one that was moved whole counts as one thing
 };
 
 class FileLayer {

@@ -1,0 +1,254 @@
+"""A program whose changes to files are kept aside sees them, and the machine does not.
+
+No GPU and no PyTorch: `faultline keep-aside`, which `plan` runs its program with, is tried alone. What the kernel itself answers is the measure.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+
+class Confined:
+    def __init__(self, binary, own):
+        self._binary, self._own = binary, own
+        own.mkdir()
+
+    def command(self, *arguments, options=()):
+        return [self._binary, "keep-aside", "--aside", str(self._own / "aside"), "--own-folder", str(self._own), "--effects", str(self._own / "effects.json"), *options, "--", *map(str, arguments)]
+
+    def run(self, cwd, *arguments, options=(), **more):
+        return subprocess.run(self.command(*arguments, options=options), cwd=cwd, capture_output=True, text=True, timeout=300, **{"stdin": subprocess.DEVNULL, **more})
+
+    def python(self, cwd, program, *arguments, **more):
+        return self.run(cwd, sys.executable, "-c", textwrap.dedent(program), *arguments, **more)
+
+    def effects(self):
+        return json.loads((self._own / "effects.json").read_text())
+
+
+@pytest.fixture
+def confined(binary, tmp_path):
+    return Confined(binary, tmp_path / "own")
+
+
+def everything(folder):
+    """Names, kinds, modes, times and content of all that is below."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, status.st_nlink, content)
+    return found
+
+
+@pytest.fixture
+def home(tmp_path):
+    return make_home(tmp_path / "home")
+
+
+def make_home(folder):
+    (folder / "e" / "h").mkdir(parents=True)
+    for name, text in (("a", "one\n"), ("b", "bbb\n"), ("e/f", "f\n"), ("e/h/i", "i\n")):
+        (folder / name).write_text(text)
+    for name, target in (("link", "a"), ("dangling", "nowhere"), ("to_folder", "e")):
+        (folder / name).symlink_to(target)
+    (folder / "b").chmod(0o640)
+    return folder
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+def test_every_call_answers_as_the_kernel_does(confined, tmp_path, seed):
+    free, kept = make_home(tmp_path / "free"), make_home(tmp_path / "kept")
+    walk = [sys.executable, str(HERE / "random_file_calls.py"), str(seed), "150"]
+    plain = subprocess.run(walk, cwd=free, capture_output=True, text=True, timeout=300)
+    before = everything(kept)
+    watched = confined.run(kept, *walk)
+    assert plain.returncode == 0 and watched.returncode == 0, watched.stderr
+    assert watched.stdout == plain.stdout
+    assert everything(kept) == before
+    assert everything(free) != before  # the walk does change things where nobody keeps them
+
+
+def test_all_ways_of_writing_are_kept_aside_and_seen(confined, home):
+    before = everything(home)
+    done = confined.python(home, """
+        import ctypes, mmap, os, shutil, socket, sqlite3, subprocess, tempfile
+        with open("a", "r+b") as file:
+            view = mmap.mmap(file.fileno(), 0); view[0:3] = b"ONE"; view.close()
+        assert open("a").read() == "ONE\\n"
+        base = sqlite3.connect("base"); base.execute("create table t (x)"); base.execute("insert into t values (7)"); base.commit()
+        assert list(sqlite3.connect("base").execute("select x from t")) == [(7,)]
+        with tempfile.TemporaryDirectory(dir=".") as folder:
+            open(f"{folder}/x", "w").write("y")
+        with tempfile.TemporaryFile(dir=".") as file:
+            file.write(b"1")
+        subprocess.run("echo shell > s; cat b >> s; rm b; mkdir n && cd n && echo deep > d", shell=True, check=True)
+        assert open("s").read() == "shell\\nbbb\\n" and not os.path.exists("b") and os.getcwd().endswith("/home") and open("n/d").read() == "deep\\n"
+        open("run.sh", "w").write("#!/bin/sh\\necho from a script of its own > out; cat out\\n"); os.chmod("run.sh", 0o755)
+        assert subprocess.run(["./run.sh"], capture_output=True, text=True, check=True).stdout == "from a script of its own\\n"
+        os.chdir("n"); assert os.getcwd().endswith("/home/n") and os.path.realpath(".").endswith("/home/n") and os.listdir("..")
+        server = socket.socket(socket.AF_UNIX); server.bind("socket"); server.listen()
+        client = socket.socket(socket.AF_UNIX); client.connect(os.path.abspath("socket")); client.close(); os.chdir("..")
+        os.mkfifo("fifo"); assert "fifo" in os.listdir(".")
+        reader = os.open("link", os.O_RDONLY); os.fchmod(reader, 0o600); os.utime(reader, (1, 1)); os.close(reader)
+        assert os.stat("a").st_mode & 0o777 == 0o600 and os.stat("a").st_mtime == 1
+        C = ctypes.CDLL(None, use_errno=True)
+        number = C.syscall(2, b"e/f", os.O_WRONLY | os.O_TRUNC, 0)  # open, not through the C library's own function
+        os.write(number, b"raw"); os.close(number); assert open("to_folder/f").read() == "raw"
+        assert C.syscall(425, 8, None) == -1, "io_uring opens files without asking anybody"
+        os.rename("e", "moved"); assert open("moved/f").read() == "raw" and open("moved/h/i").read() == "i\\n"
+        folder = os.open("moved", os.O_RDONLY); os.unlink("f", dir_fd=folder); assert os.listdir(folder) is not None and not os.path.exists("moved/f")
+        hidden = os.open(".", os.O_TMPFILE | os.O_RDWR); os.write(hidden, b"named later")
+        os.link(f"/proc/self/fd/{hidden}", "later", follow_symlinks=True, src_dir_fd=os.open("/", os.O_RDONLY)); assert open("later").read() == "named later"
+        other = os.open("/proc/self/cwd/a", os.O_WRONLY | os.O_TRUNC); os.close(other); assert open("a").read() == ""
+        print("seen")
+    """)
+    assert done.stdout == "seen\n" and done.returncode == 0, done.stderr
+    assert everything(home) == before
+    effects = confined.effects()
+    names = {os.path.relpath(path, home) for path in effects["written"]}
+    assert {"a", "base", "s", "n/d", "run.sh", "out", "later", "moved"} <= names
+    assert {os.path.relpath(path, home) for path in effects["removed"]} == {"b", "e"}
+
+
+def test_children_that_nothing_can_be_loaded_into_are_kept_too(confined, home, tmp_path):
+    source = tmp_path / "static.c"
+    source.write_text('#include <fcntl.h>\n#include <unistd.h>\n#include <stdio.h>\nint main(void) { int f = open("a", O_WRONLY | O_TRUNC); write(f, "static", 6); close(f); rename("b", "c"); '
+                      'char t[16] = ""; f = open("a", O_RDONLY); read(f, t, 15); puts(t); return access("b", F_OK) == 0; }\n')
+    subprocess.run(["g++", "-x", "c", "-static", "-w", "-o", str(tmp_path / "static"), str(source)], check=True)
+    before = everything(home)
+    done = confined.run(home, tmp_path / "static")
+    assert (done.stdout, done.returncode) == ("static\n", 0) and everything(home) == before
+
+
+def test_many_processes_and_threads_write_at_once(confined, home):
+    before = everything(home)
+    done = confined.python(home, """
+        import multiprocessing, os, threading
+        def work(number):
+            for step in range(20):
+                path = f"w{number}/{step}"
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path + ".tmp", "w") as file: file.write(str(step))
+                os.replace(path + ".tmp", path)
+            return number
+        with multiprocessing.Pool(4) as pool:
+            assert pool.map(work, range(8)) == list(range(8))
+        threads = [threading.Thread(target=work, args=(10 + n,)) for n in range(8)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        assert all(open(f"w{n}/{s}").read() == str(s) for n in [*range(8), *range(10, 18)] for s in range(20))
+        context = multiprocessing.get_context("spawn"); queue = context.SimpleQueue(); queue.put(1); assert queue.get() == 1
+        print("done")
+    """)
+    assert done.stdout == "done\n", done.stderr
+    assert everything(home) == before
+
+
+def test_ends_as_the_program_ended(confined, home):
+    assert confined.run(home, "sh", "-c", "exit 7").returncode == 7
+    assert confined.run(home, "sh", "-c", "kill -SEGV $$").returncode == -signal.SIGSEGV
+    nowhere = confined.run(home, "no-such-program")
+    assert nowhere.returncode == 2 and nowhere.stderr == "faultline: no-such-program was not found.\n"
+
+
+def test_what_stays_behind_is_ended_and_nothing_is_left_of_it(confined, home, tmp_path):
+    done = confined.run(home, "sh", "-c", "(sleep 1000; echo late > a) & echo $!")
+    left = int(done.stdout)
+    with pytest.raises(ProcessLookupError):
+        os.kill(left, 0)
+    assert not (tmp_path / "own" / "aside").exists()
+
+
+def test_signals_of_the_one_who_started_it_reach_the_program(confined, home):
+    program = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(9)); print('ready', flush=True); time.sleep(1000)"
+    process = subprocess.Popen(confined.command(sys.executable, "-c", program), cwd=home, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=300) == 9
+
+
+def test_a_program_dies_with_its_watch(confined, home):
+    process = subprocess.Popen(confined.command(sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(1000)"), cwd=home, stdout=subprocess.PIPE, text=True)
+    program = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    while True:  # until it is gone; pytest's own patience is the limit
+        try:
+            os.kill(program, 0)
+        except ProcessLookupError:
+            break
+        if Path(f"/proc/{program}/stat").read_text().split(") ")[1].startswith("Z"):
+            break
+        time.sleep(0.01)
+
+
+def test_stopped_and_continued_it_goes_on(confined, home):
+    program = "import os, signal; print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP); print('on', flush=True)"
+    process = subprocess.Popen(confined.command(sys.executable, "-c", program), cwd=home, stdout=subprocess.PIPE, text=True)
+    pid = int(process.stdout.readline())
+    while ") T" not in (state := Path(f"/proc/{pid}/stat").read_text()) and ") t" not in state:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGCONT)
+    assert process.stdout.readline() == "on\n" and process.wait(timeout=300) == 0
+
+
+def test_connections_to_other_machines_are_counted_and_refused_offline(confined, home):
+    done = confined.python(home, """
+        import errno, socket
+        def reach(address, family=socket.AF_INET, kind=socket.SOCK_STREAM):
+            with socket.socket(family, kind) as one:
+                try:
+                    one.connect(address)
+                except OSError as problem:
+                    return errno.errorcode[problem.errno]
+        server = socket.create_server(("127.0.0.1", 0)); assert reach(server.getsockname()) is None
+        print(reach(("203.0.113.7", 443)), reach(("2001:db8::1", 443, 0, 0), socket.AF_INET6))
+        datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        for send in (lambda: datagram.sendto(b"x", ("203.0.113.8", 9)), lambda: datagram.sendmsg([b"x"], [], 0, ("203.0.113.8", 9))):
+            try:
+                send()
+            except OSError as problem:
+                print(errno.errorcode[problem.errno])
+    """, options=["--offline"])
+    assert done.stdout.split() == ["ENETUNREACH"] * 4, done.stderr
+    effects = confined.effects()
+    assert effects["connections"] == 4 and effects["offline"] and set(effects["machines"]) == {"203.0.113.7:443", "[2001:db8::1]:443", "203.0.113.8:9"}
+
+
+def test_what_is_read_from_standard_input_is_kept(confined, home, tmp_path):
+    kept = tmp_path / "own" / "input"
+    done = confined.run(home, "sh", "-c", "read first; echo got $first; head -c 3; cat a | head -c 2", input="line\nrest of it\n", stdin=None, options=["--keep-input", str(kept)])
+    assert done.stdout.startswith("got line\nres") and kept.read_text().startswith("line\nres")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file of somebody else's is needed")
+def test_an_ordinary_user_may_not_do_more_than_without(binary):
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        top.chmod(0o755)
+        home, nobody = make_home(top / "home"), 65534
+        (home / "others").write_text("not yours")
+        confined = Confined(binary, top / "own")
+        os.chown(home, nobody, nobody)
+        os.chown(top / "own", nobody, nobody)
+        done = confined.run(home, "/usr/bin/python3", "-c", textwrap.dedent("""
+            import os
+            for call in (lambda: open("others", "w"), lambda: os.chmod("others", 0o777), lambda: open("/etc/faultline", "w"), lambda: os.mkdir("/etc/faultline")):
+                try:
+                    call()
+                except OSError as problem:
+                    print(type(problem).__name__)
+            os.remove("others"); open("mine", "w").close(); print(os.getuid(), "others" in os.listdir("."), "mine" in os.listdir("."))
+        """), user=nobody, group=nobody, extra_groups=[])
+        assert done.stdout.splitlines() == ["PermissionError"] * 4 + ["65534 False True"], done.stderr
+        assert (home / "others").read_text() == "not yours" and not (home / "mine").exists()
