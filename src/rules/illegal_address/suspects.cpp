@@ -29,7 +29,8 @@ bool contains_any(std::string_view text, std::span<const std::string_view> marks
 }
 
 bool is_library_kernel(std::string_view name) {
-  static constexpr std::array<std::string_view, 16> kMarks = {"at::", "c10::", "cunn_", "cub::", "thrust::", "cutlass", "cublas", "cudnn", "cusparse", "cusolver", "nccl", "gemm", "splitK", "_fft", "flash_fwd", "flash_bwd"};
+  static constexpr std::array<std::string_view, 21> kMarks = {"at::", "c10::", "cunn_", "cub::", "thrust::", "cutlass", "cublas", "cudnn", "cusparse", "cusolver", "nccl", "gemm",
+      "splitK", "nvjet", "xmma", "fmha", "convolve", "_fft", "flash_fwd", "flash_bwd", "cupy_"};
   return contains_any(name, kMarks);
 }
 
@@ -109,7 +110,7 @@ class Scale {
     else if (kind_ == FaultKind::kMisaligned) weigh_alignment(launch, suspect);
     if (kind_ != FaultKind::kAssert) weigh_memory(launch, candidate.event, suspect);
     weigh_past(launch, candidate.launch, suspect);
-    if (!suspect.is_library) against_or_for(suspect, 2, "is no kernel of a known library");
+    if (!suspect.is_library) against_or_for(suspect, 3, "is no kernel of a known library");
     return suspect;
   }
 
