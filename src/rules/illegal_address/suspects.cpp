@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kClockErrorNs = 1'000'000;  // PyTorch's history and the driver's record are joined by their clocks
 constexpr std::uint64_t kWidestAccess = 16;
+constexpr std::size_t kLeastNameToLookFor = 6;  // shorter ones are words
 
 // How a kernel fared in launches that were waited for, and so are known to have ended well.
 struct Past {
@@ -110,6 +111,7 @@ class Scale {
     else if (kind_ == FaultKind::kMisaligned) weigh_alignment(launch, suspect);
     if (kind_ != FaultKind::kAssert) weigh_memory(launch, candidate.event, suspect);
     weigh_past(launch, candidate.launch, suspect);
+    weigh_message(name, suspect);
     if (!suspect.is_library) against_or_for(suspect, 3, "is no kernel of a known library");
     return suspect;
   }
@@ -124,6 +126,15 @@ class Scale {
     if (suspect.checks_index) against_or_for(suspect, 6, "checks its indices on the device");
     else if (checks_values(name)) against_or_for(suspect, 4, "checks its values on the device");
     else if (suspect.is_library) against_or_for(suspect, -2, "is not known to check anything");
+  }
+
+  // Some builds of PyTorch, and some libraries, name the kernel in the error that they raise.
+  void weigh_message(const std::string& name, Suspect& suspect) const {
+    const auto message = trace_.properties.find("process.exception.message");
+    const std::size_t scope = name.rfind("::");
+    const std::string own_name = scope == std::string::npos ? name : name.substr(scope + 2);
+    if (message == trace_.properties.end() || own_name.size() < kLeastNameToLookFor || message->second.find(own_name) == std::string::npos) return;
+    against_or_for(suspect, 5, "is named in the error that ended the program");
   }
 
   static void weigh_alignment(const Launch& launch, Suspect& suspect) {

@@ -42,11 +42,11 @@ def nothing_left_running():
     BEGUN.clear()
 
 
-def started(folder, *command, before=lambda: None, **how):
+def started(folder, *command, verb=("run", "--gpu", "virtual:1GiB"), before=lambda: None, **how):
     def prepare():
         os.setpgrp()
         before()
-    arguments = [FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(folder / "run"), "--", *command]
+    arguments = [FAULTLINE, *verb, "-o", str(folder / "run"), "--", *command]
     BEGUN.append(subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=prepare, **how))
     return BEGUN[-1]
 
@@ -87,6 +87,16 @@ def test_a_signal_to_faultline_alone_reaches_the_program_once(tmp_path, name):
     out, _ = ended(process)
     assert [line.strip(), *out] == [name]
     assert process.returncode == 5
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_plan_hands_signals_on_as_well(tmp_path, name):
+    process, _ = listener(tmp_path, name, verb=("plan",))
+    os.kill(process.pid, getattr(signal, name))
+    line = process.stdout.readline()
+    time.sleep(0.2)
+    out, _ = ended(process)
+    assert [line.strip(), *out] == [name]
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1"])
