@@ -14,7 +14,7 @@
 namespace faultline {
 namespace {
 
-constexpr std::int64_t kClockErrorNs = 1'000'000;  // PyTorch's history and the driver's record are joined by their clocks
+constexpr std::uint64_t kClockErrorNs = 1'000'000;  // PyTorch's history and the driver's record are joined by their clocks
 constexpr std::uint64_t kWidestAccess = 16;
 constexpr std::size_t kLeastNameToLookFor = 6;  // shorter ones are words
 
@@ -150,7 +150,8 @@ class Scale {
     if (released >= launch_event) return false;
     const Event& birth = facts_.lifetimes.birth(allocation);
     if (!facts_.uses.is_program(birth.heap) || !facts_.uses.has_framework(birth.device) || !trace_.can(kTimes)) return true;
-    return trace_.events[launch_event].time_ns - trace_.events[released].time_ns >= kClockErrorNs;
+    const std::int64_t launch_ns = trace_.events[launch_event].time_ns, released_ns = trace_.events[released].time_ns;
+    return launch_ns > released_ns && static_cast<std::uint64_t>(launch_ns) - static_cast<std::uint64_t>(released_ns) >= kClockErrorNs;  // a damaged file's times may be anything
   }
 
   void weigh_memory(const Launch& launch, std::uint32_t event, Suspect& suspect) const {
