@@ -10,7 +10,7 @@
 namespace faultline::cli {
 namespace {
 
-constexpr int kLeastCudaForDumps = 12010;  // CUDA 12.1 is driver 530
+constexpr int kLeastCudaForDumps = 12050;  // CUDA 12.5 is driver 555, the first that run --core-dump arms (run_setup.cpp)
 constexpr std::uint64_t kSpaceForCoreDump = 512 * kMiB;
 constexpr std::uint64_t kSpaceForRun = 100 * kMiB;
 constexpr std::pair<int, int> kLeastGlibc = {2, 35};
@@ -110,11 +110,11 @@ Ability judge_dumps(const Machine& machine, const Ability& driver, const Ability
   const std::string name = "GPU core dumps";
   if (driver.mark == Mark::kNo) return ability(name, Mark::kNo, "they are the driver's work, and it has no GPU here");
   if (machine.driver.cuda_version != 0 && machine.driver.cuda_version < kLeastCudaForDumps) {
-    return ability(name, Mark::kNo, fmt::format("the driver's {} is older than 12.1 (driver 530) and cannot write light ones", cuda_words(machine.driver.cuda_version)), "install a newer driver; without a dump the kernel is named, but not its line");
+    return ability(name, Mark::kNo, fmt::format("the driver's {} is older than 12.5 (driver 555) and cannot write light ones", cuda_words(machine.driver.cuda_version)), "install a newer driver; without a dump the launches that can have failed are named, but not the line");
   }
   if (folder.mark == Mark::kNo) return ability(name, Mark::kNo, "they go into the run folder, and nothing can be kept there", folder.advice);
   if (machine.free_bytes < kSpaceForCoreDump) return ability(name, Mark::kNo, fmt::format("only {} are free for them", format_bytes(machine.free_bytes)), "name another folder with -o");
-  return ability(name, Mark::kOk, "the driver can write one when a kernel fails, so that its line is known");
+  return ability(name, Mark::kOk, "the driver can write one when a kernel fails (run --core-dump, run --again), so that its line is known");
 }
 
 Ability judge_plan(const Machine& machine) {
@@ -161,7 +161,7 @@ Ability judge_virtual_run(const Ability& recorder, const Ability& virtual_driver
 }
 
 Ability judge_run(const Ability& recorder, const Ability& driver, const Ability& folder, const Ability& dumps) {
-  Ability run = ability("run", Mark::kOk, "programs are recorded on this machine's GPU, and a failing kernel is found down to its line");
+  Ability run = ability("run", Mark::kOk, "programs are recorded on this machine's GPU; with --core-dump or --again a failing kernel is found down to its line");
   for (const Ability* part : {&driver, &recorder, &folder}) {
     if (part->mark != Mark::kNo) continue;
     run.mark = part == &driver ? Mark::kNo : Mark::kPartly;
@@ -170,7 +170,7 @@ Ability judge_run(const Ability& recorder, const Ability& driver, const Ability&
   }
   if (dumps.mark == Mark::kOk) return run;
   run.mark = Mark::kPartly;
-  run.says = "programs are recorded on this machine's GPU; of a failing kernel the line will not be known: see GPU core dumps";
+  run.says = "programs are recorded on this machine's GPU; of a failing kernel the launch is told, not its own line: see GPU core dumps";
   return run;
 }
 

@@ -16,7 +16,7 @@ Machine good_machine() {
   machine.glibc = "2.36";
   machine.driver_path = "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
   machine.driver_release = machine.module_release = "535.104.05";
-  machine.driver = {{}, 12020, 0, {}, {{"NVIDIA T4", 15 * kGiB}}};
+  machine.driver = {{}, 12080, 0, {}, {{"NVIDIA T4", 15 * kGiB}}};
   machine.has_device_files = machine.can_open_device_files = true;
   machine.virtual_path = "/opt/faultline/vgpu/libfaultline_vgpu.so";
   machine.virtual_driver = {{}, 13000, 0, {}, {{"Faultline virtual GPU", 4 * kGiB}}};
@@ -107,7 +107,7 @@ TEST(Doctor, SaysWhyTheDriverHasNoGpu) {
 
 TEST(Doctor, GpuCoreDumpsNeedANewDriverAndRoom) {
   Machine old = good_machine();
-  old.driver.cuda_version = 12000;
+  old.driver.cuda_version = 12040;
   EXPECT_EQ(of(old, "GPU core dumps").mark, Mark::kNo);
   EXPECT_EQ(of(old, "run").mark, Mark::kPartly);
   Machine full = good_machine();
@@ -152,8 +152,8 @@ TEST(Doctor, ReadsReleasesWhereTheyStand) {
 }
 
 TEST(Doctor, ReadsWhatADriverAnswered) {
-  const DriverAnswer answer = parse_driver_answer("cuda 12020\ninit 0\ngpu 15843721216 NVIDIA T4\ngpu 1 \n");
-  EXPECT_EQ(answer.cuda_version, 12020);
+  const DriverAnswer answer = parse_driver_answer("cuda 12080\ninit 0\ngpu 15843721216 NVIDIA T4\ngpu 1 \n");
+  EXPECT_EQ(answer.cuda_version, 12080);
   EXPECT_EQ(answer.init, 0);
   ASSERT_EQ(answer.gpus.size(), 2u);
   EXPECT_EQ(answer.gpus[0].name, "NVIDIA T4");

@@ -64,7 +64,7 @@ Result<bool> make_new_private_folder(const std::string& path) {
     if (errno == EEXIST) return false;
     return not_made(path, errno);
   }
-  if (::chmod(path.c_str(), kOwnFolder) != 0) return not_made(path, errno);  // a umask may have taken our own rights
+  ::chmod(path.c_str(), kOwnFolder);  // a umask may have taken our own rights; some file systems know no modes
   return true;
 }
 
@@ -85,7 +85,8 @@ Status write_text(const std::string& path, const std::string& text) {
   ::unlink(part.c_str());
   const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnFile));
   if (file.number() < 0) return failed(errno);
-  int problem = ::fchmod(file.number(), kOwnFile) != 0 ? errno : 0;
+  ::fchmod(file.number(), kOwnFile);
+  int problem = 0;
   for (std::size_t done = 0; problem == 0 && done < text.size();) {
     const ssize_t wrote = ::write(file.number(), text.data() + done, text.size() - done);
     if (wrote > 0) done += static_cast<std::size_t>(wrote);

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -16,8 +17,10 @@
 namespace faultline::cli {
 namespace {
 
-constexpr std::int64_t kPatienceNs = 30'000'000;  // a group is told in one go, within microseconds
-constexpr std::int64_t kStaleNs = 500'000'000;    // of two that come at once a process hears one: what is left over counts no more
+constexpr std::int64_t kPatienceNs = 20'000'000;      // a group is told in one go, within microseconds
+constexpr std::int64_t kMostPatienceNs = 2'000'000'000;  // for a witness that does not get to run on a busy machine
+constexpr int kLookAgainMs = 5;
+constexpr std::int64_t kStaleNs = 500'000'000;         // of two that come at once a process hears one: what is left over counts no more
 constexpr timespec kLook = {0, 50'000'000};
 
 struct Told {
@@ -43,6 +46,23 @@ char state_of(pid_t process) {
   text[size] = 0;
   const char* end_of_name = std::strrchr(text, ')');
   return end_of_name != nullptr && end_of_name[1] != 0 ? end_of_name[2] : 0;
+}
+
+// It has told all that it has got: it sleeps, and nothing waits for it. Also where /proc does not say.
+bool has_told_all(pid_t process) {
+  char path[40], text[4096];
+  std::snprintf(path, sizeof path, "/proc/%d/status", static_cast<int>(process));
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return true;
+  const ssize_t size = ::read(file, text, sizeof text - 1);
+  ::close(file);
+  if (size <= 0) return true;
+  text[size] = 0;
+  const char* state = std::strstr(text, "\nState:");
+  const char* waiting = std::strstr(text, "\nShdPnd:");
+  if (state == nullptr || waiting == nullptr) return true;
+  state += std::strlen("\nState:");
+  return state[std::strspn(state, " \t")] == 'S' && std::strtoull(waiting + std::strlen("\nShdPnd:"), nullptr, 16) == 0;
 }
 
 bool is_stopped(pid_t process) {
@@ -103,23 +123,29 @@ Witness::~Witness() {
   ::close(from_);
 }
 
+void Witness::hear() {
+  for (Told told; ::read(from_, &told, sizeof told) == static_cast<ssize_t>(sizeof told);) {
+    Seen& seen = seen_[static_cast<std::size_t>(told.signal)];
+    if (told.when_ns - seen.last_ns > kStaleNs) seen.times = 0;
+    ++seen.times;
+    seen.last_ns = told.when_ns;
+  }
+}
+
 bool Witness::saw(int signal) {
   Seen& wanted = seen_[static_cast<std::size_t>(signal)];
-  for (const std::int64_t end_ns = now_ns() + kPatienceNs;;) {
-    for (Told told; ::read(from_, &told, sizeof told) == static_cast<ssize_t>(sizeof told);) {
-      Seen& seen = seen_[static_cast<std::size_t>(told.signal)];
-      if (told.when_ns - seen.last_ns > kStaleNs) seen.times = 0;
-      ++seen.times;
-      seen.last_ns = told.when_ns;
-    }
-    if (wanted.times > 0 && now_ns() - wanted.last_ns <= kStaleNs) {
+  const std::int64_t begin_ns = now_ns();
+  for (bool is_last = false;;) {
+    hear();
+    if (wanted.times > 0 && wanted.last_ns > begin_ns - kStaleNs) {
       --wanted.times;
       return true;
     }
-    const std::int64_t left_ns = end_ns - now_ns();
-    if (left_ns <= 0) return false;
+    const std::int64_t waited_ns = now_ns() - begin_ns;
+    if (is_last || waited_ns > kMostPatienceNs) return false;
+    is_last = waited_ns > kPatienceNs && has_told_all(process_);  // then once more: it may have told it just before
     pollfd ready{from_, POLLIN, 0};
-    if (::poll(&ready, 1, static_cast<int>(left_ns / 1'000'000) + 1) < 0 && errno != EINTR) return false;
+    if (!is_last) (void)::poll(&ready, 1, kLookAgainMs);
   }
 }
 

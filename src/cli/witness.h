@@ -26,6 +26,8 @@ class Witness {
  private:
   Witness(pid_t process, int from) : process_(process), from_(from) {}
 
+  void hear();
+
   pid_t process_;
   int from_;
   struct Seen {

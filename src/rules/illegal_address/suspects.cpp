@@ -14,8 +14,9 @@
 namespace faultline {
 namespace {
 
-constexpr std::int64_t kClockErrorNs = 1'000'000;  // PyTorch's history and the driver's record are joined by their clocks
+constexpr std::uint64_t kClockErrorNs = 1'000'000;  // PyTorch's history and the driver's record are joined by their clocks
 constexpr std::uint64_t kWidestAccess = 16;
+constexpr std::size_t kLeastNameToLookFor = 6;  // shorter ones are words
 
 // How a kernel fared in launches that were waited for, and so are known to have ended well.
 struct Past {
@@ -29,7 +30,8 @@ bool contains_any(std::string_view text, std::span<const std::string_view> marks
 }
 
 bool is_library_kernel(std::string_view name) {
-  static constexpr std::array<std::string_view, 16> kMarks = {"at::", "c10::", "cunn_", "cub::", "thrust::", "cutlass", "cublas", "cudnn", "cusparse", "cusolver", "nccl", "gemm", "splitK", "_fft", "flash_fwd", "flash_bwd"};
+  static constexpr std::array<std::string_view, 21> kMarks = {"at::", "c10::", "cunn_", "cub::", "thrust::", "cutlass", "cublas", "cudnn", "cusparse", "cusolver", "nccl", "gemm",
+      "splitK", "nvjet", "xmma", "fmha", "convolve", "_fft", "flash_fwd", "flash_bwd", "cupy_"};
   return contains_any(name, kMarks);
 }
 
@@ -109,7 +111,8 @@ class Scale {
     else if (kind_ == FaultKind::kMisaligned) weigh_alignment(launch, suspect);
     if (kind_ != FaultKind::kAssert) weigh_memory(launch, candidate.event, suspect);
     weigh_past(launch, candidate.launch, suspect);
-    if (!suspect.is_library) against_or_for(suspect, 2, "is no kernel of a known library");
+    weigh_message(name, suspect);
+    if (!suspect.is_library) against_or_for(suspect, 3, "is no kernel of a known library");
     return suspect;
   }
 
@@ -125,6 +128,15 @@ class Scale {
     else if (suspect.is_library) against_or_for(suspect, -2, "is not known to check anything");
   }
 
+  // Some builds of PyTorch, and some libraries, name the kernel in the error that they raise.
+  void weigh_message(const std::string& name, Suspect& suspect) const {
+    const auto message = trace_.properties.find("process.exception.message");
+    const std::size_t scope = name.rfind("::");
+    const std::string own_name = scope == std::string::npos ? name : name.substr(scope + 2);
+    if (message == trace_.properties.end() || own_name.size() < kLeastNameToLookFor || message->second.find(own_name) == std::string::npos) return;
+    against_or_for(suspect, 5, "is named in the error that ended the program");
+  }
+
   static void weigh_alignment(const Launch& launch, Suspect& suspect) {
     if (launch.arguments.empty()) return;
     const auto odd = std::find_if(launch.arguments.begin(), launch.arguments.end(), [](const LaunchArgument& argument) { return argument.address % kWidestAccess != 0; });
@@ -138,7 +150,8 @@ class Scale {
     if (released >= launch_event) return false;
     const Event& birth = facts_.lifetimes.birth(allocation);
     if (!facts_.uses.is_program(birth.heap) || !facts_.uses.has_framework(birth.device) || !trace_.can(kTimes)) return true;
-    return trace_.events[launch_event].time_ns - trace_.events[released].time_ns >= kClockErrorNs;
+    const std::int64_t launch_ns = trace_.events[launch_event].time_ns, released_ns = trace_.events[released].time_ns;
+    return launch_ns > released_ns && static_cast<std::uint64_t>(launch_ns) - static_cast<std::uint64_t>(released_ns) >= kClockErrorNs;  // a damaged file's times may be anything
   }
 
   void weigh_memory(const Launch& launch, std::uint32_t event, Suspect& suspect) const {
