@@ -4,63 +4,69 @@
 BUILD ?= build
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 3600
-SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PYTHON := .venv/bin/python
+PIP := $(PYTHON) -m pip install -q --disable-pip-version-check --no-compile
+TORCH := torch==2.13.0
 STAMPS := .cache/stamps
 
 APT_BUILD := cmake ninja-build g++ ccache libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev liblzma-dev libzstd-dev libgtest-dev python3-venv
 APT_BENCH := libbenchmark-dev
 APT_CLANG := clang-14 libclang-rt-14-dev clang-tidy-14 llvm-14
 
+# The user's settings for other Python programs are not for these; bytecode is kept, and so written once, of what is used.
+unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH PYTHONDONTWRITEBYTECODE
+
+# ccache refuses to compile where it cannot write its cache, as with a home that is read-only.
+COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$cache" && [ -w "$$cache" ]; } 2>/dev/null || export CCACHE_DIR="$$PWD/.cache/ccache"; \
+          cmake --build
+
+# $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
+beside = @$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
+
 .PHONY: all build build-tests run test test-native test-python bench fuzz fuzzers sanitize lint clean
 
 all: build
 
-# $(call apt_install,packages): only what dpkg does not know yet, and no network when nothing is missing.
-define apt_install
-	@mkdir -p $(STAMPS)
-	@missing=; for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
-	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
-	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null || exit 1; fi
-endef
-
 $(STAMPS)/apt-build: Makefile
-	$(call apt_install,$(APT_BUILD))
-	@touch $@
+	@scripts/install_packages.sh $(APT_BUILD)
+	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/apt-bench: Makefile $(STAMPS)/apt-build
-	$(call apt_install,$(APT_BENCH))
+	@scripts/install_packages.sh $(APT_BENCH)
 	@touch $@
 
 $(STAMPS)/apt-clang: Makefile $(STAMPS)/apt-build
-	$(call apt_install,$(APT_CLANG))
+	@scripts/install_packages.sh $(APT_CLANG)
 	@touch $@
+
+# A virtual environment is complete when pip is in it.
+.venv/bin/pip: | $(STAMPS)/apt-build
+	@python3 -m venv .venv
 
 $(STAMPS)/venv: Makefile tests/python/requirements.txt $(STAMPS)/venv-torch
-	@test -x $(PYTHON) || python3 -m venv .venv
-	@$(PYTHON) -m pip install -q --disable-pip-version-check -r tests/python/requirements.txt
+	@$(PIP) -r tests/python/requirements.txt
 	@touch $@
 
-# PyTorch's CPU build, for programs to plan, and to measure its own viewer and pickle.load beside Faultline.
-$(STAMPS)/venv-torch: Makefile $(STAMPS)/apt-build
-	@test -x $(PYTHON) || python3 -m venv .venv
-	@$(PYTHON) -m pip install -q --disable-pip-version-check torch==2.13.0 numpy
+# PyTorch's CPU build, for programs to plan, and to measure its own viewer and pickle.load beside Faultline. It has an index of its own, and where that
+# cannot be reached the build with CUDA does as well.
+$(STAMPS)/venv-torch: Makefile .venv/bin/pip $(STAMPS)/apt-build
+	@$(PIP) $(TORCH)+cpu numpy 2>/dev/null || $(PIP) --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH)+cpu numpy || $(PIP) $(TORCH) numpy
 	@touch $@
 
 # NVIDIA's headers of the CUDA driver and of NVTX (2.7 MB): the list of driver functions is made from them. No toolkit is needed.
-$(STAMPS)/cuda-headers: Makefile $(STAMPS)/apt-build
-	@test -x $(PYTHON) || python3 -m venv .venv
+$(STAMPS)/cuda-headers: Makefile .venv/bin/pip $(STAMPS)/apt-build
 	@rm -rf .cache/cuda
-	@$(PYTHON) -m pip install -q --disable-pip-version-check --no-deps --target .cache/cuda nvidia-cuda-runtime==13.4.92 nvidia-nvtx==13.4.92
+	@$(PIP) --no-deps --target .cache/cuda nvidia-cuda-runtime==13.4.92 nvidia-nvtx==13.4.92
 	@touch $@
 
 $(BUILD)/build.ninja: CMakeLists.txt $(STAMPS)/apt-build $(STAMPS)/cuda-headers
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_TESTS=OFF >/dev/null
 
 build: $(BUILD)/build.ninja
-	@cmake --build $(BUILD) -j $(JOBS) --target faultline
+	@$(COMPILE) $(BUILD) -j $(JOBS) --target faultline
 
-run: build $(STAMPS)/venv-torch
+run:
+	$(call beside,build $(STAMPS)/venv-torch)
 	@echo "Explaining a real recording: a GPT training step that ran out of memory on an H200 (tests/fixtures/torch/gpt_oom.pickle.xz)"
 	@echo
 	@$(BUILD)/faultline explain tests/fixtures/torch/gpt_oom.pickle.xz || [ $$? -eq 1 ]
@@ -80,27 +86,29 @@ run: build $(STAMPS)/venv-torch
 	@$(CXX) -std=c++17 -g -O1 -I .cache/cuda/nvidia/cu13/include -o $(BUILD)/driver_copy examples/driver_copy.cpp -L $(BUILD)/capture -l:libcuda.so.1
 	@$(BUILD)/faultline run --gpu virtual:4GiB -o $(BUILD)/run-example -- $(BUILD)/driver_copy || [ $$? -eq 1 ]
 
-test: test-native test-python
+test:
+	$(call beside,build-tests $(STAMPS)/venv)
+	@$(MAKE) --no-print-directory test-native test-python
 
-build-tests: $(BUILD)/build.ninja
+build-tests: build
 	@cmake -S . -B $(BUILD) -DFAULTLINE_TESTS=ON >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS)
+	@$(COMPILE) $(BUILD) -j $(JOBS)
 
 test-native: build-tests
-	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 300
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 900
 
 test-python: build-tests $(STAMPS)/venv
-	@FAULTLINE=$(abspath $(BUILD))/faultline $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python
+	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python
 
 bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS)
+	@$(COMPILE) $(BUILD) -j $(JOBS)
 	@$(PYTHON) scripts/bench/run.py --faultline $(BUILD)/faultline --replay-bench $(BUILD)/replay_bench --torch-python $(PYTHON)
 
 fuzzers: $(STAMPS)/apt-clang $(STAMPS)/cuda-headers
 	@CXX=clang++-14 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_TESTS=OFF -DFAULTLINE_FUZZERS=ON \
 	  -DFAULTLINE_SANITIZE=fuzzer-no-link,address,undefined >/dev/null
-	@cmake --build build-fuzz -j $(JOBS)
+	@$(COMPILE) build-fuzz -j $(JOBS)
 
 # Every fuzz target for FUZZ_SECONDS, as many at once as there are cores.
 fuzz: fuzzers
@@ -108,11 +116,11 @@ fuzz: fuzzers
 
 sanitize: $(STAMPS)/apt-build $(STAMPS)/cuda-headers
 	@cmake -S . -B build-asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_TESTS=ON -DFAULTLINE_SANITIZE=address,undefined >/dev/null
-	@cmake --build build-asan -j $(JOBS)
+	@$(COMPILE) build-asan -j $(JOBS)
 	@cd build-asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ctest --output-on-failure -j $(JOBS) --timeout 900
 
 lint: $(STAMPS)/apt-clang $(BUILD)/build.ninja
 	@scripts/lint.sh $(BUILD)
 
 clean:
-	@rm -rf build build-asan build-fuzz
+	@rm -rf $(BUILD) build-asan build-fuzz

@@ -14,6 +14,7 @@
 
 #include "cli/doctor_machine.h"
 #include "cli/installation.h"
+#include "cli/plain_path.h"
 #include "cli/quick_child.h"
 #include "driver/find_driver.h"
 #include "fmt/format.h"
@@ -143,7 +144,9 @@ void look_at_driver(Machine& machine) {
 
 // The dynamic loader only warns when it cannot preload, so the program is asked what it has loaded.
 std::string trouble_with_recorder(const std::string& path) {
-  const ChildAnswer child = ask_program({"cat", "/proc/self/maps"}, {"LD_PRELOAD=" + path}, kPreloadLimit);
+  const Result<std::string> preloaded = plain_path(path, kPreloadSeparators, {});
+  if (!preloaded) return "cannot name it: " + preloaded.error().message();
+  const ChildAnswer child = ask_program({"cat", "/proc/self/maps"}, {"LD_PRELOAD=" + *preloaded}, kPreloadLimit);
   if (child.status == 127) return {};  // no cat to try it with
   if (!child.trouble.empty()) return child.trouble;
   return child.output.find(path) == std::string::npos ? "runs without it: the dynamic loader refused it" : "";

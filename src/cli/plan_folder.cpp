@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cli/installation.h"
+#include "cli/plain_path.h"
 #include "confine/filter.h"
 #include "fmt/format.h"
 #include "report/json_fields.h"
@@ -117,6 +118,9 @@ Result<PlanParts> find_plan_parts() {
     return Error{fmt::format("{} was not found beside the executable ({})", parts.python.empty() ? "Faultline's Python package" : kLibrary, executable_folder()), {},
                  "Set FAULTLINE_HOME to the folder that has python/ and build/ in it."};
   }
+  Result<std::string> python = plain_path(parts.python, kSearchPathSeparators, {});
+  if (!python) return python.error();
+  parts.python = *python;
   return parts;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "cli/installation.h"
+#include "cli/plain_path.h"
 #include "driver/find_driver.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
@@ -57,13 +58,18 @@ void arm_core_dump(const RunArguments& arguments, const std::string& folder, Run
                                      : std::string("the GPU core dump is armed: should a kernel fault, the driver ends the program there (SIGABRT)"));
 }
 
-void bring_in_python_side(const RunArguments& arguments, RunSetup& setup) {
-  const std::string python = python_part();
-  if (python.empty()) {
+void bring_in_python_side(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {
+  const std::string found = python_part();
+  if (found.empty()) {
     setup.left_out.push_back("PyTorch's own history is not recorded: Faultline's Python package was not found beside the executable");
     return;
   }
-  setup.environment.prepend("PYTHONPATH", python + "/faultline/_inject:" + python);
+  const Result<std::string> python = plain_path(found, kSearchPathSeparators, folder);
+  if (!python) {
+    setup.left_out.push_back("PyTorch's own history is not recorded: " + python.error().message());
+    return;
+  }
+  setup.environment.prepend("PYTHONPATH", *python + "/faultline/_inject:" + *python);
   const nlohmann::json options = {{"history", arguments.history == "on"}, {"history_entries", arguments.history_entries}, {"buffers", arguments.buffers}};
   setup.environment.set("FAULTLINE_RUN_OPTIONS", options.dump());
 }
@@ -104,12 +110,13 @@ Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& fo
   Result<std::string> driver = driver_for(arguments, setup);
   if (!driver) return driver.error();
   const std::string recorder = library_part("capture/libcuda.so.1");
+  const Result<std::string> preloaded = plain_path(recorder, kPreloadSeparators, folder);
   if (recorder.empty()) {
     setup.left_out.push_back("nothing is recorded: the recorder (capture/libcuda.so.1) was not found beside the executable");
-  } else if (recorder.find_first_of(" :") != std::string::npos) {
-    setup.left_out.push_back("nothing is recorded: " + recorder + " cannot be preloaded, because its path has a space or a colon in it");
+  } else if (!preloaded) {
+    setup.left_out.push_back("nothing is recorded: " + preloaded.error().message());
   } else if (!driver->empty() && (!folder.empty() || !arguments.gpu.empty())) {
-    setup.environment.append("LD_PRELOAD", recorder);  // behind the user's own: some, such as AddressSanitizer, must come first
+    setup.environment.append("LD_PRELOAD", *preloaded);  // behind the user's own: some, such as AddressSanitizer, must come first
     setup.environment.set("FAULTLINE_DRIVER", *driver);
     setup.environment.set("FAULTLINE_CAPTURE_LIBRARY", recorder);
     setup.environment.set_unless_there("NVTX_INJECTION64_PATH", recorder);
@@ -119,7 +126,7 @@ Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& fo
   if (folder.empty()) return setup;
   setup.environment.set("FAULTLINE_RUN_FOLDER", folder);
   if (arguments.core_dump && !driver->empty()) arm_core_dump(arguments, folder, setup);
-  bring_in_python_side(arguments, setup);
+  bring_in_python_side(arguments, folder, setup);
   return setup;
 }
 

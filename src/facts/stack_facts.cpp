@@ -12,6 +12,17 @@ bool any_of(std::string_view text, std::initializer_list<std::string_view> words
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+// /usr/lib/python3.12/threading.py, /usr/lib/python3/…; not a folder of the user's whose name only begins so.
+bool is_inside_python(std::string_view path) {
+  constexpr std::string_view kFolder = "/lib/python3";
+  for (std::size_t at = path.find(kFolder); at != std::string_view::npos; at = path.find(kFolder, at + 1)) {
+    const std::string_view rest = path.substr(at + kFolder.size());
+    const std::size_t end = rest.find_first_not_of(".0123456789");
+    if (end != std::string_view::npos && rest[end] == '/') return true;
+  }
+  return false;
+}
+
 // load_weights, create_layers, init_params: what a function says it does to a model.
 bool sets_up_model(std::string_view function) {
   static constexpr std::string_view kVerbs[] = {"load_", "build_", "create_", "make_", "init_", "setup_", "restore_"};
@@ -32,9 +43,9 @@ bool is_own_source(std::string_view file, std::uint32_t line) {
   for (const std::string_view ending : {".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh"}) {
     if (!file.ends_with(ending)) continue;
     static constexpr std::string_view kElsewhere[] = {"/usr/", "/opt/", "/build/", "/builds/", "/builddir/", "/buildroot/", "/pytorch/", "/dvs/", "/proc/", "/__w/", "/var/", "/croot/", "/project/", "/io/", "/home/runner/work/", "/home/conda/feedstock_root/"};
-    static constexpr std::string_view kInside[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "/_deps/", "/include/c++/", "/targets/x86_64-linux/include/", "/torch/csrc/", "/ATen/", "/c10/", "/Python-3", "/cpython"};
+    static constexpr std::string_view kInside[] = {"/site-packages/", "/dist-packages/", "/_deps/", "/include/c++/", "/targets/x86_64-linux/include/", "/torch/csrc/", "/ATen/", "/c10/", "/Python-3", "/cpython"};
     return std::none_of(std::begin(kElsewhere), std::end(kElsewhere), [&](std::string_view place) { return file.starts_with(place); }) &&
-           std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view place) { return contains(file, place); });
+           !is_inside_python(file) && std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view place) { return contains(file, place); });
   }
   return false;
 }
@@ -87,7 +98,7 @@ bool is_library_file(std::string_view path) {
   if (is_native_file(path) || path.starts_with("<frozen ")) return true;
   // Code that torch.compile and torch.fx write for themselves.
   if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
-  return contains(path, "/site-packages/") || contains(path, "/dist-packages/") || contains(path, "/lib/python3") || contains(path, "\\site-packages\\") ||
+  return contains(path, "/site-packages/") || contains(path, "/dist-packages/") || is_inside_python(path) || contains(path, "\\site-packages\\") ||
          contains(path, "/torch/nn/modules/") || contains(path, "/torch/_dynamo/") || contains(path, "/torch/_inductor/");
 }
 

@@ -42,7 +42,8 @@ TEST(StackFacts, InstalledPackagesAreLibraries) {
 }
 
 TEST(StackFacts, ProgramsNotebooksAndPromptsAreTheUsers) {
-  for (const char* path : {"/home/ada/train.py", "train.py", "/tmp/ipykernel_1/2.py", "<ipython-input-3-0a1b>", "<stdin>", "<string>", "/home/ada/torch/train.py"}) {
+  for (const char* path : {"/home/ada/train.py", "train.py", "/tmp/ipykernel_1/2.py", "<ipython-input-3-0a1b>", "<stdin>", "<string>", "/home/ada/torch/train.py", "/home/ada/lib/python3_course/train.py",
+                           "/home/ada/faultline/train.py", "/home/ada/libfaultline/python/faultline/train.py"}) {
     EXPECT_FALSE(is_library_file(path)) << path;
     EXPECT_FALSE(is_native_file(path)) << path;
   }

@@ -11,7 +11,8 @@ import sys
 import threading
 from types import CodeType, FrameType
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")  # with the slash: a neighbour's name may begin like ours
+_PYTHON = os.path.join(os.path.dirname(os.__file__), "")
 _THREAD_STARTS = {"_bootstrap", "<module>", "_run_module_as_main"}
 
 
@@ -25,7 +26,7 @@ class Stacks:
     def _is_ours(self, code: CodeType) -> bool:
         known = self._places.get(code)
         if known is None:
-            known = self._places[code] = is_own(code.co_filename) or code.co_filename == "<string>" and code.co_name == "faultline"
+            known = self._places[code] = is_own(code.co_filename)
         return known
 
     def _push(self, caller: int, frame: FrameType) -> int:
@@ -75,9 +76,9 @@ def user_line() -> str:
 
 def is_own(path: str) -> bool:
     """Is it a file of Faultline's?"""
-    return path.startswith(_HERE)
+    return path.startswith(_OWN)
 
 
 def is_library(path: str) -> bool:
     """Is it a file of Python itself or of an installed package, rather than of the program?"""
-    return path.startswith("<frozen") or any(part in path for part in ("/site-packages/", "/dist-packages/", "/lib/python3"))
+    return path.startswith(("<frozen", _PYTHON)) or "/site-packages/" in path or "/dist-packages/" in path
