@@ -1,4 +1,4 @@
-"""Waits for the program to import PyTorch, and starts the dry run right then.
+"""Waits for the program to import PyTorch, and starts the dry run right then; so for other modules that the dry run must know.
 
 Nothing of PyTorch may be imported before the program does so itself, and most processes (a shell's helpers, data workers) never do.
 """
@@ -13,17 +13,19 @@ import sys
 from . import vary
 
 
-class _AfterTorch(importlib.abc.MetaPathFinder):
-    def __init__(self, options: dict):
-        self._options = options
+class _After(importlib.abc.MetaPathFinder):
+    """Does something right after a module was imported."""
+
+    def __init__(self, name: str, then):
+        self._name, self._then = name, then
         self._busy = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self._busy:
+        if name != self._name or self._busy:
             return None
         self._busy = True
         try:
-            spec = importlib.util.find_spec("torch")
+            spec = importlib.util.find_spec(name)
         finally:
             self._busy = False
         if spec is None or spec.loader is None:
@@ -32,10 +34,16 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             load(module)
-            sys.meta_path.remove(self)
-            start(self._options)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            self._then(module)
         spec.loader.exec_module = exec_module
         return spec
+
+
+def after_import(name: str, then) -> None:
+    import importlib.util  # noqa: F401  (find_spec above needs it)
+    sys.meta_path.insert(0, _After(name, then))
 
 
 def start(options: dict) -> None:
@@ -62,12 +70,11 @@ def leave_summary(options: dict, summary: dict) -> None:
 
 
 def arm(plan_path: str) -> None:
-    import importlib.util  # noqa: F401  (find_spec above needs it)
     with open(plan_path, encoding="utf-8") as file:
         options = json.load(file)
     if "torch" in sys.modules:
         start(options)
     else:
-        sys.meta_path.insert(0, _AfterTorch(options))
+        after_import("torch", lambda _torch: start(options))
     if options.get("vary"):
         vary.arm(options["vary"], options)

@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from . import legacy, printing, recurrent, saved, sdpa, storages
+from . import legacy, printing, recurrent, safetensors_files, saved, sdpa, storages
 from .mode import Unplannable
 
 
@@ -15,6 +15,8 @@ def install(session) -> None:
     _choose_kernels(session)
     _run_eagerly(session)
     saved.Saved(session.notes, session.mode.host, bool(session.options.get("confined"))).install()
+    if session.options.get("confined"):
+        safetensors_files.install(session.notes)
     storages.install()
     legacy.install()
     printing.install(session)
