@@ -137,6 +137,9 @@ Ability judge_plan(const Machine& machine) {
     plan.mark = Mark::kNo;
     plan.says = fmt::format("{} ({}) has no PyTorch", machine.python.path, machine.python.version);
     plan.advice = "activate the environment that has PyTorch, or name its Python behind plan --";
+  } else if (!machine.watch_trouble.empty()) {
+    plan.mark = Mark::kPartly;
+    plan.says = "a program's changes to files cannot be kept aside, so it is planned only with --allow-writes: see watching";
   } else {
     plan.says = fmt::format("{} ({}) has PyTorch {}", machine.python.path, machine.python.version, torch->second);
   }
@@ -200,11 +203,13 @@ Ability judge_toolkit(const Machine& machine) {
   return ability("toolkit", Mark::kOk, there + " on PATH" + (missing.empty() ? "" : ", not " + missing) + "; none is needed");
 }
 
-Ability judge_ptrace(const Machine& machine) {
-  if (machine.ptrace_scope.value_or(0) >= 2) {
-    return ability("ptrace", Mark::kOk, fmt::format("ptrace_scope is {}: debuggers such as cuda-gdb may not attach to a running program; Faultline does not attach", *machine.ptrace_scope));
-  }
-  return ability("ptrace", Mark::kOk, "Faultline attaches to no process and needs no permission for it");
+// plan watches the program that it starts; nothing else of Faultline's does.
+Ability judge_watching(const Machine& machine) {
+  if (machine.watch_trouble.empty()) return ability("watching", Mark::kOk, "a planned program's changes to files can be kept aside (ptrace with seccomp)");
+  const bool by_scope = machine.ptrace_scope.value_or(0) >= 2;
+  return ability("watching", Mark::kNo, machine.watch_trouble + (by_scope ? fmt::format(": kernel.yama.ptrace_scope is {}", *machine.ptrace_scope) : std::string()),
+                 by_scope ? "sysctl kernel.yama.ptrace_scope=1, or plan with --allow-writes in a copy of your folder"
+                          : "start the container with --cap-add=SYS_PTRACE or a profile that allows ptrace, or plan with --allow-writes in a copy of your folder");
 }
 
 Ability judge_glibc(const Machine& machine) {
@@ -253,7 +258,7 @@ std::vector<Ability> judge_machine(const Machine& machine) {
           folder,
           judge_glibc(machine),
           judge_locked_memory(machine),
-          judge_ptrace(machine),
+          judge_watching(machine),
           judge_toolkit(machine)};
 }
 

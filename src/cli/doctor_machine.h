@@ -61,6 +61,7 @@ struct Machine {
   std::string folder_trouble;  // why nothing can be made there; empty: it can
   std::uint64_t free_bytes = 0;
 
+  std::string watch_trouble;        // why a program's calls cannot be watched here; empty: they can
   std::optional<int> ptrace_scope;  // Yama's; unset: no Yama
   std::optional<std::uint64_t> locked_bytes;  // ulimit -l; unset: unlimited
   std::map<std::string, std::string> tools;  // "nvcc" → its path

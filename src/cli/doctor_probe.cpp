@@ -16,6 +16,7 @@
 #include "cli/installation.h"
 #include "cli/plain_path.h"
 #include "cli/quick_child.h"
+#include "confine/confined_program.h"
 #include "driver/find_driver.h"
 #include "fmt/format.h"
 
@@ -195,6 +196,7 @@ Machine look_at_machine() {
   look_at_own_parts(machine);
   look_at_python(machine);
   look_at_folder(machine);
+  if (const Status watches = confine::may_confine(); !watches) machine.watch_trouble = watches.error().message();
   if (const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope"); !scope.empty()) machine.ptrace_scope = std::atoi(scope.c_str());
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) machine.locked_bytes = limit.rlim_cur;
