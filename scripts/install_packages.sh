@@ -19,10 +19,12 @@ if [ "$(id -u)" != 0 ]; then
   fi
   as_root=sudo
 fi
+cannot() {
+  echo "These Debian packages are missing and could not be installed: apt-get install$missing" >&2
+  exit 1
+}
+$as_root true || cannot
 echo "installing:$missing"
 quietly() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@" >/dev/null; }
 quietly update || true  # a source of packages that does not answer may not be the one that is needed
-if ! quietly install -y --no-install-recommends $missing; then
-  echo "These Debian packages are missing and could not be installed: apt-get install$missing" >&2
-  exit 1
-fi
+quietly install -y --no-install-recommends $missing || cannot

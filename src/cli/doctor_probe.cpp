@@ -26,9 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kDriverLimit = 5000ms;  // a driver that wakes a sleeping GPU takes seconds
-constexpr auto kPythonLimit = 4000ms;
-constexpr auto kPreloadLimit = 2000ms;
+constexpr auto kLimit = 10'000ms;  // a driver that wakes a sleeping GPU takes seconds, and so does a Python on a slow disk or a busy machine
 constexpr int kMostGpus = 64;
 
 // No package is imported: a framework takes seconds, and a broken one may take the process with it.
@@ -97,7 +95,7 @@ void ask_driver_inside(const std::string& path) {
 }
 
 DriverAnswer ask_driver(const std::string& path) {
-  const ChildAnswer child = ask_child([&] { ask_driver_inside(path); }, kDriverLimit);
+  const ChildAnswer child = ask_child([&] { ask_driver_inside(path); }, kLimit);
   DriverAnswer answer = parse_driver_answer(child.output);
   if (answer.trouble.empty() && !child.trouble.empty()) answer.trouble = "it " + child.trouble + " when it was asked for its GPUs";
   return answer;
@@ -147,7 +145,7 @@ void look_at_driver(Machine& machine) {
 std::string trouble_with_recorder(const std::string& path) {
   const Result<std::string> preloaded = plain_path(path, kPreloadSeparators, {});
   if (!preloaded) return "cannot name it: " + preloaded.error().message();
-  const ChildAnswer child = ask_program({"cat", "/proc/self/maps"}, {"LD_PRELOAD=" + *preloaded}, kPreloadLimit);
+  const ChildAnswer child = ask_program({"cat", "/proc/self/maps"}, {"LD_PRELOAD=" + *preloaded}, kLimit);
   if (child.status == 127) return {};  // no cat to try it with
   if (!child.trouble.empty()) return child.trouble;
   return child.output.find(path) == std::string::npos ? "runs without it: the dynamic loader refused it" : "";
@@ -166,7 +164,7 @@ void look_at_python(Machine& machine) {
   machine.python.path = find_on_path("python3");
   if (machine.python.path.empty()) machine.python.path = find_on_path("python");
   if (machine.python.path.empty()) return;
-  const ChildAnswer child = ask_program({machine.python.path, "-c", kAskPython}, {}, kPythonLimit);
+  const ChildAnswer child = ask_program({machine.python.path, "-c", kAskPython}, {}, kLimit);
   machine.python.trouble = child.trouble;
   if (child.trouble.empty()) parse_python_answer(child.output, machine.python);
 }

@@ -179,12 +179,12 @@ TEST(Doctor, ReadsWhatPythonAnswered) {
 
 TEST(QuickChild, AnswersCrashesAndHangsAreToldApart) {
   using namespace std::chrono_literals;
-  const ChildAnswer good = ask_program({"sh", "-c", "echo $WORD"}, {"WORD=there"}, 10'000ms);
+  const ChildAnswer good = ask_program({"sh", "-c", "echo $WORD"}, {"WORD=there"}, 60'000ms);
   EXPECT_EQ(good.output, "there\n");
   EXPECT_EQ(good.trouble, "");
-  EXPECT_EQ(ask_child([] { __builtin_trap(); }, 10'000ms).trouble.substr(0, 15), "ended by signal");
-  EXPECT_EQ(ask_program({"sh", "-c", "exit 7"}, {}, 10'000ms).trouble, "ended with status 7");
-  EXPECT_EQ(ask_program({"/nowhere/at-all"}, {}, 10'000ms).trouble, "could not be started");
+  EXPECT_EQ(ask_child([] { __builtin_trap(); }, 60'000ms).trouble.substr(0, 15), "ended by signal");
+  EXPECT_EQ(ask_program({"sh", "-c", "exit 7"}, {}, 60'000ms).trouble, "ended with status 7");
+  EXPECT_EQ(ask_program({"/nowhere/at-all"}, {}, 60'000ms).trouble, "could not be started");
   // A grandchild that holds the pipe open is ended with the child.
   EXPECT_EQ(ask_program({"sh", "-c", "sleep 600 & sleep 600"}, {}, 1000ms).trouble, "did not answer within 1 s");
 }

@@ -29,7 +29,7 @@ def name_of(path):
 @pytest.fixture
 def run(binary):
     def run(*args, **options):
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 120, **options}
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.run([binary, *map(str, args)], **options)
     return run
 
@@ -196,7 +196,7 @@ def test_a_full_disk_is_an_error(refused):
 def test_a_closed_pipe_is_the_readers_choice(binary, path, status):
     read_end, write_end = os.pipe()
     os.close(read_end)
-    done = subprocess.run([binary, "explain", str(path), "--format", "json"], stdout=write_end, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run([binary, "explain", str(path), "--format", "json"], stdout=write_end, stderr=subprocess.PIPE)
     os.close(write_end)
     assert (done.returncode, done.stderr) == (status, b"")
 
@@ -229,7 +229,7 @@ def shown_on_terminal(binary, *args, **environment):
             break
         shown += part
     os.close(ours)
-    process.wait(timeout=60)
+    process.wait()
     return shown
 
 

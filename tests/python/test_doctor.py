@@ -11,7 +11,7 @@ import pytest
 
 
 def doctor(binary, *options, **how):
-    return subprocess.run([binary, "doctor", *options], capture_output=True, text=True, timeout=60, **how)
+    return subprocess.run([binary, "doctor", *options], capture_output=True, text=True, **how)
 
 
 def abilities(run):
@@ -93,7 +93,7 @@ def test_no_python_on_the_path(binary, tmp_path):
 def test_a_python_that_hangs_or_breaks_is_waited_for_no_longer_than_seconds(binary, tmp_path):
     environment = without_python(tmp_path)
     python = tmp_path / "bin" / "python3"
-    for script, says in (("#!/bin/sh\nexec /bin/sleep 600\n", "did not answer within 4 s"), ("#!/bin/sh\nexit 3\n", "ended with status 3"), ("#!/bin/sh\necho hello\n", "did not answer as Python does")):
+    for script, says in (("#!/bin/sh\nexec /bin/sleep 600\n", "did not answer within 10 s"), ("#!/bin/sh\nexit 3\n", "ended with status 3"), ("#!/bin/sh\necho hello\n", "did not answer as Python does")):
         python.write_text(script)
         python.chmod(0o755)
         told = abilities(doctor(binary, "--format", "json", cwd=tmp_path, env=environment))

@@ -39,7 +39,7 @@ def input_of(case):
 
 def explain(case):
     args = shlex.split((case / "args").read_text()) if (case / "args").exists() else []
-    done = subprocess.run([FAULTLINE, "explain", "--format", "json", str(input_of(case)), *args], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([FAULTLINE, "explain", "--format", "json", str(input_of(case)), *args], capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout), done.returncode
 
@@ -111,7 +111,7 @@ def test_every_recording_is_judged_by_some_case():
 
 @pytest.mark.parametrize("name", sorted(set(TRUTH) - INCOMPLETE))
 def test_peaks_and_failures_are_those_pytorch_counted(name):
-    done = subprocess.run([FAULTLINE, "explain", "--format", "json", str(RECORDINGS / (name + ".pickle.xz"))], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([FAULTLINE, "explain", "--format", "json", str(RECORDINGS / (name + ".pickle.xz"))], capture_output=True, text=True)
     report = json.loads(done.stdout)
     peak = report["devices"][0]["peak"]
     assert (peak["allocated"], peak["reserved"]) == (TRUTH[name]["peak_allocated"], TRUTH[name]["peak_reserved"])

@@ -33,11 +33,11 @@ def planner(binary, place):
     """Runs a program under plan in the folder `place`; the report is the JSON that is kept."""
     environment = {"FAULTLINE_HOME": str(ROOT), **os.environ}
 
-    def plan(source, *options, arguments=(), run="run", timeout=240):
+    def plan(source, *options, arguments=(), run="run"):
         (place / "program.py").write_text(source)
         folder = place / run
-        done = subprocess.run([binary, "plan", "--steps", "2", "-o", str(folder), *options, "--", sys.executable, "program.py", *arguments],
-                              cwd=place, env=environment, capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run([binary, "plan", "--steps", "2", "--seconds", "0", "-o", str(folder), *options, "--", sys.executable, "program.py", *arguments],
+                              cwd=place, env=environment, capture_output=True, text=True)
         report = folder / "report.json"
         done.report = json.loads(report.read_text()) if report.exists() else None
         done.folder = folder
@@ -56,7 +56,7 @@ def plan(binary, tmp_path):
 @pytest.fixture(scope="module")
 def too_large(binary, tmp_path_factory):
     """The plan of a program that does not fit, with everything that plan tries then: half a minute, so it is made once."""
-    return planner(binary, tmp_path_factory.mktemp("too_large"))(TRAIN, "--gpu", "2GiB")
+    return planner(binary, tmp_path_factory.mktemp("too_large"))(TRAIN, "--gpu", "2GiB", "--try")  # also where the machine is so busy that the first run takes long
 
 
 uses_too_large = pytest.mark.xdist_group("too_large")
@@ -109,7 +109,7 @@ def test_the_batch_that_was_found_fits_and_the_next_does_not(plan, too_large):
 
 def test_an_argument_of_the_command_is_varied_there(plan):
     source = "import sys\n" + TRAIN.replace("batch_size = 64", "batch_size = int(sys.argv[2])")
-    done = plan(source, "--gpu", "2GiB", "--vary", "batch_size", arguments=["--batch-size", "64"])
+    done = plan(source, "--gpu", "2GiB", "--try", "--vary", "batch_size", arguments=["--batch-size", "64"])
     found = done.report["plan"]["vary"]
     assert found["name"] == "--batch-size" and found["current"] == 64 and 1 <= found["largest_fitting"] < 64
 
@@ -162,7 +162,7 @@ def test_a_program_without_pytorch_gets_one_sentence(plan):
     (["--context", "1GiB", "--", "true"], "--context needs --gpu"),
 ])
 def test_bad_usage_is_one_sentence(plan, binary, arguments, sentence, tmp_path):
-    done = subprocess.run([binary, "plan", *arguments], cwd=tmp_path, env=plan.environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([binary, "plan", *arguments], cwd=tmp_path, env=plan.environment, capture_output=True, text=True)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and sentence in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -177,22 +177,22 @@ def test_json_stands_alone_on_standard_output(plan):
 @uses_too_large
 def test_a_run_folder_is_explained_again(binary, too_large):
     done = too_large
-    again = subprocess.run([binary, "explain", "--format", "json", str(done.folder)], cwd=done.folder.parent, capture_output=True, text=True, timeout=60)
+    again = subprocess.run([binary, "explain", "--format", "json", str(done.folder)], cwd=done.folder.parent, capture_output=True, text=True)
     assert again.returncode == done.returncode
     assert json.loads(again.stdout) == done.report
 
 
 def test_an_empty_folder_is_no_run(binary, tmp_path):
-    done = subprocess.run([binary, "explain", str(tmp_path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([binary, "explain", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 2 and "no run" in done.stderr
 
 
 def test_the_interrupt_key_reaches_the_program_and_what_was_seen_is_told(plan, binary, tmp_path):
-    (tmp_path / "program.py").write_text("import torch, time\nx = torch.ones(1 << 20, device='cuda')\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    (tmp_path / "program.py").write_text("import torch, time\nx = torch.ones(1 << 20, device='cuda')\nprint('ready', flush=True)\ntime.sleep(3600)\n")
     process = subprocess.Popen([binary, "plan", "--gpu", "T4", "-o", "run", "--", sys.executable, "program.py"], cwd=tmp_path, env=plan.environment,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     assert process.returncode == 2 and "KeyboardInterrupt" in errors
     assert json.loads((tmp_path / "run" / "report.json").read_text())["plan"]["verdict"] == "interrupted"

@@ -16,7 +16,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "programs"
 def run(tmp_path, program, *arguments, gpu="virtual:1GiB", options=(), environment=None):
     folder = tmp_path / "run"
     command = [FAULTLINE, "run", "--gpu", gpu, "-o", str(folder), *options, "--", str(PROGRAMS / program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **(environment or {})})
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
     reports = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
     return done, reports, folder
 
@@ -42,7 +42,7 @@ def events_of(folder):
     """How many events the run's traces hold, by kind, from the text form."""
     kinds = {}
     for trace in sorted(folder.glob("process-*.faultline")):
-        shown = subprocess.run([FAULTLINE, "explain", str(trace), "--format", "json"], capture_output=True, text=True, timeout=60)
+        shown = subprocess.run([FAULTLINE, "explain", str(trace), "--format", "json"], capture_output=True, text=True)
         kinds[trace.name] = json.loads(shown.stdout)["input"]["events"]
     return kinds
 
@@ -126,7 +126,7 @@ def test_what_was_recorded_when_the_program_is_killed_is_all_there(tmp_path):
         rounds = int(process.stdout.readline())
     child = int(next(folder.glob("process-*.faultline")).stem.split("-")[1])
     os.kill(child, signal.SIGKILL)
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate()
     rounds = int((rest.split() or [rounds])[-1])
     assert process.returncode == -signal.SIGKILL, errors
     report = json.loads((folder / "report.json").read_text())
@@ -154,7 +154,7 @@ def test_a_request_to_end_is_handed_on_to_the_program(tmp_path):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate()
     assert process.returncode == 9 and out == "told\n"
 
 
@@ -168,26 +168,26 @@ def test_nvtx_ranges_reach_the_trace(tmp_path):
 def test_a_folder_that_cannot_be_written_does_not_stop_the_program(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(blocked / "run"), "--", str(PROGRAMS / "full_device")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(blocked / "run"), "--", str(PROGRAMS / "full_device")], capture_output=True, text=True)
     assert done.returncode == 7
     assert "nothing will be recorded" in done.stderr
 
 
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path):
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "./no-such-program"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "./no-such-program"], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.strip() == "faultline: ./no-such-program was not found."
 
 
 def test_without_a_driver_the_program_runs_as_it_would(tmp_path):
-    done = subprocess.run([FAULTLINE, "run", "-o", str(tmp_path / "run"), "--", "sh", "-c", "echo out; echo err >&2; exit 3"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([FAULTLINE, "run", "-o", str(tmp_path / "run"), "--", "sh", "-c", "echo out; echo err >&2; exit 3"], capture_output=True, text=True)
     assert done.returncode == 3
     assert done.stdout == "out\n"
     assert "err\n" in done.stderr
 
 
 def test_an_unknown_virtual_gpu_is_refused(tmp_path):
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:X99", "-o", str(tmp_path / "run"), "--", "true"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:X99", "-o", str(tmp_path / "run"), "--", "true"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "X99" in done.stderr
 
@@ -199,6 +199,6 @@ def test_a_virtual_gpu_has_the_size_of_the_one_it_plays(tmp_path):
 
 def test_explain_tells_the_folder_again(tmp_path):
     _, report, folder = run(tmp_path, "double_free")
-    again = subprocess.run([FAULTLINE, "explain", str(folder), "--format", "json"], capture_output=True, text=True, timeout=60)
+    again = subprocess.run([FAULTLINE, "explain", str(folder), "--format", "json"], capture_output=True, text=True)
     assert again.returncode == 1
     assert json.loads(again.stdout)["findings"] == report["findings"]

@@ -47,7 +47,7 @@ def run(where, program, *arguments, watched=True, folder=None, options=None, pyt
     left = folder or where / "left"
     if folder is None:
         left.mkdir(exist_ok=True)
-    process = subprocess.run([*python, str(script), *arguments], capture_output=True, text=True, timeout=300, cwd=where, env=environment(left if watched else None, options, **more))
+    process = subprocess.run([*python, str(script), *arguments], capture_output=True, text=True, cwd=where, env=environment(left if watched else None, options, **more))
     return Ran(process, left)
 
 
