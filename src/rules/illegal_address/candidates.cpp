@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "trace/recorded_part.h"
+
 namespace faultline {
 namespace {
 
@@ -12,6 +14,10 @@ constexpr std::size_t kFarthestBack = 200'000;
 
 Candidates launched_since_sync(const Trace& trace, std::uint32_t event) {
   Candidates found;
+  if (!recorded_part(trace).all_calls) {  // the last launches in the trace are not the last that there were
+    found.complete = false;
+    return found;
+  }
   const std::uint16_t device = trace.events[event].device;
   std::set<StreamId> waited_for;
   std::set<std::uint32_t> recorded;  // driver events that the host waited for: what stands before their Record is done
