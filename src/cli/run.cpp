@@ -14,6 +14,7 @@
 #include "report/json.h"
 #include "rules/judge.h"
 #include "sources/run_folder/run_folder.h"
+#include "trace/keeper.h"
 
 namespace faultline::cli {
 namespace {
@@ -41,11 +42,16 @@ void tell_notes(const std::string& folder) {
   }
 }
 
-// A recorder that finds no room goes on without recording; what it could not write, it could not say either.
-void tell_full_disk(const std::string& folder) {
-  std::error_code problem;
-  const fs::space_info space = fs::space(folder, problem);
-  if (!problem && space.available < kMiB) hint("the disk that holds " + shown_folder(folder) + " is full: what was recorded is incomplete");
+// Takes what the program's processes record. Without it the program runs unrecorded.
+std::unique_ptr<TraceKeeper> start_keeper(std::uint64_t keep_bytes, const std::string& folder, RunSetup& setup) {
+  Result<std::unique_ptr<TraceKeeper>> keeper = TraceKeeper::create(folder, keep_bytes);
+  if (!keeper) {
+    hint("nothing will be recorded of the GPU: " + keeper.error().message());
+    setup.records = false;
+    return nullptr;
+  }
+  setup.environment.set(kRoomVariable, (*keeper)->room_number());
+  return std::move(*keeper);
 }
 
 // The findings' own status, of the worst report.
@@ -76,6 +82,8 @@ int tell_report(const std::string& folder, const RunOptions& options) {
 
 int run(const RunOptions& options) {
   if (options.command.empty()) return fail("run takes the program behind --, for example: faultline run -- python train.py");
+  const Result<std::uint64_t> keep_bytes = parse_bytes(options.keep);
+  if (!keep_bytes) return fail("--keep: " + keep_bytes.error().message());
   Result<std::string> folder = make_run_folder(options.folder, options.command);
   const std::string kept_in = folder ? *folder : std::string();
   Result<RunSetup> setup = set_up_run(options, kept_in);
@@ -91,6 +99,7 @@ int run(const RunOptions& options) {
   if (!folder) hint("nothing will be recorded: " + folder.error().message());
   for (const std::string& sentence : setup->left_out) hint(sentence);
 
+  const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(*keep_bytes, *folder, *setup) : nullptr;
   const std::string started = utc_now();
   const InterruptsNoted noted;
   Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
@@ -103,8 +112,11 @@ int run(const RunOptions& options) {
   if (folder) {
     const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}}, setup->left_out};
     if (Status written = write_command(*folder, record); !written) hint(written.error().message());
+    if (keeper != nullptr) {
+      keeper->finish();
+      for (const std::string& sentence : keeper->notes()) hint(sentence);
+    }
     tell_notes(*folder);
-    tell_full_disk(*folder);
     if (setup->records) status = tell_report(*folder, options);
   }
   return options.status_of_findings && end.status == 0 ? status : end.status;
@@ -123,6 +135,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
   verb->add_flag("--buffers", options->buffers, "let JAX and TensorFlow take every buffer from the driver, so that each is seen: slower");
   verb->add_flag("--no-core-dump", options->no_core_dump, "do not let the driver write a GPU core dump when a kernel fails");
   verb->add_flag("--status-of-findings", options->status_of_findings, "end with status 1 when the program ended well but there are findings");
+  verb->add_option("--keep", options->keep, "how much the traces of the run may take on disk; from half of it on launches and copies are left out")->capture_default_str();
   verb->add_option("--output,-o", options->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told");
   add_output_options(*verb, options->output);
   verb->callback([options, &status] { status = run(*options); });

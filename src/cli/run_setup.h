@@ -22,6 +22,7 @@ struct RunArguments {
   bool native_stacks = false;
   bool buffers = false;
   bool no_core_dump = false;
+  std::string keep = "2GiB";  // of traces, all processes together
 };
 
 // FAULTLINE_VGPU's text for "virtual[:T4|:4GiB]".
