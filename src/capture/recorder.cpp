@@ -186,7 +186,7 @@ std::uint16_t Recorder::current_device() const {
 
 Recorder::KnownStream Recorder::define_stream(ThreadRecorder& by, std::uint64_t key, const Stream& stream) {
   if (streams_.size() >= kMostStreams) throw EndOfRecording{"the program has more streams than can be told apart"};
-  const KnownStream known{StreamId(next_stream_++), stream.device};
+  const KnownStream known{StreamId(streams_given_.next()), stream.device};
   (void)by.writer().define_stream(known.id, stream);
   streams_[key] = known;
   return known;
@@ -258,8 +258,8 @@ void Recorder::devices_found(ThreadRecorder& by) {
 std::uint32_t Recorder::number_of(const void* handle) {
   const std::lock_guard hold(names_lock_);
   if (numbers_.size() >= kMostNumbers && !numbers_.contains(handle)) throw EndOfRecording{"the program has more events and graphs than can be told apart"};
-  const auto [at, fresh] = numbers_.try_emplace(handle, next_number_ + 1);
-  if (fresh) ++next_number_;
+  const auto [at, fresh] = numbers_.try_emplace(handle, 0);
+  if (fresh) at->second = numbers_given_.next();
   return at->second;
 }
 

@@ -28,6 +28,7 @@
 #include "capture/known_memory.h"
 #include "capture/names.h"
 #include "capture/native_stack.h"
+#include "capture/new_ids.h"
 #include "capture/observed_calls.h"
 #include "capture/python_stack.h"
 #include "capture/trouble.h"
@@ -130,10 +131,10 @@ class Recorder {
   std::uint16_t current_device() const;
   void devices_found(ThreadRecorder& by);
 
-  AllocationId next_allocation() { return AllocationId(next(allocations_)); }
-  LaunchId next_launch() { return LaunchId(next(launch_ids_)); }
-  CopyId next_copy() { return CopyId(next(copy_ids_)); }
-  FaultId next_fault() { return FaultId(next(fault_ids_)); }
+  AllocationId next_allocation() { return AllocationId(allocations_.next()); }
+  LaunchId next_launch() { return LaunchId(launch_ids_.next()); }
+  CopyId next_copy() { return CopyId(copy_ids_.next()); }
+  FaultId next_fault() { return FaultId(fault_ids_.next()); }
   // Small numbers for handles: events, graphs.
   std::uint32_t number_of(const void* handle);
   void forget(const void* handle);
@@ -165,12 +166,6 @@ class Recorder {
   StackId push(ThreadRecorder& by, StackId caller, const Frame& frame);
   StringId locked_string(ThreadRecorder& by, std::string_view text);
 
-  static std::uint32_t next(std::atomic<std::uint32_t>& last) {
-    const std::uint32_t id = last.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (id >= 0xffff0000u) [[unlikely]] throw EndOfRecording{"the numbers for what it records are used up"};  // far enough from the end for all threads to see it
-    return id;
-  }
-
   static constexpr std::size_t kMostText = 32 * 1024;  // of one name; the rest is cut off
   static constexpr std::size_t kMostFrames = 1 << 17, kMostStacks = 1 << 19, kMostStreams = 1 << 16, kMostNumbers = 1 << 18;
 
@@ -182,14 +177,13 @@ class Recorder {
   StackTable stacks_;
   std::map<std::pair<HeapKind, std::uint16_t>, HeapId> heaps_;
   std::unordered_map<std::uint64_t, KnownStream> streams_;  // by handle; the default streams by device and thread
-  std::uint32_t next_stream_ = 1;
   std::unordered_map<const void*, std::uint32_t> numbers_;
-  std::uint32_t next_number_ = 0;
   std::map<std::string, std::uint64_t, std::less<>> counters_;
   std::uint64_t passed_through_ = 0;
   std::unordered_map<std::string, std::uint32_t> failures_;
 
-  std::atomic<std::uint32_t> allocations_{0}, launch_ids_{0}, copy_ids_{0}, fault_ids_{0}, pass_{0};
+  NewIds allocations_, launch_ids_, copy_ids_, fault_ids_, numbers_given_, streams_given_;
+  std::atomic<std::uint32_t> pass_{0};
   std::atomic<int> device_count_{0};
   std::atomic<std::uint32_t> stream_epoch_{1};  // grows when a handle may mean another stream than before
   std::atomic<std::uint64_t> faults_seen_{0};

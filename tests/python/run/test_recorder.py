@@ -123,6 +123,12 @@ def test_a_thread_that_is_inside_the_driver_at_the_end_leaves_a_whole_record(tmp
     assert done.returncode == 6 and report["input"]["lost"] == {}
 
 
+def test_a_library_that_starts_with_the_loaders_lock_held_is_not_waited_for(tmp_path):
+    done, report = run(tmp_path / "run", "loads_library", str((PROGRAMS / "libslow_start.so").resolve()))
+    assert (done.returncode, done.stdout) == (0, "loaded\n"), done.stderr
+    assert report["findings"] == [] and report["input"]["events"] >= 6
+
+
 def test_names_without_end_become_unknown_and_are_counted(tmp_path):
     done, report = run(tmp_path / "run", "ranges", "300000")
     assert done.returncode == 0, done.stderr
