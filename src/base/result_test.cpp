@@ -1,5 +1,7 @@
 #include "base/result.h"
 
+#include "base/check.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -49,6 +51,12 @@ TEST(Status, KeepsItsErrorThroughCopiesAndMoves) {
 
 TEST(Check, StopsWithStatusThreeAndNamesThePlace) {
   EXPECT_EXIT(FAULTLINE_CHECK(1 + 1 == 3), testing::ExitedWithCode(3), "faultline: internal error: 1 \\+ 1 == 3 does not hold \\(.*result_test\\.cpp:");
+}
+
+TEST(Check, DoesWhatItWasToldInPlaceOfStopping) {
+  set_check_handler([](const char* condition, const char*, int) { throw std::string(condition); });
+  EXPECT_THROW(FAULTLINE_CHECK(1 + 1 == 3), std::string);
+  set_check_handler(nullptr);
 }
 
 }  // namespace

@@ -33,44 +33,44 @@ CUresult context_made(ThreadRecorder& thread, const Call& call, CUresult result)
 void forget_devices_after_fork() { noted.store(0); }
 
 FAULTLINE_OBSERVER(cuInit, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(unsigned), unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<unsigned>& real, unsigned flags) {
   const CUresult result = real(flags);
   if (result == CUDA_SUCCESS) thread.recorder().devices_found(thread);
   return told(thread, call, result);
 }
 FAULTLINE_OBSERVER(cuCtxCreate, CUcontext*, unsigned, CUdevice)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext*, unsigned, CUdevice), CUcontext* context, unsigned flags, CUdevice device) {
+(ThreadRecorder& thread, const Call& call, const Real<CUcontext*, unsigned, CUdevice>& real, CUcontext* context, unsigned flags, CUdevice device) {
   return context_made(thread, call, real(context, flags, device));
 }
 FAULTLINE_OBSERVER(cuCtxCreate, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice), CUcontext* context, CUexecAffinityParam* affinity,
+(ThreadRecorder& thread, const Call& call, const Real<CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice>& real, CUcontext* context, CUexecAffinityParam* affinity,
  int count, unsigned flags, CUdevice device) {
   return context_made(thread, call, real(context, affinity, count, flags, device));
 }
 FAULTLINE_OBSERVER(cuCtxCreate, CUcontext*, CUctxCreateParams*, unsigned, CUdevice)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext*, CUctxCreateParams*, unsigned, CUdevice), CUcontext* context, CUctxCreateParams* parameters,
+(ThreadRecorder& thread, const Call& call, const Real<CUcontext*, CUctxCreateParams*, unsigned, CUdevice>& real, CUcontext* context, CUctxCreateParams* parameters,
  unsigned flags, CUdevice device) {
   return context_made(thread, call, real(context, parameters, flags, device));
 }
 FAULTLINE_OBSERVER(cuCtxSetCurrent, CUcontext)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext), CUcontext context) {
+(ThreadRecorder& thread, const Call& call, const Real<CUcontext>& real, CUcontext context) {
   const CUresult result = real(context);
   if (result == CUDA_SUCCESS && context != nullptr) note_free_memory(thread);
   return told(thread, call, result);
 }
 // A context takes its kernels with it. Forgotten before: another thread may be given a handle again at once.
 FAULTLINE_OBSERVER(cuCtxDestroy, CUcontext)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext), CUcontext context) {
+(ThreadRecorder& thread, const Call& call, const Real<CUcontext>& real, CUcontext context) {
   forget_kernels();
   return told(thread, call, real(context));
 }
 FAULTLINE_OBSERVER(cuDevicePrimaryCtxReset, CUdevice)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdevice), CUdevice device) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdevice>& real, CUdevice device) {
   forget_kernels();
   return told(thread, call, real(device));
 }
 FAULTLINE_OBSERVER(cuDevicePrimaryCtxRelease, CUdevice)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdevice), CUdevice device) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdevice>& real, CUdevice device) {
   forget_kernels();
   return told(thread, call, real(device));
 }

@@ -107,69 +107,69 @@ CUresult was_set(ThreadRecorder& thread, const Call& call, CUresult result, std:
 }  // namespace
 
 FAULTLINE_OBSERVER(cuMemcpy, CUdeviceptr, CUdeviceptr, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, CUdeviceptr, std::size_t), CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return copied(thread, call, real(to, from, bytes), {to, bytes, row(from, MemorySide::kUnified, MemorySide::kUnified, false)});
 }
 FAULTLINE_OBSERVER(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, CUdeviceptr, std::size_t, CUstream), CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t, CUstream>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return copied(thread, call, real(to, from, bytes, stream), {to, bytes, row(from, MemorySide::kUnified, MemorySide::kUnified, true), stream});
 }
 FAULTLINE_OBSERVER(cuMemcpyHtoD, CUdeviceptr, const void*, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, const void*, std::size_t), CUdeviceptr to, const void* from, std::size_t bytes) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, const void*, std::size_t>& real, CUdeviceptr to, const void* from, std::size_t bytes) {
   return copied(thread, call, real(to, from, bytes), {to, bytes, row(address_of(from), MemorySide::kHost, MemorySide::kDevice, false)});
 }
 FAULTLINE_OBSERVER(cuMemcpyHtoDAsync, CUdeviceptr, const void*, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, const void*, std::size_t, CUstream), CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, const void*, std::size_t, CUstream>& real, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
   return copied(thread, call, real(to, from, bytes, stream), {to, bytes, row(address_of(from), MemorySide::kHost, MemorySide::kDevice, true), stream});
 }
 FAULTLINE_OBSERVER(cuMemcpyDtoH, void*, CUdeviceptr, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(void*, CUdeviceptr, std::size_t), void* to, CUdeviceptr from, std::size_t bytes) {
+(ThreadRecorder& thread, const Call& call, const Real<void*, CUdeviceptr, std::size_t>& real, void* to, CUdeviceptr from, std::size_t bytes) {
   return copied(thread, call, real(to, from, bytes), {address_of(to), bytes, row(from, MemorySide::kDevice, MemorySide::kHost, false)});
 }
 FAULTLINE_OBSERVER(cuMemcpyDtoHAsync, void*, CUdeviceptr, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(void*, CUdeviceptr, std::size_t, CUstream), void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<void*, CUdeviceptr, std::size_t, CUstream>& real, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return copied(thread, call, real(to, from, bytes, stream), {address_of(to), bytes, row(from, MemorySide::kDevice, MemorySide::kHost, true), stream});
 }
 FAULTLINE_OBSERVER(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, CUdeviceptr, std::size_t), CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return copied(thread, call, real(to, from, bytes), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true)});
 }
 FAULTLINE_OBSERVER(cuMemcpyDtoDAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, CUdeviceptr, std::size_t, CUstream), CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t, CUstream>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return copied(thread, call, real(to, from, bytes, stream), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true), stream});
 }
 FAULTLINE_OBSERVER(cuMemcpyPeer, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t), CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t>& real, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
  CUcontext from_context, std::size_t bytes) {
   return copied(thread, call, real(to, to_context, from, from_context, bytes), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true)});
 }
 FAULTLINE_OBSERVER(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream), CUdeviceptr to, CUcontext to_context,
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream>& real, CUdeviceptr to, CUcontext to_context,
  CUdeviceptr from, CUcontext from_context, std::size_t bytes, CUstream stream) {
   return copied(thread, call, real(to, to_context, from, from_context, bytes, stream), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true), stream});
 }
 FAULTLINE_OBSERVER(cuMemcpy2D, const CUDA_MEMCPY2D*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(const CUDA_MEMCPY2D*), const CUDA_MEMCPY2D* geometry) {
+(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY2D*>& real, const CUDA_MEMCPY2D* geometry) {
   const CUresult result = real(geometry);
   return geometry == nullptr ? result : copied(thread, call, result, plane(*geometry, false, nullptr));
 }
 FAULTLINE_OBSERVER(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(const CUDA_MEMCPY2D*), const CUDA_MEMCPY2D* geometry) {
+(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY2D*>& real, const CUDA_MEMCPY2D* geometry) {
   const CUresult result = real(geometry);
   return geometry == nullptr ? result : copied(thread, call, result, plane(*geometry, false, nullptr));
 }
 FAULTLINE_OBSERVER(cuMemcpy2DAsync, const CUDA_MEMCPY2D*, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(const CUDA_MEMCPY2D*, CUstream), const CUDA_MEMCPY2D* geometry, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY2D*, CUstream>& real, const CUDA_MEMCPY2D* geometry, CUstream stream) {
   const CUresult result = real(geometry, stream);
   return geometry == nullptr ? result : copied(thread, call, result, plane(*geometry, true, stream));
 }
 FAULTLINE_OBSERVER(cuMemcpy3D, const CUDA_MEMCPY3D*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(const CUDA_MEMCPY3D*), const CUDA_MEMCPY3D* geometry) {
+(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY3D*>& real, const CUDA_MEMCPY3D* geometry) {
   const CUresult result = real(geometry);
   return geometry == nullptr ? result : copied(thread, call, result, box(*geometry, false, nullptr));
 }
 FAULTLINE_OBSERVER(cuMemcpy3DAsync, const CUDA_MEMCPY3D*, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(const CUDA_MEMCPY3D*, CUstream), const CUDA_MEMCPY3D* geometry, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY3D*, CUstream>& real, const CUDA_MEMCPY3D* geometry, CUstream stream) {
   const CUresult result = real(geometry, stream);
   return geometry == nullptr ? result : copied(thread, call, result, box(*geometry, true, stream));
 }
@@ -177,21 +177,21 @@ FAULTLINE_OBSERVER(cuMemcpy3DAsync, const CUDA_MEMCPY3D*, CUstream)
 // The twelve sets differ in the width of the value alone.
 #define FAULTLINE_OBSERVE_SETS(bits, Value)                                                                                                                              \
   FAULTLINE_OBSERVER(cuMemsetD##bits, CUdeviceptr, Value, std::size_t)                                                                                                   \
-  (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, Value, std::size_t), CUdeviceptr to, Value value, std::size_t count) {                        \
+  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, Value, std::size_t>& real, CUdeviceptr to, Value value, std::size_t count) {                        \
     return was_set(thread, call, real(to, value, count), to, 0, count * sizeof(Value), 1, nullptr);                                                                      \
   }                                                                                                                                                                      \
   FAULTLINE_OBSERVER(cuMemsetD##bits##Async, CUdeviceptr, Value, std::size_t, CUstream)                                                                                  \
-  (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, Value, std::size_t, CUstream), CUdeviceptr to, Value value, std::size_t count,                \
+  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, Value, std::size_t, CUstream>& real, CUdeviceptr to, Value value, std::size_t count,                \
    CUstream stream) {                                                                                                                                                    \
     return was_set(thread, call, real(to, value, count, stream), to, 0, count * sizeof(Value), 1, stream);                                                               \
   }                                                                                                                                                                      \
   FAULTLINE_OBSERVER(cuMemsetD2D##bits, CUdeviceptr, std::size_t, Value, std::size_t, std::size_t)                                                                       \
-  (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, std::size_t, Value, std::size_t, std::size_t), CUdeviceptr to, std::size_t pitch,             \
+  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, std::size_t, Value, std::size_t, std::size_t>& real, CUdeviceptr to, std::size_t pitch,             \
    Value value, std::size_t width, std::size_t height) {                                                                                                                 \
     return was_set(thread, call, real(to, pitch, value, width, height), to, pitch, width * sizeof(Value), height, nullptr);                                              \
   }                                                                                                                                                                      \
   FAULTLINE_OBSERVER(cuMemsetD2D##bits##Async, CUdeviceptr, std::size_t, Value, std::size_t, std::size_t, CUstream)                                                      \
-  (ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, std::size_t, Value, std::size_t, std::size_t, CUstream), CUdeviceptr to, std::size_t pitch,   \
+  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, std::size_t, Value, std::size_t, std::size_t, CUstream>& real, CUdeviceptr to, std::size_t pitch,   \
    Value value, std::size_t width, std::size_t height, CUstream stream) {                                                                                                \
     return was_set(thread, call, real(to, pitch, value, width, height, stream), to, pitch, width * sizeof(Value), height, stream);                                       \
   }

@@ -1,7 +1,11 @@
 // From a call of the program to the real driver: through the observer of that function where there is one, else straight on.
 //
-// A failed call is always told of, whatever the function. Results are never changed.
+// A failed call is always told of, whatever the function. Results are never changed. This is also where trouble of our own stops: an exception that leaves an
+// observer (no memory, a broken invariant) ends the recording, and the program gets what the driver answered, or the call is made now if it was not yet. What
+// leaves the driver itself (a thread that is cancelled inside it) is none of ours and passes through.
 #pragma once
+
+#include <cxxabi.h>
 
 #include "capture/observed_calls.h"
 #include "capture/recorder.h"
@@ -11,13 +15,29 @@ namespace faultline::capture {
 void note_failure(const char* function, CUresult error);
 
 template <class Tag, class... Arguments>
-CUresult forward(const Call& call, CUresult (*real)(Arguments...), Arguments... arguments) {
-  if constexpr (Observer<Tag, CUresult(Arguments...)>::kExists) {
+CUresult forward(const Call& call, CUresult (*function)(Arguments...), Arguments... arguments) {
+  using Observes = Observer<Tag, CUresult(Arguments...)>;
+  if constexpr (Observes::kExists) {
     const Recording recording;
-    if (recording) return Observer<Tag, CUresult(Arguments...)>::call(*recording, call, real, arguments...);
-    return real(arguments...);
+    if (!recording) return function(arguments...);
+    if (!Observes::kIsCall || recording->recorder().wants_calls()) [[likely]] {
+      const Real<Arguments...> real(function);
+      try {
+        return Observes::call(*recording, call, real, arguments...);
+      } catch (const abi::__forced_unwind&) {
+        throw;
+      } catch (...) {
+        if (real.is_under_way()) throw;
+        recording_failed();
+      }
+      return real.was_made() ? real.result() : function(arguments...);
+    }
+    recording->leave_call_out();
+    const CUresult result = function(arguments...);
+    if (result != CUDA_SUCCESS) [[unlikely]] guarded([&] { recording->recorder().failed(*recording, call.name, result); });
+    return result;
   } else {
-    const CUresult result = real(arguments...);
+    const CUresult result = function(arguments...);
     if (result != CUDA_SUCCESS) [[unlikely]] note_failure(call.name, result);
     return result;
   }

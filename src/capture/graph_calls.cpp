@@ -47,16 +47,16 @@ void mark_captured(const Call& call, Event& event, CUstream stream) {
 }
 
 FAULTLINE_OBSERVER(cuStreamBeginCapture, CUstream, CUstreamCaptureMode)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream, CUstreamCaptureMode), CUstream stream, CUstreamCaptureMode mode) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream, CUstreamCaptureMode>& real, CUstream stream, CUstreamCaptureMode mode) {
   return capture_begun(thread, call, real(stream, mode), stream);
 }
 FAULTLINE_OBSERVER(cuStreamBeginCaptureToGraph, CUstream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, std::size_t, CUstreamCaptureMode)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, std::size_t, CUstreamCaptureMode), CUstream stream,
+(ThreadRecorder& thread, const Call& call, const Real<CUstream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, std::size_t, CUstreamCaptureMode>& real, CUstream stream,
  CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode) {
   return capture_begun(thread, call, real(stream, graph, nodes, edges, count, mode), stream);
 }
 FAULTLINE_OBSERVER(cuStreamEndCapture, CUstream, CUgraph*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream, CUgraph*), CUstream stream, CUgraph* graph) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream, CUgraph*>& real, CUstream stream, CUgraph* graph) {
   CUstreamCaptureStatus before = CU_STREAM_CAPTURE_STATUS_NONE, after = CU_STREAM_CAPTURE_STATUS_NONE;
   const auto ask = [&](CUstreamCaptureStatus& status) { if (own().is_capturing != nullptr) (void)own().is_capturing(stream, &status); };
   ask(before);
@@ -74,31 +74,31 @@ FAULTLINE_OBSERVER(cuStreamEndCapture, CUstream, CUgraph*)
   return told(thread, call, result);
 }
 FAULTLINE_OBSERVER(cuGraphInstantiate, CUgraphExec*, CUgraph, CUgraphNode*, char*, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec*, CUgraph, CUgraphNode*, char*, std::size_t), CUgraphExec* executable, CUgraph graph,
+(ThreadRecorder& thread, const Call& call, const Real<CUgraphExec*, CUgraph, CUgraphNode*, char*, std::size_t>& real, CUgraphExec* executable, CUgraph graph,
  CUgraphNode* node, char* log, std::size_t log_bytes) {
   return instantiated(thread, call, real(executable, graph, node, log, log_bytes), executable, graph);
 }
 FAULTLINE_OBSERVER(cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned long long)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec*, CUgraph, unsigned long long), CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
+(ThreadRecorder& thread, const Call& call, const Real<CUgraphExec*, CUgraph, unsigned long long>& real, CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
   return instantiated(thread, call, real(executable, graph, flags), executable, graph);
 }
 FAULTLINE_OBSERVER(cuGraphInstantiateWithParams, CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*), CUgraphExec* executable, CUgraph graph,
+(ThreadRecorder& thread, const Call& call, const Real<CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*>& real, CUgraphExec* executable, CUgraph graph,
  CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   return instantiated(thread, call, real(executable, graph, parameters), executable, graph);
 }
 FAULTLINE_OBSERVER(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*), CUgraphExec executable, CUgraph graph,
+(ThreadRecorder& thread, const Call& call, const Real<CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*>& real, CUgraphExec executable, CUgraph graph,
  CUgraphExecUpdateResultInfo* info) {
   return instantiated(thread, call, real(executable, graph, info), &executable, graph);
 }
 FAULTLINE_OBSERVER(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*), CUgraphExec executable, CUgraph graph,
+(ThreadRecorder& thread, const Call& call, const Real<CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*>& real, CUgraphExec executable, CUgraph graph,
  CUgraphNode* node, CUgraphExecUpdateResult* info) {
   return instantiated(thread, call, real(executable, graph, node, info), &executable, graph);
 }
 FAULTLINE_OBSERVER(cuGraphLaunch, CUgraphExec, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec, CUstream), CUgraphExec executable, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUgraphExec, CUstream>& real, CUgraphExec executable, CUstream stream) {
   Recorder& recorder = thread.recorder();
   Event event = thread.stamp(EventKind::kLaunch);
   recorder.set_stream(thread, event, stream, call.stream);
@@ -121,12 +121,12 @@ FAULTLINE_OBSERVER(cuGraphLaunch, CUgraphExec, CUstream)
   return told(thread, call, result);
 }
 FAULTLINE_OBSERVER(cuGraphExecDestroy, CUgraphExec)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraphExec), CUgraphExec executable) {
+(ThreadRecorder& thread, const Call& call, const Real<CUgraphExec>& real, CUgraphExec executable) {
   thread.recorder().forget(executable);
   return told(thread, call, real(executable));
 }
 FAULTLINE_OBSERVER(cuGraphDestroy, CUgraph)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUgraph), CUgraph graph) {
+(ThreadRecorder& thread, const Call& call, const Real<CUgraph>& real, CUgraph graph) {
   thread.recorder().forget(graph);
   return told(thread, call, real(graph));
 }

@@ -1,6 +1,7 @@
 #include "capture/kernels.h"
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -10,6 +11,9 @@ namespace faultline::capture {
 namespace {
 
 constexpr std::size_t kMostParameters = 4096;
+constexpr std::uint32_t kMostKernels = 1 << 16;  // of those that were ever met: modules that are loaded again and again have new ones
+std::atomic<std::uint32_t> kernels_met{0};
+const Kernel kUnknownKernel;
 
 struct KnownKernels {
   std::mutex lock;
@@ -33,7 +37,12 @@ void read_parameters(Kernel& kernel, Handle handle, Ask ask) {
 }
 
 const Kernel* ask_driver(ThreadRecorder& thread, CUfunction handle) {
-  auto* kernel = new Kernel;
+  if (kernels_met.load(std::memory_order_relaxed) >= kMostKernels) {
+    thread.recorder().count("capture.kernels_left_out");
+    return &kUnknownKernel;
+  }
+  kernels_met.fetch_add(1, std::memory_order_relaxed);
+  auto kernel = std::make_unique<Kernel>();
   const char* name = nullptr;
   // The CUDA runtime launches by CUkernel, driver programs by CUfunction; each is an invalid handle to the other's function, which is how they are told apart.
   if (const auto as_kernel = reinterpret_cast<CUkernel>(handle);
@@ -43,7 +52,7 @@ const Kernel* ask_driver(ThreadRecorder& thread, CUfunction handle) {
     read_parameters(*kernel, handle, own().function_parameter);
   }
   kernel->name = thread.recorder().string(thread, name != nullptr ? name : "");
-  return kernel;
+  return kernel.release();
 }
 
 }  // namespace
@@ -73,6 +82,7 @@ const Kernel& kernel_of(ThreadRecorder& thread, CUfunction handle) {
 // The parent's names are not in the child's trace, and its lock may be held by a thread that is not there.
 void forget_kernels_after_fork() {
   known_kernels_place() = new KnownKernels;
+  kernels_met.store(0);
   epoch.fetch_add(1, std::memory_order_release);
 }
 

@@ -10,9 +10,10 @@ void KnownPages::change(std::uint64_t address, std::uint64_t size_bytes, bool mo
     std::atomic<Leaf*>& slot = leaves_[page >> kLeafBits];
     Leaf* leaf = slot.load(std::memory_order_relaxed);
     if (leaf == nullptr) {
-      if (!more) continue;
+      if (!more || leaf_count_ == kMostLeaves) continue;
       leaf = reinterpret_cast<Leaf*>(new std::atomic<std::uint32_t>[1 << kLeafBits]());
       slot.store(leaf, std::memory_order_release);
+      ++leaf_count_;
     }
     std::atomic<std::uint32_t>& users = (*leaf)[page & kLeafMask];
     const std::uint32_t now = users.load(std::memory_order_relaxed);
@@ -33,16 +34,21 @@ void KnownPages::add(std::uint64_t address, std::uint64_t size_bytes) {
 
 void KnownPages::remove(std::uint64_t address, std::uint64_t size_bytes) { change(address, size_bytes, false); }
 
-void LiveAllocations::add(std::uint64_t address, const LiveAllocation& allocation) {
+bool LiveAllocations::add(std::uint64_t address, const LiveAllocation& allocation) {
   const std::lock_guard hold(lock_);
   // What began there before went away unseen, with its context.
   if (const auto before = by_address_.find(address); before != by_address_.end()) {
     pages_.remove(address, before->second.size_bytes);
     if (takes_device_memory(before->second.kind)) device_bytes_[before->second.device] -= before->second.size_bytes;
   }
+  if (by_address_.size() >= kMost && !by_address_.contains(address)) {
+    has_left_out_.store(true, std::memory_order_relaxed);
+    return false;
+  }
   by_address_[address] = allocation;
   pages_.add(address, allocation.size_bytes);
   if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] += allocation.size_bytes;
+  return true;
 }
 
 void LiveAllocations::add_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device) {

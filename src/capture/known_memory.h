@@ -22,7 +22,7 @@ class KnownPages {
     const Leaf* leaf = leaves_[page >> kLeafBits].load(std::memory_order_acquire);
     return leaf != nullptr && (*leaf)[page & kLeafMask].load(std::memory_order_relaxed) != 0;
   }
-  // One caller at a time.
+  // One caller at a time. Beyond kMostLeaves nothing is known of a part of the address space that is new.
   void add(std::uint64_t address, std::uint64_t size_bytes);
   void remove(std::uint64_t address, std::uint64_t size_bytes);
 
@@ -31,11 +31,13 @@ class KnownPages {
   static constexpr unsigned kAddressBits = 49;
   static constexpr std::uint64_t kEnd = std::uint64_t{1} << kAddressBits;
   static constexpr unsigned kLeafBits = 14;  // a leaf covers 32 GiB
+  static constexpr std::uint32_t kMostLeaves = 1024;  // 64 MiB of them, for 32 TiB of addresses
   static constexpr std::uint64_t kLeafMask = (1u << kLeafBits) - 1;
   using Leaf = std::atomic<std::uint32_t>[1 << kLeafBits];
 
   void change(std::uint64_t address, std::uint64_t size_bytes, bool more);
 
+  std::uint32_t leaf_count_ = 0;
   std::atomic<std::uint64_t> lowest_{0};
   std::atomic<std::uint64_t> span_{0};
   std::atomic<Leaf*> leaves_[std::size_t{1} << (kAddressBits - kPageBits - kLeafBits)] = {};
@@ -53,7 +55,11 @@ constexpr bool takes_device_memory(HeapKind kind) { return kind == HeapKind::kDr
 
 class LiveAllocations {
  public:
-  void add(std::uint64_t address, const LiveAllocation& allocation);
+  static constexpr std::size_t kMost = 1 << 19;
+  // False: there are too many to keep one more. The caller tells nothing of it, neither now nor when it is freed.
+  bool add(std::uint64_t address, const LiveAllocation& allocation);
+  // Some were not kept, so a free of something unknown may be one of theirs.
+  bool has_left_out() const { return has_left_out_.load(std::memory_order_relaxed); }
   // The allocation that begins there, taken out, if it is of an accepted kind.
   template <class Accepts>
   std::optional<LiveAllocation> take(std::uint64_t address, Accepts accepts) {
@@ -75,6 +81,7 @@ class LiveAllocations {
  private:
   mutable std::mutex lock_;
   std::map<std::uint64_t, LiveAllocation> by_address_;
+  std::atomic<bool> has_left_out_{false};
   std::map<std::uint16_t, std::uint64_t> device_bytes_;
   KnownPages pages_;
 };

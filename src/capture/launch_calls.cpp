@@ -109,7 +109,7 @@ CUresult loaded(ThreadRecorder& thread, const Call& call, Real real) {
 }  // namespace
 
 FAULTLINE_OBSERVER(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**),
+(ThreadRecorder& thread, const Call& call, const Real<CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**>& real,
  CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
  void** parameters, void** extra) {
   const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
@@ -118,7 +118,7 @@ FAULTLINE_OBSERVER(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, uns
 }
 
 FAULTLINE_OBSERVER(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(const CUlaunchConfig*, CUfunction, void**, void**), const CUlaunchConfig* configuration, CUfunction function,
+(ThreadRecorder& thread, const Call& call, const Real<const CUlaunchConfig*, CUfunction, void**, void**>& real, const CUlaunchConfig* configuration, CUfunction function,
  void** parameters, void** extra) {
   if (configuration == nullptr) return real(configuration, function, parameters, extra);
   const CUlaunchConfig& c = *configuration;
@@ -127,7 +127,7 @@ FAULTLINE_OBSERVER(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, 
 }
 
 FAULTLINE_OBSERVER(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**),
+(ThreadRecorder& thread, const Call& call, const Real<CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**>& real,
  CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
  void** parameters) {
   const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
@@ -136,36 +136,36 @@ FAULTLINE_OBSERVER(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, un
 }
 
 FAULTLINE_OBSERVER(cuModuleUnload, CUmodule)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule), CUmodule module) {
+(ThreadRecorder& thread, const Call& call, const Real<CUmodule>& real, CUmodule module) {
   forget_kernels();  // before: another thread may be given a handle again at once
   return told(thread, call, real(module));
 }
 
 FAULTLINE_OBSERVER(cuLibraryUnload, CUlibrary)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUlibrary), CUlibrary library) {
+(ThreadRecorder& thread, const Call& call, const Real<CUlibrary>& real, CUlibrary library) {
   forget_kernels();
   return told(thread, call, real(library));
 }
 
 FAULTLINE_OBSERVER(cuModuleLoad, CUmodule*, const char*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const char*), CUmodule* module, const char* path) {
+(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const char*>& real, CUmodule* module, const char* path) {
   return loaded(thread, call, [&] { return real(module, path); });
 }
 FAULTLINE_OBSERVER(cuModuleLoadData, CUmodule*, const void*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const void*), CUmodule* module, const void* image) {
+(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const void*>& real, CUmodule* module, const void* image) {
   return loaded(thread, call, [&] { return real(module, image); });
 }
 FAULTLINE_OBSERVER(cuModuleLoadDataEx, CUmodule*, const void*, unsigned, CUjit_option*, void**)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const void*, unsigned, CUjit_option*, void**), CUmodule* module, const void* image, unsigned count,
+(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const void*, unsigned, CUjit_option*, void**>& real, CUmodule* module, const void* image, unsigned count,
  CUjit_option* options, void** values) {
   return loaded(thread, call, [&] { return real(module, image, count, options, values); });
 }
 FAULTLINE_OBSERVER(cuModuleLoadFatBinary, CUmodule*, const void*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmodule*, const void*), CUmodule* module, const void* image) {
+(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const void*>& real, CUmodule* module, const void* image) {
   return loaded(thread, call, [&] { return real(module, image); });
 }
 FAULTLINE_OBSERVER(cuLibraryLoadData, CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned), CUlibrary* library,
+(ThreadRecorder& thread, const Call& call, const Real<CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned>& real, CUlibrary* library,
  const void* code, CUjit_option* jit_options, void** jit_values, unsigned jit_count, CUlibraryOption* options, void** values, unsigned count) {
   return loaded(thread, call, [&] { return real(library, code, jit_options, jit_values, jit_count, options, values, count); });
 }

@@ -13,12 +13,14 @@ constexpr std::string_view kBackward = "backward";
 void mark(EventKind kind, const char* name, std::uint64_t number) {
   const Recording recording;
   if (!recording || name == nullptr) return;
-  ThreadRecorder& thread = *recording;
-  Event event = thread.stamp(kind);
-  event.extra = thread.recorder().string(thread, name).value;
-  event.size_bytes = number;
-  thread.append(event);
-  if (name == kBackward) thread.recorder().set_pass(kind == EventKind::kOpBegin ? event.stack : StackId{});
+  guarded([&] {
+    ThreadRecorder& thread = *recording;
+    Event event = thread.stamp(kind);
+    event.extra = thread.recorder().string(thread, name).value;
+    event.size_bytes = number;
+    thread.append(event);
+    if (name == kBackward) thread.recorder().set_pass(kind == EventKind::kOpBegin ? event.stack : StackId{});
+  });
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ void add_device_free(Event& event) {
 void note_unasked(ThreadRecorder& thread, const Event& event) {
   constexpr std::int64_t kBetweenLooksNs = 100'000'000;
   std::int64_t before = looked_ns.load(std::memory_order_relaxed);
-  if (capture_is_under_way() || event.device >= std::size(most_unasked_bytes) || event.device != thread.recorder().current_device() || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
+  if (event.device >= std::size(most_unasked_bytes) || event.device != thread.recorder().current_device() || event.time_ns - before < kBetweenLooksNs || !looked_ns.compare_exchange_strong(before, event.time_ns)) return;
   const std::optional<DeviceMemory> memory = memory_of_current_device();
   if (!memory) return;
   const std::uint64_t accounted = memory->free_bytes + thread.recorder().live().device_bytes(event.device);
@@ -127,7 +127,10 @@ CUresult allocated(ThreadRecorder& thread, const Call& call, CUresult result, co
   event.set(kAddressKnown);
   event.size_bytes = memory.size_bytes;
   event.allocation = recorder.next_allocation();
-  recorder.live().add(memory.address, {event.allocation, memory.size_bytes, event.heap, memory.kind, event.device});
+  if (!recorder.live().add(memory.address, {event.allocation, memory.size_bytes, event.heap, memory.kind, event.device})) {
+    recorder.count("capture.allocations_left_out");
+    return result;
+  }
   thread.append(event);
   if (memory.kind == HeapKind::kDriver) note_unasked(thread, event);
   return result;
@@ -155,7 +158,7 @@ CUresult freed(ThreadRecorder& thread, const Call& call, std::uint64_t address, 
     thread.append(event);
   }
   const CUresult result = real();
-  if (!known) {
+  if (!known && !(result == CUDA_SUCCESS && recorder.live().has_left_out())) {
     event.heap = recorder.heap(thread, kind, is_host(kind) ? std::uint16_t{0} : event.device);
     if (result != CUDA_SUCCESS) event.set(kFailed);
     else recorder.count("capture.frees_of_unknown_memory");
@@ -173,88 +176,88 @@ void forget_memory_after_fork() {
 }
 
 FAULTLINE_OBSERVER(cuMemAlloc, CUdeviceptr*, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr*, std::size_t), CUdeviceptr* pointer, std::size_t size_bytes) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr*, std::size_t>& real, CUdeviceptr* pointer, std::size_t size_bytes) {
   const CUresult result = real(pointer, size_bytes);
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? *pointer : 0, size_bytes, HeapKind::kDriver});
 }
 
 FAULTLINE_OBSERVER(cuMemAllocPitch, CUdeviceptr*, std::size_t*, std::size_t, std::size_t, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr*, std::size_t*, std::size_t, std::size_t, unsigned), CUdeviceptr* pointer, std::size_t* pitch,
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr*, std::size_t*, std::size_t, std::size_t, unsigned>& real, CUdeviceptr* pointer, std::size_t* pitch,
  std::size_t width_bytes, std::size_t height, unsigned element_bytes) {
   const CUresult result = real(pointer, pitch, width_bytes, height, element_bytes);
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? *pointer : 0, (result == CUDA_SUCCESS ? *pitch : width_bytes) * height, HeapKind::kDriver});
 }
 
 FAULTLINE_OBSERVER(cuMemFree, CUdeviceptr)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr), CUdeviceptr pointer) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr>& real, CUdeviceptr pointer) {
   return freed(thread, call, pointer, HeapKind::kDriver, nullptr, [&] { return real(pointer); });
 }
 
 FAULTLINE_OBSERVER(cuMemAllocManaged, CUdeviceptr*, std::size_t, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr*, std::size_t, unsigned), CUdeviceptr* pointer, std::size_t size_bytes, unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr*, std::size_t, unsigned>& real, CUdeviceptr* pointer, std::size_t size_bytes, unsigned flags) {
   const CUresult result = real(pointer, size_bytes, flags);
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? *pointer : 0, size_bytes, HeapKind::kManaged});
 }
 
 FAULTLINE_OBSERVER(cuMemAllocHost, void**, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(void**, std::size_t), void** pointer, std::size_t size_bytes) {
+(ThreadRecorder& thread, const Call& call, const Real<void**, std::size_t>& real, void** pointer, std::size_t size_bytes) {
   const CUresult result = real(pointer, size_bytes);
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? address_of(*pointer) : 0, size_bytes, HeapKind::kPinnedHost});
 }
 
 FAULTLINE_OBSERVER(cuMemHostAlloc, void**, std::size_t, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(void**, std::size_t, unsigned), void** pointer, std::size_t size_bytes, unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<void**, std::size_t, unsigned>& real, void** pointer, std::size_t size_bytes, unsigned flags) {
   const CUresult result = real(pointer, size_bytes, flags);
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? address_of(*pointer) : 0, size_bytes, HeapKind::kPinnedHost});
 }
 
 FAULTLINE_OBSERVER(cuMemFreeHost, void*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(void*), void* pointer) {
+(ThreadRecorder& thread, const Call& call, const Real<void*>& real, void* pointer) {
   return freed(thread, call, address_of(pointer), HeapKind::kPinnedHost, nullptr, [&] { return real(pointer); });
 }
 
 FAULTLINE_OBSERVER(cuMemHostRegister, void*, std::size_t, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(void*, std::size_t, unsigned), void* pointer, std::size_t size_bytes, unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<void*, std::size_t, unsigned>& real, void* pointer, std::size_t size_bytes, unsigned flags) {
   return allocated(thread, call, real(pointer, size_bytes, flags), {address_of(pointer), size_bytes, HeapKind::kRegisteredHost});
 }
 
 FAULTLINE_OBSERVER(cuMemHostUnregister, void*)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(void*), void* pointer) {
+(ThreadRecorder& thread, const Call& call, const Real<void*>& real, void* pointer) {
   return freed(thread, call, address_of(pointer), HeapKind::kRegisteredHost, nullptr, [&] { return real(pointer); });
 }
 
 FAULTLINE_OBSERVER(cuIpcOpenMemHandle, CUdeviceptr*, CUipcMemHandle, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr*, CUipcMemHandle, unsigned), CUdeviceptr* pointer, CUipcMemHandle handle, unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr*, CUipcMemHandle, unsigned>& real, CUdeviceptr* pointer, CUipcMemHandle handle, unsigned flags) {
   const CUresult result = real(pointer, handle, flags);
   // The handle does not say how large it is; one byte is known to be there.
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? *pointer : 0, 1, HeapKind::kImported});
 }
 
 FAULTLINE_OBSERVER(cuIpcCloseMemHandle, CUdeviceptr)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr), CUdeviceptr pointer) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr>& real, CUdeviceptr pointer) {
   return freed(thread, call, pointer, HeapKind::kImported, nullptr, [&] { return real(pointer); });
 }
 
 FAULTLINE_OBSERVER(cuMemAllocAsync, CUdeviceptr*, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr*, std::size_t, CUstream), CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr*, std::size_t, CUstream>& real, CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream) {
   const CUresult result = real(pointer, size_bytes, stream);
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? *pointer : 0, size_bytes, HeapKind::kStreamOrderedPool, stream, Natives::kIfNoPython});
 }
 
 FAULTLINE_OBSERVER(cuMemAllocFromPoolAsync, CUdeviceptr*, std::size_t, CUmemoryPool, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr*, std::size_t, CUmemoryPool, CUstream), CUdeviceptr* pointer, std::size_t size_bytes,
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr*, std::size_t, CUmemoryPool, CUstream>& real, CUdeviceptr* pointer, std::size_t size_bytes,
  CUmemoryPool pool, CUstream stream) {
   const CUresult result = real(pointer, size_bytes, pool, stream);
   return allocated(thread, call, result, {result == CUDA_SUCCESS ? *pointer : 0, size_bytes, HeapKind::kStreamOrderedPool, stream, Natives::kIfNoPython});
 }
 
 FAULTLINE_OBSERVER(cuMemFreeAsync, CUdeviceptr, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, CUstream), CUdeviceptr pointer, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUstream>& real, CUdeviceptr pointer, CUstream stream) {
   return freed(thread, call, pointer, HeapKind::kStreamOrderedPool, stream, [&] { return real(pointer, stream); });
 }
 
 FAULTLINE_OBSERVER(cuMemCreate, CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*, unsigned long long)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*, unsigned long long),
+(ThreadRecorder& thread, const Call& call, const Real<CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*, unsigned long long>& real,
  CUmemGenericAllocationHandle* handle, std::size_t size_bytes, const CUmemAllocationProp* properties, unsigned long long flags) {
   const CUresult result = real(handle, size_bytes, properties, flags);
   const bool on_device = properties != nullptr && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -269,7 +272,7 @@ FAULTLINE_OBSERVER(cuMemCreate, CUmemGenericAllocationHandle*, std::size_t, cons
 }
 
 FAULTLINE_OBSERVER(cuMemMap, CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long), CUdeviceptr address,
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long>& real, CUdeviceptr address,
  std::size_t size_bytes, std::size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
   Recorder& recorder = thread.recorder();
   const CUresult result = real(address, size_bytes, offset, handle, flags);
@@ -292,13 +295,13 @@ FAULTLINE_OBSERVER(cuMemMap, CUdeviceptr, std::size_t, std::size_t, CUmemGeneric
 }
 
 FAULTLINE_OBSERVER(cuMemRelease, CUmemGenericAllocationHandle)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUmemGenericAllocationHandle), CUmemGenericAllocationHandle handle) {
+(ThreadRecorder& thread, const Call& call, const Real<CUmemGenericAllocationHandle>& real, CUmemGenericAllocationHandle handle) {
   physical_memory().released(handle);  // what is mapped keeps its device
   return told(thread, call, real(handle));
 }
 
 FAULTLINE_OBSERVER(cuMemUnmap, CUdeviceptr, std::size_t)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUdeviceptr, std::size_t), CUdeviceptr address, std::size_t size_bytes) {
+(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, std::size_t>& real, CUdeviceptr address, std::size_t size_bytes) {
   Recorder& recorder = thread.recorder();
   const CUresult result = real(address, size_bytes);
   if (result != CUDA_SUCCESS) {

@@ -1,6 +1,5 @@
 #include "capture/native_stack.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -11,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "capture/frame_rules.h"
 
@@ -199,23 +199,23 @@ class Walker {
   std::uint64_t unloaded_ = unloaded_files();
 };
 
-// Null once the thread has begun to end: its last calls are unwound one by one.
+// Null once the thread has begun to end: its last calls are unwound one by one. A key, not an object of the thread: the C library ends the process when it has no
+// memory to note such an object.
 thread_local Walker* t_walker = nullptr;
 thread_local bool t_ended = false;
-struct WalkerOwner {
-  ~WalkerOwner() {
-    delete t_walker;
-    t_walker = nullptr;
-    t_ended = true;
-  }
-};
+void end_walker(void* walker) {
+  delete static_cast<Walker*>(walker);
+  t_walker = nullptr;
+  t_ended = true;
+}
 
 Walker* this_threads_walker() {
   if (t_walker != nullptr || t_ended) return t_walker;
-  static thread_local WalkerOwner owner;
-  (void)&owner;
-  t_walker = new Walker;
-  return t_walker;
+  static pthread_key_t key;
+  static const bool has_key = pthread_key_create(&key, end_walker) == 0;
+  std::unique_ptr<Walker> walker(has_key ? new (std::nothrow) Walker : nullptr);
+  if (walker == nullptr || pthread_setspecific(key, walker.get()) != 0) return nullptr;
+  return t_walker = walker.release();
 }
 
 struct Unwound {
@@ -271,17 +271,31 @@ __attribute__((noinline)) std::size_t read_native_stack(std::span<std::uintptr_t
 }
 
 bool describe_native_frame(std::uintptr_t return_address, NativeFrameText& text) {
-  Dl_info symbol;
-  link_map* module = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(return_address - 1), &symbol, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) == 0 || module == nullptr) {
-    return false;
-  }
-  const bool is_program = module->l_name == nullptr || module->l_name[0] == '\0';
-  const char* name = is_program ? "/proc/self/exe" : module->l_name;
-  if (std::strchr(name, '/') == nullptr) return false;  // the kernel's own code has no file
+  // Not by dladdr: that takes the loader's lock, which a thread may hold for as long as a library starts, perhaps waiting for what this one has.
+  struct Sought {
+    std::uintptr_t address;
+    std::uintptr_t bias = 0;
+    char name[PATH_MAX] = {};
+  } sought{return_address - 1};
+  const int found = dl_iterate_phdr(
+      [](dl_phdr_info* module, std::size_t, void* argument) {
+        auto& wanted = *static_cast<Sought*>(argument);
+        for (int i = 0; i < module->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& part = module->dlpi_phdr[i];
+          const Range loaded{module->dlpi_addr + part.p_vaddr, module->dlpi_addr + part.p_vaddr + part.p_memsz};
+          if (part.p_type != PT_LOAD || !loaded.contains(wanted.address)) continue;
+          const bool is_program = module->dlpi_name == nullptr || module->dlpi_name[0] == '\0';
+          wanted.bias = module->dlpi_addr;
+          std::strncpy(wanted.name, is_program ? "/proc/self/exe" : module->dlpi_name, sizeof wanted.name - 1);
+          return 1;
+        }
+        return 0;
+      },
+      &sought);
+  if (found == 0 || std::strchr(sought.name, '/') == nullptr) return false;  // the kernel's own code has no file
   char path[PATH_MAX];
-  text.module = realpath(name, path) != nullptr ? path : name;  // it may have been deleted since
-  text.offset = return_address - 1 - module->l_addr;
+  text.module = realpath(sought.name, path) != nullptr ? path : sought.name;  // it may have been deleted since
+  text.offset = return_address - 1 - sought.bias;
   return true;
 }
 

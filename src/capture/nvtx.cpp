@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <string>
 #include <string_view>
 
 #define NVTX_NO_IMPL  // the types alone: the tables are the program's own
@@ -30,13 +29,15 @@ int push(std::string_view name) {
   if (at >= ranges.names.size()) return static_cast<int>(at);
   ranges.recorded[at] = false;
   const Recording recording;
-  if (recording && !name.empty()) {
-    ThreadRecorder& thread = *recording;
-    Event event = thread.stamp(EventKind::kOpBegin);
-    ranges.names[at] = thread.recorder().string(thread, name);
-    ranges.recorded[at] = true;
-    event.extra = ranges.names[at].value;
-    thread.append(event);
+  if (recording && !name.empty() && recording->recorder().wants_calls()) {
+    guarded([&] {
+      ThreadRecorder& thread = *recording;
+      Event event = thread.stamp(EventKind::kOpBegin);
+      ranges.names[at] = thread.recorder().string(thread, name);
+      ranges.recorded[at] = true;
+      event.extra = ranges.names[at].value;
+      thread.append(event);
+    });
   }
   return static_cast<int>(at);
 }
@@ -44,9 +45,10 @@ int push(std::string_view name) {
 int NVTX_API push_ascii(const char* message) { return push(message != nullptr ? message : ""); }
 
 int NVTX_API push_wide(const wchar_t* message) {
-  std::string text;
-  for (; message != nullptr && *message != L'\0'; ++message) text += *message < 0x80 ? static_cast<char>(*message) : '?';
-  return push(text);
+  std::array<char, 1024> text;  // the first of it is name enough
+  std::size_t length = 0;
+  for (; message != nullptr && *message != L'\0' && length < text.size(); ++message) text[length++] = *message < 0x80 ? static_cast<char>(*message) : '?';
+  return push({text.data(), length});
 }
 
 int NVTX_API push_attributes(const nvtxEventAttributes_t* attributes) {
@@ -62,9 +64,11 @@ int NVTX_API pop() {
   const std::uint32_t at = --ranges.depth;
   const Recording recording;
   if (recording && at < ranges.names.size() && ranges.recorded[at]) {
-    Event event = recording->stamp_without_stack(EventKind::kOpEnd);
-    event.extra = ranges.names[at].value;
-    recording->append(event);
+    guarded([&] {
+      Event event = recording->stamp_without_stack(EventKind::kOpEnd);
+      event.extra = ranges.names[at].value;
+      recording->append(event);
+    });
   }
   return static_cast<int>(at);
 }

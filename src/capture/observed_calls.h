@@ -1,6 +1,7 @@
 // The driver functions whose calls are recorded, by name and exact type. All others are forwarded and only their failures told.
 //
-// An observer makes the real call itself, exactly once, and returns its result. Allocations are recorded after it, frees before it: between a free
+// An observer makes the real call itself, exactly once, and returns its result. It may throw, before the real call or after it: capture/forward.h sees to it that
+// the program gets the driver's answer all the same. Observers of FAULTLINE_OBSERVE_CALL are left out when only memory is recorded any more. Allocations are recorded after it, frees before it: between a free
 // and the next allocation of the same address, by whatever thread, the trace has them in that order.
 #pragma once
 
@@ -15,17 +16,42 @@ struct Call {
   driver::StreamKind stream;  // what stream 0 means to it
 };
 
+// The driver's function, and what became of the call.
+template <class... Arguments>
+class Real {
+ public:
+  explicit Real(CUresult (*function)(Arguments...)) : function_(function) {}
+  CUresult operator()(Arguments... arguments) const {
+    state_ = State::kUnderWay;
+    result_ = function_(arguments...);
+    state_ = State::kMade;
+    return result_;
+  }
+  bool is_under_way() const { return state_ == State::kUnderWay; }
+  bool was_made() const { return state_ == State::kMade; }
+  CUresult result() const { return result_; }
+
+ private:
+  enum class State : unsigned char { kNotMade, kUnderWay, kMade };
+  CUresult (*function_)(Arguments...);
+  mutable CUresult result_ = CUDA_SUCCESS;
+  mutable State state_ = State::kNotMade;
+};
+
 template <class Tag, class Function>
 struct Observer {
   static constexpr bool kExists = false;
 };
 
-#define FAULTLINE_OBSERVE(base, ...)                                                                                             \
+#define FAULTLINE_OBSERVE_AS(is_call, base, ...)                                                                                 \
   template <>                                                                                                                    \
   struct Observer<driver::Tag_##base, CUresult(__VA_ARGS__)> {                                                                   \
     static constexpr bool kExists = true;                                                                                        \
-    static CUresult call(ThreadRecorder& thread, const Call& call, CUresult (*real)(__VA_ARGS__) __VA_OPT__(,) __VA_ARGS__);     \
+    static constexpr bool kIsCall = is_call;                                                                                     \
+    static CUresult call(ThreadRecorder& thread, const Call& call, const Real<__VA_ARGS__>& real __VA_OPT__(,) __VA_ARGS__);     \
   }
+#define FAULTLINE_OBSERVE(...) FAULTLINE_OBSERVE_AS(false, __VA_ARGS__)
+#define FAULTLINE_OBSERVE_CALL(...) FAULTLINE_OBSERVE_AS(true, __VA_ARGS__)
 
 // memory_calls.cpp
 FAULTLINE_OBSERVE(cuMemAlloc, CUdeviceptr*, std::size_t);
@@ -48,38 +74,38 @@ FAULTLINE_OBSERVE(cuMemUnmap, CUdeviceptr, std::size_t);
 FAULTLINE_OBSERVE(cuMemRelease, CUmemGenericAllocationHandle);
 
 // copy_calls.cpp
-FAULTLINE_OBSERVE(cuMemcpy, CUdeviceptr, CUdeviceptr, std::size_t);
-FAULTLINE_OBSERVE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemcpyHtoD, CUdeviceptr, const void*, std::size_t);
-FAULTLINE_OBSERVE(cuMemcpyHtoDAsync, CUdeviceptr, const void*, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemcpyDtoH, void*, CUdeviceptr, std::size_t);
-FAULTLINE_OBSERVE(cuMemcpyDtoHAsync, void*, CUdeviceptr, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr, std::size_t);
-FAULTLINE_OBSERVE(cuMemcpyDtoDAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemcpyPeer, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t);
-FAULTLINE_OBSERVE(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemcpy2D, const CUDA_MEMCPY2D*);
-FAULTLINE_OBSERVE(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D*);
-FAULTLINE_OBSERVE(cuMemcpy2DAsync, const CUDA_MEMCPY2D*, CUstream);
-FAULTLINE_OBSERVE(cuMemcpy3D, const CUDA_MEMCPY3D*);
-FAULTLINE_OBSERVE(cuMemcpy3DAsync, const CUDA_MEMCPY3D*, CUstream);
-FAULTLINE_OBSERVE(cuMemsetD8, CUdeviceptr, unsigned char, std::size_t);
-FAULTLINE_OBSERVE(cuMemsetD16, CUdeviceptr, unsigned short, std::size_t);
-FAULTLINE_OBSERVE(cuMemsetD32, CUdeviceptr, unsigned, std::size_t);
-FAULTLINE_OBSERVE(cuMemsetD8Async, CUdeviceptr, unsigned char, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemsetD16Async, CUdeviceptr, unsigned short, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemsetD32Async, CUdeviceptr, unsigned, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemsetD2D8, CUdeviceptr, std::size_t, unsigned char, std::size_t, std::size_t);
-FAULTLINE_OBSERVE(cuMemsetD2D16, CUdeviceptr, std::size_t, unsigned short, std::size_t, std::size_t);
-FAULTLINE_OBSERVE(cuMemsetD2D32, CUdeviceptr, std::size_t, unsigned, std::size_t, std::size_t);
-FAULTLINE_OBSERVE(cuMemsetD2D8Async, CUdeviceptr, std::size_t, unsigned char, std::size_t, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemsetD2D16Async, CUdeviceptr, std::size_t, unsigned short, std::size_t, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemsetD2D32Async, CUdeviceptr, std::size_t, unsigned, std::size_t, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemcpy, CUdeviceptr, CUdeviceptr, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemcpyHtoD, CUdeviceptr, const void*, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemcpyHtoDAsync, CUdeviceptr, const void*, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemcpyDtoH, void*, CUdeviceptr, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemcpyDtoHAsync, void*, CUdeviceptr, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemcpyDtoDAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemcpyPeer, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemcpy2D, const CUDA_MEMCPY2D*);
+FAULTLINE_OBSERVE_CALL(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D*);
+FAULTLINE_OBSERVE_CALL(cuMemcpy2DAsync, const CUDA_MEMCPY2D*, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemcpy3D, const CUDA_MEMCPY3D*);
+FAULTLINE_OBSERVE_CALL(cuMemcpy3DAsync, const CUDA_MEMCPY3D*, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemsetD8, CUdeviceptr, unsigned char, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemsetD16, CUdeviceptr, unsigned short, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemsetD32, CUdeviceptr, unsigned, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemsetD8Async, CUdeviceptr, unsigned char, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemsetD16Async, CUdeviceptr, unsigned short, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemsetD32Async, CUdeviceptr, unsigned, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemsetD2D8, CUdeviceptr, std::size_t, unsigned char, std::size_t, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemsetD2D16, CUdeviceptr, std::size_t, unsigned short, std::size_t, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemsetD2D32, CUdeviceptr, std::size_t, unsigned, std::size_t, std::size_t);
+FAULTLINE_OBSERVE_CALL(cuMemsetD2D8Async, CUdeviceptr, std::size_t, unsigned char, std::size_t, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemsetD2D16Async, CUdeviceptr, std::size_t, unsigned short, std::size_t, std::size_t, CUstream);
+FAULTLINE_OBSERVE_CALL(cuMemsetD2D32Async, CUdeviceptr, std::size_t, unsigned, std::size_t, std::size_t, CUstream);
 
 // launch_calls.cpp
-FAULTLINE_OBSERVE(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**);
-FAULTLINE_OBSERVE(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**);
-FAULTLINE_OBSERVE(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**);
+FAULTLINE_OBSERVE_CALL(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**);
+FAULTLINE_OBSERVE_CALL(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**);
+FAULTLINE_OBSERVE_CALL(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**);
 FAULTLINE_OBSERVE(cuModuleUnload, CUmodule);
 FAULTLINE_OBSERVE(cuLibraryUnload, CUlibrary);
 FAULTLINE_OBSERVE(cuModuleLoad, CUmodule*, const char*);
@@ -93,15 +119,15 @@ FAULTLINE_OBSERVE(cuStreamCreate, CUstream*, unsigned);
 FAULTLINE_OBSERVE(cuStreamCreateWithPriority, CUstream*, unsigned, int);
 FAULTLINE_OBSERVE(cuStreamDestroy, CUstream);
 FAULTLINE_OBSERVE(cuEventDestroy, CUevent);
-FAULTLINE_OBSERVE(cuEventRecord, CUevent, CUstream);
-FAULTLINE_OBSERVE(cuEventRecordWithFlags, CUevent, CUstream, unsigned);
-FAULTLINE_OBSERVE(cuStreamWaitEvent, CUstream, CUevent, unsigned);
-FAULTLINE_OBSERVE(cuEventSynchronize, CUevent);
-FAULTLINE_OBSERVE(cuEventQuery, CUevent);
-FAULTLINE_OBSERVE(cuStreamSynchronize, CUstream);
-FAULTLINE_OBSERVE(cuStreamQuery, CUstream);
-FAULTLINE_OBSERVE(cuCtxSynchronize);
-FAULTLINE_OBSERVE(cuCtxSynchronize, CUcontext);
+FAULTLINE_OBSERVE_CALL(cuEventRecord, CUevent, CUstream);
+FAULTLINE_OBSERVE_CALL(cuEventRecordWithFlags, CUevent, CUstream, unsigned);
+FAULTLINE_OBSERVE_CALL(cuStreamWaitEvent, CUstream, CUevent, unsigned);
+FAULTLINE_OBSERVE_CALL(cuEventSynchronize, CUevent);
+FAULTLINE_OBSERVE_CALL(cuEventQuery, CUevent);
+FAULTLINE_OBSERVE_CALL(cuStreamSynchronize, CUstream);
+FAULTLINE_OBSERVE_CALL(cuStreamQuery, CUstream);
+FAULTLINE_OBSERVE_CALL(cuCtxSynchronize);
+FAULTLINE_OBSERVE_CALL(cuCtxSynchronize, CUcontext);
 
 // graph_calls.cpp
 FAULTLINE_OBSERVE(cuStreamBeginCapture, CUstream, CUstreamCaptureMode);
@@ -112,7 +138,7 @@ FAULTLINE_OBSERVE(cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned l
 FAULTLINE_OBSERVE(cuGraphInstantiateWithParams, CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*);
 FAULTLINE_OBSERVE(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*);
 FAULTLINE_OBSERVE(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*);
-FAULTLINE_OBSERVE(cuGraphLaunch, CUgraphExec, CUstream);
+FAULTLINE_OBSERVE_CALL(cuGraphLaunch, CUgraphExec, CUstream);
 FAULTLINE_OBSERVE(cuGraphExecDestroy, CUgraphExec);
 FAULTLINE_OBSERVE(cuGraphDestroy, CUgraph);
 

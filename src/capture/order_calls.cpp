@@ -36,55 +36,55 @@ CUresult stream_made(ThreadRecorder& thread, const Call& call, CUresult result, 
 }  // namespace
 
 FAULTLINE_OBSERVER(cuStreamCreate, CUstream*, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream*, unsigned), CUstream* stream, unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream*, unsigned>& real, CUstream* stream, unsigned flags) {
   return stream_made(thread, call, real(stream, flags), stream, flags);
 }
 FAULTLINE_OBSERVER(cuStreamCreateWithPriority, CUstream*, unsigned, int)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream*, unsigned, int), CUstream* stream, unsigned flags, int priority) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream*, unsigned, int>& real, CUstream* stream, unsigned flags, int priority) {
   return stream_made(thread, call, real(stream, flags, priority), stream, flags);
 }
 FAULTLINE_OBSERVER(cuStreamDestroy, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream), CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream>& real, CUstream stream) {
   thread.recorder().stream_destroyed(stream);  // before: another thread may be given the handle at once
   return told(thread, call, real(stream));
 }
 FAULTLINE_OBSERVER(cuEventDestroy, CUevent)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUevent), CUevent event) {
+(ThreadRecorder& thread, const Call& call, const Real<CUevent>& real, CUevent event) {
   thread.recorder().forget(event);
   return told(thread, call, real(event));
 }
 FAULTLINE_OBSERVER(cuEventRecord, CUevent, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUevent, CUstream), CUevent event, CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUevent, CUstream>& real, CUevent event, CUstream stream) {
   return stands_for(thread, call, real(event, stream), EventKind::kRecord, event, stream);
 }
 FAULTLINE_OBSERVER(cuEventRecordWithFlags, CUevent, CUstream, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUevent, CUstream, unsigned), CUevent event, CUstream stream, unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<CUevent, CUstream, unsigned>& real, CUevent event, CUstream stream, unsigned flags) {
   return stands_for(thread, call, real(event, stream, flags), EventKind::kRecord, event, stream);
 }
 FAULTLINE_OBSERVER(cuStreamWaitEvent, CUstream, CUevent, unsigned)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream, CUevent, unsigned), CUstream stream, CUevent event, unsigned flags) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream, CUevent, unsigned>& real, CUstream stream, CUevent event, unsigned flags) {
   return stands_for(thread, call, real(stream, event, flags), EventKind::kWait, event, stream);
 }
 FAULTLINE_OBSERVER(cuEventSynchronize, CUevent)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUevent), CUevent event) {
+(ThreadRecorder& thread, const Call& call, const Real<CUevent>& real, CUevent event) {
   return waited(thread, call, real(event), SyncTarget::kEvent, nullptr, event);
 }
 FAULTLINE_OBSERVER(cuEventQuery, CUevent)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUevent), CUevent event) {
+(ThreadRecorder& thread, const Call& call, const Real<CUevent>& real, CUevent event) {
   return waited(thread, call, real(event), SyncTarget::kEvent, nullptr, event);
 }
 FAULTLINE_OBSERVER(cuStreamSynchronize, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream), CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream>& real, CUstream stream) {
   return waited(thread, call, real(stream), SyncTarget::kStream, stream, nullptr);
 }
 FAULTLINE_OBSERVER(cuStreamQuery, CUstream)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUstream), CUstream stream) {
+(ThreadRecorder& thread, const Call& call, const Real<CUstream>& real, CUstream stream) {
   return waited(thread, call, real(stream), SyncTarget::kStream, stream, nullptr);
 }
 FAULTLINE_OBSERVER(cuCtxSynchronize)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)()) { return waited(thread, call, real(), SyncTarget::kDevice, nullptr, nullptr); }
+(ThreadRecorder& thread, const Call& call, const Real<>& real) { return waited(thread, call, real(), SyncTarget::kDevice, nullptr, nullptr); }
 FAULTLINE_OBSERVER(cuCtxSynchronize, CUcontext)
-(ThreadRecorder& thread, const Call& call, CUresult (*real)(CUcontext), CUcontext context) {
+(ThreadRecorder& thread, const Call& call, const Real<CUcontext>& real, CUcontext context) {
   return waited(thread, call, real(context), SyncTarget::kDevice, nullptr, nullptr);
 }
 

@@ -5,6 +5,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <new>
+
+// Bound when this library is loaded; null where the process starts without Python.
+extern "C" __attribute__((weak)) int Py_IsInitialized();
 
 namespace faultline::capture {
 
@@ -83,6 +87,22 @@ bool look_up_all(void* library, PythonApi& python) {
 std::atomic<const PythonApi*> g_python{nullptr};
 std::atomic<std::uint64_t> g_misses{0};
 
+const PythonApi* keep(const PythonApi& python) {
+  const auto* kept = new (std::nothrow) PythonApi(python);
+  if (kept == nullptr) return nullptr;
+  const PythonApi* first = nullptr;
+  if (g_python.compare_exchange_strong(first, kept, std::memory_order_acq_rel)) return kept;
+  delete kept;  // another thread found it at the same time
+  return first;
+}
+
+// Looking up a name takes the loader's lock, which another thread may hold for as long as a library starts, perhaps waiting for a lock that the caller of a driver
+// function has. So an interpreter that is there from the start, as it is in every Python program, is found when this library is loaded.
+__attribute__((constructor)) void find_python_at_start() {
+  PythonApi python{};
+  if (Py_IsInitialized != nullptr && look_up_all(RTLD_DEFAULT, python)) keep(python);
+}
+
 }  // namespace
 
 const PythonApi* find_python() {
@@ -90,16 +110,8 @@ const PythonApi* find_python() {
   const std::uint64_t miss = g_misses.fetch_add(1, std::memory_order_relaxed) + 1;
   if ((miss & (miss - 1)) != 0) return nullptr;  // the interpreter may be loaded later: look at calls 1, 2, 4, 8, …
   PythonApi python{};
-  bool found = look_up_all(RTLD_DEFAULT, python);
-  if (!found) {
-    if (void* library = embedded_python()) found = look_up_all(library, python);
-  }
-  if (!found) return nullptr;
-  const auto* kept = new PythonApi(python);
-  const PythonApi* first = nullptr;
-  if (g_python.compare_exchange_strong(first, kept, std::memory_order_acq_rel)) return kept;
-  delete kept;  // another thread found it at the same time
-  return first;
+  void* const library = embedded_python();  // the loader is asked only where one has come
+  return library != nullptr && look_up_all(library, python) ? keep(python) : nullptr;
 }
 
 bool is_running(const PythonApi& python) {

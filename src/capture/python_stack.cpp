@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "capture/python_api.h"
@@ -94,13 +95,21 @@ void learn_from_stack(const PythonApi& python, void* thread) {
 // With the GIL held. Another thread may be at it already: then this one leaves it alone.
 void try_to_learn(const PythonApi& python, void* thread) {
   if (g_state != PythonState::kNotYet || g_learning.test_and_set(std::memory_order_acquire)) return;
+  struct Clear {
+    ~Clear() { g_learning.clear(std::memory_order_release); }
+  } when_done;
   if (g_state == PythonState::kNotYet) learn_from_stack(python, thread);
-  g_learning.clear(std::memory_order_release);
 }
 
+// Called by the interpreter, as the next one: nothing may be thrown into it. Without memory to learn with, stacks stay as they are.
 void look() {
   const PythonApi* python = find_python();
-  if (void* thread = thread_with_gil(*python)) try_to_learn(*python, thread);
+  void* const thread = python != nullptr ? thread_with_gil(*python) : nullptr;
+  try {
+    if (thread != nullptr) try_to_learn(*python, thread);
+  } catch (const std::bad_alloc&) {
+    g_state = PythonState::kWithGil;
+  }
 }
 
 int lesson(void*) {

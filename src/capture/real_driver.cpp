@@ -1,24 +1,31 @@
 #include "capture/real_driver.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
+#include <cstring>
+#include <type_traits>
 
+#include "capture/recorder.h"
 #include "driver/find_driver.h"
 
 namespace faultline::capture {
 namespace {
 
 struct RealDriver {
-  std::string path;
+  std::array<char, 4096> path{};
   void* library = nullptr;
   OwnCalls own;
 
-  RealDriver() {
+  void open() {
     const char* named = std::getenv("FAULTLINE_DRIVER");
-    path = named != nullptr && *named != '\0' ? named : driver::find_real_driver();
-    if (path.empty()) return;
-    library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (named != nullptr && *named != '\0') std::strncpy(path.data(), named, path.size() - 1);
+    else search();
+    if (path[0] == '\0') return;
+    library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     find(own.get_proc_address, "cuGetProcAddress_v2");
     find(own.get_proc_address_11, "cuGetProcAddress");
@@ -35,25 +42,45 @@ struct RealDriver {
     find(own.kernel_parameter, "cuKernelGetParamInfo");
     find(own.is_capturing, "cuStreamIsCapturing");
   }
+  void search() {
+    try {
+      std::strncpy(path.data(), driver::find_real_driver().c_str(), path.size() - 1);
+    } catch (...) {  // no memory: no driver
+    }
+  }
   template <class Function>
   void find(Function& function, const char* name) {
     function = reinterpret_cast<Function>(::dlsym(library, name));
   }
 };
 
+// No lock of ours is held around the loader's: a thread that has that one may be waiting for us (a library whose start calls CUDA). So several threads may open
+// the driver at once, each in a place of its own; the first to be done is believed. Nothing here has an end: it outlives every thread that may still call.
+static_assert(std::is_trivially_destructible_v<RealDriver>);
+constinit std::array<RealDriver, 64> places;
+std::atomic<std::uint32_t> places_taken{0};
+std::atomic<const RealDriver*> the_driver{nullptr};
+
 const RealDriver& real() {
-  static const RealDriver* driver = new RealDriver;  // outlives every thread that may still call
-  return *driver;
+  if (const RealDriver* known = the_driver.load(std::memory_order_acquire)) return *known;
+  if (const std::uint32_t place = places_taken.fetch_add(1); place < places.size()) {
+    places[place].open();
+    const RealDriver* none = nullptr;
+    the_driver.compare_exchange_strong(none, &places[place]);
+  }
+  const RealDriver* known = nullptr;
+  while ((known = the_driver.load(std::memory_order_acquire)) == nullptr) ::sched_yield();
+  return *known;
 }
 
 }  // namespace
 
 void* real_library() { return real().library; }
-const std::string& real_library_path() { return real().path; }
+std::string_view real_library_path() { return real().path.data(); }
 const OwnCalls& own() { return real().own; }
 std::optional<DeviceMemory> memory_of_current_device() {
   std::size_t free_bytes = 0, total_bytes = 0;
-  if (own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return std::nullopt;
+  if (capture_is_under_way() || own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return std::nullopt;
   return DeviceMemory{free_bytes, total_bytes};
 }
 void* real_symbol(const char* name) { return real().library == nullptr ? nullptr : ::dlsym(real().library, name); }

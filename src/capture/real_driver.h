@@ -1,12 +1,12 @@
 // The driver behind the capture library: the machine's libcuda.so.1, or the virtual one. Opened by its full path, once, never closed.
 //
 // FAULTLINE_DRIVER names it; without that the usual places are searched. own() are the driver's functions that the recorder itself calls: those that
-// the driver does not have are null, and what needs them is left unrecorded.
+// the driver does not have are null, and what needs them is left unrecorded. Nothing here needs memory of ours: without the driver the program could not go on.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include "driver/functions.h"
 
@@ -31,12 +31,13 @@ struct OwnCalls {
 
 // Null where there is no driver.
 void* real_library();
-const std::string& real_library_path();
+std::string_view real_library_path();
 const OwnCalls& own();
 struct DeviceMemory {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
+// Not while a stream is captured: the driver may end a capture over calls that the program did not make.
 std::optional<DeviceMemory> memory_of_current_device();
 // A symbol of the real library; null where it has none of this name.
 void* real_symbol(const char* name);

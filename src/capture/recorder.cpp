@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <limits>
-#include <thread>
+#include <memory>
 
 #include "capture/real_driver.h"
 
@@ -15,17 +15,6 @@ namespace {
 
 constexpr std::uint32_t kMostFailuresOfAKind = 64;
 constexpr std::uint64_t kPerThreadStream = 2;  // CU_STREAM_PER_THREAD
-
-// Unix time that never runs backwards: the real clock is read once.
-std::int64_t now_ns() {
-  const auto read = [](clockid_t clock) {
-    timespec time;
-    ::clock_gettime(clock, &time);
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
-  static const std::int64_t offset = read(CLOCK_REALTIME) - read(CLOCK_MONOTONIC);
-  return read(CLOCK_MONOTONIC) + offset;
-}
 
 // Errors after which every call of the process fails: something happened on the device.
 bool ends_context(CUresult error) {
@@ -37,20 +26,6 @@ bool ends_context(CUresult error) {
     default:
       return false;
   }
-}
-
-std::atomic<std::int64_t> first_fault_ns{0};
-
-// While the driver has a core dump under way its own thread goes on after the program has its error; a process that ends in that moment dies in it, of a
-// signal instead of its own status (seen with driver 580: up to 50 ms after the error, no more after 300 ms).
-constexpr std::int64_t kDumpSettlesNs = 500'000'000;
-void let_core_dump_settle() {
-  const std::int64_t left_ns = first_fault_ns.load() + kDumpSettlesNs - now_ns();
-  if (left_ns > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, kDumpSettlesNs)));
-}
-bool core_dump_is_armed() {
-  const char* armed = std::getenv("CUDA_ENABLE_COREDUMP_ON_EXCEPTION");
-  return armed != nullptr && *armed == '1';
 }
 
 std::string name_of_error(CUresult error) {
@@ -73,7 +48,18 @@ std::string_view name_of_heap(HeapKind kind) {
 
 }  // namespace
 
-ThreadRecorder::ThreadRecorder(Recorder& recorder, ThreadId thread) : recorder_(recorder), writer_(*recorder.file_), thread_(thread) {}
+// The real clock is read once.
+std::int64_t now_ns() {
+  const auto read = [](clockid_t clock) {
+    timespec time;
+    ::clock_gettime(clock, &time);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  static const std::int64_t offset = read(CLOCK_REALTIME) - read(CLOCK_MONOTONIC);
+  return read(CLOCK_MONOTONIC) + offset;
+}
+
+ThreadRecorder::ThreadRecorder(Recorder& recorder, ThreadId thread) : recorder_(recorder), writer_(recorder.space_), thread_(thread) {}
 
 StackId ThreadRecorder::stack(Natives natives) {
   const std::size_t frame_count = read_python_stack(frames_);
@@ -93,6 +79,7 @@ StackId ThreadRecorder::stack(Natives natives) {
 }
 
 Event ThreadRecorder::stamp_without_stack(EventKind kind) {
+  check_still_on();
   Event event;
   event.kind = kind;
   event.time_ns = now_ns();
@@ -106,7 +93,13 @@ Event ThreadRecorder::stamp(EventKind kind, Natives natives) {
   return event;
 }
 
-Recorder::Recorder(std::unique_ptr<TraceFile> file) : file_(std::move(file)) {
+void ThreadRecorder::leave_call_out() {
+  if (calls_left_out_.fetch_add(1, std::memory_order_relaxed) == 0) recorder_.space_.calls_end(now_ns());
+}
+
+void Recorder::ends(std::string_view why) noexcept { space_.recording_ends(now_ns(), why); }
+
+Recorder::Recorder(RoomSpace& space) : space_(space) {
   const char* natives = std::getenv("FAULTLINE_NATIVE_STACKS");
   wants_natives_ = natives != nullptr && *natives == '1';
   ThreadRecorder* by = join_thread();
@@ -118,10 +111,15 @@ Recorder::Recorder(std::unique_ptr<TraceFile> file) : file_(std::move(file)) {
 }
 
 StringId Recorder::locked_string(ThreadRecorder& by, std::string_view text) {
-  const std::size_t before = strings_.size();
-  const StringId id = strings_.intern(text);
-  if (strings_.size() != before) (void)by.writer().define_string(id, text);
-  return id;
+  if (text.size() > kMostText) {
+    text = text.substr(0, kMostText);
+    ++counters_["capture.names_cut_short"];
+  }
+  if (const std::optional<StringId> known = names_.find(text)) return *known;
+  const std::optional<StringId> fresh = names_.add(text);
+  if (fresh) (void)by.writer().define_string(*fresh, text);
+  else ++counters_["capture.names_left_out"];
+  return fresh.value_or(StringId{});
 }
 
 StringId Recorder::string(ThreadRecorder& by, std::string_view text) {
@@ -154,6 +152,10 @@ StackId Recorder::intern_stack(ThreadRecorder& by, std::span<const std::uintptr_
   }
   const std::lock_guard hold(names_lock_);
   StackId stack;
+  if (stacks_.size() + texts.size() > kMostStacks || stacks_.frame_count() + texts.size() > kMostFrames) {
+    ++counters_["capture.stacks_left_out"];
+    return stack;
+  }
   for (const PythonFrameText& text : texts) stack = push(by, stack, {locked_string(by, text.function), locked_string(by, text.file), text.line});
   return stack;
 }
@@ -183,7 +185,8 @@ std::uint16_t Recorder::current_device() const {
 }
 
 Recorder::KnownStream Recorder::define_stream(ThreadRecorder& by, std::uint64_t key, const Stream& stream) {
-  const KnownStream known{StreamId(next_stream_++), stream.device};
+  if (streams_.size() >= kMostStreams) throw EndOfRecording{"the program has more streams than can be told apart"};
+  const KnownStream known{StreamId(streams_given_.next()), stream.device};
   (void)by.writer().define_stream(known.id, stream);
   streams_[key] = known;
   return known;
@@ -254,8 +257,9 @@ void Recorder::devices_found(ThreadRecorder& by) {
 
 std::uint32_t Recorder::number_of(const void* handle) {
   const std::lock_guard hold(names_lock_);
-  const auto [at, fresh] = numbers_.try_emplace(handle, next_number_ + 1);
-  if (fresh) ++next_number_;
+  if (numbers_.size() >= kMostNumbers && !numbers_.contains(handle)) throw EndOfRecording{"the program has more events and graphs than can be told apart"};
+  const auto [at, fresh] = numbers_.try_emplace(handle, 0);
+  if (fresh) at->second = numbers_given_.next();
   return at->second;
 }
 
@@ -301,8 +305,6 @@ void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) 
     event.extra = id.value;
     event.device = current_device();
     by.append(event);
-    std::int64_t none = 0;
-    if (core_dump_is_armed() && first_fault_ns.compare_exchange_strong(none, event.time_ns)) std::atexit(let_core_dump_settle);
     return;
   }
   {
@@ -333,8 +335,10 @@ ThreadRecorder* Recorder::join_thread() {
     again->last_stream_ = {};
     return again;
   }
-  threads_.push_back(new ThreadRecorder(*this, number));
-  return threads_.back();
+  std::unique_ptr<ThreadRecorder> fresh(new ThreadRecorder(*this, number));
+  idle_.reserve(threads_.size() + 1);  // so that leaving needs no memory
+  threads_.push_back(fresh.get());
+  return fresh.release();
 }
 
 void Recorder::leave_thread(ThreadRecorder* thread) {
@@ -342,27 +346,24 @@ void Recorder::leave_thread(ThreadRecorder* thread) {
   idle_.push_back(thread);
 }
 
-void Recorder::finish() {
-  // Recording is off by now; a thread that had just looked has long marked itself busy when this is over.
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  bool all_are_done = true;
+// Nobody is waited for: a thread may be inside the driver for good, and a process that lingers at its end is changed (its other threads run on into what has ended).
+// The writers of other threads are closed from outside, once the process is gone.
+void Recorder::finish(bool recorded_to_the_end) {
+  space_.closes();
+  std::uint64_t calls_left_out = 0;
+  if (const std::unique_lock hold(threads_lock_, std::try_to_lock); hold) {
+    for (const ThreadRecorder* thread : threads_) calls_left_out += thread->calls_left_out_.load();
+  }
   {
-    const std::lock_guard hold(threads_lock_);
-    int patience_ms = 20;
-    for (ThreadRecorder* thread : threads_) {
-      for (; thread->busy_.load() && patience_ms > 0; --patience_ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      if (thread->busy_.load()) all_are_done = false;  // inside a call of the driver, perhaps for good
-      else (void)thread->writer_.finish();
+    TraceFileWriter last(space_);
+    if (const std::unique_lock hold(names_lock_, std::try_to_lock); hold) {
+      for (const auto& [what, times] : counters_) (void)last.count(what, times);
     }
+    if (calls_left_out != 0) (void)last.count("capture.calls_left_out", calls_left_out);
+    if (passed_through_ != 0) (void)last.define_property("driver.functions_passed_through", std::to_string(passed_through_));
+    if (recorded_to_the_end) (void)last.define_property("process.ended", "exit");
   }
-  TraceFileWriter last(*file_);
-  if (const std::unique_lock hold(names_lock_, std::try_to_lock); hold) {
-    for (const auto& [what, times] : counters_) (void)last.count(what, times);
-  }
-  if (passed_through_ != 0) (void)last.define_property("driver.functions_passed_through", std::to_string(passed_through_));
-  (void)last.define_property("process.ended", "exit");
-  (void)last.finish();
-  if (all_are_done) (void)file_->close();  // else the file stays as long as it is: a thread may still write
+  space_.has_ended();
 }
 
 }  // namespace faultline::capture

@@ -1,20 +1,22 @@
 // The recorder: what the capture library writes while the program runs. One Recorder per process, one ThreadRecorder per thread that calls the driver.
 //
-// A thread writes its own chunks of the process's trace file (trace/file_writer.h), so recording takes no lock except where a name, a stack or an
-// allocation is new. Nothing here ever changes what the program sees: errno is kept, no exception leaves, and on any trouble recording
-// ends quietly, with a counter in the trace and a sentence in the run folder, while the calls go on.
+// A thread writes its own chunks of the process's trace (trace/file_writer.h) into memory shared with `run` (trace/shared_room.h), so recording takes no lock except
+// where a name, a stack or an allocation is new, and opens no file. Nothing here ever changes what the program sees: errno is kept, no exception leaves, and on any trouble
+// recording ends quietly (capture/trouble.h), with a sentence in the report, while the calls go on.
+//
+// What is kept of names, stacks, kernels and allocations has a limit each (kMost…): what is new beyond it is recorded as unknown, and counted. Ids are
+// never used twice: where they run out, recording ends.
 //
 //   the program ─▶ wrapper ─▶ Recording (this thread's turn; empty when off, nested or ended) ─▶ observer ─▶ real driver
 //
-// Fork: the child has a new file and new ids; what it inherited of its parent's trace is dropped unseen. Exit: writers are finished from a destructor of the
-// library; calls that come later (from other threads, or from the program's own destructors) pass through unrecorded.
+// Fork: the child has a new trace and new ids; what it inherited of its parent's is dropped unseen. Exit: a destructor of the library says what is left to say;
+// calls that come later (from other threads, or from the program's own destructors) pass through unrecorded.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -24,11 +26,15 @@
 
 #include "capture/key_map.h"
 #include "capture/known_memory.h"
+#include "capture/names.h"
 #include "capture/native_stack.h"
+#include "capture/new_ids.h"
 #include "capture/observed_calls.h"
 #include "capture/python_stack.h"
+#include "capture/trouble.h"
 #include "driver/functions.h"
 #include "trace/file_writer.h"
+#include "trace/shared_room.h"
 #include "trace/trace.h"
 
 namespace faultline::capture {
@@ -41,6 +47,8 @@ enum class Natives : std::uint8_t {
 
 class Recorder;
 struct Kernel;
+
+bool recording_is_on();
 
 // A thread's own memory of kernels it has launched; capture/kernels.h fills it.
 struct KernelCache {
@@ -59,7 +67,12 @@ class ThreadRecorder {
   // An event of this kind, now, on this thread, with its stack.
   Event stamp(EventKind kind, Natives natives = Natives::kIfNoPython);
   Event stamp_without_stack(EventKind kind);
-  void append(const Event& event) { (void)writer_.append(event); }
+  void append(const Event& event) {
+    check_still_on();
+    if (!writer_.append(event).ok()) [[unlikely]] throw EndOfRecording{""};
+  }
+  // A launch, a copy or a wait that is not recorded any more.
+  void leave_call_out();
 
   Recorder& recorder() { return recorder_; }
   TraceFileWriter& writer() { return writer_; }
@@ -72,6 +85,10 @@ class ThreadRecorder {
   friend class Recorder;
   friend class Recording;
   StackId stack(Natives natives);
+  // A thread may come back from the driver when all is over.
+  static void check_still_on() {
+    if (!recording_is_on()) [[unlikely]] throw EndOfRecording{""};
+  }
 
   struct LastStream {
     CUstream handle = nullptr;
@@ -91,7 +108,7 @@ class ThreadRecorder {
   std::array<PythonFrame, 128> frames_;
   std::array<std::uintptr_t, 48> addresses_;
   std::array<LaunchArgument, 512> arguments_;  // all 8-byte words of the 4 KiB that a kernel's parameters usually may have
-  std::atomic<bool> busy_{false};
+  std::atomic<std::uint64_t> calls_left_out_{0};  // this thread alone adds
   bool inside_ = false;
 };
 
@@ -102,7 +119,7 @@ class Recorder {
   };
 
  public:
-  explicit Recorder(std::unique_ptr<TraceFile> file);
+  explicit Recorder(RoomSpace& space);
 
   StringId string(ThreadRecorder& by, std::string_view text);
   StackId intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives, std::span<const PythonFrame> frames);
@@ -114,10 +131,10 @@ class Recorder {
   std::uint16_t current_device() const;
   void devices_found(ThreadRecorder& by);
 
-  AllocationId next_allocation() { return AllocationId(allocations_.fetch_add(1, std::memory_order_relaxed) + 1); }
-  LaunchId next_launch() { return LaunchId(launch_ids_.fetch_add(1, std::memory_order_relaxed) + 1); }
-  CopyId next_copy() { return CopyId(copy_ids_.fetch_add(1, std::memory_order_relaxed) + 1); }
-  FaultId next_fault() { return FaultId(fault_ids_.fetch_add(1, std::memory_order_relaxed) + 1); }
+  AllocationId next_allocation() { return AllocationId(allocations_.next()); }
+  LaunchId next_launch() { return LaunchId(launch_ids_.next()); }
+  CopyId next_copy() { return CopyId(copy_ids_.next()); }
+  FaultId next_fault() { return FaultId(fault_ids_.next()); }
   // Small numbers for handles: events, graphs.
   std::uint32_t number_of(const void* handle);
   void forget(const void* handle);
@@ -131,13 +148,17 @@ class Recorder {
 
   LiveAllocations& live() { return live_; }
   bool wants_natives() const { return wants_natives_; }
+  // False: memory alone is recorded from now on.
+  bool wants_calls() const { return space_.wanted() == Wanted::kAll; }
+  // Says from when on, and why (a clause; empty: a limit of the run).
+  void ends(std::string_view why) noexcept;
   // The stack of a pass (backward) that other threads work for meanwhile.
   void set_pass(StackId stack) { pass_.store(stack.value, std::memory_order_relaxed); }
   StackId pass() const { return StackId(pass_.load(std::memory_order_relaxed)); }
 
   ThreadRecorder* join_thread();
   void leave_thread(ThreadRecorder* thread);
-  void finish();
+  void finish(bool recorded_to_the_end);
 
  private:
   friend class ThreadRecorder;
@@ -145,22 +166,24 @@ class Recorder {
   StackId push(ThreadRecorder& by, StackId caller, const Frame& frame);
   StringId locked_string(ThreadRecorder& by, std::string_view text);
 
-  std::unique_ptr<TraceFile> file_;
+  static constexpr std::size_t kMostText = 32 * 1024;  // of one name; the rest is cut off
+  static constexpr std::size_t kMostFrames = 1 << 17, kMostStacks = 1 << 19, kMostStreams = 1 << 16, kMostNumbers = 1 << 18;
+
+  RoomSpace& space_;
   bool wants_natives_ = false;
 
   std::mutex names_lock_;  // strings, frames, stacks, heaps, streams, numbers, counters
-  StringTable strings_;
+  Names names_;
   StackTable stacks_;
   std::map<std::pair<HeapKind, std::uint16_t>, HeapId> heaps_;
   std::unordered_map<std::uint64_t, KnownStream> streams_;  // by handle; the default streams by device and thread
-  std::uint32_t next_stream_ = 1;
   std::unordered_map<const void*, std::uint32_t> numbers_;
-  std::uint32_t next_number_ = 0;
   std::map<std::string, std::uint64_t, std::less<>> counters_;
   std::uint64_t passed_through_ = 0;
   std::unordered_map<std::string, std::uint32_t> failures_;
 
-  std::atomic<std::uint32_t> allocations_{0}, launch_ids_{0}, copy_ids_{0}, fault_ids_{0}, pass_{0};
+  NewIds allocations_, launch_ids_, copy_ids_, fault_ids_, numbers_given_, streams_given_;
+  std::atomic<std::uint32_t> pass_{0};
   std::atomic<int> device_count_{0};
   std::atomic<std::uint32_t> stream_epoch_{1};  // grows when a handle may mean another stream than before
   std::atomic<std::uint64_t> faults_seen_{0};
@@ -171,6 +194,9 @@ class Recorder {
   std::vector<ThreadRecorder*> idle_;  // of threads that have ended: the next one goes on in the same piece of the file
   std::uint32_t threads_begun_ = 0;
 };
+
+// Unix time that never runs backwards.
+std::int64_t now_ns();
 
 inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 

@@ -1,4 +1,5 @@
 // When recording begins, is on, and ends: the process's one Recorder and each thread's way to it.
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -7,107 +8,153 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/check.h"
 #include "capture/recorder.h"
 
 namespace faultline::capture {
 namespace {
 
-enum class State : int { kNotBegun, kOn, kOff };
+enum class State : int {
+  kNotBegun,
+  kOn,
+  kEnded,  // before the process: what was recorded is still closed at its end
+  kOff,
+};
 std::atomic<State> state{State::kNotBegun};
 std::atomic<Recorder*> the_recorder{nullptr};
 std::mutex beginning;
+SharedRoom* room = nullptr;  // attached once; a forked child has it too
 pthread_key_t thread_end;
 // One word of thread-local storage, of the kind that also a library loaded late can have.
 __attribute__((tls_model("initial-exec"))) thread_local ThreadRecorder* this_thread = nullptr;
 
-void end_thread(void* thread) {
-  this_thread = nullptr;
-  if (state.load() == State::kOn) the_recorder.load()->leave_thread(static_cast<ThreadRecorder*>(thread));
+struct BrokenInvariant {
+  char words[128];
+};
+[[noreturn]] void throw_broken(const char* condition, const char* file, int line) {
+  BrokenInvariant broken;
+  std::snprintf(broken.words, sizeof broken.words, "an internal error of Faultline (%s, %s:%d)", condition, file, line);
+  throw broken;
 }
 
-// The child's threads, file and allocations are not its parent's. Nothing inherited is touched, not even to free it.
+void end_recording(const char* why) noexcept {
+  State on = State::kOn;
+  if (!state.compare_exchange_strong(on, State::kEnded)) {
+    State none = State::kNotBegun;  // it could not even begin
+    state.compare_exchange_strong(none, State::kOff);
+    return;
+  }
+  the_recorder.load()->ends(why);
+}
+
+void end_thread(void* thread) {
+  this_thread = nullptr;
+  guarded([&] {
+    if (state.load() == State::kOn) the_recorder.load()->leave_thread(static_cast<ThreadRecorder*>(thread));
+  });
+}
+
+// The child's threads, trace and allocations are not its parent's. Nothing inherited is touched, not even to free it.
 void begin_anew_in_child() {
   this_thread = nullptr;
   the_recorder.store(nullptr);
   new (&beginning) std::mutex;
-  if (state.load() == State::kOn) {
-    state.store(State::kNotBegun);
+  if (state.load() == State::kEnded) state.store(State::kOff);
+  if (state.load() != State::kOn) return;
+  state.store(State::kNotBegun);
+  guarded([] {
     ::pthread_setspecific(thread_end, nullptr);
-  }
-  forget_python_after_fork();
-  forget_kernels_after_fork();
-  forget_memory_after_fork();
-  forget_captures_after_fork();
-  forget_devices_after_fork();
-  forget_ranges_after_fork();
+    forget_python_after_fork();
+    forget_kernels_after_fork();
+    forget_memory_after_fork();
+    forget_captures_after_fork();
+    forget_devices_after_fork();
+    forget_ranges_after_fork();
+  });
 }
 
-void leave_note(const std::string& folder, const std::string& sentence) {
-  if (std::FILE* notes = std::fopen((folder + "/notes-" + std::to_string(::getpid()) + ".txt").c_str(), "a")) {
-    std::fprintf(notes, "%s\n", sentence.c_str());
-    std::fclose(notes);
-  }
+// Opened for one sentence and closed again. The program's own files may not be written to, so no descriptor is kept.
+void leave_note(const char* folder, const char* why) {
+  char path[4096], sentence[512];
+  const int path_length = std::snprintf(path, sizeof path, "%s/notes-%d.txt", folder, ::getpid());
+  const int length = std::snprintf(sentence, sizeof sentence, "nothing was recorded of process %d: %s\n", ::getpid(), why);
+  if (path_length >= static_cast<int>(sizeof path) || length >= static_cast<int>(sizeof sentence)) return;
+  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  (void)!::write(file, sentence, static_cast<std::size_t>(length));
+  ::close(file);
 }
 
 void begin() {
   const std::lock_guard hold(beginning);
   if (state.load() != State::kNotBegun) return;
-  const char* folder = std::getenv("FAULTLINE_RUN_FOLDER");
-  if (folder == nullptr || *folder == '\0') {
+  const char* const folder = std::getenv("FAULTLINE_RUN_FOLDER");
+  const char* const segment = std::getenv(kRoomVariable);
+  if (folder == nullptr || *folder == '\0' || segment == nullptr) {
     state.store(State::kOff);
     return;
   }
-  static const bool prepared = [] {
-    ::pthread_key_create(&thread_end, end_thread);
-    ::pthread_atfork(nullptr, nullptr, begin_anew_in_child);
-    return true;
-  }();
-  (void)prepared;
-  const std::string start = std::string(folder) + "/process-" + std::to_string(::getpid());
-  std::string path = start + ".faultline";
-  // A process that replaced itself (exec) has a trace of this name already.
-  for (int again = 2; ::access(path.c_str(), F_OK) == 0 && again < 1000; ++again) path = start + "-" + std::to_string(again) + ".faultline";
-  Result<std::unique_ptr<TraceFile>> file = TraceFile::create(path);
-  if (!file) {
-    leave_note(folder, "nothing was recorded of process " + std::to_string(::getpid()) + ": " + file.error().message(path));
+  set_check_handler(throw_broken);
+  static const bool prepared = ::pthread_key_create(&thread_end, end_thread) == 0 && ::pthread_atfork(nullptr, nullptr, begin_anew_in_child) == 0;
+  const char* why = "there is no memory left to begin with";
+  if (prepared && room == nullptr) room = RoomSpace::attach(std::atoi(segment), why);
+  RoomSpace* const space = prepared && room != nullptr ? RoomSpace::begin(*room, now_ns()).release() : nullptr;  // it outlives every thread
+  if (space == nullptr) {
+    leave_note(folder, room != nullptr ? "too many processes are recorded already" : why);
     state.store(State::kOff);
     return;
   }
-  the_recorder.store(new Recorder(std::move(*file)));
+  try {
+    the_recorder.store(new Recorder(*space));
+  } catch (...) {
+    space->recording_ends(now_ns(), "the program's memory ran out");
+    throw;
+  }
   state.store(State::kOn);
 }
 
 ThreadRecorder* join() {
   if (state.load() == State::kNotBegun) begin();
   if (state.load() != State::kOn) return nullptr;
-  this_thread = the_recorder.load()->join_thread();
-  ::pthread_setspecific(thread_end, this_thread);
-  return this_thread;
+  ThreadRecorder* const thread = the_recorder.load()->join_thread();
+  if (::pthread_setspecific(thread_end, thread) != 0) throw std::bad_alloc();
+  return this_thread = thread;
 }
 
 __attribute__((destructor)) void end() {
-  if (state.exchange(State::kOff) == State::kOn) the_recorder.load()->finish();
+  const State before = state.exchange(State::kOff);
+  if (before == State::kOn || before == State::kEnded) guarded([before] { the_recorder.load()->finish(before == State::kOn); });
 }
 
 }  // namespace
 
-Recording::Recording() : errno_(errno) {
-  ThreadRecorder* thread = this_thread != nullptr ? this_thread : join();
-  if (thread == nullptr || thread->inside_) return;
-  thread->busy_.store(true, std::memory_order_relaxed);  // no fence: whoever ends the recording waits longer than a store takes to be seen
-  if (state.load(std::memory_order_relaxed) != State::kOn) {
-    thread->busy_.store(false, std::memory_order_relaxed);
-    return;
+bool recording_is_on() { return state.load(std::memory_order_relaxed) == State::kOn; }
+
+void recording_failed() noexcept {
+  try {
+    throw;
+  } catch (const EndOfRecording& end) {
+    end_recording(end.why);
+  } catch (const BrokenInvariant& broken) {
+    end_recording(broken.words);
+  } catch (const std::bad_alloc&) {
+    end_recording("the program's memory ran out");
+  } catch (...) {
+    end_recording("an internal error of Faultline");
   }
+}
+
+Recording::Recording() : errno_(errno) {
+  ThreadRecorder* thread = this_thread;
+  if (thread == nullptr) [[unlikely]] guarded([&] { thread = join(); });
+  if (thread == nullptr || thread->inside_) return;
+  if (!recording_is_on()) return;
   thread->inside_ = true;
   thread_ = thread;
 }
 
 Recording::~Recording() {
-  if (thread_ != nullptr) {
-    thread_->inside_ = false;
-    thread_->busy_.store(false, std::memory_order_release);
-  }
+  if (thread_ != nullptr) thread_->inside_ = false;
   errno = errno_;
 }
 

@@ -44,13 +44,6 @@ void tell_notes(const std::string& folder) {
   }
 }
 
-// A recorder that finds no room goes on without recording; what it could not write, it could not say either.
-void tell_full_disk(const std::string& folder) {
-  std::error_code problem;
-  const fs::space_info space = fs::space(folder, problem);
-  if (!problem && space.available < kMiB) hint("the disk that holds " + shown_folder(folder) + " is full: what was recorded is incomplete");
-}
-
 // The findings' own status, of the worst report.
 int tell_report(const std::string& folder, const RunOptions& options) {
   if (!holds_run(folder)) {
@@ -81,7 +74,6 @@ int tell_report(const std::string& folder, const RunOptions& options) {
 int report_apart(const std::string& folder, const RunOptions& options, bool records) {
   const ApartEnd end = do_apart([&] {
     tell_notes(folder);
-    tell_full_disk(folder);
     return records ? tell_report(folder, options) : kClean;
   });
   if (!end.trouble.empty()) hint(fmt::format("the report could not be made, because {}; the recording is kept in {}, and faultline explain reads it", end.trouble, shown_folder(folder)));
@@ -92,6 +84,7 @@ int report_apart(const std::string& folder, const RunOptions& options, bool reco
 ProgramEnd run(const RunOptions& options) {
   const auto not_run = [](int status) { return ProgramEnd{status, 0, 0}; };
   if (options.command.empty()) return not_run(fail("run takes the program behind --, for example: faultline run -- python train.py"));
+  if (const Result<std::uint64_t> keep = parse_bytes(options.keep); !keep) return not_run(fail("--keep: " + keep.error().message()));
   const InterruptsNoted noted;
   Result<std::string> folder = make_run_folder(options.folder, options.command);
   const std::string kept_in = folder ? *folder : std::string();
@@ -109,6 +102,7 @@ ProgramEnd run(const RunOptions& options) {
   for (const std::string& sentence : setup->left_out) hint(sentence);
   for (const std::string& sentence : setup->beforehand) hint(sentence);
 
+  const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(options, *folder, *setup) : nullptr;
   const std::string started = utc_now();
   const RememberedInput input;
   Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
@@ -120,6 +114,7 @@ ProgramEnd run(const RunOptions& options) {
   if (!folder) return end;
   const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out};
   if (Status written = write_command(*folder, record); !written) hint(written.error().message());
+  end_keeper(keeper.get());
   if (options.again && setup->records && !interrupted()) run_again(options, *folder, input);
   const int status = report_apart(*folder, options, setup->records);
   if (options.status_of_findings && end.status == 0) end.status = status;
@@ -140,6 +135,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
   CLI::Option* core_dump = verb->add_flag("--core-dump", options->core_dump, "let the driver write a GPU core dump when a kernel faults: names the instruction and the line, and ends the program there");
   verb->add_flag("--again", options->again, "after a GPU fault run the program a second time, for real, with the core dump; its output goes to a log")->excludes(core_dump);
   verb->add_flag("--status-of-findings", options->status_of_findings, "end with status 1 when the program ended well but there are findings");
+  verb->add_option("--keep", options->keep, "how much the traces of the run may take on disk; from half of it on launches and copies are left out")->capture_default_str();
   verb->add_option("--output,-o", options->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told");
   add_output_options(*verb, options->output);
   verb->callback([options, &status] { status = end_like(run(*options)); });

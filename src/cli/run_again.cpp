@@ -57,12 +57,14 @@ void run_again(const RunArguments& arguments, const std::string& folder, const R
   }
   hint(fmt::format("the program met a GPU fault; it is run once more, for real, with the GPU core dump armed, which ends it at the fault; what it prints goes to {}/log.txt", shown_folder(second)));
   if (!input.can_be_had_again()) hint("the second run has nothing to read: standard input is no plain file, so what came through it is gone");
+  const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(arguments, second, *setup) : nullptr;
   const std::string started = utc_now();
   const int standard_input = input.again();
   Result<pid_t> process = start_program(arguments.command, setup->environment, Placement{Output::kAsIs, second + "/log.txt", standard_input, true});
   if (standard_input >= 0) ::close(standard_input);
   if (!process) return hint("the program is not run again: " + process.error().message());
   const ProgramEnd end = wait_for_program(*process);
+  end_keeper(keeper.get());
   const CommandRecord record{"run", arguments.command, started, end.status, end.seconds, {{"gpu", "own"}, {"history", arguments.history}}, setup->left_out};
   if (Status written = write_command(second, record); !written) hint(written.error().message());
 }

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "cli/installation.h"
+#include "cli/options.h"
 #include "cli/plain_path.h"
 #include "driver/find_driver.h"
 #include "fmt/format.h"
@@ -128,6 +129,24 @@ Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& fo
   if (arguments.core_dump && !driver->empty()) arm_core_dump(arguments, folder, setup);
   bring_in_python_side(arguments, folder, setup);
   return setup;
+}
+
+std::unique_ptr<TraceKeeper> start_keeper(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {
+  const Result<std::uint64_t> most_bytes = parse_bytes(arguments.keep);
+  Result<std::unique_ptr<TraceKeeper>> keeper = most_bytes ? TraceKeeper::create(folder, *most_bytes) : most_bytes.error();
+  if (!keeper) {
+    hint("nothing will be recorded of the GPU: " + keeper.error().message());
+    setup.records = false;
+    return nullptr;
+  }
+  setup.environment.set(kRoomVariable, (*keeper)->room_number());
+  return std::move(*keeper);
+}
+
+void end_keeper(TraceKeeper* keeper) {
+  if (keeper == nullptr) return;
+  keeper->finish();
+  for (const std::string& sentence : keeper->notes()) hint(sentence);
 }
 
 }  // namespace faultline::cli

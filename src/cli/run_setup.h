@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/child_process.h"
+#include "trace/keeper.h"
 
 namespace faultline::cli {
 
@@ -22,6 +24,7 @@ struct RunArguments {
   bool native_stacks = false;
   bool buffers = false;
   bool core_dump = false;
+  std::string keep = "2GiB";  // of traces, all processes together
 };
 
 // FAULTLINE_VGPU's text for "virtual[:T4|:4GiB]".
@@ -36,5 +39,10 @@ struct RunSetup {
 };
 // `folder`: where the run is kept; empty where none could be made. The Error is about --gpu alone.
 Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& folder);
+
+// Takes what the program's processes record, from before they start until they have ended; said where it cannot be had: the program then runs
+// unrecorded.
+std::unique_ptr<TraceKeeper> start_keeper(const RunArguments& arguments, const std::string& folder, RunSetup& setup);
+void end_keeper(TraceKeeper* keeper);  // none is fine
 
 }  // namespace faultline::cli

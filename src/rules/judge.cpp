@@ -6,6 +6,7 @@
 #include "rules/error_text/error_text.h"
 #include "rules/rule.h"
 #include "sources/error_text/error_text.h"
+#include "trace/recorded_part.h"
 
 namespace faultline {
 namespace {
@@ -19,6 +20,16 @@ void prove(const Trace& trace, Judgement& judgement) {
     Result<ReplayResult> proof = replay(trace, options);
     judgement.no_proof_because.push_back(proof ? "" : proof.error().what);
     judgement.proofs.push_back(proof ? std::optional<ReplayResult>(std::move(*proof)) : std::nullopt);
+  }
+}
+
+// What came after the end of a recording was not seen; of it nothing is judged.
+void add_unrecorded(const Trace& trace, Judgement& judgement) {
+  const RecordedPart part = recorded_part(trace);
+  if (part.all_calls) return;
+  for (const Rule& rule : all_rules()) {
+    if (!part.all) judgement.not_judged.push_back({std::string(rule.name), "what the process did after its recording ended, " + part.because});
+    else if (rule.reads_calls) judgement.not_judged.push_back({std::string(rule.name), "launches, copies and waits that are not recorded from a moment on, " + part.because});
   }
 }
 
@@ -42,6 +53,7 @@ Judgement judge(const Trace& trace) {
       }
     }
   }
+  add_unrecorded(trace, judgement);
   // What broke comes before what explains it: rules run in that order, so within one severity the order of the rules stays.
   std::stable_sort(judgement.findings.begin(), judgement.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return judgement;

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "facts/facts_test_support.h"
+#include "rules/illegal_address/candidates.h"
 #include "rules/rule.h"
+#include "trace/recorded_part.h"
 
 namespace faultline {
 namespace {
@@ -20,6 +22,43 @@ TEST(Judge, WhatARuleNeedsAndTheInputLacksIsSaid) {
   EXPECT_TRUE(not_judged(judgement, "memory/unreturned-cache"));
   EXPECT_TRUE(not_judged(judgement, "config/no-effect"));
   EXPECT_FALSE(not_judged(judgement, "memory/out-of-memory"));
+}
+
+TEST(Judge, WhatWasNotRecordedIsNotJudged) {
+  Trace trace = traced("alloc 512\n");
+  trace.capabilities |= kStacks | kEvents | kAddresses;
+  const std::string calls = "are not recorded from a moment on, 3.0 s after it began: enough", all = "after its recording ended, 3.0 s after it began: enough";
+  const auto says = [&](const std::string& rule, const std::string& why) {
+    const Judgement judgement = judge(trace);
+    return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(), [&](const NotJudged& entry) { return entry.rule == rule && entry.why.ends_with(why); });
+  };
+  EXPECT_FALSE(says("api/bad-copy", ""));
+  trace.properties = {{kCallsUntil, "3000000000"}, {kEndedBecause, "3.0 s after it began: enough"}};
+  EXPECT_TRUE(says("api/bad-copy", calls));
+  EXPECT_TRUE(says("access/illegal-address", calls));
+  EXPECT_FALSE(says("memory/leak", calls));
+  trace.properties[kRecordedUntil] = "4000000000";
+  EXPECT_TRUE(says("memory/leak", all));
+  EXPECT_TRUE(says("api/bad-copy", all));
+}
+
+TEST(Judge, FaultIsNotBlamedOnTheLastLaunchThatHappenedToBeRecorded) {
+  Trace trace;
+  trace.streams.resize(1);
+  trace.devices.push_back({0, "GPU", 1 << 30, 0});
+  Launch launch;
+  launch.kernel = trace.strings.intern("innocent");
+  Event event;
+  event.kind = EventKind::kLaunch;
+  event.extra = trace.launches.intern(launch).value;
+  trace.events.push_back(event);
+  event.kind = EventKind::kFault;
+  event.extra = 0;
+  trace.events.push_back(event);
+  EXPECT_EQ(launched_since_sync(trace, 1).kernels.size(), 1u);
+  trace.properties[kCallsUntil] = "1";
+  EXPECT_TRUE(launched_since_sync(trace, 1).kernels.empty());
+  EXPECT_FALSE(launched_since_sync(trace, 1).complete);
 }
 
 TEST(Judge, EveryRuleHasItsOwnName) {

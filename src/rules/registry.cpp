@@ -18,9 +18,9 @@ namespace faultline {
 namespace {
 
 constexpr std::array<Rule, 12> kRules = {{
-    {"access/illegal-address", 0, judge_faults},
+    {"access/illegal-address", 0, judge_faults, true},
     {"api/bad-free", 0, judge_bad_free},
-    {"api/bad-copy", 0, judge_bad_copy},
+    {"api/bad-copy", 0, judge_bad_copy, true},
     {"memory/out-of-memory", kEvents, judge_out_of_memory},
     {"memory/leak", kEvents | kStacks, judge_leak},
     {"memory/fragmentation", kAddresses, judge_fragmentation},

@@ -45,6 +45,7 @@ struct Rule {
   std::string_view name;      // "memory/leak"
   std::uint32_t needs = 0;    // Capability bits; a trace without them is "not judged"
   void (*judge)(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
+  bool reads_calls = false;   // launches, copies, waits: what was recorded without them is "not judged"
 };
 
 std::span<const Rule> all_rules();

@@ -201,6 +201,8 @@ Bytes TraceBytes::load(std::uint64_t offset, std::uint64_t size, std::vector<std
   return Bytes(buffer).first(have);
 }
 
+std::size_t whole_record_bytes(Bytes tags, Bytes bytes) { return measure(tags, bytes).whole_bytes; }
+
 Result<ChunkIndex> index_chunks(const TraceBytes& bytes) {
   const Result<TraceFileHeader> header = read_header(bytes);
   if (!header) return header.error();

@@ -92,6 +92,9 @@ struct ChunkIndex {
   std::uint64_t damaged_chunks = 0;
 };
 
+// How far the whole records of a chunk reach that may be growing. `tags` was copied before `bytes`.
+std::size_t whole_record_bytes(Bytes tags, Bytes bytes);
+
 // Errors: not a trace file, a version or feature this reader does not know.
 Result<ChunkIndex> index_chunks(const TraceBytes& bytes);
 // The index of a file that may have grown since; chunks that had ended then are not read again.

@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,14 @@
 #include "trace/file_test_support.h"
 #include "trace/file_writer.h"
 #include "trace/validate.h"
+
+static bool fallocate_is_unknown = false;
+// In place of the C library's: as a file system answers that does not know it.
+extern "C" int fallocate(int file, int mode, off_t offset, off_t bytes) {
+  if (!fallocate_is_unknown) return static_cast<int>(::syscall(SYS_fallocate, file, mode, offset, bytes));
+  errno = EOPNOTSUPP;
+  return -1;
+}
 
 namespace faultline {
 namespace {
@@ -221,6 +230,22 @@ TEST(LiveTraceFile, FreesFollowTheAllocsOfOtherThreads) {
   EXPECT_TRUE(read->lost.empty()) << read->lost.begin()->first;
 }
 
+void fill_and_read_back_some(const std::string& path) {
+  auto file = TraceFile::create(path);
+  ASSERT_TRUE(file.ok()) << file.error().message();
+  std::atomic<std::uint32_t> next_name{0};
+  constexpr std::uint32_t kEvents = 100'000;
+  {
+    NumberedEvents events(**file, 0, next_name);
+    for (std::uint32_t number = 1; number <= kEvents; ++number) ASSERT_TRUE(events.write(number));
+  }
+  EXPECT_TRUE((*file)->close().ok());
+  const Result<Trace> read = read_trace_file(path);
+  ASSERT_TRUE(read.ok());
+  expect_all_there(*read, {kEvents, 0, 0});
+  EXPECT_TRUE(read->lost.empty());
+}
+
 // Writes until there is no room; everything said to be written must be there, and the loss must be counted.
 void fill_and_read_back(const std::string& path) {
   auto file = TraceFile::create(path);
@@ -264,6 +289,38 @@ TEST(LiveTraceFile, FileSizeLimitKeepsWhatWasWrittenAndSendsNoSignal) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   fill_and_read_back(path);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+TEST(LiveTraceFile, KeepsNoDescriptorAndWritesToNoOtherFile) {
+  const TemporaryFolder folder;
+  const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()); };
+  const auto before = descriptors();
+  auto file = TraceFile::create(folder / "trace");
+  ASSERT_TRUE(file.ok());
+  std::atomic<std::uint32_t> next_name{0};
+  NumberedEvents events(**file, 0, next_name);
+  std::uint32_t number = 0;
+  for (; number < 50'000; ++number) ASSERT_TRUE(events.write(number + 1));
+  EXPECT_EQ(descriptors(), before);
+  // Another file comes in its place: it is not touched.
+  write_bytes(folder / "other", {1, 2, 3});
+  std::filesystem::rename(folder / "trace", folder / "moved");
+  std::filesystem::rename(folder / "other", folder / "trace");
+  while (number < 1'000'000 && events.write(number + 1)) ++number;
+  EXPECT_LT(number, 1'000'000u);
+  (void)events.writer().finish();
+  EXPECT_FALSE((*file)->close().ok());
+  EXPECT_EQ(read_bytes(folder / "trace"), (std::vector<std::uint8_t>{1, 2, 3}));
+  const Result<Trace> read = read_trace_file(folder / "moved");
+  ASSERT_TRUE(read.ok());
+  expect_all_there(*read, {number, 0, 0});
+}
+
+TEST(LiveTraceFile, FileSystemThatCannotReserveIsGivenZeros) {
+  const TemporaryFolder folder;
+  fallocate_is_unknown = true;
+  fill_and_read_back_some(folder / "trace");
+  fallocate_is_unknown = false;
 }
 
 TEST(LiveTraceFile, IsNotCreatedWhereItCannotBe) {

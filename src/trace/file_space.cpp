@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "trace/file_format.h"
 
@@ -31,28 +34,67 @@ void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) {
   }
 }
 
+// A descriptor for the length of one use.
+class OpenFile {
+ public:
+  explicit OpenFile(int file) : file_(file) {}
+  ~OpenFile() {
+    if (file_ >= 0) ::close(file_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  explicit operator bool() const { return file_ >= 0; }
+  int operator*() const { return file_; }
+  int error() const { return -file_; }
+
+ private:
+  int file_;
+};
+
+int write_zeros(int file, std::uint64_t begin, std::uint64_t end) {
+  static constexpr std::array<char, kTraceUnitBytes> kZeros{};
+  while (begin < end) {
+    const ssize_t written = ::pwrite(file, kZeros.data(), std::min<std::uint64_t>(kZeros.size(), end - begin), static_cast<off_t>(begin));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    begin += static_cast<std::uint64_t>(written);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return file_error("the trace file cannot be created", errno);
-  std::unique_ptr<TraceFile> trace_file(new TraceFile(file));
-  if (Status status = trace_file->write_header(); !status) {
+  struct stat status {};
+  {
+    const OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!file || ::fstat(*file, &status) != 0) return file_error("the trace file cannot be created", errno);
+  }
+  std::error_code problem;
+  const std::filesystem::path whole = std::filesystem::absolute(path, problem);  // the program may go to another folder
+  std::unique_ptr<TraceFile> trace_file(new TraceFile(problem ? path : whole.string(), status.st_dev, status.st_ino));
+  if (Status written = trace_file->write_header(); !written) {
     ::unlink(path.c_str());
-    return status.error();
+    return written.error();
   }
   return trace_file;
 }
 
-TraceFile::~TraceFile() {
-  if (file_ >= 0) ::close(file_);
+int TraceFile::open_again() const {
+  const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return -errno;
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) return file;
+  ::close(file);
+  return -ESTALE;
 }
 
 Status TraceFile::write_header() {
   const TraceFileHeader header;
   if (Status status = reserve_until(kTraceUnitBytes); !status) return status.error();
-  const ssize_t written = ::pwrite(file_, &header, sizeof header, 0);
-  if (written != static_cast<ssize_t>(sizeof header)) return file_error("the trace file cannot be written", written < 0 ? errno : EIO);
+  const OpenFile file(open_again());
+  const ssize_t written = file ? ::pwrite(*file, &header, sizeof header, 0) : -1;
+  if (written != static_cast<ssize_t>(sizeof header)) return file_error("the trace file cannot be written", !file ? file.error() : written < 0 ? errno : EIO);
   raise_to(used_bytes_, sizeof header);
   return Ok{};
 }
@@ -61,11 +103,14 @@ int TraceFile::allocate_blocks(std::uint64_t begin, std::uint64_t end) {
   // Going over a file size limit raises SIGXFSZ, which would end the process whose trace this is.
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) return EFBIG;
-  int error = 0;
-  do {
-    error = ::posix_fallocate(file_, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
-  } while (error == EINTR);
-  return error;
+  const OpenFile file(open_again());
+  if (!file) return file.error();
+  while (has_fallocate_) {
+    if (::fallocate(*file, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0) return 0;
+    if (errno == EOPNOTSUPP || errno == ENOSYS) has_fallocate_ = false;
+    else if (errno != EINTR) return errno;
+  }
+  return write_zeros(*file, begin, end);
 }
 
 Status TraceFile::reserve_until(std::uint64_t end) {
@@ -73,7 +118,7 @@ Status TraceFile::reserve_until(std::uint64_t end) {
   const std::uint64_t reserved = reserved_bytes_.load(std::memory_order_relaxed);
   if (end <= reserved) return Ok{};
   if (failed_errno_ == 0) {
-    const std::uint64_t step = std::clamp(reserved / 8, kLeastStepBytes, kMostStepBytes);
+    const std::uint64_t step = has_fallocate_ ? std::clamp(reserved / 8, kLeastStepBytes, kMostStepBytes) : 0;
     std::uint64_t target = round_up(std::max(end, reserved + step), kTraceUnitBytes);
     int error = allocate_blocks(reserved, target);
     if (error != 0 && target > end) error = allocate_blocks(reserved, target = end);
@@ -95,9 +140,10 @@ Result<MappedChunk> TraceFile::take_chunk(std::size_t room_bytes) {
   if (offset + bytes > reserved_bytes_.load(std::memory_order_acquire)) {
     if (Status status = reserve_until(offset + bytes); !status) return status.error();
   }
-  void* const mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_, static_cast<off_t>(offset));
+  const OpenFile file(open_again());
+  void* const mapping = file ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *file, static_cast<off_t>(offset)) : MAP_FAILED;
   if (mapping == MAP_FAILED) {
-    const int error = errno;
+    const int error = file ? errno : file.error();
     const std::lock_guard lock(growing_);
     if (failed_errno_ == 0) failed_errno_ = error;
     return file_error("the trace file cannot be mapped", error);
@@ -108,26 +154,16 @@ Result<MappedChunk> TraceFile::take_chunk(std::size_t room_bytes) {
 }
 
 void TraceFile::release(const MappedChunk& chunk, const std::uint8_t* used) {
-  raise_to(used_bytes_, chunk.file_offset + static_cast<std::uint64_t>(used - chunk.mapping));
+  raise_to(used_bytes_, chunk.place + static_cast<std::uint64_t>(used - chunk.mapping));
   ::munmap(chunk.mapping, chunk.chunk_bytes);
   mapped_chunks_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-Status TraceFile::sync() {
-  if (::fdatasync(file_) != 0) return file_error("the trace file cannot be brought to disk", errno);
-  return Ok{};
-}
-
 Status TraceFile::close() {
   FAULTLINE_CHECK(mapped_chunks_.load() == 0);
-  if (file_ < 0) return Ok{};
-  const bool trimmed = ::ftruncate(file_, static_cast<off_t>(used_bytes_.load())) == 0;
-  const int trim_error = errno;
-  const bool closed = ::close(file_) == 0;
-  const int close_error = errno;
-  file_ = -1;
-  if (!trimmed) return file_error("the trace file cannot be trimmed", trim_error);
-  if (!closed) return file_error("the trace file cannot be closed", close_error);
+  const OpenFile file(open_again());
+  if (!file) return file_error("the trace file cannot be found again", file.error());
+  if (::ftruncate(*file, static_cast<off_t>(used_bytes_.load())) != 0) return file_error("the trace file cannot be trimmed", errno);
   return Ok{};
 }
 

@@ -24,12 +24,20 @@ std::uint8_t* put_record(std::uint8_t* at, RecordTag tag, std::string_view paylo
 
 }  // namespace
 
+// Closing may need memory that is not there; then the writer stays unfinished, as if its process had been killed.
+TraceFileWriter::~TraceFileWriter() {
+  try {
+    (void)finish();
+  } catch (...) {
+  }
+}
+
 Status TraceFileWriter::append(const Event& event) {
   if (!has_room(kMostEventBytes)) {
     time_ns_ = event.time_ns;
     if (Status status = next_chunk(); !status) return status;
   }
-  std::uint8_t* const end = deltas_.encode(event, file_.take_sequence(), at_ + 2);
+  std::uint8_t* const end = deltas_.encode(event, space_.take_sequence(), at_ + 2);
   at_[1] = static_cast<std::uint8_t>(end - at_ - 2);
   publish_byte(at_, static_cast<std::uint8_t>(static_cast<std::uint8_t>(RecordTag::kFirstEvent) + static_cast<std::uint8_t>(event.kind)));
   at_ = end;
@@ -55,16 +63,16 @@ Status TraceFileWriter::publish_alone(RecordTag tag, std::string_view payload) {
     return Error{fmt::format("a record of {} bytes is larger than a trace file can hold", payload.size()), {}, {}};
   }
   if (stopped_) return stop(*stopped_);
-  Result<MappedChunk> chunk = begin_chunk(record_bytes(payload) + 2, file_.next_sequence());
+  Result<MappedChunk> chunk = begin_chunk(record_bytes(payload) + 2, space_.next_sequence());
   if (!chunk) return stop(chunk.error());
   std::uint8_t* at = put_record(chunk->begin + sizeof(ChunkHeader), tag, payload);
   at = put_record(at, RecordTag::kChunkFull, {});
-  file_.release(*chunk, at);
+  space_.release(*chunk, at);
   return Ok{};
 }
 
 Result<MappedChunk> TraceFileWriter::begin_chunk(std::size_t room_bytes, std::uint64_t next_sequence) const {
-  Result<MappedChunk> chunk = file_.take_chunk(room_bytes);
+  Result<MappedChunk> chunk = space_.take_chunk(room_bytes);
   if (!chunk) return chunk;
   ChunkHeader header;
   header.chunk_bytes = chunk->chunk_bytes;
@@ -80,7 +88,7 @@ Result<MappedChunk> TraceFileWriter::begin_chunk(std::size_t room_bytes, std::ui
 Status TraceFileWriter::next_chunk() {
   FAULTLINE_CHECK(!finished_);
   if (stopped_) return stop(*stopped_);
-  const std::uint64_t sequence = file_.next_sequence();
+  const std::uint64_t sequence = space_.next_sequence();
   Result<MappedChunk> chunk = begin_chunk(kTraceUnitBytes / 2, sequence);
   if (!chunk) return stop(chunk.error());
   if (at_ != nullptr) end_chunk(RecordTag::kChunkFull);
@@ -92,7 +100,7 @@ Status TraceFileWriter::next_chunk() {
 
 void TraceFileWriter::end_chunk(RecordTag tag) {
   at_ = put_record(at_, tag, {});
-  file_.release(chunk_, at_);
+  space_.release(chunk_, at_);
   at_ = nullptr;
 }
 

@@ -30,8 +30,8 @@ struct TraceOrigin {
 
 class TraceFileWriter {
  public:
-  explicit TraceFileWriter(TraceFile& file) : file_(file), writer_(file.take_writer()) {}
-  ~TraceFileWriter() { (void)finish(); }
+  explicit TraceFileWriter(TraceSpace& space) : space_(space), writer_(space.take_writer()) {}
+  ~TraceFileWriter();
   TraceFileWriter(const TraceFileWriter&) = delete;
   TraceFileWriter& operator=(const TraceFileWriter&) = delete;
 
@@ -74,7 +74,7 @@ class TraceFileWriter {
     return at_ != nullptr && !stopped_ && bytes + kKeptBackBytes <= static_cast<std::size_t>(chunk_.end - at_);
   }
 
-  TraceFile& file_;
+  TraceSpace& space_;
   std::uint32_t writer_;
   MappedChunk chunk_;
   std::uint8_t* at_ = nullptr;  // where the next record goes; null: no chunk

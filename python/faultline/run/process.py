@@ -38,13 +38,13 @@ class Process:
         text = json.dumps(self._known, ensure_ascii=True, default=str, indent=1)
         self.save(f"process-{self.pid}.json", lambda file: file.write(text.encode()))
 
-    def save(self, name, write):
-        """The whole file or none of it. False, with a note, if it could not be written."""
+    def save(self, name, write, may_be_large=False):
+        """The whole file or none of it. False, with a note, if it could not be written. What may be large leaves the program its part of the disk."""
         path = os.path.join(self.folder, name)
         part = f"{path}.{_thread.get_ident()}.part"
         try:
             with open(part, "wb") as file:
-                write(file)
+                write(_Limited(file, room_in(self.folder)) if may_be_large else file)
             os.replace(part, path)
             return True
         except Exception as problem:
@@ -68,6 +68,24 @@ class Process:
                 os.close(file)
         except OSError:
             pass  # the folder is gone: there is nowhere left to say it
+
+
+def room_in(folder):
+    """How much may be written there: a twentieth of the disk, at most 2 GiB, is left to the program, as the keeper of traces does."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize - min(2 << 30, disk.f_blocks * disk.f_frsize // 20)
+
+
+class _Limited:
+    """A file that takes so many bytes and no more."""
+    def __init__(self, file, room):
+        self._file, self._room = file, room
+
+    def write(self, data):
+        self._room -= len(data)
+        if self._room < 0:
+            raise OSError("the rest of the disk is left to the program")
+        return self._file.write(data)
 
 
 _COMPILED = (".pyx", ".pxd", ".pxi")  # Cython names its own sources, by paths that lead nowhere

@@ -93,7 +93,7 @@ class TorchMemory:
         except Exception as problem:
             self._session.process.note(f"PyTorch gave no snapshot of its memory ({reason}; {type(problem).__name__}: {_first_line(problem)})")
             return
-        self._session.process.save(f"torch-{self._pid}-{reason}{'' if number == 1 else f'-{number}'}.pickle", lambda file: pickle.dump(taken, file, protocol=4))
+        self._session.process.save(f"torch-{self._pid}-{reason}{'' if number == 1 else f'-{number}'}.pickle", lambda file: pickle.dump(taken, file, protocol=4), may_be_large=True)
 
     def has_snapshot_of(self, kind):
         """Was one taken at the last error of that kind?"""

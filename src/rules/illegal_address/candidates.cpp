@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "trace/recorded_part.h"
+
 namespace faultline {
 namespace {
 
@@ -48,6 +50,10 @@ Candidates launched_since_sync(const Trace& trace, std::uint32_t event) {
   };
   if (refused && every_launch_was_waited_for(trace)) return only(*refused);
 
+  if (!recorded_part(trace).all_calls) {  // the last launches in the trace are not the last that there were
+    found.complete = false;
+    return found;
+  }
   const std::uint16_t device = trace.events[event].device;
   std::set<StreamId> waited_for;
   std::set<std::uint32_t> recorded;  // driver events that are known to be over: what stands before their Record is done

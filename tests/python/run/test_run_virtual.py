@@ -124,6 +124,8 @@ def test_what_was_recorded_when_the_program_is_killed_is_all_there(tmp_path):
     rounds = 0
     while rounds < 500:
         rounds = int(process.stdout.readline())
+    while not list(folder.glob("process-*.faultline")):
+        time.sleep(0.01)
     child = int(next(folder.glob("process-*.faultline")).stem.split("-")[1])
     os.kill(child, signal.SIGKILL)
     rest, errors = process.communicate()

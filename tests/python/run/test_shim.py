@@ -401,3 +401,19 @@ def test_errors_of_the_gpu_are_told_from_others(problem, kind):
     sys.path.insert(0, str(ROOT / "python"))
     from faultline.run.exceptions import kind_of
     assert kind_of(problem) == kind
+
+
+def test_what_may_be_large_leaves_the_program_its_part_of_the_disk(tmp_path):
+    sys.path.insert(0, str(ROOT / "python"))
+    from faultline.run.process import Process, room_in
+    process = Process(str(tmp_path), 0)
+    disk = os.statvfs(tmp_path)
+    assert room_in(tmp_path) == disk.f_bavail * disk.f_frsize - min(2 << 30, disk.f_blocks * disk.f_frsize // 20)
+
+    class Vast(bytes):  # says that it is as large as what is free, so that no disk needs to be filled
+        def __len__(self):
+            return os.statvfs(tmp_path).f_bavail * disk.f_frsize
+    assert process.save("small", lambda file: file.write(b"x" * 1000), may_be_large=True)
+    assert not process.save("large", lambda file: file.write(Vast()), may_be_large=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"notes-{os.getpid()}.txt", "small"]
+    assert "large could not be written (OSError: the rest of the disk is left to the program)" in (tmp_path / f"notes-{os.getpid()}.txt").read_text()

@@ -1,0 +1,244 @@
+#include "trace/keeper.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/shm.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <new>
+
+#include "base/units.h"
+#include "trace/file_chunks.h"
+#include "trace/file_writer.h"
+#include "trace/recorded_part.h"
+
+namespace faultline {
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
+constexpr int kLooksBetweenCopies = 50;
+constexpr int kLooksUntilLeftBehind = 500;  // a thread that was inside the driver when its process ended may still write for a moment, not for seconds
+constexpr std::uint64_t kMostReserveBytes = 2 * kGiB;
+constexpr std::uint32_t kKeepersWriter = 1u << 31;  // no process has so many threads
+
+struct Disk {
+  std::uint64_t size_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  bool is_known = false;
+};
+Disk disk_of(const std::string& folder) {
+  struct statvfs about {};
+  if (::statvfs(folder.c_str(), &about) != 0) return {};
+  return {about.f_blocks * about.f_frsize, about.f_bavail * about.f_frsize, true};
+}
+
+int write_all(int file, Bytes bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return 0;
+}
+
+// A few records of the keeper's own, as one chunk in memory.
+class OwnWords : public TraceSpace {
+ public:
+  OwnWords() : TraceSpace(kKeepersWriter), memory_(kTraceUnitBytes - sizeof(TraceFileHeader)) {}
+  Result<MappedChunk> take_chunk(std::size_t) override {
+    if (taken_) return Error{"the keeper has one chunk", {}, {}};
+    taken_ = true;
+    return MappedChunk{memory_.data(), memory_.data() + memory_.size(), kTraceUnitBytes, 0, memory_.data()};
+  }
+  void release(const MappedChunk& chunk, const std::uint8_t* used) override { used_ = static_cast<std::size_t>(used - chunk.mapping); }
+  Bytes bytes() const { return Bytes(memory_).first(used_); }
+
+ private:
+  std::vector<std::uint8_t> memory_;
+  std::size_t used_ = 0;
+  bool taken_ = false;
+};
+
+}  // namespace
+
+std::uint64_t disk_reserve(const std::string& folder) { return std::min(kMostReserveBytes, disk_of(folder).size_bytes / 20); }
+
+Result<std::unique_ptr<TraceKeeper>> TraceKeeper::create(const std::string& folder, std::uint64_t most_bytes) {
+  const int segment = ::shmget(IPC_PRIVATE, sizeof(SharedRoom), IPC_CREAT | 0600);
+  if (segment < 0) return Error{fmt::format("there is no memory to share with it: {}", std::strerror(errno)), {}, {}};
+  void* const place = ::shmat(segment, nullptr, 0);
+  const int error = errno;
+  ::shmctl(segment, IPC_RMID, nullptr);  // it stays for those who have it, and for those who know its number meanwhile
+  if (reinterpret_cast<std::intptr_t>(place) == -1) return Error{fmt::format("the memory to share with it cannot be had: {}", std::strerror(error)), {}, {}};
+  return std::unique_ptr<TraceKeeper>(new TraceKeeper(folder, segment, *static_cast<SharedRoom*>(place), most_bytes));
+}
+
+TraceKeeper::TraceKeeper(std::string folder, int segment, SharedRoom& room, std::uint64_t most_bytes)
+    : folder_(std::move(folder)), segment_(segment), room_(room), tags_(kTraceUnitBytes), copy_(kTraceUnitBytes), reserve_bytes_(disk_reserve(folder_)) {
+  room_.most_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(most_bytes, INT64_MAX));
+  room_.magic.store(SharedRoom::kMagic, std::memory_order_release);
+  look_at_disk();
+  // Signals are for the thread that waits for the program.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { keep(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TraceKeeper::~TraceKeeper() {
+  finish();
+  ::shmdt(&room_);
+}
+
+void TraceKeeper::keep() {
+  for (int looks = 1; !ends_.load(); ++looks) {
+    const bool copies = looks % kLooksBetweenCopies == 0;
+    if (copies) look_at_disk();
+    look(copies);
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+void TraceKeeper::look_at_disk() {
+  const Disk disk = disk_of(folder_);
+  if (!disk.is_known) return;
+  disk_free_bytes_ = disk.free_bytes;
+  if (disk.free_bytes < reserve_bytes_ + reserve_bytes_ / 4) {
+    disk_was_low_ = true;
+    room_.want_less(Wanted::kMemory);
+  }
+  if (disk.free_bytes < reserve_bytes_) room_.want_less(Wanted::kNothing);
+}
+
+void TraceKeeper::look(bool also_taken) {
+  const std::uint32_t processes = std::min(room_.processes_begun.load(std::memory_order_acquire), SharedRoom::kProcesses);
+  files_.resize(processes);
+  for (std::uint32_t process = 0; process < processes; ++process) {
+    if (!has_file(process) && room_.processes[process].pid.load(std::memory_order_acquire) != 0) create_file(process);
+    if (room_.processes[process].has_ended.load(std::memory_order_acquire)) ++files_[process].looks_since_end;
+  }
+  std::uint64_t written = 0;
+  for (std::uint32_t number = 0; number < SharedRoom::kSlots; ++number) {
+    SharedRoom::Slot& slot = room_.slots[number];
+    std::uint8_t* const memory = room_.memory[number];
+    const SharedRoom::SlotState state = slot.state.load(std::memory_order_acquire);
+    if (state == SharedRoom::SlotState::kFree || slot.place.load(std::memory_order_acquire) == 0 || !has_file(slot.process)) continue;  // one that has just begun: next time
+    if (state == SharedRoom::SlotState::kTaken) {
+      const bool is_left_behind = files_[slot.process].looks_since_end > kLooksUntilLeftBehind;
+      if (also_taken || is_left_behind) write_taken(slot, memory);
+      if (is_left_behind) free(slot, memory, kTraceUnitBytes);
+    }
+    if (state != SharedRoom::SlotState::kFull) continue;
+    const std::uint32_t used = std::min<std::uint32_t>(slot.used_bytes.load(), kTraceUnitBytes);
+    write(slot.process, slot.place.load() - 1, {memory, used});
+    free(slot, memory, used);
+    if (++written % 16 == 0) look_at_disk();
+  }
+}
+
+void TraceKeeper::free(SharedRoom::Slot& slot, std::uint8_t* memory, std::uint32_t used_bytes) {
+  std::memset(memory, 0, kTraceUnitBytes);
+  slot.place.store(0);
+  room_.bytes.fetch_sub(kTraceUnitBytes - used_bytes);
+  slot.state.store(SharedRoom::SlotState::kFree, std::memory_order_release);
+}
+
+// A process that replaced itself (exec) has a file of this name already.
+void TraceKeeper::create_file(std::uint32_t process) {
+  const std::string start = fmt::format("{}/process-{}", folder_, room_.processes[process].pid.load());
+  File& file = files_[process];
+  file.path = start + ".faultline";
+  int opened = -1;
+  for (int again = 2; (opened = ::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0 && errno == EEXIST; ++again) {
+    file.path = fmt::format("{}-{}.faultline", start, again);
+  }
+  const TraceFileHeader header;
+  file.error = opened < 0 ? errno : write_all(opened, {reinterpret_cast<const std::uint8_t*>(&header), sizeof header}, 0);
+  if (opened >= 0) ::close(opened);
+}
+
+void TraceKeeper::write(std::uint32_t process, std::uint64_t unit, Bytes bytes) {
+  File& file = files_[process];
+  // What was on its way when the disk came to its reserve may take half of that.
+  if (disk_free_bytes_ < reserve_bytes_ / 2 + bytes.size()) {
+    file.lost_bytes += bytes.size();
+    return;
+  }
+  disk_free_bytes_ -= bytes.size();
+  const int opened = ::open(file.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int error = opened < 0 ? errno : write_all(opened, bytes, unit * kTraceUnitBytes + (unit == 0 ? sizeof(TraceFileHeader) : 0));
+  if (opened >= 0) ::close(opened);
+  if (error == 0) return;
+  file.error = error;
+  file.lost_bytes += bytes.size();
+  room_.want_less(Wanted::kNothing);
+}
+
+// A record whose tag stands in the first copy is whole in the second. Where its process has ended in an orderly way, the writer is finished too.
+void TraceKeeper::write_taken(const SharedRoom::Slot& slot, const std::uint8_t* memory) {
+  const std::uint64_t place = slot.place.load(std::memory_order_acquire);
+  const std::uint32_t process = slot.process;
+  std::memcpy(tags_.data(), memory, kTraceUnitBytes);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  std::memcpy(copy_.data(), memory, kTraceUnitBytes);
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, tags_.data(), sizeof magic);
+  if (magic != kChunkMagic) return;
+  std::size_t whole = sizeof(ChunkHeader) + whole_record_bytes(Bytes(tags_).subspan(sizeof(ChunkHeader)), Bytes(copy_).subspan(sizeof(ChunkHeader)));
+  if (room_.processes[process].has_ended.load() && whole + 2 <= copy_.size()) {
+    copy_[whole++] = static_cast<std::uint8_t>(RecordTag::kWriterFinished);
+    copy_[whole++] = 0;
+  } else if (whole < copy_.size()) {
+    copy_[whole++] = static_cast<std::uint8_t>(RecordTag::kNothingYet);  // so that the chunk does not look cut off
+  }
+  write(process, place - 1, Bytes(copy_).first(whole));
+}
+
+void TraceKeeper::finish() {
+  if (!thread_.joinable()) return;
+  ends_.store(true);
+  thread_.join();
+  room_.is_over.store(true);
+  look(true);
+  for (std::uint32_t process = 0; process < files_.size(); ++process) {
+    if (has_file(process)) last_words(process);
+  }
+  if (room_.processes_begun.load() >= SharedRoom::kProcesses) notes_.push_back(fmt::format("only the first {} processes of the program are recorded", SharedRoom::kProcesses));
+}
+
+void TraceKeeper::last_words(std::uint32_t process) {
+  SharedRoom::Process& about = room_.processes[process];
+  const File& file = files_[process];
+  const std::int64_t calls_until = about.calls_until_ns.load(), recorded_until = about.recorded_until_ns.load();
+  std::string because;
+  if (about.has_trouble.load(std::memory_order_acquire)) because = std::string(about.trouble, ::strnlen(about.trouble, sizeof about.trouble));
+  else if (file.error != 0) because = fmt::format("the trace cannot be written: {}", std::strerror(file.error));
+  else if (calls_until == 0 && recorded_until == 0 && file.lost_bytes == 0) return;
+  else if (disk_was_low_) because = fmt::format("{} of the disk are left to the program", format_bytes(reserve_bytes_));
+  else because = fmt::format("the traces of a run may take {} (--keep)", format_bytes(static_cast<std::uint64_t>(room_.most_bytes)));
+  if (const std::int64_t until = calls_until != 0 ? calls_until : recorded_until, begun = about.begun_ns.load(); until > begun && begun != 0) {
+    because = fmt::format("{:.1f} s after it began: {}", static_cast<double>(until - begun) * 1e-9, because);
+  }
+  OwnWords words;
+  {
+    TraceFileWriter writer(words);
+    if (calls_until != 0) (void)writer.define_property(kCallsUntil, std::to_string(calls_until));
+    if (recorded_until != 0) (void)writer.define_property(kRecordedUntil, std::to_string(recorded_until));
+    (void)writer.define_property(kEndedBecause, because);
+    if (file.lost_bytes != 0) (void)writer.count(kLostUnkept, file.lost_bytes);
+  }
+  disk_free_bytes_ = UINT64_MAX;  // a few words
+  write(process, about.units.fetch_add(1), words.bytes());
+  if (file.error != 0) notes_.push_back(fmt::format("not all of process {} is recorded: {}", about.pid.load(), because));
+}
+
+}  // namespace faultline
