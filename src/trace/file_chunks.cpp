@@ -9,9 +9,9 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
+#include "base/hash.h"
 #include "trace/file_codec.h"
 
 namespace faultline {
@@ -157,8 +157,8 @@ class Indexer {
   const TraceBytes& bytes_;
   std::uint64_t unit_bytes_;
   ChunkIndex index_;
-  std::unordered_map<std::uint64_t, const ChunkExtent*> known_;  // by offset
-  std::unordered_map<std::uint32_t, bool> finished_;
+  HashMap<std::uint64_t, const ChunkExtent*> known_;  // by offset
+  HashMap<std::uint32_t, bool> finished_;
   std::vector<std::uint8_t> tags_;
   std::vector<std::uint8_t> buffer_;
 };
