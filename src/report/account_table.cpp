@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iterator>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <iterator>
 
 #include "base/units.h"
 

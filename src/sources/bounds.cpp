@@ -1,6 +1,8 @@
 #include "sources/bounds.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "trace/validate.h"
@@ -41,10 +43,19 @@ void drop_events(Trace& trace, const std::vector<bool>& kept) {
   trace.count("events of devices that are not looked at", before - trace.events.size());
 }
 
+void merge_counters(Trace& trace) {
+  std::uint64_t others = 0;
+  const auto last = std::next(trace.lost.begin(), kMostCounters - 1);
+  for (auto at = last; at != trace.lost.end(); ++at) others += at->second;
+  trace.lost.erase(last, trace.lost.end());
+  trace.count("other counters", others);
+}
+
 }  // namespace
 
 void keep_in_bounds(Trace& trace) {
   if (trace.strings.cut_count() != 0) trace.lost["texts cut at 64 KiB"] = trace.strings.cut_count();
+  if (trace.lost.size() > kMostCounters) merge_counters(trace);
   if (trace.devices.size() <= kMostDevices) return;
   const std::vector<bool> kept = busiest_devices(trace);
   drop_events(trace, kept);
