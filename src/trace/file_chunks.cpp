@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/plain_file.h"
 #include "trace/file_codec.h"
 
 namespace faultline {
@@ -172,6 +173,7 @@ Result<TraceBytes> TraceBytes::open(const std::string& path) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return Error{fmt::format("the trace file cannot be read: {}", std::strerror(errno)), {}, {}};
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file", {}, {}};
+  if (std::optional<Error> hollow = hollow_file(file, status)) return *hollow;
   bytes.size_ = static_cast<std::uint64_t>(status.st_size);
   return bytes;
 }
