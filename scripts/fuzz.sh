@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh BUILD_DIR SECONDS JOBS: every fuzz target of the build for so many seconds. A finding stops with its input kept in .cache/fuzz.
+# scripts/fuzz.sh BUILD_DIR SECONDS JOBS: every fuzz target of the build for so many seconds. A finding stops with its input kept in .cache/fuzz. An input
+# that takes 20 seconds or 2 GiB (with the sanitizers' own share) is a finding too.
 set -euo pipefail
 build=$1 seconds=$2 jobs=$3
 mkdir -p .cache/fuzz/seeds
@@ -10,6 +11,8 @@ for f in tests/fixtures/torch/*.pickle.xz; do
 done
 for f in tests/golden/*/*/trace.txt; do cp -n "$f" ".cache/fuzz/seeds/$(basename "$(dirname "$f")").trace" 2>/dev/null || true; done
 cp -n tests/fixtures/errors/*.txt .cache/fuzz/seeds/ 2>/dev/null || true
+# Shapes of hostile input: nested, packed, overlapping, crowded.
+python3 scripts/fuzz_seeds.py .cache/fuzz
 # A core dump's tables come last: cut short it is only ever refused.
 mkdir -p .cache/fuzz/core_dump_fuzz
 for f in tests/fixtures/coredump/*.core.xz; do xz -dc "$f" > ".cache/fuzz/core_dump_fuzz/$(basename "${f%.xz}")"; done
@@ -17,8 +20,13 @@ run() {
   name=$(basename "$1")
   mkdir -p ".cache/fuzz/$name"
   longest=65536
-  [ "$name" = core_dump_fuzz ] && longest=1048576
-  "$1" -max_total_time="$seconds" -max_len="$longest" -rss_limit_mb=3072 -timeout=20 -print_final_stats=1 -artifact_prefix=".cache/fuzz/$name-" \
+  memory=2048 time=20
+  case $name in
+    core_dump_fuzz) longest=1048576 memory=3072 ;;
+    # A few bytes stand for many lines or tables.
+    crowded_trace_fuzz | crafted_dump_fuzz) longest=512 ;;
+  esac
+  "$1" -max_total_time="$seconds" -max_len="$longest" -rss_limit_mb="$memory" -timeout="$time" -print_final_stats=1 -artifact_prefix=".cache/fuzz/$name-" \
     ".cache/fuzz/$name" .cache/fuzz/seeds > ".cache/fuzz/$name.log" 2>&1 || { echo "$name FAILED, see .cache/fuzz/$name.log"; return 1; }
   echo "$name: clean, $(grep -o 'stat::number_of_executed_units: *[0-9]*' ".cache/fuzz/$name.log" | grep -o '[0-9]*$') inputs"
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/decompress.h"
+#include "base/plain_file.h"
 
 namespace faultline {
 namespace {
@@ -46,28 +47,30 @@ class MemoryFiller final : public ByteFiller {
   std::span<const std::uint8_t> bytes_;
 };
 
-Error system_error(const char* what) {
-  const int code = errno;
-  Error error{std::string(what) + ": " + std::strerror(code), {}, {}};
-  if (code == ENOENT) error = {"there is no such file", {}, "Check the path."};
-  if (code == EACCES) error = {"permission denied", {}, "Check the file's owner and mode (ls -l)."};
-  return error;
-}
+Error too_large(std::size_t limit) { return {"holds more than " + std::to_string(limit >> 20) + " MiB", {}, {}}; }
 
 }  // namespace
 
-Result<ByteStream> ByteStream::open(const std::string& path) {
+Result<ByteStream> ByteStream::open(const std::string& path, NamedBy named_by) {
   ByteStream stream;
+  const bool is_standard_input = path == "-" && named_by == NamedBy::kUser;
   int fd = STDIN_FILENO;
-  if (path != "-") {
+  if (named_by == NamedBy::kInput) {
+    const Result<int> opened = open_plain_file(path);
+    if (!opened) return opened.error();
+    fd = *opened;
+  } else if (!is_standard_input) {
     fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return system_error("cannot be opened");
+    if (fd < 0) return file_error("cannot be opened", errno);
   }
-  auto raw = std::make_unique<FileFiller>(fd, path != "-");
+  auto raw = std::make_unique<FileFiller>(fd, !is_standard_input);
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return system_error("cannot be examined");
+  if (::fstat(fd, &status) != 0) return file_error("cannot be examined", errno);
   if (S_ISDIR(status.st_mode)) return Error{"is a directory", {}, "Name a file in it."};
-  if (S_ISREG(status.st_mode)) stream.plain_size_ = static_cast<std::uint64_t>(status.st_size);
+  if (S_ISREG(status.st_mode)) {
+    if (std::optional<Error> hollow = hollow_file(fd, status)) return *hollow;
+    stream.plain_size_ = static_cast<std::uint64_t>(status.st_size);
+  }
 #ifdef POSIX_FADV_SEQUENTIAL
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 #endif
@@ -122,10 +125,14 @@ Result<const std::uint8_t*> ByteStream::more(const std::uint8_t* at, std::size_t
 
 Result<std::string> ByteStream::read_all(std::size_t limit) {
   std::string text;
+  if (plain_size_) {
+    if (*plain_size_ > limit) return too_large(limit);
+    text.reserve(static_cast<std::size_t>(*plain_size_));
+  }
   const std::uint8_t* at = begin();
   while (true) {
     text.append(reinterpret_cast<const char*>(at), static_cast<std::size_t>(end() - at));
-    if (text.size() > limit) return Error{"holds more than " + std::to_string(limit >> 20) + " MiB", {}, {}};
+    if (text.size() > limit) return too_large(limit);
     Result<const std::uint8_t*> next = more(end(), 1);
     if (!next) return next.error();
     at = *next;

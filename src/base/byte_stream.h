@@ -7,6 +7,7 @@
 //                                               end  = end of what is in memory
 //
 // more(at, need) keeps everything from `at` on, reads further and returns the new position; the old pointers are then invalid.
+// What is unpacked stays in relation to what was packed: beyond most_unpacked_bytes() of the packed bytes read so far the stream ends with an Error.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,16 @@ class ByteFiller {
   virtual Result<std::size_t> fill(std::span<std::uint8_t> buffer) = 0;
 };
 
+// Recordings and logs shrink to a tenth, repetitive ones to a hundredth; what shrinks to less than a 512th holds nothing.
+constexpr std::uint64_t most_unpacked_bytes(std::uint64_t packed_bytes) { return (std::uint64_t{64} << 20) + 512 * packed_bytes; }
+
+// What the user names may be anything that can be read; what a folder or another input names must be a plain file.
+enum class NamedBy : std::uint8_t { kUser, kInput };
+
 class ByteStream {
  public:
-  // "-" is standard input. The Error says what the system said.
-  static Result<ByteStream> open(const std::string& path);
+  // "-" is standard input where the user says so. The Error says what the system said.
+  static Result<ByteStream> open(const std::string& path, NamedBy named_by = NamedBy::kUser);
   static ByteStream from_memory(std::span<const std::uint8_t> bytes);  // the bytes must outlive the stream; decompressed like a file's
 
   const std::uint8_t* begin() const { return window_.data() + begin_; }
@@ -44,7 +51,7 @@ class ByteStream {
   // The whole rest as one string, refused above `limit` bytes.
   Result<std::string> read_all(std::size_t limit);
 
-  std::optional<std::uint64_t> plain_size() const { return plain_size_; }  // known for an uncompressed regular file
+  std::optional<std::uint64_t> plain_size() const { return plain_size_; }  // known for an uncompressed plain file
   const char* compression() const { return compression_; }                 // "", "gzip", "xz", "zstd"
 
   static constexpr std::size_t kWindowBytes = 1 << 20;

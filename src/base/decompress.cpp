@@ -9,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/units.h"
+
 namespace faultline {
 namespace {
 
@@ -39,12 +41,20 @@ class Decompressor : public ByteFiller {
     return Ok{};
   }
   std::uint64_t offset() const { return consumed_ + used_; }
+  // Every fill ends here: nothing may grow without end out of a few bytes.
+  Result<std::size_t> unpacked(const char* format, std::size_t count) {
+    unpacked_ += count;
+    if (unpacked_ <= most_unpacked_bytes(offset())) return count;
+    return Error{std::string("the ") + format + " data unpacks to more than " + format_bytes(most_unpacked_bytes(offset())) + ", over 512 times its size,", offset(),
+                 "No recording or log is like that; to read it all the same, unpack it first."};
+  }
 
   std::unique_ptr<ByteFiller> raw_;
   std::vector<std::uint8_t> input_;
   std::size_t used_ = 0;
   std::size_t available_ = 0;
   std::uint64_t consumed_ = 0;
+  std::uint64_t unpacked_ = 0;
   bool ended_ = false;
 };
 
@@ -81,7 +91,7 @@ class Gunzip final : public Decompressor {
         return corrupt("gzip", offset());
       }
     }
-    return buffer.size() - stream_.avail_out;
+    return unpacked("gzip", buffer.size() - stream_.avail_out);
   }
 
  private:
@@ -117,7 +127,7 @@ class Unxz final : public Decompressor {
         return corrupt("xz", offset());
       }
     }
-    return buffer.size() - stream_.avail_out;
+    return unpacked("xz", buffer.size() - stream_.avail_out);
   }
 
  private:
@@ -144,7 +154,7 @@ class Unzstd final : public Decompressor {
       if (ZSTD_isError(code)) return corrupt("zstd", offset());
       frame_open_ = code != 0;
     }
-    return out.pos;
+    return unpacked("zstd", out.pos);
   }
 
  private:

@@ -1,4 +1,5 @@
-// Decompressors as ByteFillers over another ByteFiller. Each refuses corrupt input with one sentence; none holds more than its format's window.
+// Decompressors as ByteFillers over another ByteFiller. Each refuses corrupt input with one sentence; none holds more than its format's window,
+// and none gives more than most_unpacked_bytes() for what it was given.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/safe_text.h"
 #include "cli/doctor_judgement.h"
 #include "cli/doctor_machine.h"
 #include "cli/options.h"
@@ -20,9 +21,7 @@ std::string page(const std::vector<Ability>& abilities) {
   for (const Ability& one : abilities) {
     std::string line = fmt::format("{:<6}  {:<{}}  {}", name_of(one.mark), one.name, width, one.says);
     if (!one.advice.empty()) line += "; " + one.advice;
-    // Paths and versions are others' words: whatever is in them, it stays one line.
-    std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    text += line + ".\n";
+    text += shown(line) + ".\n";  // paths and versions are others' words: whatever is in them, it stays one line
   }
   return text;
 }
@@ -46,7 +45,7 @@ int run_doctor(const OutputOptions& output) {
   const Machine machine = look_at_machine();
   const std::vector<Ability> abilities = judge_machine(machine);
   const int status = main_jobs_work(abilities) ? kClean : kFindings;
-  if (output.format == "json") return write_out(json_of(machine, abilities).dump(2, ' ', false, Json::error_handler_t::replace) + "\n", status);
+  if (output.format == "json") return write_out(escaped_json(json_of(machine, abilities).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"), status);
   return write_out(page(abilities), status);
 }
 

@@ -4,12 +4,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/safe_text.h"
 #include "report/json.h"
 #include "report/terminal.h"
 
@@ -60,8 +60,7 @@ void hint(const std::string& sentence) {
   std::string line = "faultline: " + sentence;
   if (line.back() != '.') line += '.';
   // One line whatever it quotes: paths and inputs may hold line ends and terminal codes.
-  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", shown(line).c_str());
 }
 
 int fail(const std::string& sentence, ExitStatus status) {

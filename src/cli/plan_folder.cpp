@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <tuple>
 
+#include "base/json_input.h"
+#include "base/plain_file.h"
+#include "base/safe_text.h"
 #include "cli/installation.h"
 #include "cli/plain_path.h"
 #include "confine/filter.h"
@@ -21,7 +23,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kLibrary = "libfaultline_dryrun.so";
-constexpr std::uintmax_t kLargestSummary = 16 << 20;
 
 // A name for the folder: the script's where an interpreter runs one, else the program's.
 std::string program_name(const std::vector<std::string>& command) {
@@ -85,8 +86,9 @@ void read_vary(const Json& json, ProcessSummary& summary) {
 void read_summary(const std::string& path, ProcessSummary& summary) {
   Result<std::string> content = read_text_file(path);
   if (!content) return;
-  const Json json = Json::parse(*content, nullptr, false);
-  if (!json.is_object()) return;
+  const Result<Json> parsed = parse_json<Json>(*content);
+  if (!parsed || !parsed->is_object()) return;
+  const Json& json = *parsed;
   summary.ended_in_order = true;
   summary.peak_allocated = whole(json, "peak_allocated");
   summary.peak_reserved = whole(json, "peak_reserved");
@@ -203,7 +205,7 @@ Status write_command(const std::string& folder, const CommandRecord& record) {
 std::string shown_folder(const std::string& folder) {
   std::error_code problem;  // the program may have removed the folder we stand in
   const std::string near = fs::path(folder).lexically_relative(fs::current_path(problem)).string();
-  return near.empty() || near.starts_with("..") ? folder : near;
+  return shown(near.empty() || near.starts_with("..") ? folder : near);
 }
 
 std::string utc_now() {
@@ -215,15 +217,6 @@ std::string utc_now() {
   return text;
 }
 
-Result<std::string> read_text_file(const std::string& path) {
-  std::error_code problem;
-  const std::uintmax_t size = fs::file_size(path, problem);
-  if (problem) return Error{problem.message(), {}, {}};
-  if (size > kLargestSummary) return Error{"it is too large for a file of Faultline's own", {}, {}};
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
+Result<std::string> read_text_file(const std::string& path) { return read_plain_file(path, kMostJsonBytes); }
 
 }  // namespace faultline::cli

@@ -6,6 +6,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/safe_text.h"
 #include "base/units.h"
 #include "cli/options.h"
 #include "fmt/format.h"
@@ -180,7 +181,7 @@ int run_replay(const ReplayArguments& arguments) {
       out["gpu"] = gpu_json;
     }
     for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at]));
-    return write_out(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", status);
+    return write_out(escaped_json(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"), status);
   }
   std::string text = table(rows, fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room));
   text += fmt::format("\n  model: {} of {} allocations and {} of {} segment events replayed exactly as recorded\n", format_count(proved.exact),
@@ -191,7 +192,7 @@ int run_replay(const ReplayArguments& arguments) {
       if (!arguments.output.verbose) break;
     }
   }
-  return write_out(text, status);
+  return write_out(shown_lines(text), status);
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <unordered_map>
 
+#include "base/hash.h"
 #include "facts/heap_uses.h"
 
 namespace faultline {
 namespace {
 
+constexpr std::size_t kMostGrowths = 256;   // of the largest each is gone through the recording for
 constexpr std::size_t kMostStretches = 10;  // without marks, the time from a line's first allocation to its last in so many parts
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 constexpr std::uint64_t kWarmUpSteps = 2;   // lazy state is made in the first steps
@@ -88,7 +89,7 @@ class Finder {
     std::uint64_t least_inside = kNever;
     std::uint64_t most_inside = 0;
   };
-  std::unordered_map<std::uint32_t, Loop> loops_;  // by program frame
+  HashMap<std::uint32_t, Loop> loops_;  // by program frame
 };
 
 void Finder::tally() {
@@ -159,8 +160,12 @@ std::vector<bool> Finder::growing_stacks(const std::vector<StackId>& candidates)
   std::vector<std::int32_t> slot_of(trace_.stacks.size(), -1);
   std::vector<std::vector<std::uint64_t>> survivors;
   for (std::size_t slot = 0; slot < candidates.size(); ++slot) {
-    slot_of[candidates[slot].index()] = static_cast<std::int32_t>(slot);
-    survivors.emplace_back(stretches_of(tallies_[candidates[slot].index()]));
+    const Tally& line = tallies_[candidates[slot].index()];
+    const std::size_t stretches = stretches_of(line);
+    // Fewer survivors than half the stretches leave most of them empty: such a line is not steady, whatever the rest shows, and needs no counting.
+    const bool may_be_steady = line.kept >= stretches / 2;
+    survivors.emplace_back(may_be_steady ? stretches : 1);
+    if (may_be_steady) slot_of[candidates[slot].index()] = static_cast<std::int32_t>(slot);
   }
   for_each_allocation([&](AllocationId, const Lifetime& life, const Event& birth) {
     const std::int32_t slot = slot_of[birth.stack.index()];
@@ -233,8 +238,15 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
     growth.first_event = growth.first_event == 0 ? line.first : std::min(growth.first_event, line.first);
     growth.last_event = std::max(growth.last_event, line.last_kept);
   }
+  std::vector<Growth> all;
+  for (auto& [program, growth] : by_program) all.push_back(std::move(growth));
+  if (all.size() > kMostGrowths) {
+    const auto by_bytes = [](const Growth& a, const Growth& b) { return a.kept_bytes > b.kept_bytes; };
+    std::stable_sort(all.begin(), all.end(), by_bytes);
+    all.resize(kMostGrowths);
+  }
   std::vector<Growth> result;
-  for (auto& [program, growth] : by_program) {
+  for (Growth& growth : all) {
     const auto least_bytes = std::max(limits_.least_bytes, static_cast<std::uint64_t>(limits_.least_share_of_peak * static_cast<double>(peak_bytes)));
     if (growth.kept_bytes < least_bytes || rise_since(growth.first_event) < growth.kept_bytes / 2) continue;
     growth.bytes_per_round = growth.kept_bytes / std::max<std::uint64_t>(1, growth.rounds);

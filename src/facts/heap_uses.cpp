@@ -55,13 +55,15 @@ HandledFailures::HandledFailures(const Trace& trace) {
     if (event.kind == EventKind::kAllocFailed && from_driver(event)) failed.push_back(static_cast<std::uint32_t>(index));
     if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kMap) && from_driver(event)) served.push_back(static_cast<std::uint32_t>(index));
   }
+  if (failed.empty()) return;
+  const StackLibraries libraries(trace);
   for (const std::uint32_t index : failed) {
     const Event& refused = trace.events[index];
-    const std::string asker = library_of(trace, refused.stack);
+    const std::string asker = libraries.of(refused.stack);
     const auto is_way_out = [&](std::uint32_t at) {
       const Event& event = trace.events[at];
       return event.device == refused.device && event.thread == refused.thread && event.size_bytes >= refused.size_bytes / kLeastShare &&
-             library_of(trace, event.stack) == asker;
+             (libraries.file(event.stack) == libraries.file(refused.stack) || libraries.of(event.stack) == asker);
     };
     const auto first = std::upper_bound(served.begin(), served.end(), index);
     const auto last = first + std::min<std::ptrdiff_t>(served.end() - first, kRequestsLookedAt);

@@ -1,23 +1,13 @@
 #include "facts/kernel_name.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
-#include <memory>
 #include <vector>
+
+#include "base/demangle.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::size_t kLongestMangled = 65536;
 constexpr std::size_t kLongestArguments = 48;
-
-std::string demangled(std::string_view mangled) {
-  if (!mangled.starts_with("_Z") || mangled.size() > kLongestMangled) return std::string(mangled);
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(std::string(mangled).c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text ? std::string(text.get()) : std::string(mangled);
-}
 
 struct Parts {
   std::string name;                    // with namespaces, without arguments

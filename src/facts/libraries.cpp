@@ -41,6 +41,8 @@ std::string own_name(std::string_view path) {
   return std::string(name.substr(0, name.find(".so")));
 }
 
+constexpr std::size_t kMostFrames = 1024;
+
 }  // namespace
 
 std::string library_of_file(std::string_view path) {
@@ -64,11 +66,25 @@ std::string library_of_file(std::string_view path) {
 }
 
 std::string library_of(const Trace& trace, StackId stack) {
-  for (; stack.value != 0; stack = trace.stacks.parent(stack)) {
+  for (std::size_t looked_at = 0; stack.value != 0 && looked_at < kMostFrames; stack = trace.stacks.parent(stack), ++looked_at) {
     const std::string_view file = trace.strings.at(trace.stacks.frame(stack).file);
     if (std::string library = library_of_file(file); !library.empty()) return library;
   }
   return {};
 }
+
+StackLibraries::StackLibraries(const Trace& trace) : trace_(trace), files_(trace.stacks.size()) {
+  std::vector<StringId> of_frame(trace.stacks.frame_count());
+  for (std::uint32_t i = 0; i < of_frame.size(); ++i) {
+    const StringId file = trace.stacks.frame(FrameId(i)).file;
+    if (!library_of_file(trace.strings.at(file)).empty()) of_frame[i] = file;
+  }
+  for (std::uint32_t i = 1; i < files_.size(); ++i) {  // callers stand before those they call
+    const StringId own = of_frame[trace.stacks.frame_id(StackId(i)).index()];
+    files_[i] = own.value != 0 ? own : files_[trace.stacks.parent(StackId(i)).index()];
+  }
+}
+
+std::string StackLibraries::of(StackId stack) const { return library_of_file(trace_.strings.at(file(stack))); }
 
 }  // namespace faultline

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trace/trace.h"
 
@@ -10,6 +11,19 @@ namespace faultline {
 
 // "cuBLAS", "NCCL", "PyTorch", or a module's own name; "the program" for the user's own code; empty where the stack does not tell.
 std::string library_of(const Trace& trace, StackId stack);
+
+// The same for questions about every event: each stack is looked at once, however deep it is.
+class StackLibraries {
+ public:
+  explicit StackLibraries(const Trace& trace);
+  // Equal for stacks of one library.
+  StringId file(StackId stack) const { return files_[stack.index()]; }
+  std::string of(StackId stack) const;
+
+ private:
+  const Trace& trace_;
+  std::vector<StringId> files_;  // by stack: the file that names its library; empty where none does
+};
 
 // The same of one file, a module or a source; empty for what only passes calls on (CUDA's runtime, the C library, Python itself).
 std::string library_of_file(std::string_view path);

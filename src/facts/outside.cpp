@@ -10,13 +10,16 @@
 namespace faultline {
 namespace {
 
-std::string asker_of(const Trace& trace, const Event& birth) {
+std::string asker_of(const Trace& trace, const Event& birth, std::optional<StackLibraries>& libraries) {
   if (trace.heaps[birth.heap.index()].kind == HeapKind::kManaged) return "managed memory";
-  std::string library = library_of(trace, birth.stack);
+  if (!libraries) libraries.emplace(trace);
+  std::string library = libraries->of(birth.stack);
   const bool pooled = trace.heaps[birth.heap.index()].kind == HeapKind::kStreamOrderedPool;
   if (library.empty()) return pooled ? "stream-ordered pools" : "other libraries";
   return library + (pooled ? " (stream-ordered pool)" : "");
 }
+
+constexpr std::size_t kMostParts = 24;
 
 struct Mapped {
   std::uint64_t end = 0;
@@ -52,6 +55,7 @@ std::optional<std::uint64_t> stated(const Trace& trace, const std::string& name)
 
 std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses, std::uint16_t device, std::uint32_t event) {
   std::map<std::string, OutsidePart> by_asker;
+  std::optional<StackLibraries> libraries;
   const auto add = [&](const std::string& what, std::uint64_t bytes) {
     OutsidePart& part = by_asker[what];
     part.what = what;
@@ -70,18 +74,27 @@ std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& life
     Event birth;
     birth.stack = range.stack;
     birth.heap = range.heap;
-    add(asker_of(trace, birth), range.end - begin);
+    add(asker_of(trace, birth, libraries), range.end - begin);
   }
   for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
     const Lifetime& life = lifetimes.of(AllocationId(number));
     if (life.born == kNever || life.born > event || life.returned <= event) continue;
     const Event& birth = lifetimes.birth(AllocationId(number));
     if (birth.device != device || uses.of(birth.heap) != HeapUse::kOutside) continue;
-    add(asker_of(trace, birth), birth.size_bytes);
+    add(asker_of(trace, birth, libraries), birth.size_bytes);
   }
   std::vector<OutsidePart> parts;
   for (auto& [what, part] : by_asker) parts.push_back(std::move(part));
   std::stable_sort(parts.begin(), parts.end(), [](const OutsidePart& a, const OutsidePart& b) { return a.bytes > b.bytes; });
+  if (parts.size() > kMostParts) {
+    OutsidePart rest{std::to_string(parts.size() - kMostParts + 1) + " other libraries", 0, 0};
+    for (std::size_t at = kMostParts - 1; at < parts.size(); ++at) {
+      rest.bytes += parts[at].bytes;
+      rest.count += parts[at].count;
+    }
+    parts.resize(kMostParts - 1);
+    parts.push_back(std::move(rest));
+  }
   return parts;
 }
 

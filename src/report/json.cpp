@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/safe_text.h"
 #include "report/plan_json.h"
 
 namespace faultline {
@@ -174,7 +175,7 @@ void write(const Json& json, std::size_t indent, std::string& out) {
 std::string to_json(const Report& report) {
   std::string out;
   write(report_json(report), 0, out);
-  return out + '\n';
+  return escaped_json(out + '\n');
 }
 
 }  // namespace faultline

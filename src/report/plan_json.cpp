@@ -3,6 +3,7 @@
 #include <concepts>
 #include <string>
 
+#include "base/json_input.h"
 #include "report/json_fields.h"
 
 namespace faultline {
@@ -192,10 +193,10 @@ Json plan_json(const Plan& plan) {
 }
 
 std::optional<Plan> plan_of_report(std::string_view report_text) {
-  const Json json = Json::parse(report_text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  const auto plan = json.find("plan");
-  if (plan == json.end() || !plan->is_object()) return std::nullopt;
+  const Result<Json> json = parse_json<Json>(report_text);
+  if (!json || !json->is_object()) return std::nullopt;
+  const auto plan = json->find("plan");
+  if (plan == json->end() || !plan->is_object()) return std::nullopt;
   return plan_of(*plan);
 }
 

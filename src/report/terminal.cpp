@@ -17,6 +17,8 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kFindingsShown = 12;
+constexpr std::size_t kCountersShown = 32;
+constexpr std::size_t kDevicesShown = 16;
 
 std::string plural(std::uint64_t count, std::string_view word) {
   return fmt::format("{} {}{}", format_count(count), word, count == 1 ? "" : "s");
@@ -68,12 +70,19 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
     if (options.show_curve) print_memory_picture(page, *device, report.input_events);
   }
   page.blank();
+  std::size_t told = 0, untold = 0;
   for (const DeviceReport& device : report.devices) {
     if (device.peak_allocated == 0 && device.peak_reserved == 0) continue;
+    if (told == kDevicesShown && !options.verbose) {
+      ++untold;
+      continue;
+    }
+    ++told;
     const std::string label = report.devices.size() == 1 ? "peak" : fmt::format("GPU {}", device.index);
     page.row(label, fmt::format("{} allocated (at event {}), {} reserved", format_bytes(device.peak_allocated), format_count(device.peak_event),
                                 format_bytes(device.peak_reserved)));
   }
+  if (untold != 0) page.row("", fmt::format("and {} more; --verbose or --format json lists them all", plural(untold, "GPU")), Style::kDim);
 }
 
 void print_model(Page& page, const DeviceReport& device) {
@@ -98,12 +107,16 @@ void print_model(Page& page, const DeviceReport& device) {
 }
 
 void print_footnotes(Page& page, const Report& report, bool clean) {
-  for (const DeviceReport& device : report.devices) print_model(page, device);
+  for (std::size_t at = 0; at < std::min(report.devices.size(), kDevicesShown); ++at) print_model(page, report.devices[at]);
   if (!clean) page.row("input", fmt::format("{}, {}", input_text(page, report, page.row_room() - 20), plural(report.input_events, "event")));
   std::string lost;
+  std::size_t told = 0, untold = 0;
   for (const auto& [name, count] : report.lost) {
-    if (count != 0) lost += fmt::format("{}{} {}", lost.empty() ? "" : ", ", format_count(count), page.clean(name));
+    if (count == 0 || (told == kCountersShown && ++untold != 0)) continue;
+    ++told;
+    lost += fmt::format("{}{} {}", lost.empty() ? "" : ", ", format_count(count), page.clean(name));
   }
+  if (untold != 0) lost += fmt::format(", and {} more kinds", format_count(untold));
   if (!lost.empty()) page.row("lost or odd", lost, Style::kWarning);
 
   std::map<std::string, std::string> rules_by_reason;

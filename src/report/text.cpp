@@ -7,60 +7,18 @@
 #include <cctype>
 #include <cstdint>
 
+#include "base/safe_text.h"
+
 namespace faultline {
 namespace {
 
 constexpr std::size_t kLongestText = 800;  // bytes; nobody reads more, and a hostile file may hold megabytes
-
-struct Decoded {
-  char32_t code;
-  std::size_t length;  // bytes taken
-};
-constexpr char32_t kReplacement = 0xFFFD;
-
-// The first character of `text`, which is not empty. A bad byte is one replacement character.
-Decoded decode(std::string_view text) {
-  const auto byte = [&](std::size_t at) -> char32_t { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0; };
-  const char32_t first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const std::size_t length = first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
-  if (length == 0) return {kReplacement, 1};
-  char32_t code = first & (0x7Fu >> length);
-  for (std::size_t at = 1; at < length; ++at) {
-    if ((byte(at) & 0xC0) != 0x80) return {kReplacement, 1};
-    code = code << 6 | (byte(at) & 0x3F);
-  }
-  constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < kSmallest[length] || code > 0x10FFFF || surrogate) return {kReplacement, 1};
-  return {code, length};
-}
 
 struct CodeRange {
   char32_t first, last;
 };
 bool within(char32_t code, const auto& ranges) {
   return std::any_of(ranges.begin(), ranges.end(), [&](CodeRange range) { return code >= range.first && code <= range.last; });
-}
-
-// Would act on the terminal or hide: C0, DEL, C1, soft hyphen, zero-width and direction marks, separators, variation selectors, tags.
-bool is_unsafe(char32_t code) {
-  static constexpr std::array<CodeRange, 15> kUnsafe = {{{0, 0x1F},
-                                                         {0x7F, 0x9F},
-                                                         {0xAD, 0xAD},
-                                                         {0x34F, 0x34F},
-                                                         {0x61C, 0x61C},
-                                                         {0x115F, 0x1160},
-                                                         {0x180B, 0x180F},
-                                                         {0x200B, 0x200F},
-                                                         {0x2028, 0x202E},
-                                                         {0x2060, 0x206F},
-                                                         {0xFE00, 0xFE0F},
-                                                         {0xFEFF, 0xFEFF},
-                                                         {0xFFF0, 0xFFFB},
-                                                         {0xE0000, 0xE0FFF},
-                                                         {0xF0000, 0x10FFFF}}};
-  return within(code, kUnsafe);
 }
 
 int columns_of(char32_t code) {
@@ -129,7 +87,7 @@ std::size_t word_end(std::string_view text) {
 std::string_view first_columns(std::string_view text, int width) {
   std::size_t at = 0;
   while (at < text.size()) {
-    const Decoded next = decode(text.substr(at));
+    const DecodedCharacter next = decode_utf8(text.substr(at));
     width -= columns_of(next.code);
     if (width < 0) break;
     at += next.length;
@@ -139,7 +97,7 @@ std::string_view first_columns(std::string_view text, int width) {
 std::string_view last_columns(std::string_view text, int width) {
   std::size_t skip = 0;
   for (int surplus = display_width(text) - width; surplus > 0 && skip < text.size();) {
-    const Decoded next = decode(text.substr(skip));
+    const DecodedCharacter next = decode_utf8(text.substr(skip));
     surplus -= columns_of(next.code);
     skip += next.length;
   }
@@ -149,33 +107,21 @@ std::string_view last_columns(std::string_view text, int width) {
 }  // namespace
 
 std::string clean(std::string_view text, bool unicode) {
+  std::string harmless = shown(text, kLongestText);
+  if (unicode) return harmless;
   std::string out;
-  const bool cut = text.size() > kLongestText;
-  if (cut) text = text.substr(0, kLongestText);
-  while (!text.empty()) {
-    const auto [code, length] = decode(text);
-    if (code == ' ' || (code >= '\t' && code <= '\r')) {
-      out += ' ';
-    } else if (is_unsafe(code)) {
-      out += code <= 0xFF ? fmt::format("\\x{:02x}", static_cast<std::uint32_t>(code)) : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
-    } else if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else if (!unicode) {
-      out += in_ascii(code);
-    } else if (code == kReplacement) {
-      out += "\uFFFD";
-    } else {
-      out += text.substr(0, length);
-    }
-    text.remove_prefix(length);
+  for (std::string_view rest = harmless; !rest.empty();) {
+    const auto [code, length] = decode_utf8(rest);
+    out += code < 0x80 ? rest.substr(0, length) : in_ascii(code);
+    rest.remove_prefix(length);
   }
-  return cut ? out + " [cut]" : out;
+  return out;
 }
 
 int display_width(std::string_view text) {
   int columns = 0;
   while (!text.empty()) {
-    const auto [code, length] = decode(text);
+    const auto [code, length] = decode_utf8(text);
     columns += columns_of(code);
     text.remove_prefix(length);
   }

@@ -1,6 +1,6 @@
 // Text for a terminal: made harmless, measured in columns, wrapped and shortened.
 //
-// Every string of a report may come from a hostile file, and a terminal obeys what it is shown. clean() is the one gate: what passed it is
+// Every string of a report may come from a hostile file, and a terminal obeys what it is shown. clean() is the one gate (base/safe_text.h): what passed it is
 // valid UTF-8 without control characters, direction overrides or invisible characters. Everything else here expects cleaned text.
 #pragma once
 

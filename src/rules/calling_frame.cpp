@@ -17,7 +17,8 @@ bool hands_on(std::string_view file) {
 }  // namespace
 
 StackId calling_frame(const Trace& trace, StackId stack) {
-  for (; stack.value != 0; stack = trace.stacks.parent(stack)) {
+  constexpr std::size_t kMostFrames = 256;
+  for (std::size_t looked_at = 0; stack.value != 0 && looked_at < kMostFrames; stack = trace.stacks.parent(stack), ++looked_at) {
     const std::string_view file = trace.strings.at(trace.stacks.frame(stack).file);
     if (!is_native_file(file) && !(is_library_file(file) && hands_on(file))) return stack;
   }

@@ -8,6 +8,11 @@
 #include "facts/libraries.h"
 
 namespace faultline {
+namespace {
+
+constexpr std::size_t kMostFrames = 1024;
+
+}  // namespace
 
 Location location_of_frame(const Trace& trace, StackId frame) {
   if (frame.value == 0) return {};
@@ -23,7 +28,8 @@ Location location_of(const Facts& facts, StackId stack) {
   StackId frame = facts.stacks.user(stack);
   if (frame.value == 0) frame = facts.stacks.innermost_python(stack);
   // Compiled code without lines: whoever called CUDA's runtime, rather than the runtime.
-  for (StackId at = stack; at.value != 0 && frame.value == 0; at = facts.trace.stacks.parent(at)) {
+  std::size_t looked_at = 0;
+  for (StackId at = stack; at.value != 0 && frame.value == 0 && looked_at < kMostFrames; at = facts.trace.stacks.parent(at), ++looked_at) {
     if (!library_of_file(facts.trace.strings.at(facts.trace.stacks.frame(at).file)).empty()) frame = at;
   }
   return location_of_frame(facts.trace, frame.value != 0 ? frame : stack);
@@ -108,8 +114,14 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
       sum.stack = birth.stack;
     }
   }
+  // Lines are described once it is known which of them are told.
+  using Line = std::pair<std::tuple<FrameId, Category, bool>, Sum>;
+  std::vector<Line> lines(sums.begin(), sums.end());
+  std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.second.bytes > b.second.bytes; });
+  const std::size_t told = lines.size() > limit ? limit - 1 : lines.size();
   std::vector<Holder> holders;
-  for (const auto& [key, sum] : sums) {
+  for (std::size_t at = 0; at < told; ++at) {
+    const auto& [key, sum] = lines[at];
     Holder holder;
     holder.bytes = sum.bytes;
     holder.count = sum.count;
@@ -119,16 +131,14 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     if (sum.stack.value == 0) holder.detail = std::get<2>(key) ? "made in backward, where Python has no line" : "recorded without a stack";
     holders.push_back(std::move(holder));
   }
-  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
-  if (holders.size() > limit) {
+  if (told < lines.size()) {
     Holder rest;
     rest.category = "the rest";
-    for (std::size_t at = limit - 1; at < holders.size(); ++at) {
-      rest.bytes += holders[at].bytes;
-      rest.count += holders[at].count;
+    for (std::size_t at = told; at < lines.size(); ++at) {
+      rest.bytes += lines[at].second.bytes;
+      rest.count += lines[at].second.count;
     }
-    rest.detail = std::to_string(holders.size() - limit + 1) + " other lines";
-    holders.resize(limit - 1);
+    rest.detail = std::to_string(lines.size() - told) + " other lines";
     holders.push_back(std::move(rest));
   }
   return holders;

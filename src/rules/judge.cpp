@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 
+#include "base/units.h"
 #include "rules/error_text/error_text.h"
 #include "rules/rule.h"
 #include "sources/error_text/error_text.h"
@@ -33,6 +34,15 @@ void add_unrecorded(const Trace& trace, Judgement& judgement) {
   }
 }
 
+// Nobody reads a thousand findings of one rule, and whoever made a recording that has them does not mean them to be read.
+void keep_in_bounds(const Rule& rule, std::size_t before, Judgement& judgement) {
+  constexpr std::size_t kMostFindings = 256;
+  const std::size_t made = judgement.findings.size() - before;
+  if (made <= kMostFindings) return;
+  judgement.findings.resize(before + kMostFindings);
+  judgement.not_judged.push_back({std::string(rule.name), format_count(made - kMostFindings) + " findings beyond the first " + std::to_string(kMostFindings) + " are left out"});
+}
+
 }  // namespace
 
 Judgement judge(const Trace& trace) {
@@ -47,7 +57,9 @@ Judgement judge(const Trace& trace) {
     Case subject(trace, *judgement.facts, judgement.proofs);
     for (const Rule& rule : all_rules()) {
       if (trace.can(rule.needs)) {
+        const std::size_t before = judgement.findings.size();
         rule.judge(subject, judgement.findings, judgement.not_judged);
+        keep_in_bounds(rule, before, judgement);
       } else {
         judgement.not_judged.push_back({std::string(rule.name), "it needs " + describe_capabilities(rule.needs & ~trace.capabilities) + ", which this input does not have"});
       }

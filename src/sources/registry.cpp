@@ -2,6 +2,7 @@
 #include <array>
 #include <new>
 
+#include "sources/bounds.h"
 #include "sources/core_dump/core_dump.h"
 #include "sources/error_text/error_text.h"
 #include "sources/source.h"
@@ -12,6 +13,7 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostLogBytes = std::size_t{4} << 30;
+constexpr std::size_t kMostStreamedBytes = std::size_t{1} << 30;  // of what does not say its size beforehand
 constexpr const char* kKnownInputs = "It reads PyTorch memory snapshots, GPU core dumps, Faultline traces, and text with a GPU error message in it.";
 
 // Any text may be a log with an error message in it.
@@ -23,8 +25,12 @@ Result<Trace> read_text(ByteStream& stream, const std::string& path) {
   if (std::find(stream.begin(), stream.begin() + looked_at, std::uint8_t{0}) != stream.begin() + looked_at) {
     return Error{"this is no input that Faultline knows", {}, kKnownInputs};
   }
-  Result<std::string> text = stream.read_all(kMostLogBytes);
-  if (!text) return text.error();
+  Result<std::string> text = stream.read_all(stream.plain_size() ? kMostLogBytes : kMostStreamedBytes);
+  if (!text) {
+    Error error = text.error();
+    if (error.next.empty()) error.next = "Cut it down to the part around the error, for example with tail.";
+    return error;
+  }
   return read_error_text(*text, path);
 }
 
@@ -40,8 +46,8 @@ constexpr std::array<Source, 5> kSources = {{
 
 std::span<const Source> all_sources() { return kSources; }
 
-Result<Trace> load(const std::string& path) {
-  Result<ByteStream> stream = ByteStream::open(path);
+Result<Trace> load(const std::string& path, NamedBy named_by) {
+  Result<ByteStream> stream = ByteStream::open(path, named_by);
   if (!stream) return stream.error();
   return load(*stream, path);
 }
@@ -56,6 +62,7 @@ Result<Trace> load(ByteStream& stream, const std::string& path) {
     try {
       Result<Trace> trace = source.read(stream, path);
       if (trace) trace->source_path = path;
+      if (trace) keep_in_bounds(*trace);
       return trace;
     } catch (const std::bad_alloc&) {
       return Error{"there is not enough memory to read it", {}, {}};

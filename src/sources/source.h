@@ -25,7 +25,7 @@ struct Source {
 std::span<const Source> all_sources();
 
 // The Error is one sentence for the user, the path not included.
-Result<Trace> load(const std::string& path);
+Result<Trace> load(const std::string& path, NamedBy named_by = NamedBy::kUser);
 Result<Trace> load(ByteStream& stream, const std::string& path);
 
 }  // namespace faultline

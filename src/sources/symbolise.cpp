@@ -1,24 +1,21 @@
 #include "sources/symbolise.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/demangle.h"
 #include "sources/elf/line_table.h"
 #include "sources/elf/mapped_file.h"
 
 namespace faultline {
 namespace {
-
-constexpr std::size_t kLongestMangled = 1 << 16;  // the demangler recurses over the name
 
 // A frame of the trace that names a place in a module.
 struct NativeFrame {
@@ -36,13 +33,6 @@ std::optional<std::uint64_t> native_offset(const Frame& frame, std::string_view 
   std::uint64_t offset = 0;
   const auto [end, problem] = std::from_chars(function.data() + 3, function.data() + function.size(), offset, 16);
   return problem == std::errc() && end == function.data() + function.size() ? std::optional(offset) : std::nullopt;
-}
-
-std::string demangled(std::string_view name) {
-  if (name.size() > kLongestMangled) return std::string(name);
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 && text != nullptr ? std::string(text.get()) : std::string(name);
 }
 
 // "1a2b…" of the build-id note, by which distributions keep debug information apart from the file.
@@ -65,6 +55,7 @@ class SymbolSearch {
     for (std::size_t i = 0; i < frames.size(); ++i) wanted_.emplace_back(frames[i].offset, i);
     std::sort(wanted_.begin(), wanted_.end());
     best_.resize(frames.size());
+    looks_left_ = kLooksEach * (frames.size() + 1024);
   }
 
   void look_into(const ElfFile& file) {
@@ -72,7 +63,7 @@ class SymbolSearch {
       file.for_each_symbol(kind, [&](const ElfSymbol& symbol) {
         if (!symbol.is_function || symbol.size_bytes == 0) return;
         auto at = std::lower_bound(wanted_.begin(), wanted_.end(), std::pair(symbol.address, std::size_t{0}));
-        for (; at != wanted_.end() && at->first - symbol.address < symbol.size_bytes; ++at) {
+        for (; at != wanted_.end() && at->first - symbol.address < symbol.size_bytes && looks_left_ != 0; ++at, --looks_left_) {
           ElfSymbol& best = best_[at->second];
           const bool is_better = best.name.empty() || symbol.size_bytes < best.size_bytes || (symbol.size_bytes == best.size_bytes && symbol.is_global && !best.is_global);
           if (is_better && !symbol.name.empty()) best = symbol;
@@ -83,7 +74,10 @@ class SymbolSearch {
   std::string_view name(std::size_t place) const { return best_[place].name; }
 
  private:
+  static constexpr std::size_t kLooksEach = 256;  // symbols that cover one address: a few, unless somebody made them so
+
   std::vector<std::pair<std::uint64_t, std::size_t>> wanted_;
+  std::size_t looks_left_ = 0;
   std::vector<ElfSymbol> best_;
 };
 

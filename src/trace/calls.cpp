@@ -6,33 +6,40 @@ namespace {
 class Mixer {
  public:
   Mixer& add(std::uint64_t value) {
-    hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15ull;
-    hash_ ^= hash_ >> 29;
+    hash_ = hash_onto(hash_, value);
     return *this;
   }
-  Mixer& add(const Extent3& extent) { return add(extent[0]).add(extent[1]).add(extent[2]); }
+  Mixer& add(std::uint32_t high, std::uint32_t low) { return add(std::uint64_t{high} << 32 | low); }
+  Mixer& add(const Extent3& extent) { return add(extent[0], extent[1]).add(extent[2]); }
   Mixer& add(const std::vector<LaunchArgument>& arguments) {
+    add(arguments.size());
     for (const LaunchArgument& argument : arguments) add(argument.offset_bytes).add(argument.address);
     return *this;
   }
-  std::size_t hash() const { return static_cast<std::size_t>(hash_); }
+  std::uint64_t hash() const { return hash_; }
 
  private:
-  std::uint64_t hash_ = 0x2545F4914F6CDD1Dull;
+  std::uint64_t hash_ = hash_secret().a;
 };
 
 }  // namespace
 
-std::size_t hash_of(const Launch& launch) {
-  return Mixer().add(launch.kernel.value).add(launch.grid).add(launch.block).add(launch.shared_bytes).add(launch.graph).add(launch.arguments).hash();
+std::uint64_t hash_of(const Launch& launch) {
+  return Mixer().add(launch.kernel.value, launch.graph).add(launch.grid).add(launch.block).add(launch.shared_bytes).add(launch.arguments).hash();
 }
 
-std::size_t hash_of(const Copy& copy) {
-  return Mixer().add(copy.source).add(copy.width_bytes).add(copy.height).add(copy.depth).add(copy.source_pitch_bytes).add(copy.destination_pitch_bytes).hash();
+std::uint64_t hash_of(const Copy& copy) {
+  const auto ends = static_cast<std::uint32_t>(static_cast<unsigned>(copy.source_side) << 16 | static_cast<unsigned>(copy.destination_side) << 8 | (copy.asynchronous ? 1u : 0u));
+  return Mixer().add(copy.source).add(copy.source_device, ends).add(copy.width_bytes).add(copy.height, copy.depth).add(copy.source_pitch_bytes).add(copy.destination_pitch_bytes).hash();
 }
 
-std::size_t hash_of(const Fault& fault) {
-  return Mixer().add(fault.what.value).add(fault.kernel.value).add(fault.pc).add(fault.block_index).add(fault.thread_index).add(fault.parameters).hash();
+std::uint64_t hash_of(const Fault& fault) {
+  Mixer mixer;
+  mixer.add(fault.what.value, fault.reported_by.value).add(fault.code, fault.kernel.value).add(fault.file.value, fault.line).add(fault.function.value, fault.instruction.value);
+  mixer.add(fault.pc).add(fault.pc_offset).add(fault.grid).add(fault.block).add(fault.block_index).add(fault.thread_index);
+  mixer.add(fault.lanes, (fault.has_thread ? 2u : 0u) | (fault.is_store ? 1u : 0u)).add(fault.parameters).add(fault.addresses.size());
+  for (const std::uint64_t address : fault.addresses) mixer.add(address);
+  return mixer.hash();
 }
 
 }  // namespace faultline

@@ -5,9 +5,9 @@
 
 #include <array>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "trace/event.h"
 
 namespace faultline {
@@ -77,16 +77,17 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-std::size_t hash_of(const Launch& launch);
-std::size_t hash_of(const Copy& copy);
-std::size_t hash_of(const Fault& fault);
+// Of every field: a hash that leaves one out puts all values that differ in it alone on one place.
+std::uint64_t hash_of(const Launch& launch);
+std::uint64_t hash_of(const Copy& copy);
+std::uint64_t hash_of(const Fault& fault);
 
 template <class Value, class IdType>
 class InternedTable {
  public:
   InternedTable() { values_.emplace_back(); }
   IdType intern(const Value& value) {
-    const std::size_t hash = hash_of(value);
+    const std::uint64_t hash = hash_of(value);
     const auto [first, last] = ids_.equal_range(hash);
     for (auto at = first; at != last; ++at) {
       if (values_[at->second] == value) return IdType(at->second);
@@ -101,7 +102,7 @@ class InternedTable {
 
  private:
   std::vector<Value> values_;
-  std::unordered_multimap<std::size_t, std::uint32_t> ids_;  // by hash; equality is checked against values_
+  HashMultimap<std::uint64_t, std::uint32_t> ids_;  // by hash; equality is checked against values_
 };
 
 using LaunchTable = InternedTable<Launch, LaunchId>;

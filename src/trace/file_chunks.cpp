@@ -9,9 +9,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
+#include "base/hash.h"
+#include "base/plain_file.h"
 #include "trace/file_codec.h"
 
 namespace faultline {
@@ -157,8 +158,8 @@ class Indexer {
   const TraceBytes& bytes_;
   std::uint64_t unit_bytes_;
   ChunkIndex index_;
-  std::unordered_map<std::uint64_t, const ChunkExtent*> known_;  // by offset
-  std::unordered_map<std::uint32_t, bool> finished_;
+  HashMap<std::uint64_t, const ChunkExtent*> known_;  // by offset
+  HashMap<std::uint32_t, bool> finished_;
   std::vector<std::uint8_t> tags_;
   std::vector<std::uint8_t> buffer_;
 };
@@ -172,6 +173,7 @@ Result<TraceBytes> TraceBytes::open(const std::string& path) {
   struct stat status {};
   if (::fstat(file, &status) != 0) return Error{fmt::format("the trace file cannot be read: {}", std::strerror(errno)), {}, {}};
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file", {}, {}};
+  if (std::optional<Error> hollow = hollow_file(file, status)) return *hollow;
   bytes.size_ = static_cast<std::uint64_t>(status.st_size);
   return bytes;
 }

@@ -136,6 +136,7 @@ bool Definitions::take_tensor(PayloadFields& fields) {
   const std::uint32_t id = fields.id();
   FileTensor tensor{fields.id(), fields.id(), fields.id(), {}, 0};
   const std::size_t rank = fields.count();
+  if (rank > kMostDimensions) return false;
   tensor.shape.reserve(rank);
   for (std::size_t i = 0; i < rank; ++i) tensor.shape.push_back(static_cast<std::int64_t>(unzigzag(fields.number())));
   if (fields.ok() && fields.left() != 0) tensor.operands = fields.id();

@@ -3,6 +3,10 @@
 namespace faultline {
 
 StringId StringTable::intern(std::string_view text) {
+  if (text.size() > kLongestBytes) {
+    text = text.substr(0, kLongestBytes);
+    ++cut_count_;
+  }
   if (const auto found = ids_.find(text); found != ids_.end()) return StringId(found->second);
   const auto id = static_cast<std::uint32_t>(strings_.size());
   strings_.emplace_back(text);
@@ -36,8 +40,9 @@ StackId StackTable::intern(std::span<const FrameId> innermost_first) {
 }
 
 TensorId TensorTable::intern(const Tensor& tensor) {
-  std::size_t hash = tensor.dtype.value * 31 + tensor.op.value * 131 + tensor.name.value + tensor.operands.value * 8191;
-  for (const std::int64_t extent : tensor.shape) hash = hash * 0x9E3779B97F4A7C15ull + static_cast<std::size_t>(extent);
+  std::uint64_t hash = hash_number(std::uint64_t{tensor.dtype.value} << 32 | tensor.op.value);
+  hash = hash_onto(hash, std::uint64_t{tensor.name.value} << 32 | tensor.operands.value);
+  for (const std::int64_t extent : tensor.shape) hash = hash_onto(hash, static_cast<std::uint64_t>(extent));
   const auto [first, last] = ids_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
     if (tensors_[at->second] == tensor) return TensorId(at->second);

@@ -2,6 +2,8 @@
 //
 // Stacks are a tree that grows inward: the root is the empty stack, a node is its caller plus one frame, so two stacks share the frames of
 // their common callers and a stack costs one node. Walking parent() from a stack visits its frames innermost first.
+//
+// A text is cut at 64 KiB: it may be a name that every event has, and is copied wherever it is spoken of.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +11,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "trace/event.h"
 
 namespace faultline {
@@ -27,10 +29,14 @@ class StringTable {
   StringId intern(std::string_view text);
   std::string_view at(StringId id) const { return strings_[id.index()]; }
   std::size_t size() const { return strings_.size(); }
+  std::uint64_t cut_count() const { return cut_count_; }
 
  private:
+  static constexpr std::size_t kLongestBytes = 64 * 1024;
+
+  std::uint64_t cut_count_ = 0;
   std::deque<std::string> strings_;  // a deque: the map's keys point into it
-  std::unordered_map<std::string_view, std::uint32_t> ids_;
+  HashMap<std::string_view, std::uint32_t> ids_;
 };
 
 struct Frame {
@@ -65,15 +71,13 @@ class StackTable {
   };
   struct FrameHash {
     std::size_t operator()(const Frame& f) const noexcept {
-      std::uint64_t h = f.function.value * 0x9E3779B97F4A7C15ull;
-      h = (h ^ f.file.value) * 0xBF58476D1CE4E5B9ull;
-      return static_cast<std::size_t>((h ^ f.line) * 0x94D049BB133111EBull >> 7);
+      return static_cast<std::size_t>(hash_onto(hash_number(std::uint64_t{f.function.value} << 32 | f.file.value), f.line));
     }
   };
   std::vector<Frame> frames_;
   std::vector<Node> nodes_;
   std::unordered_map<Frame, std::uint32_t, FrameHash> frame_ids_;
-  std::unordered_map<std::uint64_t, std::uint32_t> node_ids_;  // parent << 32 | frame
+  HashMap<std::uint64_t, std::uint32_t> node_ids_;  // parent << 32 | frame
 };
 
 // What is known of a tensor behind an allocation.
@@ -86,6 +90,8 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
+inline constexpr std::size_t kMostDimensions = 256;  // frameworks stop at 64
+
 class TensorTable {
  public:
   TensorTable() { tensors_.emplace_back(); }
@@ -95,7 +101,7 @@ class TensorTable {
 
  private:
   std::vector<Tensor> tensors_;
-  std::unordered_multimap<std::size_t, std::uint32_t> ids_;  // by hash; equality is checked against tensors_
+  HashMultimap<std::uint64_t, std::uint32_t> ids_;  // by hash; equality is checked against tensors_
 };
 
 }  // namespace faultline

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "trace/text_words.h"
 #include "trace/trace.h"
@@ -36,7 +36,7 @@ class TextCalls {
   Result<Fault> read_fault(LineReader& line);
 
   Trace& trace_;
-  std::unordered_map<std::string, Call> calls_;
+  HashMap<std::string, Call> calls_;
 };
 
 // What follows the = of a line. The strings of a launch or fault, in the order in which the reader meets them: strings_of.

@@ -132,6 +132,7 @@ Status TextDefinitions::read_shape(std::string_view dtype, std::string_view shap
     const std::size_t end = std::min(shape.find(','), shape.size());
     const auto extent = time_of(shape.substr(0, end));
     if (!extent || end + 1 == shape.size()) return bad("a tensor reads like float32[32,1024], without spaces");
+    if (tensor.shape.size() == kMostDimensions) return bad("a tensor has at most {} dimensions", kMostDimensions);
     tensor.shape.push_back(*extent);
     shape.remove_prefix(std::min(end + 1, shape.size()));
   }

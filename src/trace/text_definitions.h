@@ -4,10 +4,10 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "trace/text_calls.h"
 #include "trace/text_words.h"
@@ -66,9 +66,9 @@ class TextDefinitions {
   bool has_capabilities_ = false;
   bool nested_blocks_ = true;  // a block belongs to the segment above it
   std::vector<std::pair<HeapId, std::string>> belows_;  // a heap may stand on one that is defined later
-  std::unordered_map<std::string, HeapId> heaps_;
-  std::unordered_map<std::string, StackId> stacks_;
-  std::unordered_map<std::string, TensorId> tensors_;
+  HashMap<std::string, HeapId> heaps_;
+  HashMap<std::string, StackId> stacks_;
+  HashMap<std::string, TensorId> tensors_;
 };
 
 }  // namespace faultline::text

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "trace/text.h"
 #include "trace/text_definitions.h"
 #include "trace/text_fields.h"
@@ -259,8 +259,8 @@ class TextReader {
   std::int64_t next_time_ns_ = 0;
   std::uint32_t highest_allocation_ = 0;
   std::vector<std::size_t> event_lines_;
-  std::unordered_map<std::string, AllocationId> allocation_names_;
-  std::unordered_map<std::uint32_t, std::size_t> makers_;  // the event that makes each allocation
+  HashMap<std::string, AllocationId> allocation_names_;
+  HashMap<std::uint32_t, std::size_t> makers_;  // the event that makes each allocation
 };
 
 }  // namespace

@@ -137,6 +137,9 @@ std::optional<std::int64_t> time_of(std::string_view text) {
   return value;
 }
 
+// A default is found among the first heaps: a line may stand for each of sixty thousand.
+constexpr std::size_t kHeapsLookedAt = 1024;
+
 Event default_event(const Trace& trace, EventKind kind, const Event* made) {
   Event event;
   event.kind = kind;
@@ -151,8 +154,9 @@ Event default_event(const Trace& trace, EventKind kind, const Event* made) {
   }
   if (!happens_in_heap(kind)) return event;
   const HeapKind wanted = kind == EventKind::kHostPin || kind == EventKind::kHostUnpin ? HeapKind::kTorchPinnedHost : HeapKind::kTorchCaching;
-  const auto heap = std::find_if(trace.heaps.begin(), trace.heaps.end(), [&](const Heap& h) { return h.kind == wanted; });
-  if (heap != trace.heaps.end()) {
+  const auto end = trace.heaps.begin() + static_cast<std::ptrdiff_t>(std::min(trace.heaps.size(), kHeapsLookedAt));
+  const auto heap = std::find_if(trace.heaps.begin(), end, [&](const Heap& h) { return h.kind == wanted; });
+  if (heap != end) {
     event.heap = HeapId(static_cast<std::uint16_t>(heap - trace.heaps.begin()));
     event.device = heap->device;
   }
@@ -162,7 +166,7 @@ Event default_event(const Trace& trace, EventKind kind, const Event* made) {
 HeapId default_below(const Trace& trace, std::size_t heap) {
   const HeapId self(static_cast<std::uint16_t>(heap));
   if (trace.heaps[heap].kind == HeapKind::kDriver) return self;
-  for (std::size_t i = 0; i < heap; ++i) {
+  for (std::size_t i = 0; i < std::min(heap, kHeapsLookedAt); ++i) {
     if (trace.heaps[i].kind == HeapKind::kDriver && trace.heaps[i].device == trace.heaps[heap].device) return HeapId(static_cast<std::uint16_t>(i));
   }
   return self;

@@ -21,10 +21,10 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "models/torch/driver.h"
 #include "models/torch/free_index.h"
 #include "models/torch/settings.h"
@@ -252,7 +252,7 @@ class TorchAllocator {
   std::vector<Arena> arenas_;
   mutable std::vector<Pool> pools_;  // lists_of() sorts on demand
   std::vector<List> lists_;
-  std::unordered_map<std::uint64_t, ListIndex> list_numbers_;
+  HashMap<std::uint64_t, ListIndex> list_numbers_;
   struct RecentList {
     std::uint64_t key = ~0ull;
     ListIndex list = kNoIndex;

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 
+#include "base/hash.h"
 #include "models/torch/driver.h"
 #include "trace/event.h"
 
@@ -39,7 +39,7 @@ class NotingDriver : public TorchDriver {
   std::uint16_t device_;
   HeapId driver_heap_;
   Event cause_;
-  std::unordered_map<std::uint64_t, AllocationId> segment_ids_;  // plain segments by address
+  HashMap<std::uint64_t, AllocationId> segment_ids_;  // plain segments by address
 };
 
 }  // namespace faultline

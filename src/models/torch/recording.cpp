@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
+
+#include "base/hash.h"
 
 namespace faultline {
 namespace {
@@ -58,7 +59,7 @@ class StartState {
  private:
   void collect() {
     const Trace& trace = recording_.trace;
-    std::unordered_map<std::uint32_t, std::size_t> by_id;
+    HashMap<std::uint32_t, std::size_t> by_id;
     const std::size_t end = std::min<std::size_t>(trace.preexisting_count, trace.events.size());
     for (std::size_t at = 0; at < end; ++at) {
       const Event& event = trace.events[at];
@@ -85,7 +86,7 @@ class StartState {
   void find_recorded_sizes() {
     const Trace& trace = recording_.trace;
     if (trace.final_blocks.empty()) return;
-    std::unordered_map<std::uint64_t, std::uint64_t> sizes;
+    HashMap<std::uint64_t, std::uint64_t> sizes;
     for (const FinalBlock& block : trace.final_blocks) {
       if (block.state != FinalBlock::State::kFree) sizes.emplace(block.address, block.size_bytes);
     }
@@ -108,7 +109,7 @@ class StartState {
       std::size_t block;
     };
     std::map<std::uint64_t, Gap> gaps;
-    std::unordered_map<std::uint32_t, std::uint64_t> gap_of;  // by allocation
+    HashMap<std::uint32_t, std::uint64_t> gap_of;  // by allocation
     for (const StartSegment& segment : segments_) {
       if (segment.is_small || segment.expandable) continue;
       const auto [first, last] = blocks_in(segment.runs[0]);

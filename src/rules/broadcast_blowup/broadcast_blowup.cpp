@@ -4,8 +4,8 @@
 #include <array>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "rules/calling_frame.h"
 #include "rules/describe.h"
@@ -73,7 +73,7 @@ class Makers {
  private:
   static constexpr std::size_t kMostLookedAt = 4096;
   const Facts& facts_;
-  std::unordered_map<std::string, std::vector<AllocationId>> by_tensor_;  // each in the order of birth
+  HashMap<std::string, std::vector<AllocationId>> by_tensor_;  // each in the order of birth
 };
 
 // F.l1_loss and its like are written in Python, with plain subtractions inside.

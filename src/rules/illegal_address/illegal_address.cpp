@@ -19,6 +19,7 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kCandidatesTold = 16;
+constexpr std::size_t kMostFaults = 64;  // different ones; each is looked for in all of the memory
 
 std::string extent_text(const Extent3& extent) { return fmt::format("({}, {}, {})", extent[0], extent[1], extent[2]); }
 
@@ -247,10 +248,13 @@ class Judge {
 
 }  // namespace
 
-void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Told told = gather(subject.trace());
   Judge judge(subject.facts());
-  for (const std::vector<Report>& reports : told.dumped) findings.push_back(judge.of_dump(reports, told.by_driver));
+  for (std::size_t at = 0; at < std::min(told.dumped.size(), kMostFaults); ++at) findings.push_back(judge.of_dump(told.dumped[at], told.by_driver));
+  if (told.dumped.size() > kMostFaults) {
+    not_judged.push_back({"access/illegal-address", format_count(told.dumped.size() - kMostFaults) + " faults beyond the first " + std::to_string(kMostFaults) + " were not looked at"});
+  }
   if (told.dumped.empty() && told.by_driver) findings.push_back(judge.of_driver(*told.by_driver));
 }
 

@@ -10,6 +10,7 @@ namespace faultline {
 namespace {
 
 constexpr std::uint64_t kLeastRounds = 3;
+constexpr std::size_t kMostCallers = 256;  // of one stack that are asked whether they keep memory
 
 bool nearly_all(std::uint64_t kept, std::uint64_t made) { return kept * 4 >= made * 3; }
 
@@ -109,7 +110,8 @@ KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {
   }
   for (const auto& [id, stack] : stacks_) {
     std::set<FrameId> counted;
-    for (StackId at = facts.stacks.user(id); at.value != 0; at = facts.stacks.user(trace.stacks.parent(at))) {
+    std::size_t looked_at = 0;
+    for (StackId at = facts.stacks.user(id); at.value != 0 && looked_at < kMostCallers; at = facts.stacks.user(trace.stacks.parent(at)), ++looked_at) {
       if (!counted.insert(trace.stacks.frame_id(at)).second) continue;
       Share& line = lines_[trace.stacks.frame_id(at)];
       line.made += stack.made;
@@ -130,7 +132,8 @@ bool KeptMemory::grows(StackId stack) const {
 
 StackId KeptMemory::line_of(StackId stack) const {
   const Trace& trace = facts_.trace;
-  for (StackId at = facts_.stacks.user(stack); at.value != 0; at = facts_.stacks.user(trace.stacks.parent(at))) {
+  std::size_t looked_at = 0;
+  for (StackId at = facts_.stacks.user(stack); at.value != 0 && looked_at < kMostCallers; at = facts_.stacks.user(trace.stacks.parent(at)), ++looked_at) {
     const auto found = lines_.find(trace.stacks.frame_id(at));
     if (found != lines_.end() && nearly_all(found->second.kept, found->second.made)) return at;
   }

@@ -1,6 +1,6 @@
 #include "rules/shape_mismatch/failed_op.h"
 
-#include <unordered_map>
+#include "base/hash.h"
 
 namespace faultline {
 namespace {
@@ -46,7 +46,7 @@ std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lif
     std::vector<std::uint32_t> notes;
     StringId inner_words;  // of a failed operation inside this one
   };
-  std::unordered_map<std::uint16_t, std::vector<Open>> open_by_thread;
+  HashMap<std::uint16_t, std::vector<Open>> open_by_thread;
   std::vector<FailedOp> failed;
   std::uint32_t last_doing = 0;
   for (std::uint32_t index = 0; index < trace.events.size(); ++index) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
+#include "base/hash.h"
 #include "rules/calling_frame.h"
 #include "rules/shapes.h"
 
@@ -108,7 +108,7 @@ class Finder {
   bool asked_for_double_ = false;
   std::uint64_t moved_double_bytes_ = 0;
   std::uint64_t moved_other_bytes_ = 0;
-  std::unordered_map<std::uint32_t, bool> on_purpose_;
+  HashMap<std::uint32_t, bool> on_purpose_;
 };
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "sources/core_dump/past_registers.h"
-
 namespace faultline {
 namespace {
 
@@ -86,11 +84,10 @@ std::optional<std::uint64_t> address_again(const MemoryInstruction& access, Past
 }  // namespace
 
 RebuiltAddresses rebuild_addresses(const DumpTables& tables, const DumpWarp& warp, const CodePlace& place, const MemoryInstruction& access, const DumpGrid* grid,
-                                   std::uint32_t sm_version) {
+                                   std::uint32_t sm_version, std::optional<BranchTargets>& targets) {
   RebuiltAddresses rebuilt;
   const Bytes uniforms = tables.uniform_registers(warp);
   std::map<std::uint64_t, Changes> changes_at;  // by where a thread stopped: mostly one place for the whole warp
-  std::optional<BranchTargets> targets;
   bool is_overwritten = false;
   bool is_missing = false;
   for (const DumpLane& lane : tables.lanes(warp)) {

@@ -6,9 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "sources/core_dump/device_code.h"
+#include "sources/core_dump/past_registers.h"
 
 namespace faultline {
 
@@ -32,8 +33,8 @@ struct RebuiltAddresses {
 };
 
 // `place` is where the warp's error lies. The tables must have found the warp's registers.
-// `grid` may be null.
+// `grid` may be null. `targets`, of the same place, is made when it is first needed: the code is gone through once for all warps.
 RebuiltAddresses rebuild_addresses(const DumpTables& tables, const DumpWarp& warp, const CodePlace& place, const MemoryInstruction& access, const DumpGrid* grid,
-                                   std::uint32_t sm_version);
+                                   std::uint32_t sm_version, std::optional<BranchTargets>& targets);
 
 }  // namespace faultline

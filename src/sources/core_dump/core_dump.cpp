@@ -204,7 +204,9 @@ Result<Trace> read_core_dump(std::span<const std::uint8_t> bytes) {
     return error;
   }
   if (!looks_like_core_dump(bytes)) return Error{"this is no GPU core dump", 0, {}};
-  DumpTables tables(*file);
+  Result<DumpTables> read = DumpTables::read(*file);
+  if (!read) return read.error();
+  DumpTables& tables = *read;
   if (tables.devices.empty()) return Error{"the core dump has no table of devices", {}, "The dump was cut short: the program may have been stopped while the driver wrote it."};
   Trace trace;
   trace.source_kind = "core-dump";

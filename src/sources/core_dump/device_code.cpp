@@ -5,6 +5,8 @@
 namespace faultline {
 namespace {
 
+constexpr std::size_t kLongestName = 64 * 1024;
+
 std::optional<CodePlace> find_in_image(Bytes image, std::uint64_t address) {
   const Result<ElfFile> cubin = ElfFile::read(image);
   if (!cubin) return std::nullopt;
@@ -20,11 +22,13 @@ std::optional<CodePlace> find_in_image(Bytes image, std::uint64_t address) {
   }
   if (holder == 0) return std::nullopt;
   place.function_start = place.code_start;
+  std::string_view function;
   cubin->for_each_symbol(kElfSymbolTable, [&](const ElfSymbol& symbol) {
     if (!symbol.is_function || symbol.section != (holder & 0xffff) || address < symbol.address || address - symbol.address >= symbol.size_bytes) return;
-    place.function = symbol.name;
+    function = symbol.name;
     place.function_start = symbol.address;
   });
+  place.function = function.substr(0, kLongestName);
   std::array<std::vector<std::uint8_t>, 3> storage;
   const FoundLines lines = find_lines(line_sections(*cubin, storage), {address});
   place.file = lines.lines[0].file;

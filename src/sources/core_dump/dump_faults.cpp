@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <unordered_set>
 
 #include "sources/core_dump/exceptions.h"
 
@@ -27,15 +26,6 @@ const DumpGrid* grid_of(const DumpTables& tables, std::uint32_t device, std::uin
   return nullptr;
 }
 
-const DumpGrid* only_grid(const DumpTables& tables, std::uint32_t device) {
-  const DumpGrid* only = nullptr;
-  for (const DumpGrid& grid : tables.grids) {
-    if (grid.device != device) continue;
-    if (only != nullptr) return nullptr;
-    only = &grid;
-  }
-  return only;
-}
 
 class FaultFinder {
  public:
@@ -43,6 +33,10 @@ class FaultFinder {
 
   std::vector<DumpFault> find() {
     for (const DumpSm& sm : tables_.sms) sm_at_.emplace(sm.place, &sm);
+    for (const DumpGrid& grid : tables_.grids) {
+      const auto [only, is_first] = only_grids_.try_emplace(grid.device, &grid);
+      if (!is_first) only->second = nullptr;
+    }
     for (const DumpWarp& warp : tables_.warps) take(warp);
     for (const DumpSm& sm : tables_.sms) {
       if (sm.exception != 0 && !told_sms_.contains(sm.place)) take(sm);
@@ -82,7 +76,7 @@ class FaultFinder {
     fault->device = warp.device;
     fault->exception = exception;
     if (warp.has_error_pc) fault->pc = warp.error_pc;
-    fault->grid = grid_of(tables_, warp.device, warp.grid);
+    if (fault->warp_count == 0) fault->grid = grid_of(tables_, warp.device, warp.grid);
     ++fault->warp_count;
     if (told_sms_.insert(warp.sm).second) ++fault->sm_count;
     if (fault->warps.size() < kWarpsLookedAt) fault->warps.push_back(&warp);
@@ -90,7 +84,8 @@ class FaultFinder {
 
   // A multiprocessor keeps the exception of warps that have exited. Whose launch they belonged to is known only where there is just one.
   void take(const DumpSm& sm) {
-    const DumpGrid* const grid = only_grid(tables_, sm.device);
+    const auto only = only_grids_.find(sm.device);
+    const DumpGrid* const grid = only == only_grids_.end() ? nullptr : only->second;
     DumpFault* const fault = at({sm.device, sm.exception, sm.has_error_pc, sm.has_error_pc ? sm.error_pc : 0, grid == nullptr ? 0 : grid->id});
     if (fault == nullptr) return;
     fault->device = sm.device;
@@ -110,8 +105,9 @@ class FaultFinder {
     if (!instruction) return;
     fault.access = decode_memory_instruction(*instruction, device.sm_version);
     if (!fault.access) return;
+    std::optional<BranchTargets> targets;
     for (const DumpWarp* warp : fault.warps) {
-      RebuiltAddresses rebuilt = rebuild_addresses(tables_, *warp, *fault.place, *fault.access, fault.grid, device.sm_version);
+      RebuiltAddresses rebuilt = rebuild_addresses(tables_, *warp, *fault.place, *fault.access, fault.grid, device.sm_version, targets);
       if (is_alignment_exception(fault.exception) && rebuilt.result == RebuildResult::kRebuilt && !has_misaligned(rebuilt, *fault.access)) {
         rebuilt.lanes.clear();  // these are not the addresses that it was about
         rebuilt.result = RebuildResult::kOverwritten;
@@ -131,7 +127,8 @@ class FaultFinder {
 
   DumpTables& tables_;
   std::map<std::uint64_t, const DumpSm*> sm_at_;
-  std::unordered_set<std::uint64_t> told_sms_;
+  std::map<std::uint32_t, const DumpGrid*> only_grids_;  // by device; null: there are several
+  HashSet<std::uint64_t> told_sms_;
   std::map<Key, std::size_t> places_;
   std::vector<DumpFault> faults_;
 };

@@ -1,7 +1,6 @@
 #include "sources/core_dump/dump_tables.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace faultline {
 namespace {
@@ -14,10 +13,19 @@ enum DumpSection : std::uint32_t {
 };
 
 constexpr std::uint64_t kMostLanes = 32;
+constexpr std::uint64_t kLeastRowBytes = 8;  // every table's rows begin with a number of 8 bytes
+constexpr std::size_t kMostDevices = 1024;
+constexpr std::size_t kLongestName = 256;
 
 constexpr std::uint64_t key_of(std::uint64_t section, std::uint64_t row) { return section << 32 | (row & 0xffffffff); }
 
-std::uint64_t row_count(const ElfSection& section, Bytes bytes) { return section.entry_bytes == 0 ? 0 : bytes.size() / section.entry_bytes; }
+std::uint64_t row_count(const ElfSection& section, Bytes bytes) { return section.entry_bytes < kLeastRowBytes ? 0 : bytes.size() / section.entry_bytes; }
+
+std::string name_at(Bytes strings, std::uint64_t offset) {
+  const Bytes near = ByteCursor(strings, offset).ok() ? strings.subspan(static_cast<std::size_t>(offset)) : Bytes{};
+  const Bytes looked_at = near.first(std::min(near.size(), kLongestName));
+  return std::string(looked_at.begin(), std::find(looked_at.begin(), looked_at.end(), std::uint8_t{0}));
+}
 
 Extent3 extent(ByteCursor& cursor) {
   Extent3 read = {};
@@ -39,7 +47,20 @@ std::optional<ElfSection> DumpTables::parent(const ElfSection& section, std::uin
   return above.type == type ? std::optional(above) : std::nullopt;
 }
 
-void DumpTables::read() {
+Result<DumpTables> DumpTables::read(const ElfFile& file) {
+  DumpTables tables(file);
+  if (Status done = tables.read(); !done) return done.error();
+  return tables;
+}
+
+Status DumpTables::charge(const ElfSection& section) {
+  const std::uint64_t size_bytes = file_.raw(section).size();
+  if (size_bytes > bytes_left_) return Error{"the core dump's tables overlap: together they name more bytes than it has", section.offset, {}};
+  bytes_left_ -= size_bytes;
+  return Ok{};
+}
+
+Status DumpTables::read() {
   std::vector<std::pair<ElfSection, std::uint64_t>> grids_at, sms_at, warps_at;
   std::vector<ElfSection> devices_at, contexts_at;
   std::optional<ElfSection> meta_at;
@@ -63,6 +84,17 @@ void DumpTables::read() {
       default: break;
     }
   }
+  bytes_left_ = file_.size();
+  for (const std::vector<ElfSection>* plain : {&devices_at, &contexts_at, &images_}) {
+    for (const ElfSection& section : *plain) {
+      if (Status charged = charge(section); !charged) return charged;
+    }
+  }
+  for (const auto* numbered : {&grids_at, &sms_at, &warps_at}) {
+    for (const auto& [section, index] : *numbered) {
+      if (Status charged = charge(section); !charged) return charged;
+    }
+  }
   for (const ElfSection& section : devices_at) read_devices(section, strings);
   for (const ElfSection& section : contexts_at) read_contexts(section);
   read_modules();
@@ -72,18 +104,19 @@ void DumpTables::read() {
   if (meta_at) {
     ByteCursor cursor(file_.raw(*meta_at));
     meta.emplace();
-    meta->generator = text_at(strings, cursor.u64());
+    meta->generator = name_at(strings, cursor.u64());
     for (std::uint32_t* field : {&meta->driver_major, &meta->driver_minor, &meta->cuda_major, &meta->cuda_minor, &meta->flags, &meta->time_s}) *field = cursor.u32();
   }
+  return Ok{};
 }
 
 void DumpTables::read_devices(const ElfSection& section, Bytes strings) {
-  for (std::uint64_t number = 0; number < row_count(section, file_.raw(section)); ++number) {
+  for (std::uint64_t number = 0; number < row_count(section, file_.raw(section)) && devices.size() < kMostDevices; ++number) {
     ByteCursor cursor(row(section, number));
     DumpDevice device;
-    device.name = text_at(strings, cursor.u64());
-    device.type = text_at(strings, cursor.u64());
-    device.sm_type = text_at(strings, cursor.u64());
+    device.name = name_at(strings, cursor.u64());
+    device.type = name_at(strings, cursor.u64());
+    device.sm_type = name_at(strings, cursor.u64());
     device.id = cursor.u32();
     cursor.skip(7 * 4);  // bus, counts of multiprocessors, warps, lanes, registers, predicates
     const std::uint32_t major = cursor.u32();
@@ -207,7 +240,7 @@ std::vector<DumpLane> DumpTables::lanes(const DumpWarp& warp) const {
 }
 
 void DumpTables::find_registers(const std::vector<const DumpWarp*>& wanted) {
-  std::unordered_set<std::uint64_t> tables;
+  HashSet<std::uint64_t> tables;
   for (const DumpWarp* warp : wanted) {
     if (warp->lanes) tables.insert(*warp->lanes);
   }

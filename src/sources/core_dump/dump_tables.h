@@ -8,15 +8,15 @@
 //                                                    └─ pred
 //
 // A dump of a full GPU has hundreds of thousands of sections, most of them a thread's registers. DumpTables reads the upper tables once and the threads
-// of a warp only when asked.
+// of a warp only when asked. No two tables of a dump share bytes; one whose tables name more bytes than it has is refused, before anything is made of them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "sources/elf/elf_file.h"
 #include "trace/calls.h"
 
@@ -97,7 +97,7 @@ struct DumpMeta {
 
 class DumpTables {
  public:
-  explicit DumpTables(const ElfFile& file) : file_(file) { read(); }
+  static Result<DumpTables> read(const ElfFile& file);  // which must outlive them
 
   std::vector<DumpDevice> devices;
   std::vector<DumpContext> contexts;
@@ -116,9 +116,11 @@ class DumpTables {
   Bytes predicates(const DumpWarp& warp, const DumpLane& lane) const { return thread_bytes(predicates_, warp, lane); }
 
  private:
-  using SectionsByParent = std::unordered_map<std::uint64_t, std::uint64_t>;  // parent section << 32 | row → section
+  using SectionsByParent = HashMap<std::uint64_t, std::uint64_t>;  // parent section << 32 | row → section
 
-  void read();
+  explicit DumpTables(const ElfFile& file) : file_(file) {}
+  Status read();
+  Status charge(const ElfSection& section);
   void read_devices(const ElfSection& section, Bytes strings);
   void read_contexts(const ElfSection& section);
   void read_modules();
@@ -130,6 +132,7 @@ class DumpTables {
   Bytes thread_bytes(const SectionsByParent& sections, const DumpWarp& warp, const DumpLane& lane) const;
 
   const ElfFile& file_;
+  std::uint64_t bytes_left_ = 0;  // that tables may still name
   SectionsByParent lane_tables_;
   SectionsByParent uniforms_;
   SectionsByParent parameters_;

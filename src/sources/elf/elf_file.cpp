@@ -13,6 +13,8 @@ constexpr std::uint32_t kNameIndexElsewhere = 0xffff;  // SHN_XINDEX: the real i
 constexpr std::uint32_t kCompressedZlib = 1;
 constexpr std::uint32_t kCompressedZstd = 2;
 constexpr std::uint64_t kMostUnpackedBytes = std::uint64_t{2} << 30;
+constexpr std::uint64_t kMostUnpackedTimes = 64;  // compilers' line tables and strings shrink to a tenth at most
+constexpr std::uint64_t kUnpackSlackBytes = 1 << 20;
 constexpr std::size_t kUnpackStepBytes = 1 << 20;
 
 // Both grow the storage with what really arrives: an announced size alone allocates nothing.
@@ -102,7 +104,8 @@ ElfSection ElfFile::section(std::uint64_t index) const {
 std::optional<ElfSection> ElfFile::find(std::string_view name) const {
   for (std::uint64_t index = 1; index < section_count_; ++index) {
     const ElfSection candidate = section(index);
-    if (this->name(candidate) == name) return candidate;
+    const Bytes found = ByteCursor(names_, candidate.name).take(name.size() + 1);
+    if (!found.empty() && found.back() == 0 && std::equal(name.begin(), name.end(), found.begin())) return candidate;
   }
   return std::nullopt;
 }
@@ -125,6 +128,9 @@ Result<Bytes> ElfFile::content(const ElfSection& section, std::vector<std::uint8
     return Error{"section " + std::string(name(section)) + " is compressed in an unknown way", section.offset, {}};
   }
   const Bytes body = cursor.take(cursor.remaining());
+  if (size_bytes > body.size() * kMostUnpackedTimes + kUnpackSlackBytes) {
+    return Error{"section " + std::string(name(section)) + " claims to unpack to more than " + std::to_string(kMostUnpackedTimes) + " times its size", section.offset, {}};
+  }
   const Status unpacked = kind == kCompressedZlib ? unpack_zlib(body, size_bytes, storage) : unpack_zstd(body, size_bytes, storage);
   if (!unpacked) return Error{"section " + std::string(name(section)) + ": " + unpacked.error().what, section.offset, {}};
   return Bytes(storage);

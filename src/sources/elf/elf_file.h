@@ -1,7 +1,8 @@
 // ELF files of 64 bits, little-endian: host programs and libraries, NVIDIA's cubins, and the core dumps that hold them.
 //
 // An ElfFile is a view: it owns nothing and decodes a header when it is asked for, so that opening a library of a gigabyte costs a few pages and a core
-// dump with hundreds of thousands of sections costs nothing up front. The bytes are hostile: every offset and size is checked against what there is.
+// dump with hundreds of thousands of sections costs nothing up front. The bytes are hostile: every offset and size is checked against what there is, and
+// sections may all claim the same bytes: what is read or unpacked of them stays in relation to the file's size.
 // A file that was cut short still has the sections whose headers and bytes are there.
 #pragma once
 
@@ -58,6 +59,7 @@ class ElfFile {
   static Result<ElfFile> read(Bytes bytes);
 
   const ElfHeader& header() const { return header_; }
+  std::uint64_t size() const { return bytes_.size(); }
   std::uint64_t section_count() const { return section_count_; }          // of those whose headers are there
   std::uint64_t missing_sections() const { return missing_sections_; }    // announced, but the file ends before them
   ElfSection section(std::uint64_t index) const;                          // index < section_count()
@@ -66,10 +68,11 @@ class ElfFile {
   std::optional<ElfSection> find(std::string_view name) const;
   // As they are in the file; empty where they do not lie in it.
   Bytes raw(const ElfSection& section) const;
-  // The section's content, unpacked into `storage` where it is compressed.
+  // The section's content, unpacked into `storage` where it is compressed; refused where it would be over 64 times as large, which no debug information is.
   Result<Bytes> content(const ElfSection& section, std::vector<std::uint8_t>& storage) const;
 
-  // Calls visit(ElfSymbol) for the defined symbols of each table of the kind.
+  // Calls visit(ElfSymbol) for the defined symbols of each table of the kind. Tables and names that overlap others are left out once as many bytes were read
+  // as the file has.
   template <class Visit>
   void for_each_symbol(std::uint32_t table_type, Visit visit) const;
 
@@ -87,11 +90,17 @@ class ElfFile {
 
 template <class Visit>
 void ElfFile::for_each_symbol(std::uint32_t table_type, Visit visit) const {
+  std::uint64_t table_bytes = bytes_.size();
+  std::uint64_t name_bytes = 4 * bytes_.size();  // names share their ends with others
   for (std::uint64_t index = 0; index < section_count_; ++index) {
     const ElfSection table = section(index);
     if (table.type != table_type || table.link >= section_count_) continue;
     const Bytes names = raw(section(table.link));
-    ByteCursor cursor(raw(table));
+    const Bytes symbols = raw(table);
+    if (names.empty() || names.back() != 0) continue;
+    if (symbols.size() > table_bytes) return;
+    table_bytes -= symbols.size();
+    ByteCursor cursor(symbols);
     while (cursor.remaining() >= kSymbolBytes) {
       const std::uint32_t name = cursor.u32();
       const std::uint8_t kind = cursor.u8();
@@ -104,6 +113,8 @@ void ElfFile::for_each_symbol(std::uint32_t table_type, Visit visit) const {
       symbol.is_function = (kind & 15) == 2 || (kind & 15) == 10;  // a function, or one chosen at load time
       symbol.is_global = (kind >> 4) != 0;
       symbol.name = text_at(names, name);
+      if (symbol.name.size() >= name_bytes) return;
+      name_bytes -= symbol.name.size();
       visit(symbol);
     }
   }

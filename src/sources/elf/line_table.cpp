@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace faultline {
 namespace {
@@ -10,9 +11,18 @@ constexpr std::uint64_t kContentPath = 1;       // DW_LNCT_path
 constexpr std::uint64_t kContentDirectory = 2;  // DW_LNCT_directory_index
 constexpr std::size_t kMostFormats = 32;
 constexpr std::uint64_t kMostEntries = 1 << 20;
+constexpr std::size_t kLongestName = 4096;
+
+// A name where it stands. How far it reaches is found when it is asked for: entries may all name the same long text.
+struct Name {
+  Bytes in;
+  std::uint64_t offset = 0;
+
+  std::string_view text() const { return text_at(in, offset).substr(0, kLongestName); }
+};
 
 struct FileEntry {
-  std::string_view name;
+  Name name;
   std::uint64_t directory = 0;
 };
 
@@ -26,7 +36,7 @@ struct ProgramHeader {
   std::uint8_t line_range = 1;
   std::uint8_t opcode_base = 1;
   std::vector<std::uint8_t> operand_counts;
-  std::vector<std::string_view> directories;
+  std::vector<Name> directories;
   std::vector<FileEntry> files;
   Bytes code;
 };
@@ -66,21 +76,22 @@ class HeaderReader {
   }
 
  private:
+  Name here() const { return {unit_, cursor_.offset()}; }
   std::uint64_t offset_number() { return header_.is_64bit ? cursor_.u64() : cursor_.u32(); }
 
   // Versions 2 to 4: names one after the other, an empty one ends the list. Directory 0 is the compiler's own, which only .debug_info names.
   void read_old_tables() {
     header_.directories.emplace_back();
     while (cursor_.ok()) {
-      const std::string_view name = cursor_.text();
-      if (name.empty()) break;
+      const Name name = here();
+      if (cursor_.text().empty()) break;
       header_.directories.push_back(name);
     }
     header_.files.emplace_back();
     while (cursor_.ok()) {
       FileEntry entry;
-      entry.name = cursor_.text();
-      if (entry.name.empty()) break;
+      entry.name = here();
+      if (cursor_.text().empty()) break;
       entry.directory = cursor_.uleb();
       (void)cursor_.uleb();  // time
       (void)cursor_.uleb();  // size
@@ -116,12 +127,12 @@ class HeaderReader {
   }
 
   void read_attribute(const EntryFormat& format, FileEntry& entry) {
-    std::string_view text;
+    Name text;
     std::uint64_t number = 0;
     switch (format.form) {
-      case 0x08: text = cursor_.text(); break;                                   // string
-      case 0x0e: text = text_at(sections_.strings, offset_number()); break;      // strp
-      case 0x1f: text = text_at(sections_.line_strings, offset_number()); break; // line_strp
+      case 0x08: text = here(), (void)cursor_.text(); break;                     // string
+      case 0x0e: text = {sections_.strings, offset_number()}; break;             // strp
+      case 0x1f: text = {sections_.line_strings, offset_number()}; break;        // line_strp
       case 0x0b: number = cursor_.u8(); break;                                   // data1
       case 0x05: number = cursor_.u16(); break;                                  // data2
       case 0x06: number = cursor_.u32(); break;                                  // data4
@@ -145,12 +156,15 @@ class HeaderReader {
 std::string path_of(const ProgramHeader& header, std::uint64_t file) {
   if (file >= header.files.size()) return {};
   const FileEntry& entry = header.files[static_cast<std::size_t>(file)];
-  if (entry.name.empty() || entry.name.front() == '/' || entry.directory >= header.directories.size()) return std::string(entry.name);
-  std::string path(header.directories[static_cast<std::size_t>(entry.directory)]);
+  const std::string_view name = entry.name.text();
+  if (name.empty() || name.front() == '/' || entry.directory >= header.directories.size()) return std::string(name);
+  std::string path(header.directories[static_cast<std::size_t>(entry.directory)].text());
   // From version 5 on the first directory is the compiler's own, which others may stand below.
-  if (header.version >= 5 && entry.directory != 0 && !path.starts_with('/') && !header.directories[0].empty()) path = std::string(header.directories[0]) + '/' + path;
+  if (header.version >= 5 && entry.directory != 0 && !path.starts_with('/')) {
+    if (const std::string_view first = header.directories[0].text(); !first.empty()) path = std::string(first) + '/' + path;
+  }
   if (!path.empty() && path.back() != '/') path += '/';
-  return path += entry.name;
+  return path += name;
 }
 
 struct Wanted {
@@ -158,11 +172,42 @@ struct Wanted {
   std::size_t place = 0;  // in the answer
 };
 
+// The addresses asked for, in order; those that have their answer are stepped over.
+class Questions {
+ public:
+  explicit Questions(const std::vector<std::uint64_t>& addresses) : next_(addresses.size() + 1) {
+    for (std::size_t i = 0; i < addresses.size(); ++i) wanted_.push_back({addresses[i], i});
+    std::sort(wanted_.begin(), wanted_.end(), [](const Wanted& a, const Wanted& b) { return a.address < b.address; });
+    for (std::size_t i = 0; i < next_.size(); ++i) next_[i] = i;
+  }
+
+  // Calls answer(place) for each open question in [begin, end), which is then closed.
+  template <class Answer>
+  void close(std::uint64_t begin, std::uint64_t end, Answer answer) {
+    const auto first = std::lower_bound(wanted_.begin(), wanted_.end(), begin, [](const Wanted& one, std::uint64_t address) { return one.address < address; });
+    for (std::size_t at = open_from(static_cast<std::size_t>(first - wanted_.begin())); at < wanted_.size() && wanted_[at].address < end; at = open_from(at)) {
+      answer(wanted_[at].place);
+      next_[at] = at + 1;
+    }
+  }
+
+ private:
+  std::size_t open_from(std::size_t at) {
+    std::size_t open = at;
+    while (next_[open] != open) open = next_[open];
+    while (next_[at] != open) at = std::exchange(next_[at], open);  // the next one who asks goes straight there
+    return open;
+  }
+
+  std::vector<Wanted> wanted_;
+  std::vector<std::size_t> next_;  // itself where the question is open; the last stands for the end
+};
+
 // Runs one program and answers the addresses that its rows cover.
 class LineMachine {
  public:
-  LineMachine(const ProgramHeader& header, const std::vector<Wanted>& wanted, std::vector<SourceLine>& lines)
-      : header_(header), wanted_(wanted), lines_(lines), cursor_(header.code) {}
+  LineMachine(const ProgramHeader& header, Questions& questions, std::vector<SourceLine>& lines)
+      : header_(header), questions_(questions), lines_(lines), cursor_(header.code) {}
 
   bool run() {
     while (cursor_.remaining() != 0) {
@@ -225,17 +270,13 @@ class LineMachine {
   // The previous row stands from its address up to this one's.
   void emit() {
     if (previous_ && !is_dropped_ && previous_->address < row_.address && previous_->line != 0) {
-      auto at = std::lower_bound(wanted_.begin(), wanted_.end(), previous_->address, [](const Wanted& one, std::uint64_t address) { return one.address < address; });
-      for (; at != wanted_.end() && at->address < row_.address; ++at) {
-        SourceLine& answer = lines_[at->place];
-        if (answer.line == 0) answer = {path_of(header_, previous_->file), previous_->line};
-      }
+      questions_.close(previous_->address, row_.address, [&](std::size_t place) { lines_[place] = {path_of(header_, previous_->file), previous_->line}; });
     }
     previous_ = row_;
   }
 
   const ProgramHeader& header_;
-  const std::vector<Wanted>& wanted_;
+  Questions& questions_;
   std::vector<SourceLine>& lines_;
   ByteCursor cursor_;
   Row row_;
@@ -248,9 +289,7 @@ class LineMachine {
 FoundLines find_lines(const LineSections& sections, const std::vector<std::uint64_t>& addresses) {
   FoundLines found;
   found.lines.resize(addresses.size());
-  std::vector<Wanted> wanted;
-  for (std::size_t i = 0; i < addresses.size(); ++i) wanted.push_back({addresses[i], i});
-  std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) { return a.address < b.address; });
+  Questions questions(addresses);
   ByteCursor cursor(sections.line);
   while (cursor.remaining() != 0) {
     std::uint64_t length = cursor.u32();
@@ -262,7 +301,7 @@ FoundLines find_lines(const LineSections& sections, const std::vector<std::uint6
       break;
     }
     const std::optional<ProgramHeader> header = HeaderReader(sections, unit, is_64bit).read();
-    if (!header || !LineMachine(*header, wanted, found.lines).run()) ++found.damaged_programs;
+    if (!header || !LineMachine(*header, questions, found.lines).run()) ++found.damaged_programs;
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// A file mapped into memory for reading: of one of gigabytes only the pages that are looked at are read.
+// A plain file mapped into memory for reading: of one of gigabytes only the pages that are looked at are read.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <unordered_set>
 
+#include "base/hash.h"
 #include "sources/error_text/anchors.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/traceback.h"
@@ -27,7 +27,7 @@ struct Survey {
   std::uint64_t readings = 0;
   std::uint64_t not_read = 0;
   std::map<std::string, std::uint64_t> counts;  // messages by kind
-  std::map<std::string, std::unordered_set<std::string>> texts;
+  std::map<std::string, HashSet<std::string>> texts;
 };
 
 Survey survey(std::string_view text, const AnchorHits& found) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "sources/run_folder/same_memory.h"
@@ -10,8 +11,10 @@
 namespace faultline {
 namespace {
 
+constexpr std::size_t kMostHeaps = 0xffff;
 constexpr std::int64_t kSoonNs = 2'000'000'000;
 constexpr std::size_t kSoonEvents = 6;
+constexpr std::size_t kMostFrames = 64;  // of CUDA's runtime that may stand above who asked
 
 class Join {
  public:
@@ -32,24 +35,20 @@ class Join {
  private:
   // The capture's plain allocations come to stand beside PyTorch's segments, not among them: on them, as PyTorch has no part in them.
   void give_heaps() {
-    for (std::size_t index = 0; index < capture_.heaps.size(); ++index) {
+    std::map<std::uint16_t, HeapId> driver_of;  // by device: PyTorch's lowest
+    for (std::size_t index = 0; index < trace_.heaps.size(); ++index) {
+      const Heap& heap = trace_.heaps[index];
+      if (heap.kind == HeapKind::kDriver && heap.below.index() == index) driver_of.try_emplace(heap.device, static_cast<std::uint16_t>(index));
+    }
+    for (std::size_t index = 0; index < capture_.heaps.size() && trace_.heaps.size() < kMostHeaps; ++index) {
       const Heap& heap = capture_.heaps[index];
       const HeapId id(static_cast<std::uint16_t>(index));
       if (heap.kind != HeapKind::kDriver || heap.below != id) continue;
-      const auto driver = driver_of(heap.device);
-      if (driver == trace_.heaps.size()) continue;
-      const HeapId below(static_cast<std::uint16_t>(driver));
+      const auto driver = driver_of.find(heap.device);
+      if (driver == driver_of.end()) continue;
       import_.put_heap(id, HeapId(static_cast<std::uint16_t>(trace_.heaps.size())));
-      trace_.heaps.push_back({HeapKind::kDriver, heap.device, below, 0, 0, "driver, outside PyTorch"});
+      trace_.heaps.push_back({HeapKind::kDriver, heap.device, driver->second, 0, 0, "driver, outside PyTorch"});
     }
-  }
-
-  std::size_t driver_of(std::uint16_t device) const {
-    for (std::size_t index = 0; index < trace_.heaps.size(); ++index) {
-      const Heap& heap = trace_.heaps[index];
-      if (heap.kind == HeapKind::kDriver && heap.device == device && heap.below.index() == index) return index;
-    }
-    return trace_.heaps.size();
   }
 
   void find_ids() {
@@ -155,7 +154,7 @@ class Join {
   enum class Asker { kTorch, kOther, kUnknown };
   // By the innermost module that is not CUDA's runtime.
   Asker asker(StackId stack) const {
-    for (; stack.value != 0; stack = capture_.stacks.parent(stack)) {
+    for (std::size_t looked_at = 0; stack.value != 0 && looked_at < kMostFrames; stack = capture_.stacks.parent(stack), ++looked_at) {
       std::string_view name = capture_.strings.at(capture_.stacks.frame(stack).file);
       if (name.ends_with(".py") || name.find(".so") == std::string_view::npos) return Asker::kUnknown;
       name.remove_prefix(name.rfind('/') + 1);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
+#include "base/json_input.h"
+#include "base/plain_file.h"
+#include "sources/bounds.h"
 #include "sources/run_folder/join.h"
 #include "sources/run_folder/place_faults.h"
 #include "sources/run_folder/second_run.h"
@@ -20,8 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMostJsonBytes = 16u << 20;
 constexpr std::size_t kMostProperties = 256;
+constexpr std::size_t kMostProcesses = 1024;  // with a record of their own
+constexpr std::size_t kMostCores = 64;        // of one process
 constexpr std::string_view kRunSource = "run";
 
 struct ProcessFiles {
@@ -86,27 +87,36 @@ void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) 
   }
 }
 
-// Every plain value of a JSON file as a property, named by its path. A file that is none is counted.
-void take_json(const std::string& path, const std::string& name, Trace& trace) {
-  std::error_code problem;
-  if (path.empty() || !fs::is_regular_file(path, problem)) return;
-  if (fs::file_size(path, problem) > kMostJsonBytes) return trace.count("files of the run that are too large", 1);
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  const nlohmann::json json = nlohmann::json::parse(text.str(), nullptr, false);
-  if (json.is_discarded()) return trace.count("files of the run that are no JSON", 1);
-  flatten(json, name, trace);
+// A JSON file of the folder, read once.
+struct JsonFile {
+  explicit JsonFile(const std::string& path) {
+    std::error_code problem;
+    if (path.empty() || !fs::exists(path, problem)) return;
+    Result<std::string> text = read_plain_file(path, kMostJsonBytes);
+    Result<nlohmann::json> parsed = text ? parse_json(*text) : Result<nlohmann::json>(text.error());
+    if (parsed) json = std::move(*parsed);
+    else trouble = fs::path(path).filename().string() + ": " + parsed.error().what;
+  }
+
+  std::optional<nlohmann::json> json;  // none where there is no such file
+  std::string trouble;                 // why it could not be read
+};
+
+// Every plain value as a property, named by its path. A file that could not be read is counted.
+void take_json(const JsonFile& file, const std::string& name, Trace& trace) {
+  if (file.json) flatten(*file.json, name, trace);
+  if (!file.trouble.empty()) trace.count("files of the run that could not be read (" + file.trouble + ")");
 }
 
 std::optional<Trace> load_part(const std::string& path, std::string_view what, std::map<std::string, std::uint64_t>& lost) {
-  Result<Trace> trace = load(path);
+  Result<Trace> trace = load(path, NamedBy::kInput);
   if (trace) return std::move(*trace);
   ++lost[std::string(what) + " that could not be read (" + trace.error().what + ")"];
   return std::nullopt;
 }
 
-std::optional<Trace> load_process(const std::string& folder, const std::string& process, const ProcessFiles& files, std::map<std::string, std::uint64_t>& lost) {
+std::optional<Trace> load_process(const std::string& folder, const std::string& process, const ProcessFiles& files, const JsonFile& command,
+                                  std::map<std::string, std::uint64_t>& lost) {
   std::optional<Trace> trace;
   if (!files.trace.empty()) {
     trace = load_part(files.trace, "records of a process", lost);
@@ -117,7 +127,12 @@ std::optional<Trace> load_process(const std::string& folder, const std::string& 
     if (torch && trace) trace = join_traces(std::move(*torch), *trace);
     else if (torch) trace = std::move(torch);
   }
-  for (const std::string& path : files.cores) {
+  for (std::size_t i = 0; i < files.cores.size(); ++i) {
+    if (i == kMostCores) {
+      lost["GPU core dumps beyond the first " + std::to_string(kMostCores) + " of a process"] += files.cores.size() - kMostCores;
+      break;
+    }
+    const std::string& path = files.cores[i];
     std::optional<Trace> core = load_part(path, "GPU core dumps", lost);
     if (core && trace) place_faults(*trace, *core);
     else if (core) trace = std::move(core);
@@ -126,8 +141,8 @@ std::optional<Trace> load_process(const std::string& folder, const std::string& 
   trace->source_kind = kRunSource;
   trace->source_path = (fs::path(folder) / ("process-" + process + ".faultline")).string();
   trace->properties.try_emplace("process.pid", process);
-  take_json(files.facts, "process", *trace);
-  take_json((fs::path(folder) / "command.json").string(), "run", *trace);
+  take_json(JsonFile(files.facts), "process", *trace);
+  take_json(command, "run", *trace);
   const auto is_step = [](const Event& event) { return event.kind == EventKind::kStepMark; };
   if (std::any_of(trace->events.begin(), trace->events.end(), is_step)) trace->capabilities |= kSteps;
   for (const auto& [what, times] : lost) trace->count(what, times);
@@ -193,19 +208,34 @@ bool holds_run(const std::string& folder) { return !processes_in(folder).empty()
 Result<std::vector<Trace>> load_run(const std::string& folder) {
   std::vector<Trace> traces;
   std::map<std::string, std::uint64_t> lost;
-  for (const auto& [process, files] : processes_in(folder)) {
+  const JsonFile command((fs::path(folder) / "command.json").string());
+  const auto idle = [](const Trace& trace) { return std::none_of(trace.events.begin(), trace.events.end(), touches_memory); };
+  bool any_busy = false;
+  std::size_t read = 0;
+  const std::map<std::string, ProcessFiles> processes = processes_in(folder);
+  for (const auto& [process, files] : processes) {
+    if (read++ == kMostProcesses) break;
     std::map<std::string, std::uint64_t> lost_here;
-    if (std::optional<Trace> trace = load_process(folder, process, files, lost_here)) traces.push_back(std::move(*trace));
-    else lost.insert(lost_here.begin(), lost_here.end());
+    std::optional<Trace> trace = load_process(folder, process, files, command, lost_here);
+    if (!trace) {
+      lost.insert(lost_here.begin(), lost_here.end());
+      continue;
+    }
+    const bool is_busy = !idle(*trace);
+    if (is_busy && !any_busy) traces.clear();  // those that touched no memory are told of only where there is no other
+    any_busy |= is_busy;
+    if (is_busy || !any_busy) traces.push_back(std::move(*trace));
   }
   if (traces.empty()) {
     return Error{lost.empty() ? "this folder holds no record of a process" : "nothing in this folder could be read: " + lost.begin()->first, {}, {}};
   }
-  const auto idle = [](const Trace& trace) { return std::none_of(trace.events.begin(), trace.events.end(), touches_memory); };
-  if (!std::all_of(traces.begin(), traces.end(), idle)) std::erase_if(traces, idle);
-  for (Trace& trace : traces) drop_unused_devices(trace);
+  for (Trace& trace : traces) {
+    drop_unused_devices(trace);
+    keep_in_bounds(trace);
+  }
   std::stable_sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return failed_at(a) < failed_at(b); });
   take_second_run(fs::path(folder) / "again", traces);
+  if (processes.size() > kMostProcesses) traces.front().count("processes beyond the first " + std::to_string(kMostProcesses) + ", which were not read", processes.size() - kMostProcesses);
   return traces;
 }
 

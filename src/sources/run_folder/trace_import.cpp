@@ -45,14 +45,18 @@ TraceImport::TraceImport(const Trace& from, Trace& into)
 }
 
 HeapId TraceImport::heap(HeapId id) {
-  if (heaps_[id.index()] < 0) {
-    Heap heap = from_.heaps[id.index()];
+  if (heaps_[id.index()] >= 0) return HeapId(static_cast<std::uint16_t>(heaps_[id.index()]));
+  // Down to a heap that has its place or is the lowest, then up again: a file may stack sixty thousand.
+  std::vector<HeapId> without_place;
+  for (HeapId at = id; heaps_[at.index()] < 0; at = from_.heaps[at.index()].below) {
     if (into_.heaps.size() >= kMostHeaps) return {};
-    const HeapId made(static_cast<std::uint16_t>(into_.heaps.size()));
-    heaps_[id.index()] = made.value;
-    into_.heaps.push_back(heap);
-    const HeapId below = heap.below == id ? made : this->heap(heap.below);
-    into_.heaps[made.index()].below = below;
+    heaps_[at.index()] = static_cast<std::int64_t>(into_.heaps.size());
+    into_.heaps.push_back(from_.heaps[at.index()]);
+    without_place.push_back(at);
+  }
+  for (const HeapId at : without_place) {
+    const auto place = [&](HeapId heap) { return HeapId(static_cast<std::uint16_t>(heaps_[heap.index()])); };
+    into_.heaps[place(at).index()].below = place(from_.heaps[at.index()].below);
   }
   return HeapId(static_cast<std::uint16_t>(heaps_[id.index()]));
 }
@@ -62,11 +66,12 @@ StreamId TraceImport::stream(StreamId id) {
   std::int64_t& known = streams_[id.index()];
   if (known < 0) {
     const Stream& wanted = from_.streams[id.index()];
-    const auto same = [&](const Stream& stream) { return stream.device == wanted.device && stream.handle == wanted.handle; };
-    const auto at = std::find_if(into_.streams.begin(), into_.streams.end(), same);
-    known = at - into_.streams.begin();
-    if (at == into_.streams.end()) into_.streams.push_back(wanted);
-    else at->waits_for_default = wanted.waits_for_default;
+    // The other trace's own may have grown since it was last asked.
+    for (; streams_seen_ < into_.streams.size(); ++streams_seen_) into_streams_.try_emplace({into_.streams[streams_seen_].device, into_.streams[streams_seen_].handle}, streams_seen_);
+    const auto at = into_streams_.find({wanted.device, wanted.handle});
+    known = static_cast<std::int64_t>(at == into_streams_.end() ? into_.streams.size() : at->second);
+    if (at == into_streams_.end()) into_.streams.push_back(wanted);
+    else into_.streams[at->second].waits_for_default = wanted.waits_for_default;
   }
   return StreamId(static_cast<std::uint32_t>(known));
 }
@@ -100,16 +105,18 @@ Event TraceImport::renumbered(const Event& from) {
 }
 
 void merge_devices(const Trace& from, Trace& into) {
+  std::map<std::uint16_t, std::size_t> places;
+  for (std::size_t i = 0; i < into.devices.size(); ++i) places.try_emplace(into.devices[i].index, i);
   for (const Device& device : from.devices) {
-    const auto same = [&](const Device& known) { return known.index == device.index; };
-    const auto at = std::find_if(into.devices.begin(), into.devices.end(), same);
-    if (at == into.devices.end()) {
+    const auto [at, is_new] = places.try_emplace(device.index, into.devices.size());
+    if (is_new) {
       into.devices.push_back(device);
       continue;
     }
-    if (at->name.empty()) at->name = device.name;
-    if (at->capacity_bytes == 0) at->capacity_bytes = device.capacity_bytes;
-    if (at->allowed_bytes == 0) at->allowed_bytes = device.allowed_bytes;
+    Device& known = into.devices[at->second];
+    if (known.name.empty()) known.name = device.name;
+    if (known.capacity_bytes == 0) known.capacity_bytes = device.capacity_bytes;
+    if (known.allowed_bytes == 0) known.allowed_bytes = device.allowed_bytes;
   }
   std::sort(into.devices.begin(), into.devices.end(), [](const Device& a, const Device& b) { return a.index < b.index; });
 }

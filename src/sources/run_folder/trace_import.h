@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "trace/trace.h"
@@ -38,6 +40,8 @@ class TraceImport {
   std::vector<FaultId> faults_;
   std::vector<std::int64_t> streams_;  // -1: not yet named
   std::vector<std::int64_t> heaps_;    // likewise
+  std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> into_streams_;  // by device and handle
+  std::size_t streams_seen_ = 0;
 };
 
 // Devices of both, the one's blanks filled by the other's knowledge.

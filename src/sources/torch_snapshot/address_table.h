@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace faultline::torch_snapshot {
 
 class AddressTable {
@@ -38,10 +40,7 @@ class AddressTable {
 
  private:
   static std::uint64_t key_of(std::uint64_t address, std::uint16_t device) { return (address ^ std::uint64_t{device} << 52) + 1; }
-  static std::size_t hash(std::uint64_t key) {
-    key = (key ^ key >> 31) * 0x9E3779B97F4A7C15ull;
-    return static_cast<std::size_t>(key ^ key >> 29);
-  }
+  static std::size_t hash(std::uint64_t key) { return static_cast<std::size_t>(hash_number(key)); }
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);
     old.swap(slots_);

@@ -56,19 +56,19 @@ class Bytes {
 
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Handler(ObjectMachine& machine) : machine_(machine) {}
-  bool null() override { machine_.push_none(); return true; }
-  bool boolean(bool value) override { machine_.push_bool(value); return true; }
-  bool number_integer(number_integer_t value) override { machine_.push_integer(value); return true; }
-  bool number_unsigned(number_unsigned_t value) override { machine_.push_unsigned(value); return true; }
-  bool number_float(number_float_t value, const string_t&) override { machine_.push_float(value); return true; }
-  bool string(string_t& value) override { machine_.push_string(value); return true; }
+  Handler(ObjectMachine& machine, const Bytes::Source& source) : machine_(machine), source_(source) {}
+  bool null() override { machine_.push_none(); return within(); }
+  bool boolean(bool value) override { machine_.push_bool(value); return within(); }
+  bool number_integer(number_integer_t value) override { machine_.push_integer(value); return within(); }
+  bool number_unsigned(number_unsigned_t value) override { machine_.push_unsigned(value); return within(); }
+  bool number_float(number_float_t value, const string_t&) override { machine_.push_float(value); return within(); }
+  bool string(string_t& value) override { machine_.push_string(value); return within(); }
   bool binary(binary_t&) override { return false; }
   bool key(string_t& value) override { machine_.push_string(value); return true; }
   bool start_object(std::size_t) override { return open(); }
-  bool end_object() override { return keep(machine_.close_dict()); }
+  bool end_object() override { return keep(machine_.close_dict()) && within(); }
   bool start_array(std::size_t) override { return open(); }
-  bool end_array() override { return keep(machine_.close_list()); }
+  bool end_array() override { return keep(machine_.close_list()) && within(); }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& problem) override {
     error = Error{"this is not valid JSON (" + reason(problem.what()) + ")", position == 0 ? 0 : position - 1, {}};
     return false;
@@ -95,14 +95,20 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (result.size() > 160) result.resize(160);
     return result;
   }
+  bool within() {
+    if (!machine_.has_too_many(source_.stream->offset_of(source_.at))) return true;
+    error = Error{"the JSON is made of empty objects", source_.stream->offset_of(source_.at), "No memory snapshot is."};
+    return false;
+  }
   ObjectMachine& machine_;
+  const Bytes::Source& source_;
 };
 
 }  // namespace
 
 Status read_json(ByteStream& stream, ObjectMachine& machine) {
   Bytes::Source source{&stream, stream.begin(), {}, 0, false};
-  Handler handler(machine);
+  Handler handler(machine, source);
   const bool parsed = nlohmann::json::sax_parse(Bytes(&source), Bytes(), &handler);
   if (source.error) return *source.error;
   if (handler.error) return *handler.error;

@@ -1,7 +1,6 @@
 #include "sources/torch_snapshot/object_machine.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -25,17 +24,7 @@ Action action_named(std::string_view text) {
 
 Error malformed(const char* what) { return {what, {}, {}}; }
 
-std::uint64_t hash_values(std::span<const Value> values) {
-  std::uint64_t a = values.size(), b = 0x9E3779B97F4A7C15ull;
-  std::size_t at = 0;
-  for (; at + 1 < values.size(); at += 2) {
-    a = std::rotl((a ^ values[at].bits) * 0xBF58476D1CE4E5B9ull, 29);
-    b = std::rotl((b ^ values[at + 1].bits) * 0x94D049BB133111EBull, 31);
-  }
-  if (at < values.size()) a = (a ^ values[at].bits) * 0xBF58476D1CE4E5B9ull;
-  const std::uint64_t mixed = (a ^ std::rotl(b, 17)) * 0xD6E8FEB86659FD93ull;
-  return mixed ^ mixed >> 32;
-}
+std::uint64_t hash_values(std::span<const Value> values) { return hash_bytes(values.data(), values.size_bytes()); }
 
 }  // namespace
 
@@ -354,14 +343,15 @@ std::uint16_t ObjectMachine::pool_of(Value tuple) {
   const std::span<const Value> ids = cells(tuple);
   if (ids.size() != 2) return 0;
   const PoolKey wanted{static_cast<std::uint64_t>(integer(ids[0]).value_or(0)), static_cast<std::uint64_t>(integer(ids[1]).value_or(0))};
-  const auto found = std::find(pools_.begin(), pools_.end(), wanted);
-  if (found != pools_.end()) return static_cast<std::uint16_t>(found - pools_.begin());
+  if (wanted == PoolKey{}) return 0;
+  const auto found = pool_numbers_.find({wanted.major, wanted.minor});
+  if (found != pool_numbers_.end()) return found->second;
   if (pools_.size() >= 4096) {
     trace_.count("private pools beyond 4096");
     return 0;
   }
   pools_.push_back(wanted);
-  return static_cast<std::uint16_t>(pools_.size() - 1);
+  return pool_numbers_[{wanted.major, wanted.minor}] = static_cast<std::uint16_t>(pools_.size() - 1);
 }
 
 // None when the list holds something else than frames. Equal lists are recognised by their values alone, without looking at a frame.

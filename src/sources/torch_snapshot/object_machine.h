@@ -20,9 +20,9 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "sources/torch_snapshot/keys.h"
 #include "sources/torch_snapshot/value.h"
@@ -76,6 +76,11 @@ class ObjectMachine {
   void push_empty_list() { push(new_node(NodeKind::kEmptyList, 0)); }
   void push_empty_dict() { push(new_node(NodeKind::kEmptyDict, 0)); }
   std::size_t depth() const { return stack_.size(); }
+  // Whether there are more objects than the bytes read so far can stand for: an entry takes some seventy bytes, an empty list one.
+  bool has_too_many(std::uint64_t bytes_read) const {
+    const std::uint64_t objects = stack_.size() + marks_.size() + nodes_.size() + memo_.size() + floats_.size() + big_integers_.size();
+    return objects > kObjectSlack + bytes_read / 4;
+  }
   Value top() const { return stack_.back(); }
   void mark() { marks_.push_back(stack_.size()); }
   std::size_t mark_count() const { return marks_.size(); }
@@ -136,6 +141,7 @@ class ObjectMachine {
   };
 
   static constexpr std::uint64_t kMostRegrownFrames = 1'000'000;
+  static constexpr std::uint64_t kObjectSlack = 4'000'000;
 
   // Values that an opcode may take off the stack: those above the last mark.
   std::size_t open_count() const { return stack_.size() - (marks_.empty() ? 0 : marks_.back()); }
@@ -186,15 +192,16 @@ class ObjectMachine {
   std::vector<std::vector<Run>> record_lists_;  // of entries, blocks or segments
   std::vector<Annotation> annotations_;
   std::vector<PoolKey> pools_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint16_t> pool_numbers_;  // by major and minor
   std::vector<StackId> history_stacks_;
   std::uint64_t owned_blocks_ = 0;     // final blocks below this belong to a segment already
   std::uint64_t regrown_frames_ = 0;   // frames interned for stacks that came in parts …
   std::uint64_t appended_frames_ = 0;  // … and those among them that were new
 
   std::vector<Value> cached_values_;
-  std::unordered_multimap<std::uint64_t, CachedStack> stack_cache_;
-  std::unordered_map<std::uint64_t, StackId> line_stacks_;  // by node
-  std::unordered_map<std::uint64_t, std::uint32_t> streams_;
+  HashMultimap<std::uint64_t, CachedStack> stack_cache_;
+  HashMap<std::uint64_t, StackId> line_stacks_;  // by node
+  HashMap<std::uint64_t, std::uint32_t> streams_;
   std::uint64_t last_stream_handle_ = 0;
   StreamId last_stream_;
   std::map<std::uint64_t, std::uint64_t> unknown_keys_;  // by names_ id, so in the order of the file

@@ -122,16 +122,6 @@ class KnownRows {
     ++count_;
     return row;
   }
-  static std::uint64_t hash_of(const std::uint8_t* bytes, std::size_t size) {
-    std::uint64_t a = size, b = 0x9E3779B97F4A7C15ull;
-    for (; size >= 16; bytes += 16, size -= 16) {
-      a = std::rotl((a ^ load<std::uint64_t>(bytes)) * 0xBF58476D1CE4E5B9ull, 29);
-      b = std::rotl((b ^ load<std::uint64_t>(bytes + 8)) * 0x94D049BB133111EBull, 31);
-    }
-    for (; size > 0; ++bytes, --size) a = (a ^ *bytes) * 0xBF58476D1CE4E5B9ull;
-    const std::uint64_t mixed = (a ^ std::rotl(b, 17)) * 0xD6E8FEB86659FD93ull;
-    return mixed ^ mixed >> 32;
-  }
 
  private:
   static constexpr std::size_t kPlaces = 1 << 16;
@@ -217,6 +207,7 @@ Status Reader::run() {
     if (left() == 0) return short_of();
     if (left() >= kShort) common_run();
     if (failed_) return *failed_;
+    if (machine_.has_too_many(offset())) return here("the pickle is made of empty objects", "No memory snapshot is.");
     if (left() == 0) continue;
     const std::uint8_t opcode = *at_;
     if (opcode == kStop) {
@@ -285,7 +276,7 @@ void Reader::common_run() {
           ++at;
           continue;
         }
-        const std::uint64_t hash = KnownRows::hash_of(at + 1, size);
+        const std::uint64_t hash = hash_bytes(at + 1, size);
         const KnownRows::Row* row = rows_.find(at + 1, size, hash);
         if (row != nullptr) {
           machine_.make_top_stack(row->stack);

@@ -424,7 +424,7 @@ void TraceBuilder::add_annotations() {
 
 // A free that was put in says what its allocation says; until here it says what the next allocation at its address does.
 void TraceBuilder::complete_missing_frees() {
-  std::unordered_map<std::uint32_t, Event*> missing;  // by allocation
+  HashMap<std::uint32_t, Event*> missing;  // by allocation
   for (Insertion& insertion : insertions_) {
     if (insertion.event.kind == EventKind::kFree) missing[insertion.event.allocation.value] = &insertion.event;
   }

@@ -63,7 +63,7 @@ class TraceBuilder {
   bool requests_complete_ = false;          // the recording leaves out completed frees: a request stands for both halves
   std::vector<std::uint64_t> entry_count_of_device_;
   std::vector<Action> actions_;             // of the event at the same index, until it has its kind
-  std::unordered_map<std::uint32_t, HeapId> heap_of_pool_;  // device << 16 | pool
+  HashMap<std::uint32_t, HeapId> heap_of_pool_;  // device << 16 | pool
   std::uint32_t last_pool_ = 0xffffffff;    // the pair heap_for was last asked for
   HeapId last_heap_;
   AddressTable blocks_;

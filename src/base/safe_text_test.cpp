@@ -1,0 +1,55 @@
+#include "base/safe_text.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/demangle.h"
+
+namespace faultline {
+namespace {
+
+TEST(SafeText, WhatActsOrHidesIsSpelledOut) {
+  EXPECT_EQ(shown("\x1b[2J\a"), "\\x1b[2J\\x07");
+  EXPECT_EQ(shown("\xc2\x9b" "31m"), "\\x9b31m");  // C1: another way to begin an escape sequence
+  EXPECT_EQ(shown("\u202egnp.exe\u2066\u200b\ufeff"), "\\u202egnp.exe\\u2066\\u200b\\ufeff");
+  EXPECT_EQ(shown("a\nb\u2028c"), "a b\\u2028c");
+  EXPECT_EQ(shown("größe 日本 ✓"), "größe 日本 ✓");
+}
+
+TEST(SafeText, BytesThatAreNoTextBecomeReplacementCharacters) {
+  EXPECT_EQ(shown("\xc0\xaf"), "\uFFFD\uFFFD");
+  EXPECT_EQ(shown("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(shown("\xf4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
+}
+
+TEST(SafeText, LinesStayLines) { EXPECT_EQ(shown_lines("  a\x1b\n\nb"), "  a\\x1b\n\nb"); }
+
+TEST(SafeText, AnEscapedDocumentIsTheSameDocument) {
+  const nlohmann::json document = {{"name\u202e", "\x7f\u0085\u2028\U000e0041 plain é \"quoted\\"}};
+  const std::string escaped = escaped_json(document.dump());
+  EXPECT_EQ(nlohmann::json::parse(escaped), document);
+  EXPECT_NE(escaped.find("\\u202e"), std::string::npos);
+  EXPECT_NE(escaped.find("\\u0085"), std::string::npos);
+  EXPECT_NE(escaped.find("\\udb40\\udc41"), std::string::npos);
+  EXPECT_EQ(escaped.find("\u2028"), std::string::npos);
+}
+
+TEST(Demangle, NamesAreMadeReadable) {
+  EXPECT_EQ(demangled("_Z3addPfS_"), "add(float*, float*)");
+  EXPECT_EQ(demangled("plain"), "plain");
+  EXPECT_EQ(demangled("_Zwhat"), "_Zwhat");
+}
+
+// Each part repeats the one before twice: 36 of them are 2^36 letters.
+TEST(Demangle, ANameThatWouldFillTheMemoryStaysAsItIs) {
+  std::string name = "_Z1f1aIiiE";
+  for (int part = 1; part <= 36; ++part) {
+    const std::string reference = std::string("S") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[part - 1] + "_";
+    name += "S_I" + reference + reference + "E";
+  }
+  EXPECT_EQ(demangled(name), name);
+}
+
+}  // namespace
+}  // namespace faultline

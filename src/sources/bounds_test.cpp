@@ -1,0 +1,60 @@
+#include "sources/bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/text.h"
+#include "trace/validate.h"
+
+namespace faultline {
+namespace {
+
+Trace trace_of(const std::string& lines) {
+  Result<Trace> trace = parse_trace_text("faultline-trace-text 1\n" + lines);
+  EXPECT_TRUE(trace.ok()) << trace.error().what;
+  return std::move(*trace);
+}
+
+TEST(Bounds, OfTooManyDevicesTheBusiestAreKeptAndTheTraceHolds) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += "device " + std::to_string(i) + "\nheap d" + std::to_string(i) + " kind=driver device=" + std::to_string(i) + "\n";
+  for (int i = 0; i < 200; ++i) {
+    const std::string n = std::to_string(i);
+    lines += "alloc #a" + n + " 1MiB d" + n + " at train.py:" + n + " f\n";
+    if (i >= 150) lines += "free #a" + n + "\n";
+  }
+  Trace trace = trace_of(lines);
+  keep_in_bounds(trace);
+  EXPECT_TRUE(check_trace(trace).ok()) << check_trace(trace).error().what;
+  ASSERT_EQ(trace.devices.size(), kMostDevices);
+  EXPECT_EQ(trace.devices.front().index, 0);
+  EXPECT_EQ(trace.devices.back().index, 199);
+  EXPECT_EQ(trace.allocation_count, kMostDevices);
+  EXPECT_EQ(trace.lost.at("devices beyond the 64 with the most events, which are not looked at"), 136u);
+  EXPECT_EQ(trace.lost.at("events of devices that are not looked at"), 136u);
+}
+
+TEST(Bounds, WhatIsWithinThemIsLeftAlone) {
+  Trace trace = trace_of("alloc #a 1MiB\nfree #a\n");
+  keep_in_bounds(trace);
+  EXPECT_EQ(trace.events.size(), 2u);
+  EXPECT_TRUE(trace.lost.empty());
+}
+
+TEST(Bounds, LongTextsAreCutAndCounted) {
+  Trace trace = trace_of("alloc 1MiB at " + std::string(1 << 20, 'x') + ".py:3 f\n");
+  keep_in_bounds(trace);
+  EXPECT_EQ(trace.lost.at("texts cut at 64 KiB"), 1u);
+  EXPECT_LE(trace.strings.at(trace.stacks.frame(trace.events[0].stack).file).size(), std::size_t{64} << 10);
+}
+
+TEST(Bounds, CountersBeyondReadingAreOne) {
+  std::string lines;
+  for (int i = 0; i < 1000; ++i) lines += "lost c" + std::to_string(i) + " 1\n";
+  Trace trace = trace_of(lines);
+  keep_in_bounds(trace);
+  EXPECT_EQ(trace.lost.size(), kMostCounters);
+  EXPECT_EQ(trace.lost.at("other counters"), 1000 - kMostCounters + 1);
+}
+
+}  // namespace
+}  // namespace faultline

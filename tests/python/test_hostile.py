@@ -1,0 +1,324 @@
+"""Hostile input: whatever it is, it is read or refused within bounds that stand in relation to its size, and nothing of it acts on who reads the report."""
+import gzip
+import json
+import os
+import pickle
+import resource
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+
+import hostile
+import pickles
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDINGS = ROOT / "tests" / "fixtures" / "torch"
+GIB = 1 << 30
+
+
+def within(memory=GIB, seconds=20):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return limit
+
+
+@pytest.fixture
+def bounded(binary):
+    """Runs within 1 GiB and 20 seconds of processor time; neither a signal nor an internal error is an answer."""
+    def bounded(*args, memory=GIB, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, "timeout": 300, "preexec_fn": within(memory), **options}
+        done = subprocess.run([binary, *map(str, args)], **options)
+        assert done.returncode in (0, 1, 2), (done.returncode, done.stderr[-400:])
+        assert b"not enough memory" not in done.stderr
+        return done
+    return bounded
+
+
+@pytest.fixture
+def refused(bounded):
+    """… and it is refused, in one sentence."""
+    def refused(*args, **options):
+        done = bounded(*args, **options)
+        sentence = done.stderr.decode()
+        assert done.returncode == 2 and not done.stdout, sentence
+        assert sentence.startswith("faultline: ") and sentence.endswith(".\n") and sentence.count("\n") == 1, sentence
+        return sentence
+    return refused
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# -- one thing far too often
+
+TRACES = {
+    "devices": lambda: hostile.many_devices(60_000),
+    "heaps": lambda: hostile.many_heaps(60_000),
+    "tower of heaps": lambda: hostile.tower_of_heaps(60_000),
+    "streams": lambda: hostile.many_streams(60_000),
+    "threads": lambda: hostile.many_threads(60_000),
+    "deep stack": lambda: hostile.deep_stack(50_000, 5_000),
+    "stacks within stacks": lambda: hostile.stacks_within_stacks(20_000),
+    "lines and steps": lambda: hostile.many_lines_over_many_steps(20_000, 40_000),
+    "growing lines": lambda: hostile.many_growing_lines(20_000, 12),
+    "faults": lambda: hostile.many_faults(60_000),
+    "equal faults": lambda: hostile.equal_faults_but_for_their_line(100_000),
+    "refused frees": lambda: hostile.many_refused_frees(40_000),
+    "failed operations": lambda: hostile.many_failed_operations(20_000),
+    "launches": lambda: hostile.many_launches(40_000),
+    "counters": lambda: hostile.many_counters(150_000),
+    "libraries": lambda: hostile.many_libraries(40_000),
+    "tensors": lambda: hostile.many_tensors(20_000),
+    "operands": lambda: hostile.many_tensors(200, " float32[1]" * 4_000),
+    "long names": lambda: hostile.long_name_on_every_event(1_000_000, 50_000),
+    "fragments": lambda: hostile.fragmented(60_000),
+    "mappings": lambda: hostile.mapped_bit_by_bit(40_000),
+    "sizes beyond all memory": lambda: hostile.sizes_beyond_all_memory(20_000),
+    "a kernel's name that grows": lambda: hostile.kernel_name_that_grows(60),
+}
+
+
+@pytest.mark.parametrize("form", ["terminal", "json"])
+@pytest.mark.parametrize("name", TRACES)
+def test_a_trace_with_far_too_many_is_explained_within_bounds(bounded, tmp_path, name, form):
+    done = bounded("explain", "--format", form, write(tmp_path / "trace.txt", TRACES[name]()))
+    assert done.returncode in (0, 1), done.stderr
+    assert len(done.stdout) < 1 << 20
+    if form == "json":
+        json.loads(done.stdout)
+
+
+def test_devices_beyond_those_looked_at_are_counted(bounded, tmp_path):
+    path = write(tmp_path / "trace.txt", hostile.many_devices(1_000))
+    report = json.loads(bounded("explain", "--format", "json", path).stdout)
+    assert len(report["devices"]) == 64
+    assert report["input"]["lost"]["devices beyond the 64 with the most events, which are not looked at"] == 936
+    assert "and 48 GPUs more" in " ".join(bounded("explain", path).stdout.decode().split())
+
+
+# -- JSON of others
+
+
+def test_json_nested_far_too_deep_is_refused(refused, tmp_path):
+    for text in (hostile.nested_json(100_000), hostile.nested_objects(100_000)):
+        assert "nested more than 64 deep" in refused("explain", write(tmp_path / "snapshot.json", text))
+
+
+@pytest.mark.parametrize("text", [hostile.nested_json(100_000), hostile.nested_objects(100_000), '{"plan":' + hostile.nested_objects(10_000) + "}",
+                                  '{"plan":{"notes":' + hostile.nested_json(10_000) + "}}"], ids=["lists", "objects", "plan", "notes"])
+def test_a_folders_report_nested_far_too_deep_is_refused(refused, tmp_path, text):
+    write(tmp_path / "report.json", text)
+    sentence = refused("explain", tmp_path)
+    assert "report.json" in sentence and "nested more than 64 deep" in sentence
+
+
+@pytest.mark.parametrize("name", ["process-7.json", "command.json", "report.json"])
+@pytest.mark.parametrize("text", [hostile.nested_json(100_000), hostile.nested_objects(100_000), hostile.json_of_many_members(300_000), "[" + "0," * 3_000_000 + "0]"],
+                         ids=["lists", "objects", "members", "values"])
+def test_json_of_a_run_beyond_bounds_is_counted_and_the_rest_explained(bounded, tmp_path, name, text):
+    write(tmp_path / "torch-7-exit.pickle", pickle.dumps(pickles.small_snapshot()))
+    write(tmp_path / name, text)
+    report = json.loads(bounded("explain", "--format", "json", tmp_path).stdout)
+    assert any(name in counter for counter in report["input"]["lost"]), report["input"]["lost"]
+
+
+def test_a_plan_with_far_too_much_in_it_is_shown_in_short(bounded, tmp_path):
+    item = '{"kind":"k","what":"w","text":"t","line":"l","path":"p","fits":true,"tried":true,"detail":"d"}'
+    write(tmp_path / "trace-1.faultline", b"")
+    plan = ",".join(f'"{name}":[{",".join([item] * 15_000)}]' for name in ("fits", "modules", "changes", "notes"))
+    write(tmp_path / "report.json", f'{{"plan":{{"verdict":"fits","trace":"t.txt",{plan}}}}}')
+    write(tmp_path / "t.txt", hostile.MARK + "alloc 512\n")
+    assert len(bounded("explain", tmp_path).stdout) < 4 << 20
+
+
+# -- what unpacks to much
+
+
+@pytest.mark.parametrize("start, filler", [(b"\x80\x04", b"}"), (b"\x80\x04](", b"N"), (b"\x80\x04", b"("), (b"[", b"[],"), (b"[", b" "), (b"[", b"0,"), (b"log\n", b"."),
+                                           (b"faultline-trace-text 1\n", b"#"), (b"\x89FLTRACE\x01\0\0\0\0\0\0\0\0\0\x01\0" + bytes(44), b"\0")],
+                         ids=["empty dicts", "Nones", "marks", "empty lists", "blanks", "zeros", "log", "comments", "trace"])
+@pytest.mark.parametrize("pack", [hostile.gzip_bomb, hostile.xz_bomb])
+def test_what_unpacks_to_hundreds_of_megabytes_of_nothing_is_refused(refused, tmp_path, start, filler, pack):
+    packed = write(tmp_path / "packed", pack(start, filler, 320 << 20))
+    assert packed.stat().st_size < 2 << 20
+    sentence = refused("explain", packed)
+    assert "over 512 times its size" in sentence or "made of empty objects" in sentence
+
+
+def test_a_recording_that_packs_well_is_read(bounded, tmp_path):
+    """Far better than any real one: the same step ten thousand times."""
+    entries = [pickles.entry(action, 0x7F0000000000, 1 << 20) for _ in range(10_000) for action in ("alloc", "free_requested", "free_completed")]
+    packed = write(tmp_path / "steps.pickle.gz", gzip.compress(pickle.dumps({"segments": [], "device_traces": [entries]}), 9))
+    assert bounded("explain", packed).returncode == 0
+
+
+@pytest.mark.parametrize("content", [b"\x80\x04" + b"}" * (48 << 20), b"\x80\x04" + b"(" * (48 << 20), b"\x80\x04]" + b"\x94" * (48 << 20), b"[" + b"[]," * (16 << 20)], ids=["dicts", "marks", "memo", "lists"])
+def test_empty_objects_without_end_are_refused(refused, tmp_path, content):
+    assert "made of empty objects" in refused("explain", write(tmp_path / "snapshot", content))
+
+
+# -- ELF: core dumps, and modules that a trace names
+
+
+def test_tables_of_a_core_dump_over_the_same_bytes_are_refused(refused, tmp_path):
+    dump = write(tmp_path / "dump", hostile.overlapping_tables(2_000, 200_000))
+    assert "overlap" in refused("explain", dump)
+
+
+def test_a_name_for_every_row_costs_no_more_than_the_rows(bounded, tmp_path):
+    bounded("explain", write(tmp_path / "dump", hostile.device_with_a_name_for_every_row(200_000)))
+
+
+def module_with_lines(line_section, flags=0, extra=()):
+    """A shared library with .debug_line and nothing else."""
+    names = b"\0.debug_line\0.names\0"
+    body = names + line_section
+    sections = [hostile.section(0, 0, 0), hostile.section(1, 64 + len(names), len(line_section), name=1, flags=flags), hostile.section(3, 64, len(names), name=13), *extra]
+    return hostile.elf(body, sections, machine=62, kind=3, abi=0, names=2)
+
+
+def folder_with_module(folder, module, frames=1):
+    """A run whose native frames lie in `module`."""
+    write(folder / "module.so", module)
+    trace = "".join(f"alloc 512 driver at \"{folder / 'module.so'}\" \"+0x{0x1000 + i:x}\"\n" for i in range(frames))
+    write(folder / "trace.txt", hostile.MARK + trace)
+    return folder / "trace.txt"
+
+
+@pytest.fixture
+def explain_with_module(bounded, tmp_path):
+    """The module is only looked at in a run's folder, where the record is a trace file."""
+    def explain(module, frames=1):
+        text = folder_with_module(tmp_path, module, frames)
+        bounded("explain", text, "--save-trace", tmp_path / "process-7.faultline")
+        text.unlink()
+        return bounded("explain", "--format", "json", tmp_path)
+    return explain
+
+
+def test_a_line_table_that_unpacks_to_gigabytes_is_left_alone(explain_with_module):
+    unit = struct.pack("<IHI", (1 << 31) - 4, 2, 20) + b"\x01\x01\xfb\x0e\x0a" + bytes(9) + b"\x00\x00" + bytes(4)
+    def piece(content):  # of a stream: it stands alone, and may be repeated
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        return packer.compress(content) + packer.flush(zlib.Z_FULL_FLUSH)
+    section = struct.pack("<IIQQ", 1, 0, (1 << 31) - 1, 1) + b"\x78\xda" + piece(unit) + piece(b"\x01" * (1 << 20)) * 2048
+    assert explain_with_module(module_with_lines(section, flags=0x800)).returncode in (0, 1)
+
+
+def test_lines_that_cover_every_frame_again_and_again_are_answered_once(explain_with_module):
+    code = b"\x00\x09\x02" + struct.pack("<Q", 0x1000) + b"\x01" + b"\x02\xff\xff\x7f\x01"
+    header = b"\x01\x01\xfb\x0e\x01" + b"\x00" + b"a.c\x00\x00\x00\x00\x00"
+    body = b"\x02\x00" + struct.pack("<I", len(header)) + header + code * 100_000
+    assert explain_with_module(module_with_lines(struct.pack("<I", len(body)) + body), frames=20_000).returncode in (0, 1)
+
+
+# -- files that are none
+
+
+def test_a_sparse_file_of_200_gibibytes_is_refused(refused, tmp_path):
+    for start in (b"\x89FLTRACE\x01\0\0\0\0\0\0\0\0\0\x01\0" + bytes(44), b"\x80\x04", b"[", b"log line\n" * 1000, b""):
+        path = write(tmp_path / "sparse", start)
+        os.truncate(path, 200 * GIB)
+        if path.stat().st_size != 200 * GIB:
+            pytest.skip("this file system has no sparse files")
+        assert "holes" in refused("explain", path)
+
+
+@pytest.mark.parametrize("name", ["process-7.faultline", "process-7.json", "command.json", "report.json", "torch-7-exit.pickle", "core-7"])
+@pytest.mark.parametrize("make", ["pipe", "zero", "loop"])
+def test_a_folder_with_pipes_devices_and_loops_does_not_hang(bounded, tmp_path, name, make):
+    write(tmp_path / "torch-7-oom.pickle", pickle.dumps(pickles.small_snapshot()))
+    path = tmp_path / name
+    if make == "pipe":
+        os.mkfifo(path)
+    elif make == "zero":
+        path.symlink_to("/dev/zero")
+    else:
+        path.symlink_to(path)
+    assert bounded("explain", tmp_path, timeout=60).returncode in (0, 1)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_devices_without_end_are_refused(refused, device):
+    refused("explain", device)
+
+
+def test_a_module_that_is_a_pipe_does_not_hang(bounded, tmp_path):
+    os.mkfifo(tmp_path / "module.so")
+    write(tmp_path / "trace.txt", hostile.MARK + f"alloc 512 driver at \"{tmp_path / 'module.so'}\" \"+0x10\"\n")
+    bounded("explain", tmp_path / "trace.txt", "--save-trace", tmp_path / "process-7.faultline")
+    assert bounded("explain", tmp_path, timeout=60).returncode in (0, 1)
+
+
+def test_what_the_user_names_may_be_a_pipe(binary, tmp_path):
+    command = f"exec '{binary}' explain <(xzcat '{RECORDINGS / 'train_clean.pickle.xz'}')"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_thousands_of_processes_in_a_folder_are_read_within_bounds(bounded, tmp_path):
+    content = pickle.dumps(pickles.small_snapshot())
+    for number in range(3_000):
+        write(tmp_path / f"torch-{number}-exit.pickle", content)
+    reports = json.loads(bounded("explain", "--format", "json", tmp_path).stdout)
+    assert len(reports) == 1024
+    assert any(counter.startswith("processes beyond the first 1024") for counter in reports[0]["input"]["lost"])
+
+
+# -- text that acts
+
+NASTY = "\x1b]0;title\x07\x1b[2J\u202egnp.\u2066\x9b31m\u200b\u2028\ufeff\u00ad\U000e0041"
+HARMFUL = [c for c in NASTY if ord(c) < 0x20 or ord(c) > 0x7E]
+
+
+def harmless(text):
+    return not any(c in text for c in HARMFUL)
+
+
+def test_a_files_name_cannot_act_on_the_terminal(refused, tmp_path):
+    folder = tmp_path / ("f" + NASTY)
+    folder.mkdir()
+    for path in (folder / "missing", folder, write(folder / NASTY, "no error in here")):
+        sentence = refused("explain", path)
+        assert harmless(sentence.rstrip("\n")) and "\\u202e" in sentence
+
+
+def test_bytes_that_are_no_text_are_shown_as_such(bounded, tmp_path):
+    name = os.fsencode(tmp_path) + b"/\xc0\xaf\xff\xed\xa0\x80"
+    done = bounded("explain", os.fsdecode(name))
+    done.stderr.decode()
+    assert "\ufffd" in done.stderr.decode()
+
+
+def nasty_trace():
+    quoted = "".join(c if 0x20 <= ord(c) < 0x7F else "".join(f"\\x{b:02x}" for b in c.encode()) for c in NASTY)
+    return (hostile.MARK + f"device 0 name=\"{quoted}\" capacity=1GiB\nproperty \"{quoted}\" = \"{quoted}\"\nlost \"{quoted}\" 3\n"
+            f"alloc 1GiB tensor=\"{quoted}\"[4] at \"{quoted}.py\":3 \"{quoted}\"\nalloc-failed 1GiB at \"{quoted}.py\":4 \"{quoted}\"\n"
+            f"call k = fault \"{quoted}\" kernel=\"{quoted}\" file=\"{quoted}.cu\" line=3 instruction=\"{quoted}\"\nfault call=k at \"{quoted}.py\":9 f\n")
+
+
+@pytest.mark.parametrize("extra", [[], ["--verbose"], ["--format", "json"]])
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_nothing_of_a_trace_can_act_on_the_terminal(bounded, tmp_path, extra, locale):
+    done = bounded("explain", *extra, write(tmp_path / f"{NASTY}.txt", nasty_trace()), env={**os.environ, "LC_ALL": locale})
+    text = done.stdout.decode()
+    assert done.returncode == 1 and text.count("202e") > 3
+    assert all(harmless(line) for line in text.split("\n"))
+    if "json" in extra:
+        assert NASTY in json.dumps(json.loads(text), ensure_ascii=False).encode().decode() or json.loads(text)["devices"][0]["name"] == NASTY
+
+
+def test_replay_shows_nothing_that_acts(bounded, tmp_path):
+    path = write(tmp_path / f"{NASTY}.pickle", pickle.dumps(pickles.small_snapshot()))
+    for extra in ([], ["--format", "json"]):
+        done = bounded("replay", path, "--gpu", "8GiB", *extra)
+        assert all(harmless(line) for line in (done.stdout + done.stderr).decode().split("\n"))
+
+
