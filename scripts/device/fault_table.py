@@ -65,7 +65,7 @@ def what_is_named(folder, kind, where):
 def run(faultline, name, command, mode, folder, timeout_s):
     folder.mkdir(parents=True)
     errors = folder / "program-stderr"
-    apart = ["sh", "-c", 'exec "$@" 2> "$0"', str(errors), *command]
+    apart = ["sh", "-c", '[ -e "$0" ] || exec 2> "$0"; exec "$@"', str(errors), *command]
     whole = apart if MODES[mode] is None else [faultline, "run", "-o", str(folder / "run"), *MODES[mode], "--", *apart]
     begin = time.monotonic()
     try:

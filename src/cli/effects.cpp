@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/json_input.h"
 #include "cli/plan_folder.h"
 #include "report/json_fields.h"
 
@@ -50,8 +51,9 @@ PlanEffects read_effects(const std::string& path) {
   PlanEffects effects;
   effects.confined = true;
   const Result<std::string> content = read_text_file(path);
-  const Json json = content ? Json::parse(*content, nullptr, false) : Json();
-  if (!json.is_object()) return effects;
+  const Result<Json> parsed = content ? parse_json<Json>(*content) : Result<Json>(content.error());
+  if (!parsed || !parsed->is_object()) return effects;
+  const Json& json = *parsed;
   effects.written = from_here(names_of(json, "written"));
   effects.written_count = whole(json, "written_count");
   effects.removed = from_here(names_of(json, "removed"));

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_input.h"
 #include "base/units.h"
 #include "cli/plan_needs.h"
 #include "fmt/format.h"
@@ -27,8 +28,9 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   std::vector<std::uint64_t> other_lines;
   for (auto at = trace.properties.lower_bound(prefix); at != trace.properties.end() && at->first.starts_with(prefix); ++at) {
-    const auto json = nlohmann::json::parse(at->second, nullptr, false);
-    if (!json.is_object()) continue;
+    const Result<nlohmann::json> parsed = parse_json(at->second);
+    if (!parsed || !parsed->is_object()) continue;
+    const nlohmann::json& json = *parsed;
     const auto text = [&](const char* name) { return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : std::string(); };
     const std::uint64_t count = json.contains("count") && json["count"].is_number_unsigned() ? json["count"].get<std::uint64_t>() : 1;
     const auto [place, is_new] = known.try_emplace({text("kind"), text("text")}, notes.size());

@@ -53,10 +53,11 @@ void arm_core_dump(const RunArguments& arguments, const std::string& folder, Run
   setup.environment.set("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
   setup.environment.set("CUDA_COREDUMP_FILE", folder + "/core-%p");
   setup.environment.set_unless_there(kFlags, kLightDump);
+  setup.environment.set("FAULTLINE_CORE_DUMP_ARMED", "1");
   setup.core_dump_is_armed = true;
   const bool goes_on = setup.environment.value(kFlags).find("skip_abort") != std::string::npos;
   setup.beforehand.push_back(goes_on ? fmt::format("the GPU core dump is armed with your {}, which has skip_abort: most faults are then hidden from the program, and its results may be wrong", kFlags)
-                                     : std::string("the GPU core dump is armed: should a kernel fault, the driver ends the program there (SIGABRT)"));
+                                     : std::string("the GPU core dump is armed: should a kernel fault, the driver ends the program there, or a moment later (SIGABRT)"));
 }
 
 void bring_in_python_side(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {

@@ -39,7 +39,7 @@ struct FrameKind {
 
 // Compiled code of the user's own: it has a line, and its whole path leads where neither packages nor build farms keep theirs.
 bool is_own_source(std::string_view file, std::uint32_t line) {
-  if (line == 0 || !file.starts_with('/')) return false;
+  if (line == 0 || !file.starts_with('/') || contains(file, ".cudafe1.")) return false;  // what nvcc writes around a launch is nobody's
   for (const std::string_view ending : {".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh"}) {
     if (!file.ends_with(ending)) continue;
     static constexpr std::string_view kElsewhere[] = {"/usr/", "/opt/", "/build/", "/builds/", "/builddir/", "/buildroot/", "/pytorch/", "/dvs/", "/proc/", "/__w/", "/var/", "/croot/", "/project/", "/io/", "/home/runner/work/", "/home/conda/feedstock_root/"};

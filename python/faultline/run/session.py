@@ -67,6 +67,8 @@ class Session:
         # What Python itself ends with after an uncaught exception; sys.exit's status is known only outside.
         self.process.know(end_ns=time.time_ns(), exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None)
         self.write()
+        if os.environ.get("FAULTLINE_CORE_DUMP_ARMED") == "1":
+            time.sleep(1)  # the driver ends the program for a fault, but for some kinds a moment after it said that all went well
 
     def after_fork(self, start_ns):
         self.process.after_fork(start_ns)

@@ -21,11 +21,11 @@ FaultKind kind_of_fault(std::string_view what, std::uint32_t code) {
     std::string_view words;
     FaultKind kind;
   };
-  static constexpr std::array<Named, 14> kNames = {{{"illegal address", FaultKind::kIllegalAddress}, {"mmu fault", FaultKind::kIllegalAddress},
+  static constexpr std::array<Named, 15> kNames = {{{"illegal address", FaultKind::kIllegalAddress}, {"mmu fault", FaultKind::kIllegalAddress},
       {"out of range", FaultKind::kLocalRange}, {"misaligned", FaultKind::kMisaligned}, {"assert", FaultKind::kAssert},
       {"illegal instruction", FaultKind::kIllegalInstruction}, {"invalid pc", FaultKind::kInvalidPc}, {"invalid address space", FaultKind::kAddressSpace},
       {"stack", FaultKind::kStack}, {"timeout", FaultKind::kTimeout}, {"ecc", FaultKind::kHardware}, {"nvlink", FaultKind::kHardware},
-      {"launch failed", FaultKind::kLaunchFailure}, {"hardware", FaultKind::kHardware}}};
+      {"launch failed", FaultKind::kLaunchFailure}, {"hardware", FaultKind::kHardware}, {"trap", FaultKind::kTrap}}};
   const std::string text = plain(what);
   for (const Named& named : kNames) {
     if (text.find(named.words) != std::string::npos) return named.kind;
@@ -66,6 +66,8 @@ const FaultWords& words_of(FaultKind kind) {
                                         "nvidia-smi -q -d ECC, and lines with Xid in dmesg, tell more; reset or replace the device."};
   static constexpr FaultWords kFailure{"api/launch-error", "was stopped by the hardware without a more precise reason",
                                        "An illegal access can end so; if it comes at random places, look at the device too: nvidia-smi -q -d ECC, and Xid lines in dmesg."};
+  static constexpr FaultWords kTrap{"api/launch-error", "was stopped without an exception that the dump names: a trap instruction (__trap(), or a check that became one) leaves such a dump, and so does one that somebody asked for by hand",
+                                    "Look at the condition that leads to the line named."};
   switch (kind) {
     case FaultKind::kIllegalAddress: return kIllegal;
     case FaultKind::kLocalRange: return kLocal;
@@ -78,6 +80,7 @@ const FaultWords& words_of(FaultKind kind) {
     case FaultKind::kTimeout: return kTimeout;
     case FaultKind::kHardware: return kHardware;
     case FaultKind::kLaunchFailure: return kFailure;
+    case FaultKind::kTrap: return kTrap;
     case FaultKind::kUnknown: break;
   }
   return kUnknown;

@@ -10,7 +10,7 @@
 namespace faultline {
 
 enum class FaultKind : std::uint8_t {
-  kUnknown, kIllegalAddress, kLocalRange, kMisaligned, kAssert, kIllegalInstruction, kInvalidPc, kAddressSpace, kStack, kTimeout, kHardware, kLaunchFailure,
+  kUnknown, kIllegalAddress, kLocalRange, kMisaligned, kAssert, kIllegalInstruction, kInvalidPc, kAddressSpace, kStack, kTimeout, kHardware, kLaunchFailure, kTrap,
 };
 
 FaultKind kind_of_fault(std::string_view what, std::uint32_t code);

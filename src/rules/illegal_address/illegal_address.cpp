@@ -63,7 +63,7 @@ class Judge {
     const Fault& fault = *report.fault;
     const FaultKind kind = kind_of(reports, by_driver);
     Finding finding = begin(kind, report.event, text(fault.kernel));
-    finding.confidence = Confidence::kProved;
+    finding.confidence = kind == FaultKind::kTrap ? Confidence::kLikely : Confidence::kProved;
     add_place(report, finding);
     std::string what = std::string(words_of(kind).sentence);
     const bool of_address = kind == FaultKind::kIllegalAddress || kind == FaultKind::kMisaligned;

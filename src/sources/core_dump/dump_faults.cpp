@@ -41,6 +41,7 @@ class FaultFinder {
     for (const DumpSm& sm : tables_.sms) {
       if (sm.exception != 0 && !told_sms_.contains(sm.place)) take(sm);
     }
+    if (faults_.empty()) take_standing_warps();
     std::vector<const DumpWarp*> wanted;
     for (const DumpFault& fault : faults_) wanted.insert(wanted.end(), fault.warps.begin(), fault.warps.end());
     tables_.find_registers(wanted);
@@ -93,6 +94,24 @@ class FaultFinder {
     if (sm.has_error_pc) fault->pc = sm.error_pc;
     fault->grid = grid;
     ++fault->sm_count;
+  }
+
+  // Nobody noted an exception: where the warps stand is all there is.
+  void take_standing_warps() {
+    for (const DumpWarp& warp : tables_.warps) {
+      const std::vector<DumpLane> lanes = tables_.lanes(warp);
+      const auto active = std::find_if(lanes.begin(), lanes.end(), [&](const DumpLane& lane) { return (warp.active_lanes >> lane.lane & 1) != 0; });
+      if (active == lanes.end()) continue;
+      DumpFault* const fault = at({warp.device, 0, true, active->pc, warp.grid});
+      if (fault == nullptr) continue;
+      fault->device = warp.device;
+      fault->no_exception = true;
+      fault->pc = active->pc;
+      fault->grid = grid_of(tables_, warp.device, warp.grid);
+      ++fault->warp_count;
+      if (told_sms_.insert(warp.sm).second) ++fault->sm_count;
+      if (fault->warps.size() < kWarpsLookedAt) fault->warps.push_back(&warp);
+    }
   }
 
   void tell(DumpFault& fault) {

@@ -181,7 +181,7 @@ void take_second_run(const fs::path& folder, std::vector<Trace>& traces) {
   const auto has_fault = [](const Trace& trace) { return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
   const auto failed = std::find_if(traces.begin(), traces.end(), has_fault);
   if (failed == traces.end()) return;
-  take_json((folder / "command.json").string(), "again", *failed);
+  take_json(JsonFile((folder / "command.json").string()), "again", *failed);
   std::map<std::string, std::uint64_t> lost;
   for (const auto& [process, files] : processes_in(folder.string())) {
     for (const std::string& path : files.cores) {

@@ -45,7 +45,7 @@ def test_asked_for_the_dump_ends_the_program_and_lies_in_the_folder(tmp_path, ma
     assert variables["CUDA_ENABLE_COREDUMP_ON_EXCEPTION"] == "1"
     assert variables["CUDA_COREDUMP_FILE"] == str(tmp_path / "run" / "core-%p")
     assert "skip_abort" not in variables["CUDA_COREDUMP_GENERATION_FLAGS"] and "skip_global_memory" in variables["CUDA_COREDUMP_GENERATION_FLAGS"]
-    assert "the driver ends the program there (SIGABRT)" in err.splitlines()[0]
+    assert "the driver ends the program there, or a moment later (SIGABRT)" in err.splitlines()[0]
 
 
 @pytest.mark.parametrize("name, value", [("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "0"), ("CUDA_COREDUMP_FILE", "/tmp/mine")])
