@@ -21,7 +21,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
           cmake --build
 
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
-beside = @$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
+beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
 .PHONY: all build build-tests run test test-native test-python bench fuzz fuzzers sanitize lint clean
 
