@@ -25,6 +25,11 @@ std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
   return result;
 }
 
+bool is_in(const std::vector<ByteRange>& ranges, std::uint64_t address) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), address, [](std::uint64_t a, const ByteRange& range) { return a < range.begin; });
+  return after != ranges.begin() && std::prev(after)->contains(address);
+}
+
 void unmap(std::map<std::uint64_t, std::uint64_t>& mapped, ByteRange range) {
   auto at = mapped.upper_bound(range.begin);
   if (at != mapped.begin()) --at;
@@ -64,9 +69,19 @@ AddressMap::AddressMap(const Trace& trace, const Lifetimes& lifetimes, const Hea
   mapped_ = joined(std::move(ranges));
 }
 
-bool AddressMap::is_mapped(std::uint64_t address) const {
-  const auto after = std::upper_bound(mapped_.begin(), mapped_.end(), address, [](std::uint64_t a, const ByteRange& range) { return a < range.begin; });
-  return after != mapped_.begin() && std::prev(after)->contains(address);
+bool AddressMap::is_mapped(std::uint64_t address) const { return is_in(mapped_, address); }
+
+bool AddressMap::was_memory(std::uint64_t address) const {
+  if (!ever_) {
+    std::vector<ByteRange> ranges;
+    for (std::uint32_t number = 1; number <= trace_.allocation_count; ++number) {
+      const AllocationId id(number);
+      const Lifetime& life = lifetimes_.of(id);
+      if (life.born != kNever && life.born <= event_ && lifetimes_.birth(id).has(kAddressKnown)) ranges.push_back(range_of(id));
+    }
+    ever_ = joined(std::move(ranges));
+  }
+  return is_in(*ever_, address);
 }
 
 ByteRange AddressMap::range_of(AllocationId allocation) const {

@@ -34,13 +34,13 @@ void add_unrecorded(const Trace& trace, Judgement& judgement) {
   }
 }
 
-// Nobody reads a thousand findings of one rule, and whoever made a recording that has them does not mean them to be read.
+// Nobody reads ten thousand findings of one rule, and whoever made a recording that has them does not mean them to be read.
 void keep_in_bounds(const Rule& rule, std::size_t before, Judgement& judgement) {
-  constexpr std::size_t kMostFindings = 256;
+  constexpr std::size_t kMostFindings = 10'000;
   const std::size_t made = judgement.findings.size() - before;
   if (made <= kMostFindings) return;
   judgement.findings.resize(before + kMostFindings);
-  judgement.not_judged.push_back({std::string(rule.name), format_count(made - kMostFindings) + " findings beyond the first " + std::to_string(kMostFindings) + " are left out"});
+  judgement.not_judged.push_back({std::string(rule.name), format_count(made - kMostFindings) + " findings beyond the first " + format_count(kMostFindings) + " are left out"});
 }
 
 }  // namespace

@@ -108,6 +108,20 @@ def long_name_on_every_event(length, events):
         "alloc 1MiB tensor=t stack=s\n" * events
 
 
+def tensors_chosen_to_fall_together(count):
+    """Extents that cancel in a hash of one multiplication, which anybody can look up."""
+    factor = 0x9E3779B97F4A7C15
+    signed = [(-i * factor) % 2**64 for i in range(1, count + 1)]
+    return MARK + "".join(f"alloc 512 tensor=float32[{i},{b - 2**64 if b >= 2**63 else b}]\n" for i, b in enumerate(signed, 1))
+
+
+def words_of_faults(faults, words):
+    """Kernels that were given far more pointers than any has."""
+    parameters = ",".join(f"{i * 8}:{0x7e0000000000 + i:#x}" for i in range(words))
+    calls = "".join(f"call f{i} = fault \"Warp Illegal Address\" kernel=k file=k.cu line={i + 1} addresses={0x7f0000000000 + i:#x} parameters={parameters}\n" for i in range(faults))
+    return MARK + "".join(f"alloc 512 @{0x7f0000000000 + i * 512:#x}\n" for i in range(50_000)) + calls + "".join(f"fault call=f{i} @{0x7d0000000000 + i:#x} 4\n" for i in range(faults))
+
+
 def fragmented(count):
     text = [MARK, "device 0 capacity=80GiB\nalloc #s 1GiB driver @0x7f0000000000\n"]
     text.extend(f"alloc #b{i} 512 @{0x7f0000000000 + i * 512:#x}\n" for i in range(count))

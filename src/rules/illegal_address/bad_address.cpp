@@ -44,6 +44,7 @@ std::vector<Argument> arguments_of(const Trace& trace, const AddressMap& map, st
   std::vector<Argument> arguments;
   for (const LaunchArgument& word : words_of(trace, event, fault)) {
     if (arguments.size() == kMostArguments) break;
+    if (!map.was_memory(word.address)) continue;
     const AddressPlace place = map.place(word.address);
     if (place.where == Where::kInside || place.where == Where::kFreed) arguments.push_back({word, place});
   }

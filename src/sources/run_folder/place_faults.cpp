@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hash.h"
 #include "sources/run_folder/trace_import.h"
 
 namespace faultline {
 namespace {
 
-// How well a launch agrees with a fault; 0: another kernel.
-int agreement(const Launch& launch, const Fault& fault) {
+using Words = HashMap<std::uint32_t, std::uint64_t>;  // by their place in the parameters
+
+// How well a launch agrees with a fault, whose parameters are `words`; 0: another kernel.
+int agreement(const Launch& launch, const Fault& fault, const Words& words) {
   if (launch.kernel != fault.kernel || launch.kernel.value == 0) return 0;
   int score = 1;
   if (fault.grid != Extent3{} && fault.block != Extent3{}) {
@@ -18,20 +21,24 @@ int agreement(const Launch& launch, const Fault& fault) {
   }
   if (fault.parameters.empty() || launch.arguments.empty()) return score;
   for (const LaunchArgument& argument : launch.arguments) {
-    const auto same = [&](const LaunchArgument& word) { return word.offset_bytes == argument.offset_bytes; };
-    const auto at = std::find_if(fault.parameters.begin(), fault.parameters.end(), same);
-    if (at != fault.parameters.end() && at->address != argument.address) return score;
+    const auto at = words.find(argument.offset_bytes);
+    if (at != words.end() && at->second != argument.address) return score;
   }
   return score + 1;
 }
 
 std::optional<std::size_t> launch_of(const Trace& trace, const Fault& fault, std::size_t end) {
+  Words words;
+  for (const LaunchArgument& word : fault.parameters) words.try_emplace(word.offset_bytes, word.address);
+  constexpr std::int8_t kUnknown = -1;
+  std::vector<std::int8_t> scores(trace.launches.size(), kUnknown);  // the same launch may stand in the trace a million times
   std::optional<std::size_t> best;
   int best_score = 0;
   for (std::size_t index = end; index-- > 0;) {
     const Event& event = trace.events[index];
     if (event.kind != EventKind::kLaunch || event.has(kFailed) || event.extra >= trace.launches.size()) continue;
-    const int score = agreement(trace.launches.at(LaunchId(event.extra)), fault);
+    std::int8_t& score = scores[event.extra];
+    if (score == kUnknown) score = static_cast<std::int8_t>(agreement(trace.launches.at(LaunchId(event.extra)), fault, words));
     if (score > best_score) best = index, best_score = score;
   }
   return best;
