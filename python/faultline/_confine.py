@@ -51,28 +51,26 @@ def _turn_descriptors() -> None:
             flags = fcntl.fcntl(number, fcntl.F_GETFL)
             if flags & os.O_ACCMODE == os.O_RDONLY or not stat.S_ISREG(os.fstat(number).st_mode):
                 continue
-            path = os.readlink(f"/proc/self/fd/{name}")
-            aside = os.open(path, flags & (os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK))
-        except OSError:  # closed meanwhile, or without a name: then nobody else has it
-            continue
+            if os.fstat(number).st_nlink == 0:
+                continue  # without a name: nobody else has it
+        except OSError:
+            continue  # the listing's own, closed by now
+        aside = os.open(os.readlink(f"/proc/self/fd/{name}"), flags & (os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK))
         os.lseek(aside, os.lseek(number, 0, os.SEEK_CUR), os.SEEK_SET)
         os.dup2(aside, number, inheritable=os.get_inheritable(number))
         os.close(aside)
 
 
 def _turn_mappings() -> None:
-    """Pages of a file that are shared for writing become this process's own."""
+    """Pages that are shared for writing, with a file or with another process, become this process's own."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         lines = maps.read().splitlines()
     for line in lines:
-        found = re.match(r"([0-9a-f]+)-([0-9a-f]+) (r?-?)w(.)s ([0-9a-f]+) \S+ [1-9]\d* +(/.*)$", line)
-        if not found or found[6].startswith(("/dev/zero", "/memfd:", "/SYSV", "/anon_")):
+        found = re.match(r"([0-9a-f]+)-([0-9a-f]+) (.)w(.)s \S+ \S+ \d+ *(.*)$", line)
+        if not found or (found[5].startswith("/dev/") and not found[5].startswith(("/dev/shm/", "/dev/zero"))):
             continue
-        begin, end, offset = int(found[1], 16), int(found[2], 16), int(found[5], 16)
-        try:
-            file = os.open(found[6].removesuffix(" (deleted)"), os.O_RDONLY)
-        except OSError:
-            continue
-        protection = mmap.PROT_WRITE | (mmap.PROT_READ if found[3] == "r" else 0)
-        _c.mmap(begin, end - begin, protection, mmap.MAP_PRIVATE | _MAP_FIXED, file, offset)
-        os.close(file)
+        begin, size = int(found[1], 16), int(found[2], 16) - int(found[1], 16)
+        protection = mmap.PROT_WRITE | (mmap.PROT_READ if found[3] == "r" else 0) | (mmap.PROT_EXEC if found[4] == "x" else 0)
+        content = ctypes.string_at(begin, size) if found[3] == "r" else b""
+        _c.mmap(begin, size, protection, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED, -1, 0)
+        ctypes.memmove(begin, content, len(content))

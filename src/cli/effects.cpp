@@ -34,16 +34,17 @@ std::vector<std::string> from_here(std::vector<std::string> names) {
 Status write_effects(const std::string& path, const confine::Effects& effects) {
   Json written = Json::array(), removed = Json::array(), machines = Json::array();
   std::uint64_t written_count = 0, removed_count = 0;
-  for (const confine::Change& change : effects.changes) {
-    if (change.folder && change.kind != confine::Change::Kind::kRemoved) continue;  // what is in it is told
-    if (is_cache(change.path)) continue;
+  for (std::size_t at = 0; at < effects.changes.size(); ++at) {
+    const confine::Change& change = effects.changes[at];
+    const bool has_content = at + 1 < effects.changes.size() && effects.changes[at + 1].path.starts_with(change.path + "/");  // which is told
+    if ((change.folder && change.kind != confine::Change::Kind::kRemoved && has_content) || is_cache(change.path)) continue;
     const bool gone = change.kind == confine::Change::Kind::kRemoved;
     std::uint64_t& count = gone ? removed_count : written_count;
     if (count++ < kMostNames) (gone ? removed : written).push_back(change.path);
   }
   for (const auto& [machine, times] : effects.machines) machines.push_back(machine);
   const Json json = {{"written", written}, {"written_count", written_count}, {"removed", removed}, {"removed_count", removed_count},
-                     {"connections", effects.connections}, {"machines", machines}, {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}};
+                     {"connections", effects.connections}, {"machines", machines}, {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut}};
   return write_text(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -54,6 +55,8 @@ PlanEffects read_effects(const std::string& path) {
   const Result<Json> parsed = content ? parse_json<Json>(*content) : Result<Json>(content.error());
   if (!parsed || !parsed->is_object()) return effects;
   const Json& json = *parsed;
+  effects.known = true;
+  effects.input_was_cut = yes(json, "input_was_cut");
   effects.written = from_here(names_of(json, "written"));
   effects.written_count = whole(json, "written_count");
   effects.removed = from_here(names_of(json, "removed"));

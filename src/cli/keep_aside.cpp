@@ -56,6 +56,7 @@ int keep_aside(const AsideArguments& arguments) {
   program.own_folder = arguments.own_folder;
   program.offline = arguments.offline;
   program.keep_input = arguments.keep_input;
+  program.in_child = be_as_before;
   listen_to_parent();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // who loses its parent is ours to see to its end
   Result<std::unique_ptr<confine::ConfinedProgram>> confined = confine::ConfinedProgram::start(std::move(program));

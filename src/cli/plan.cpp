@@ -124,7 +124,9 @@ int plan(const PlanArguments& arguments) {
 
   // A run that died of memory is run again on a device that grows, to learn how much it needs in all.
   std::optional<DryRunResult> overcommitted;
-  if (first->main()->died_of_memory() && !interrupted() && may_run_again(arguments)) {
+  const bool may_again = may_run_again(arguments) && !first->effects.input_was_cut;
+  if (first->effects.input_was_cut) hint("the program is not run again: what it read from standard input is more than is kept");
+  if (first->main()->died_of_memory() && !interrupted() && may_again) {
     hint("out of memory; running it once more on a larger GPU, to learn how much it needs");
     DryRunJob again = job;
     again.folder = *folder + "/overcommitted";
@@ -140,7 +142,7 @@ int plan(const PlanArguments& arguments) {
   const VerdictInput seen{arguments.command, *gpu, job.request.gpu.context_bytes, *folder, &*first, overcommitted ? &*overcommitted : nullptr, arguments.real};
   Plan plan = make_plan(seen, **judged);
 
-  const bool may_try = plan.gpu && !arguments.no_try && !interrupted() && may_run_again(arguments);
+  const bool may_try = plan.gpu && !arguments.no_try && !interrupted() && may_again;
   const bool wants_changes = may_try && (plan.verdict == Verdict::kDoesNotFit || arguments.try_changes);
   const bool wants_search = may_try && (plan.verdict == Verdict::kDoesNotFit || !arguments.vary.empty());
   const bool takes_long = first->seconds > kLongestToRepeat && !arguments.try_changes;

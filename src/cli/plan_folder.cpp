@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <tuple>
 
 #include "base/json_input.h"
@@ -52,6 +53,12 @@ Json filter_json() {
   Json filter = Json::array();
   for (const sock_filter& step : confine::confining_filter(false)) filter.push_back({step.code, step.jt, step.jf, step.k});
   return filter;
+}
+
+// What this dry run's own checkpoints begin with: nobody else's file does.
+std::string token() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
 Json change_json(const std::string& value) {
@@ -142,7 +149,8 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
     if (fs::exists(fs::path(path) / "command.json", problem)) return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
     if (Status made = make_private_folder(path); !made) return made.error();
   }
-  const fs::path absolute = fs::absolute(path, problem).lexically_normal();
+  const fs::path absolute = fs::canonical(path, problem);  // as the kernel names it: through no link
+  if (problem) return Error{"the folder " + path + " could not be found again: " + problem.message(), {}, {}};
   if (Status written = write_text((absolute / "command.json").string(), "{}\n"); !written) return written.error();
   return absolute.string();
 }
@@ -166,6 +174,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
         {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}}},
       {"confined", confined},
       {"filter", filter_json()},
+      {"token", token()},
       {"overcommit", request.overcommit},
       {"real", request.real},
       {"steps", request.steps},

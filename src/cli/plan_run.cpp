@@ -47,7 +47,10 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   result.seconds = end.seconds;
   result.folder = job.folder;
   result.processes = read_summaries(job.folder);
-  if (!job.limits.allow_writes) result.effects = read_effects(effects_file(job.folder));
+  if (job.limits.allow_writes) return result;
+  result.effects = read_effects(effects_file(job.folder));
+  std::error_code problem;
+  fs::remove_all(job.folder + "/aside", problem);  // where the keeper could not
   return result;
 }
 

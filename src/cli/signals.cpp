@@ -37,6 +37,8 @@ std::array<struct sigaction, NSIG> before{};  // by signal
 std::array<bool, NSIG> changed{};
 struct sigaction pipe_before {};
 bool pipe_changed = false;
+bool size_changed = false;
+struct sigaction size_before {};
 std::unique_ptr<Witness> witness;
 thread_local sigset_t mask_before;  // of SignalsHeld
 
@@ -97,6 +99,7 @@ void ignore_closed_pipes() {
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   pipe_changed = ::sigaction(SIGPIPE, &ignored, &pipe_before) == 0;
+  size_changed = ::sigaction(SIGXFSZ, &ignored, &size_before) == 0;
 }
 
 InterruptsNoted::InterruptsNoted() {
@@ -148,6 +151,7 @@ void be_as_before() {
     if (changed[at]) ::sigaction(signal, &before[at], nullptr);
   });
   if (pipe_changed) ::sigaction(SIGPIPE, &pipe_before, nullptr);
+  if (size_changed) ::sigaction(SIGXFSZ, &size_before, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
 }
 

@@ -17,7 +17,7 @@
 
 namespace faultline::cli {
 
-// SIGPIPE as it was before Faultline chose to ignore it: programs are started with that.
+// Faultline ignores closed pipes and limits on a file's size (they are errors of a write to it); programs are started with what was there before.
 void ignore_closed_pipes();
 
 // While one of these lives, signals are the program's; one at a time.

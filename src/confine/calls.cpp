@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <unordered_map>
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr int kNoFolder = -1;  // the call has no argument for a folder: it counts from the working folder
 constexpr int kChangeModeAt = 452, kSetXattrAt = 463, kGetXattrAt = 464, kListXattrAt = 465, kRemoveXattrAt = 466;  // newer than the headers
-constexpr unsigned kMostMessages = 64;
+constexpr unsigned kMostMessages = 1024;  // the kernel takes no more
 
 // One call and what it is looked at with.
 struct Asked {
@@ -50,8 +51,6 @@ Named named(const Asked& call, int folder, int path, bool follow, bool fresh = f
     start = descriptor == AT_FDCWD ? proc_link(call.tracee.thread, "cwd") : proc_link(call.tracee.thread, "fd/" + std::to_string(descriptor));
     if (start.empty()) return {{}, Decision::answer(-EBADF)};
     if (start.front() != '/') return {{}, Decision::answer(-ENOTDIR)};
-  } else if (call.files().is_own(*words) && call.files().known_as(*words) == *words) {
-    return {{}, Decision::pass()};
   }
   const bool as_folder = words->back() == '/';
   if (fresh) words->erase(std::min(words->find_last_not_of('/'), words->size() - 1) + 1);
@@ -70,8 +69,16 @@ bool has_no_words(const Asked& call, int path) {
 bool is_kept(const Place& place) { return !FileLayer::is_kernels(place.path); }
 
 Decision rewritten(int argument, const std::string& path) {
-  Decision decision{Decision::Kind::kRewrite, 0, {}, {}, {}};
+  Decision decision;
+  decision.kind = Decision::Kind::kRewrite;
   decision.bytes.emplace_back(argument, path + '\0');
+  return decision;
+}
+
+Decision look_when_it_returns(Pending::Kind what) {
+  Decision decision;
+  decision.kind = Decision::Kind::kPassAndLook;
+  decision.look = what;
   return decision;
 }
 
@@ -83,8 +90,12 @@ Decision found(const Place& place, int path) {
 }
 
 Decision read_call(const Asked& call, int folder, int path, bool follow) {
-  const Named at = named(call, folder, path, follow);
-  return at.settled ? *at.settled : found(at.place, path);
+  if (call.number(path) == 0) return Decision::pass();  // a descriptor alone, or a mistake
+  Named at = named(call, folder, path, follow);
+  if (at.settled) return *at.settled;
+  // A folder that was moved is the same one to whoever asks for its number first and opens it then.
+  if (at.place.is_folder() && !at.place.natural && !at.place.aside) call.files().make_own(at.place, true);
+  return found(at.place, path);
 }
 
 Decision change_folder(const Asked& call) {
@@ -99,10 +110,39 @@ Decision change_folder(const Asked& call) {
 Decision working_folder(const Asked& call) {
   const std::string folder = proc_link(call.tracee.thread, "cwd");
   if (call.files().known_as(folder) == folder) return Decision::pass();
-  return {Decision::Kind::kPassAndLook, 0, {}, {}, Pending::Kind::kWorkingFolder};
+  return look_when_it_returns(Pending::Kind::kWorkingFolder);
 }
 
-Decision open_call(const Asked& call, int folder, int path, std::uint64_t flags) {
+// An open of something aside goes through no link, whoever puts one there meanwhile.
+Decision opened(const Place& place, std::uint64_t flags, std::uint64_t mode) {
+  constexpr std::uint64_t kWithPathOnly = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const bool makes = (flags & O_PATH) == 0 && ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE);
+  open_how how{};
+  how.flags = (flags & O_PATH) != 0 ? flags & kWithPathOnly : flags;
+  how.mode = makes ? mode & 07777 : 0;
+  how.resolve = place.aside ? RESOLVE_NO_SYMLINKS : 0;
+  Decision decision = rewritten(1, place.real);
+  decision.bytes.emplace_back(2, std::string(reinterpret_cast<const char*>(&how), sizeof how));
+  decision.numbers = {{0, static_cast<std::uint64_t>(AT_FDCWD)}, {3, sizeof how}};
+  decision.as_call = SYS_openat2;
+  return decision;
+}
+
+// What is asked of an open, however it is said.
+struct Opening {
+  int folder = kNoFolder;
+  int path = 0;
+  std::uint64_t flags = 0;
+  std::uint64_t mode = 0;
+};
+
+Decision found_to_open(const Place& place, std::uint64_t flags, std::uint64_t mode) {
+  const Decision decision = found(place, 1);
+  return decision.kind == Decision::Kind::kRewrite ? opened(place, flags, mode) : decision;
+}
+
+Decision open_call(const Asked& call, const Opening& asked) {
+  const auto [folder, path, flags, mode] = asked;
   const bool only_path = (flags & O_PATH) != 0;
   const bool unnamed = !only_path && (flags & O_TMPFILE) == O_TMPFILE;
   const bool writes = !only_path && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0);
@@ -111,34 +151,33 @@ Decision open_call(const Asked& call, int folder, int path, std::uint64_t flags)
   Named at = named(call, folder, path, (flags & O_NOFOLLOW) == 0 && !must_be_new);
   Place& place = at.place;
   if (at.settled) return *at.settled;
-  if (!is_kept(place)) return found(place, path);
+  if (place.is_folder() && !writes && !unnamed && !only_path && !must_be_new) {
+    const int problem = call.files().make_listable(place);
+    return problem != 0 ? Decision::answer(-problem) : found_to_open(place, flags, mode);
+  }
+  if (!is_kept(place)) return found_to_open(place, flags, mode);
   if (makes && place.as_folder && (place.exists() || place.parent_exists)) return Decision::answer(-EISDIR);
   if (!place.exists()) {
-    if (!makes || !place.parent_exists) return found(place, path);
+    if (!makes || !place.parent_exists) return found_to_open(place, flags, mode);
     const int problem = call.files().make_room(place);
-    return problem != 0 ? Decision::answer(-problem) : rewritten(path, place.real);
+    return problem != 0 ? Decision::answer(-problem) : opened(place, flags, mode);
   }
   if (must_be_new) return Decision::answer(-EEXIST);
   if (place.is_folder()) {
-    const int problem = unnamed ? call.files().make_own(place, true) : only_path || writes ? 0 : call.files().make_listable(place);
-    return problem != 0 ? Decision::answer(-problem) : found(place, path);
+    const int problem = unnamed ? call.files().make_own(place, true) : 0;
+    return problem != 0 ? Decision::answer(-problem) : found_to_open(place, flags, mode);
   }
-  if (!writes || !place.is_file() || place.aside) return found(place, path);
+  if (!writes || !place.is_file() || place.aside) return found_to_open(place, flags, mode);
   if (::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) != 0) return Decision::answer(-errno);
   const int problem = call.files().make_own(place, (flags & O_TRUNC) == 0);
-  return problem != 0 ? Decision::answer(-problem) : rewritten(path, place.real);
+  return problem != 0 ? Decision::answer(-problem) : opened(place, flags, mode);
 }
 
 Decision open_with_how(const Asked& call) {
   open_how how{};
-  if (!read_memory(call.tracee.thread, call.number(2), &how, sizeof how)) return Decision::pass();
-  Decision decision = open_call(call, 0, 1, how.flags);
-  if (decision.kind == Decision::Kind::kRewrite && how.resolve != 0) {
-    how.resolve = 0;  // our words are absolute, and lead through no link
-    decision.bytes.emplace_back(2, std::string(reinterpret_cast<const char*>(&how), sizeof how));
-    decision.numbers.emplace_back(3, sizeof how);
-  }
-  return decision;
+  if (!read_memory(call.tracee.thread, call.number(2), &how, std::min<std::uint64_t>(sizeof how, call.number(3)))) return Decision::answer(-EFAULT);
+  if ((how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0) return Decision::answer(-ENOSYS);  // who asks for that has another way for older kernels
+  return open_call(call, {0, 1, how.flags, how.mode});
 }
 
 // Changes of mode, owner, times, length and attributes: of a copy aside, by the kernel.
@@ -154,12 +193,26 @@ Decision attribute_call(const Asked& call, int folder, int path, bool follow, bo
   return problem != 0 ? Decision::answer(-problem) : rewritten(path, place.real);
 }
 
+// What a descriptor leads to, as /proc names it; AT_FDCWD is the working folder.
+std::string link_of(const Asked& call, int index) {
+  const int descriptor = call.small(index);
+  return proc_link(call.tracee.thread, descriptor == AT_FDCWD ? "cwd" : "fd/" + std::to_string(descriptor));
+}
+
+// Something without a name, something aside, or none of the user's: the kernel may do as it is asked.
+bool is_free(const Asked& call, const std::string& link) {
+  if (link.empty() || link.front() != '/' || call.files().known_as(link) != link || FileLayer::is_kernels(link) || call.files().is_own(link)) return true;
+  struct stat status {};
+  return link.ends_with(" (deleted)") && ::lstat(link.c_str(), &status) != 0;
+}
+
 // The same through a descriptor, which may be one that only reads a file of the user's.
 Decision descriptor_call(const Asked& call, const std::function<int(const std::string&)>& change) {
-  const std::string link = proc_link(call.tracee.thread, "fd/" + std::to_string(call.small(0)));
-  if (link.empty() || link.front() != '/' || call.files().known_as(link) != link || FileLayer::is_kernels(link) || call.files().is_own(link)) return Decision::pass();
+  const std::string link = link_of(call, 0);
+  if (is_free(call, link)) return Decision::pass();
   Place place = call.files().find("/", link, false, {});
-  if (!place.exists() || !(place.is_file() || place.is_folder())) return Decision::pass();
+  if (place.real != link && !place.aside) return Decision::answer(0);  // the program has removed or moved it: nobody will look
+  if (!place.is_file() && !place.is_folder()) return Decision::answer(0);
   if (::geteuid() != 0 && place.status.st_uid != ::geteuid()) return Decision::answer(-EPERM);
   if (const int problem = call.files().make_own(place, true)) return Decision::answer(-problem);
   return Decision::answer(change(place.real) == 0 ? 0 : -errno);
@@ -264,7 +317,12 @@ Decision link_call(const Asked& call, int from_folder, int from_path, int to_fol
   if (to.place.exists()) return Decision::answer(-EEXIST);
   if (!to.place.parent_exists) return found(to.place, to_path);
   if (to.place.as_folder) return Decision::answer(-ENOENT);
-  if (from.settled || !is_kept(from.place)) {  // a file without a name, by its descriptor: what is written lies aside already
+  if (from.settled || !is_kept(from.place)) {  // by a descriptor
+    const std::string link = from.settled ? link_of(call, from_folder == kNoFolder ? 0 : from_folder) : std::string();
+    if (!is_free(call, link)) {
+      const Place named_there = call.files().find("/", link, false, {});
+      return Decision::answer(named_there.exists() ? -call.files().link(named_there, to.place) : -ENOENT);
+    }
     if (const int problem = call.files().make_room(to.place)) return Decision::answer(-problem);
     return rewritten(to_path, to.place.real);
   }
@@ -303,13 +361,21 @@ bool is_datagram(const Asked& call) {
 
 // The words of a socket's name have little room: where they do not fit, the folder is named by a descriptor of ours.
 std::string short_enough(const std::string& real) {
+  constexpr std::size_t kMostFolders = 64;  // the oldest is closed then: its call was over long ago
+  static std::deque<int> folders;
   if (real.size() < sizeof(sockaddr_un::sun_path)) return real;
   const std::size_t slash = real.rfind('/');
   const int folder = ::open(real.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) folders.push_back(folder);
+  if (folders.size() > kMostFolders) {
+    ::close(folders.front());
+    folders.pop_front();
+  }
   return folder < 0 ? real : "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(folder) + real.substr(slash);
 }
 
-Decision socket_file(const Asked& call, const std::string& address, bool makes) {
+// `argument`: where the address is given; its size follows.
+Decision socket_file(const Asked& call, const std::string& address, int argument, bool makes) {
   const std::size_t head = offsetof(sockaddr_un, sun_path);
   if (address.size() <= head || address[head] == '\0') return Decision::pass();
   const std::string words = address.c_str() + head;
@@ -326,34 +392,44 @@ Decision socket_file(const Asked& call, const std::string& address, bool makes) 
   }
   const std::string path = short_enough(place.real);
   if (path.size() >= sizeof(sockaddr_un::sun_path)) return Decision::answer(-ENAMETOOLONG);
-  Decision decision{Decision::Kind::kRewrite, 0, {}, {}, {}};
-  decision.bytes.emplace_back(1, address.substr(0, head) + path + '\0');
-  decision.numbers.emplace_back(2, head + path.size() + 1);
+  Decision decision;
+  decision.kind = Decision::Kind::kRewrite;
+  decision.bytes.emplace_back(argument, address.substr(0, head) + path + '\0');
+  decision.numbers.emplace_back(argument + 1, head + path.size() + 1);
   return decision;
 }
 
 Decision bind_call(const Asked& call) {
   const std::string address = read_address(call, call.number(1), call.number(2));
-  return family_of(address) == AF_UNIX ? socket_file(call, address, true) : Decision::pass();
+  return family_of(address) == AF_UNIX ? socket_file(call, address, 1, true) : Decision::pass();
 }
 
 Decision connect_call(const Asked& call) {
   const std::string address = read_address(call, call.number(1), call.number(2));
-  if (family_of(address) == AF_UNIX) return socket_file(call, address, false);
+  if (family_of(address) == AF_UNIX) return socket_file(call, address, 1, false);
   if (other_machine(address).empty()) return Decision::pass();
   // A datagram socket sends nothing by this; asking which way a machine would be reached is done so.
   if (is_datagram(call) && !call.confinement.network.refuses() && !other_machine(address).ends_with(":53")) return Decision::pass();
   return call.confinement.network.reaches(address) ? Decision::answer(-ENETUNREACH) : Decision::pass();
 }
 
+// A datagram to an address of no family is sent as one of the internet's.
+std::string as_sent(std::string address) {
+  const sa_family_t internet = AF_INET;
+  if (family_of(address) == AF_UNSPEC && address.size() >= sizeof internet) std::memcpy(address.data(), &internet, sizeof internet);
+  return address;
+}
+
 Decision send_to_call(const Asked& call) {
-  return call.confinement.network.reaches(read_address(call, call.number(4), call.number(5))) ? Decision::answer(-ENETUNREACH) : Decision::pass();
+  const std::string address = read_address(call, call.number(4), call.number(5));
+  if (family_of(address) == AF_UNIX) return socket_file(call, address, 4, false);
+  return call.confinement.network.reaches(as_sent(address)) ? Decision::answer(-ENETUNREACH) : Decision::pass();
 }
 
 bool message_reaches(const Asked& call, std::uint64_t at) {
   msghdr message{};
   if (!read_memory(call.tracee.thread, at, &message, sizeof message) || message.msg_name == nullptr) return false;
-  return call.confinement.network.reaches(read_address(call, reinterpret_cast<std::uint64_t>(message.msg_name), message.msg_namelen));
+  return call.confinement.network.reaches(as_sent(read_address(call, reinterpret_cast<std::uint64_t>(message.msg_name), message.msg_namelen)));
 }
 
 Decision send_message_call(const Asked& call, std::uint64_t count, std::size_t stride) {
@@ -380,9 +456,9 @@ Handler attributes(int folder, int path, bool follow, bool owner_only) {
 
 const std::unordered_map<int, Handler>& handlers() {
   static const std::unordered_map<int, Handler> list = {
-      {SYS_open, [](const Asked& c) { return open_call(c, kNoFolder, 0, c.number(1)); }},
-      {SYS_creat, [](const Asked& c) { return open_call(c, kNoFolder, 0, O_CREAT | O_WRONLY | O_TRUNC); }},
-      {SYS_openat, [](const Asked& c) { return open_call(c, 0, 1, c.number(2)); }},
+      {SYS_open, [](const Asked& c) { return open_call(c, {kNoFolder, 0, c.number(1), c.number(2)}); }},
+      {SYS_creat, [](const Asked& c) { return open_call(c, {kNoFolder, 0, O_CREAT | O_WRONLY | O_TRUNC, c.number(1)}); }},
+      {SYS_openat, [](const Asked& c) { return open_call(c, {0, 1, c.number(2), c.number(3)}); }},
       {SYS_openat2, open_with_how},
       {SYS_stat, reads(kNoFolder, 0, true)},
       {SYS_lstat, reads(kNoFolder, 0, false)},
@@ -445,7 +521,7 @@ const std::unordered_map<int, Handler>& handlers() {
       {SYS_sendto, send_to_call},
       {SYS_sendmsg, [](const Asked& c) { return send_message_call(c, 1, 0); }},
       {SYS_sendmmsg, [](const Asked& c) { return send_message_call(c, c.number(2), sizeof(mmsghdr)); }},
-      {SYS_read, [](const Asked&) { return Decision{Decision::Kind::kPassAndLook, 0, {}, {}, Pending::Kind::kStandardInput}; }},
+      {SYS_read, [](const Asked&) { return look_when_it_returns(Pending::Kind::kStandardInput); }},
   };
   return list;
 }

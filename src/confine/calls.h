@@ -22,9 +22,10 @@ struct Decision {
   std::vector<std::pair<int, std::string>> bytes;    // of kRewrite: argument → what it shall point to
   std::vector<std::pair<int, std::uint64_t>> numbers;  // of kRewrite: argument → value
   Pending::Kind look = Pending::Kind::kNone;         // of kPassAndLook: what to do when the call returns
+  int as_call = -1;                                  // of kRewrite: another call that does the same
 
   static Decision pass() { return {}; }
-  static Decision answer(long result) { return {Kind::kAnswer, result, {}, {}, {}}; }
+  static Decision answer(long result) { return {Kind::kAnswer, result, {}, {}, {}, -1}; }
 };
 
 // The calls that `decide` wants to see, in no order.

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "confine/filter.h"
 #include "confine/watch.h"
@@ -22,6 +23,9 @@ namespace faultline::confine {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kNotConfined = "faultline: the program was not started: its files could not be kept aside\n";
+constexpr std::string_view kNotStarted = "faultline: the program could not be started: the system cannot run it\n";
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -92,35 +96,38 @@ int argument_of_access(const Registers& registers) { return registers.orig_rax =
 
 }  // namespace
 
-struct ConfinedProgram::Watch {
+struct ConfinedProgram::State {
   Program program;
   pid_t process = -1;
   bool ended = false;
   int status = 0;
-  std::unique_ptr<confine::Watch> watch;
+  std::unique_ptr<Watch> watch;
 };
 
-ConfinedProgram::ConfinedProgram(std::unique_ptr<Watch> watch) : watch_(std::move(watch)) {}
+ConfinedProgram::ConfinedProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 ConfinedProgram::~ConfinedProgram() {
-  if (!watch_->ended && watch_->process > 0) {
-    ::kill(watch_->process, SIGKILL);
+  if (!state_->ended && state_->process > 0) {
+    ::kill(state_->process, SIGKILL);
     wait();
   }
-  remove_aside(watch_->program.aside);
+  remove_aside(state_->program.aside);
 }
 
-pid_t ConfinedProgram::process() const { return watch_->process; }
+pid_t ConfinedProgram::process() const { return state_->process; }
 
 Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program) {
   const Result<std::string> path = program_of(program.command.front(), program.environment);
   if (!path) return path.error();
-  const auto failed = [](const std::string& what, int problem) { return Error{what + ": " + std::strerror(problem), {}, {}}; };
+  const auto failed = [&](const std::string& what, int problem) {
+    remove_aside(program.aside);
+    return Error{what + ": " + std::strerror(problem), {}, {}};
+  };
   remove_aside(program.aside);
   if (::mkdir(program.aside.c_str(), 0700) != 0) return failed("the folder " + program.aside + " could not be made", errno);
   const bool keeps_input = !program.keep_input.empty();
   const int kept = keeps_input ? ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
-  auto watch = std::make_unique<confine::Watch>(program.aside, program.own_folder, program.offline, kept);
+  auto watch = std::make_unique<Watch>(program.aside, program.own_folder, program.offline, kept);
 
   std::vector<std::string> as_script = {"sh", *path};  // a file that is no program is a script of the shell's
   as_script.insert(as_script.end(), program.command.begin() + 1, program.command.end());
@@ -134,13 +141,17 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
     char word = 0;
     ::close(go.ends[1]);
     if (::read(go.ends[0], &word, 1) != 1) ::_exit(127);
-    ::signal(SIGPIPE, SIG_DFL);
     put_descriptor(program.input, STDIN_FILENO);
     put_descriptor(program.output, STDOUT_FILENO);
     put_descriptor(program.error, STDERR_FILENO);
-    if (confine_this_process(filter) != 0) ::_exit(127);
+    if (program.in_child != nullptr) program.in_child();
+    if (confine_this_process(filter) != 0) {
+      [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, kNotConfined.data(), kNotConfined.size());
+      ::_exit(127);
+    }
     ::execve(path->c_str(), arguments.data(), variables.data());
     if (errno == ENOEXEC) ::execve("/bin/sh", script_arguments.data(), variables.data());
+    [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, kNotStarted.data(), kNotStarted.size());
     ::_exit(126);
   }
   if (const int problem = watch->begin(process)) {
@@ -150,7 +161,7 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   }
   [[maybe_unused]] const ssize_t told = ::write(go.ends[1], "g", 1);
 
-  auto state = std::make_unique<Watch>();
+  auto state = std::make_unique<State>();
   state->program = std::move(program);
   state->process = process;
   state->watch = std::move(watch);
@@ -199,15 +210,15 @@ Status may_confine() {
 }
 
 int ConfinedProgram::wait() {
-  if (watch_->ended) return watch_->status;
-  watch_->status = watch_->watch->run(watch_->process);
-  watch_->ended = true;
-  return watch_->status;
+  if (state_->ended) return state_->status;
+  state_->status = state_->watch->run(state_->process);
+  state_->ended = true;
+  return state_->status;
 }
 
 Effects ConfinedProgram::effects() const {
-  const confine::Watch& watch = *watch_->watch;
-  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.network().count(), watch.network().places(), watch.network().refuses()};
+  const Watch& watch = *state_->watch;
+  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(), watch.network().places(), watch.network().refuses()};
 }
 
 }  // namespace faultline::confine

@@ -31,12 +31,14 @@ struct Program {
   std::string own_folder;  // Faultline's folder of this run, written for real
   int input = 0, output = 1, error = 2;  // descriptors
   bool offline = false;
+  void (*in_child)() = nullptr;  // called in the child before the program begins; async-signal-safe
   std::string keep_input;  // a file to keep what the program reads from its standard input in; empty: not kept
 };
 
 struct Effects {  // what a confined program would have done to the machine
   std::vector<Change> changes;
   bool ran_out_of_space = false;
+  bool input_was_cut = false;  // not all that it read could be kept
   std::uint64_t connections = 0;
   std::map<std::string, std::uint64_t> machines;
   bool offline = false;
@@ -52,9 +54,9 @@ class ConfinedProgram {
   Effects effects() const;
 
  private:
-  struct Watch;
-  explicit ConfinedProgram(std::unique_ptr<Watch> watch);
-  std::unique_ptr<Watch> watch_;
+  struct State;
+  explicit ConfinedProgram(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace faultline::confine

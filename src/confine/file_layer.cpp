@@ -53,7 +53,7 @@ std::string read_link(const std::string& real) {
 FileLayer::FileLayer(std::string root, std::string own) : root_(std::move(root)), own_(std::move(own)) { top_.below = "/"; }
 
 bool FileLayer::is_kernels(std::string_view path) {
-  return lies_in(path, "/proc") || lies_in(path, "/sys") || (lies_in(path, "/dev") && !path.starts_with("/dev/shm/"));
+  return lies_in(path, "/proc") || lies_in(path, "/sys");
 }
 
 bool FileLayer::is_own(std::string_view path) const { return !own_.empty() && lies_in(path, own_); }
@@ -169,6 +169,7 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
     parts.pop_front();
     const bool last = parts.empty();
     if (name == "." || name == "..") {
+      natural_links = natural_links && in.below == at;  // the kernel goes through this folder too
       if (name == "..") at = parent_of(at);
       in = step_to(at);
       place.path = at;

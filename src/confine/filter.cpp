@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <initializer_list>
+#include <utility>
 
 #include "confine/calls.h"
 
@@ -18,6 +20,7 @@ namespace faultline::confine {
 namespace {
 
 constexpr std::uint32_t kOtherAbi = 0x40000000;  // x32
+constexpr std::uint32_t kLastKnownCall = 466;    // removexattrat
 constexpr std::uint32_t kLook = SECCOMP_RET_TRACE;
 constexpr std::uint32_t refused(int error) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error); }
 
@@ -34,8 +37,19 @@ class Program {
     code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
     answer(what);
   }
-  // The next `length` instructions only where it is equal.
-  void only_if_equal(std::uint32_t value, std::uint8_t length) { code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, length)); }
+  void answer_if_greater(std::uint32_t value, std::uint32_t what) {
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, value, 0, 1));
+    answer(what);
+  }
+  void keep_bits(std::uint32_t bits) { code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits)); }
+  // The instructions that `inside` adds are run only where it is equal.
+  template <class Inside>
+  void where_equal(std::uint32_t value, Inside inside) {
+    const std::size_t at = code_.size();
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 0));
+    inside();
+    code_[at].jf = static_cast<std::uint8_t>(code_.size() - at - 1);
+  }
   void answer_if_any_bit(std::uint32_t bits, std::uint32_t what) {
     code_.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1));
     answer(what);
@@ -46,43 +60,58 @@ class Program {
   std::vector<sock_filter> code_;
 };
 
+// A file's flags, version, key or subvolumes can be changed through a descriptor that may only read it. Of these families what reads passes, and what needs a
+// descriptor that may write: such a one leads aside.
+void look_at_ioctl(Program& program) {
+  constexpr std::uint32_t kFamily = 0xff00, kOfFile = 'f' << 8, kOfVersion = 'v' << 8, kOfXfs = 'X' << 8, kOfBtrfs = 0x9400;
+  constexpr std::uint32_t kDeduplicate = 0xc0189436;  // FIDEDUPERANGE
+  program.load(low_half(1));
+  for (const std::uint32_t harmless : {static_cast<std::uint32_t>(FS_IOC_GETFLAGS), static_cast<std::uint32_t>(FS_IOC_FIEMAP), static_cast<std::uint32_t>(FS_IOC_GETVERSION),
+                                       static_cast<std::uint32_t>(FS_IOC_FSGETXATTR), static_cast<std::uint32_t>(FICLONE), static_cast<std::uint32_t>(FICLONERANGE), kDeduplicate}) {
+    program.answer_if_equal(harmless, SECCOMP_RET_ALLOW);
+  }
+  program.keep_bits(kFamily);
+  for (const std::uint32_t family : {kOfFile, kOfVersion, kOfXfs, kOfBtrfs}) program.answer_if_equal(family, refused(EOPNOTSUPP));
+  program.answer(SECCOMP_RET_ALLOW);
+}
+
 }  // namespace
 
 std::vector<sock_filter> confining_filter(bool watch_standard_input) {
   Program program;
   program.load(at_abi);
-  program.only_if_equal(AUDIT_ARCH_X86_64, 1);
-  program.load(at_number);
+  program.where_equal(AUDIT_ARCH_X86_64, [&] { program.load(at_number); });
   // The 32-bit architecture's number, which is what is loaded then, has this bit too.
   static_assert((AUDIT_ARCH_I386 & kOtherAbi) != 0);
   program.answer_if_any_bit(kOtherAbi, refused(ENOSYS));
-  for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register}) program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));
-  for (const int number : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsmount, SYS_open_by_handle_at, SYS_swapon, SYS_acct, SYS_mount_setattr}) {
+  program.answer_if_greater(kLastKnownCall, refused(ENOSYS));  // whatever it is, nobody looked at it: libraries have another way
+  for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_mq_open, SYS_mq_unlink, SYS_uselib}) program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));
+  for (const int number : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr,
+                           SYS_open_by_handle_at, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_quotactl_fd, SYS_bpf}) {
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(EPERM));
   }
-  // Attributes of a file through a descriptor that may only read it.
-  program.only_if_equal(SYS_ioctl, 6);
-  program.load(low_half(1));
-  program.answer_if_equal(FS_IOC_SETFLAGS, refused(EOPNOTSUPP));
-  program.answer_if_equal(FS_IOC_FSSETXATTR, refused(EOPNOTSUPP));
-  program.answer(SECCOMP_RET_ALLOW);
-  // Most stats are of descriptors.
-  program.only_if_equal(SYS_newfstatat, 4);
-  program.load(low_half(3));
-  program.answer_if_any_bit(AT_EMPTY_PATH, SECCOMP_RET_ALLOW);
-  program.answer(kLook);
-  // A datagram says where it goes, or the socket knows.
-  program.only_if_equal(SYS_sendto, 6);
-  program.load(low_half(4));
-  program.only_if_equal(0, 3);
-  program.load(high_half(4));
-  program.answer_if_equal(0, SECCOMP_RET_ALLOW);
-  program.answer(kLook);
-  if (watch_standard_input) {
-    program.only_if_equal(SYS_read, 4);
+  program.where_equal(SYS_ioctl, [&] { look_at_ioctl(program); });
+  program.where_equal(SYS_newfstatat, [&] {  // most are of descriptors, without words
     program.load(low_half(0));
-    program.answer_if_equal(STDIN_FILENO, kLook);
-    program.answer(SECCOMP_RET_ALLOW);
+    program.answer_if_equal(static_cast<std::uint32_t>(AT_FDCWD), kLook);
+    program.load(low_half(3));
+    program.answer_if_any_bit(AT_EMPTY_PATH, SECCOMP_RET_ALLOW);
+    program.answer(kLook);
+  });
+  program.where_equal(SYS_sendto, [&] {  // a datagram says where it goes, or the socket knows
+    program.load(low_half(4));
+    program.where_equal(0, [&] {
+      program.load(high_half(4));
+      program.answer_if_equal(0, SECCOMP_RET_ALLOW);
+    });
+    program.answer(kLook);
+  });
+  if (watch_standard_input) {
+    program.where_equal(SYS_read, [&] {
+      program.load(low_half(0));
+      program.answer_if_equal(STDIN_FILENO, kLook);
+      program.answer(SECCOMP_RET_ALLOW);
+    });
   }
   for (const int number : watched_calls()) program.answer_if_equal(static_cast<std::uint32_t>(number), kLook);
   program.answer(SECCOMP_RET_ALLOW);

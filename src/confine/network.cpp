@@ -56,7 +56,10 @@ std::string other_machine(const std::string& address) {
     ::inet_ntop(AF_INET6, &host, text, sizeof text);
     return "[" + std::string(text) + "]:" + std::to_string(ntohs(internet.sin6_port));
   }
-  return {};
+  switch (storage.ss_family) {
+    case AF_UNSPEC: case AF_UNIX: case AF_NETLINK: case AF_ALG: case AF_INET: case AF_INET6: return {};
+    default: return "an address of family " + std::to_string(storage.ss_family);
+  }
 }
 
 bool Network::reaches(const std::string& address) {

@@ -34,7 +34,6 @@ struct Tracee {
   pid_t process = 0;
   std::shared_ptr<Room> room = std::make_shared<Room>();
   Pending pending;
-  bool seen = false;  // has had its first stop
 };
 
 std::uint64_t argument(const Registers& registers, int index);

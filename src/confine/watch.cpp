@@ -25,6 +25,12 @@ void go_on(pid_t thread, int request, int signal = 0) { ::ptrace(static_cast<__p
 
 bool stops_processes(int signal) { return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
 
+// Where the kernel does not say, the way the child was made does.
+bool shares_memory(pid_t one, pid_t other, bool unless_told) {
+  const long answer = ::syscall(SYS_kcmp, one, other, 1 /* KCMP_VM */, 0, 0);
+  return answer < 0 ? unless_told : answer == 0;
+}
+
 pid_t process_of(pid_t thread) {
   // A thread's own folder lies in that of its process; its status names it.
   char line[128];
@@ -90,6 +96,7 @@ int Watch::run(pid_t main) {
       stopped(thread, status);
       continue;
     }
+    give_back_room(tracees_[thread]);
     tracees_.erase(thread);
     if (thread == main) {
       main_status = status;
@@ -138,13 +145,19 @@ void Watch::has_child(Tracee& parent, int event) {
   if (::ptrace(PTRACE_GETEVENTMSG, parent.thread, nullptr, &child) != 0) return;
   const std::shared_ptr<Room> room = parent.room;
   Tracee& fresh = tracee(static_cast<pid_t>(child));
-  fresh.room = event == PTRACE_EVENT_FORK ? std::make_shared<Room>(*room) : room;
+  fresh.room = shares_memory(parent.thread, fresh.thread, event != PTRACE_EVENT_FORK) ? room : std::make_shared<Room>(*room);
 }
 
 void Watch::has_new_image(Tracee& tracee) {
   unsigned long former = 0;
   if (::ptrace(PTRACE_GETEVENTMSG, tracee.thread, nullptr, &former) == 0 && static_cast<pid_t>(former) != tracee.thread) tracees_.erase(static_cast<pid_t>(former));
+  give_back_room(tracee);
   tracee.room = std::make_shared<Room>();
+}
+
+// Lent for a call that did not return: others may share the memory.
+void Watch::give_back_room(Tracee& tracee) {
+  if (tracee.pending.room != 0) tracee.room->free.push_back(tracee.pending.room);
   tracee.pending = {};
 }
 
@@ -199,6 +212,7 @@ void Watch::carry_out(Tracee& tracee, const Registers& registers, const Decision
     at += (bytes.size() + 15) / 16 * 16;
   }
   for (const auto& [index, value] : decision.numbers) set_argument(changed, index, value);
+  if (decision.as_call >= 0) changed.orig_rax = static_cast<unsigned long long>(decision.as_call);
   tracee.room->free.pop_back();
   tracee.pending = {Pending::Kind::kRewritten, registers, room};
   write_registers(tracee.thread, changed);
@@ -266,13 +280,18 @@ void Watch::fix_working_folder(Tracee& tracee) {
 void Watch::keep_input(Tracee& tracee) {
   const Registers& registers = tracee.pending.before;
   const auto size = static_cast<long>(registers.rax);
-  if (size <= 0 || kept_input_ < 0 || kept_bytes_ >= kMostKeptInput || proc_link(tracee.thread, "fd/0") != input_link_) return;
+  if (size <= 0 || proc_link(tracee.thread, "fd/0") != input_link_) return;
+  input_was_cut_ = input_was_cut_ || kept_input_ < 0 || kept_bytes_ + static_cast<std::uint64_t>(size) > kMostKeptInput;
+  if (kept_input_ < 0 || kept_bytes_ >= kMostKeptInput) return;
   std::string bytes(std::min<std::uint64_t>(static_cast<std::uint64_t>(size), kMostKeptInput - kept_bytes_), '\0');
   if (!read_memory(tracee.thread, argument(registers, 1), bytes.data(), bytes.size())) return;
   kept_bytes_ += bytes.size();
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t put = ::write(kept_input_, bytes.data() + done, bytes.size() - done);
-    if (put < 0 && errno != EINTR) return;
+    if (put < 0 && errno != EINTR) {
+      input_was_cut_ = true;
+      return;
+    }
     if (put > 0) done += static_cast<std::size_t>(put);
   }
 }

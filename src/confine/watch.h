@@ -25,6 +25,7 @@ class Watch {
 
   const FileLayer& files() const { return files_; }
   const Network& network() const { return network_; }
+  bool input_was_cut() const { return input_was_cut_; }  // it was more than is kept, or could not be
 
  private:
   void stopped(pid_t thread, int status);
@@ -38,6 +39,7 @@ class Watch {
   void keep_input(Tracee& tracee);
   bool takes_on(Tracee& tracee, const Registers& registers);
   void end_those_left();
+  void give_back_room(Tracee& tracee);
   Tracee& tracee(pid_t thread);
 
   FileLayer files_;
@@ -45,6 +47,7 @@ class Watch {
   std::unordered_map<pid_t, Tracee> tracees_;
   int kept_input_;
   std::uint64_t kept_bytes_ = 0;
+  bool input_was_cut_ = false;
   std::string input_link_;  // what standard input is, as /proc names it
 };
 

@@ -87,6 +87,7 @@ struct PlanException {
 // What the program would have done to the machine. A confined program did it to a layer of its own, which is gone.
 struct PlanEffects {
   bool confined = false;             // false: the user allowed its writes, and they are there
+  bool known = false;                // false: the watch ended before it could tell
   std::vector<std::string> written;  // names of files made or changed, the first few hundred; below the working folder from there
   std::uint64_t written_count = 0;
   std::vector<std::string> removed;
@@ -95,6 +96,7 @@ struct PlanEffects {
   std::vector<std::string> machines;  // "203.0.113.7:443"
   bool offline = false;              // and refused
   bool ran_out_of_space = false;     // what it wrote was too much for the disk
+  bool input_was_cut = false;        // what it read from standard input could not be kept whole for another run
 };
 
 struct Plan {

@@ -123,10 +123,11 @@ void print_effects(Page& page, const PlanEffects& effects) {
     page.row("files", "what the program wrote or removed was done for real (--allow-writes)");
     return;
   }
+  if (!effects.known) page.row("files", "what the program would have written is not known: the watch over it was ended; nothing of it was kept");
   if (effects.written_count + effects.removed_count != 0) {
     std::string text = effects.written_count != 0 ? counted_names(page, effects.written_count, effects.written, "would have been written") : "";
     if (effects.removed_count != 0) text += (text.empty() ? "" : ", ") + counted_names(page, effects.removed_count, effects.removed, "removed");
-    page.row("files", text + "; none was touched");
+    page.row("files", text + "; yours are as before");
   }
   if (effects.ran_out_of_space) page.row("disk", "a file was too large to be copied for the dry run: the program was told that the disk is full");
   if (effects.connections != 0) {

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import secrets
 import sys
 
 import torch
@@ -14,9 +15,9 @@ def install(session) -> None:
     _watch(session)
     _choose_kernels(session)
     _run_eagerly(session)
-    saved.Saved(session.notes, session.mode.host, bool(session.options.get("confined"))).install()
-    if session.options.get("confined"):
-        safetensors_files.install(session.notes)
+    confined = bool(session.options.get("confined"))
+    saved.Saved(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
+    safetensors_files.install(session.notes, confined)
     storages.install()
     legacy.install()
     printing.install(session)

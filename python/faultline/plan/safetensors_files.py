@@ -1,5 +1,6 @@
 """Files of safetensors from a dry run. Their form is kept: a header, then room for every tensor, as a hole in the file that reads as zeros. So a model that is
-larger than this machine's memory or disk can be saved, and loaded again, within the dry run.
+larger than this machine's memory or disk can be saved, and loaded again, within the dry run. Where the program writes for real, nothing is written: a file of zeros
+might replace a true one.
 """
 from __future__ import annotations
 
@@ -10,21 +11,23 @@ _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF1
           "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL", "complex64": "C64"}
 
 
-def install(notes) -> None:
+def install(notes, confined: bool) -> None:
     """Now, or when the program imports it."""
     if "safetensors.torch" in sys.modules:
-        _patch(sys.modules["safetensors.torch"], notes)
+        _patch(sys.modules["safetensors.torch"], notes, confined)
         return
     from .bootstrap import after_import
-    after_import("safetensors.torch", lambda module: _patch(module, notes))
+    after_import("safetensors.torch", lambda module: _patch(module, notes, confined))
 
 
-def _patch(module, notes) -> None:
+def _patch(module, notes, confined) -> None:
     save_file = module.save_file
 
     def planned_save_file(tensors, filename, metadata=None):
         if not any(tensor.is_cuda for tensor in tensors.values()) or any(_name(tensor) is None for tensor in tensors.values()):
             return save_file(tensors, filename, metadata)
+        if not confined:
+            return notes.add("skipped", f"safetensors wrote nothing to {str(filename)!r}")
         notes.add("skipped", "safetensors wrote zeros: tensors of the GPU have no values in a dry run")
         header, size_bytes = _header(tensors, metadata)
         with open(filename, "wb") as file:

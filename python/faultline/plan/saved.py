@@ -15,7 +15,6 @@ import torch
 
 from . import storages
 
-_MAGIC = b"faultline dry run\n"
 _place = None     # of what is being loaded
 
 
@@ -57,7 +56,8 @@ def _typed(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.storage.T
 
 
 class Saved:
-    def __init__(self, notes, host, confined: bool):
+    def __init__(self, notes, host, confined: bool, token: str):
+        self._magic = f"faultline dry run {token}\n".encode()  # of this run: a pickle of anybody else's is not unpickled
         self._notes = notes
         self._host = host
         self._confined = confined
@@ -83,13 +83,13 @@ class Saved:
 
     def _save(self, obj, f) -> None:
         buffer = io.BytesIO()
-        buffer.write(_MAGIC)
+        buffer.write(self._magic)
         _Pickler(buffer, self._host.is_unfilled).dump(obj)
         data = buffer.getvalue()
         name = _name_of(f)
         if not self._confined and not isinstance(f, io.BytesIO):
             self._notes.add("skipped", f"torch.save wrote nothing to {name!r}" if name else "torch.save wrote nothing")
-            self._in_memory[os.path.abspath(name)] = data
+            self._in_memory[os.path.abspath(name)] = data[len(self._magic):]
             return
         if not isinstance(f, (str, os.PathLike)):
             f.write(data)
@@ -108,23 +108,21 @@ class Saved:
         if isinstance(f, (str, os.PathLike)):
             try:
                 with open(f, "rb") as file:
-                    return _rest_of(file)
+                    return self._rest_of(file)
             except OSError:
                 return None
-        return _rest_of(f)
+        return self._rest_of(f)
 
-
-def _rest_of(file) -> bytes | None:
-    """All that follows in a file of ours; a file of another kind is left where it stood."""
-    try:
-        start = file.tell()
-        if file.read(len(_MAGIC)) == _MAGIC:
+    def _rest_of(self, file) -> bytes | None:
+        """The pickle in a file of ours; a file of another kind is left where it stood."""
+        try:
+            start = file.tell()
+            if file.read(len(self._magic)) == self._magic:
+                return file.read()
             file.seek(start)
-            return file.read()
-        file.seek(start)
-    except (AttributeError, OSError, ValueError):  # it cannot be looked into without taking something away
-        pass
-    return None
+        except (AttributeError, OSError, ValueError):  # it cannot be looked into without taking something away
+            pass
+        return None
 
 
 def _name_of(f) -> str:
@@ -136,6 +134,6 @@ def _unpickled(data: bytes, map_location):
     global _place
     _place = map_location
     try:
-        return pickle.loads(data[len(_MAGIC):])
+        return pickle.loads(data)
     finally:
         _place = None

@@ -9,7 +9,7 @@ import shutil
 import stat
 import sys
 
-NAMES = ["a", "b", "c", "d", "e/f", "e/g", "e/h/i", "e/h", "e", "k/l", "k", "link", "dangling", "to_folder", "to_folder/f", "e/../a", "./b", "missing/x", "a/x", "e/"]
+NAMES = ["a", "b", "c", "d", "e/f", "e/g", "e/h/i", "e/h", "e", "k/l", "k", "link", "dangling", "to_folder", "to_folder/f", "e/../a", "k/../e/f", "./b", "missing/x", "a/x", "e/"]
 
 
 def kind(mode):
@@ -62,6 +62,10 @@ def listing(path="."):
     return sorted((entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink()) for entry in os.scandir(path))
 
 
+def lies_in(path, folder):
+    return (os.path.realpath(path) + "/").startswith(os.path.realpath(folder) + "/")
+
+
 def everything():
     lines = []
     for folder, folders, files in os.walk("."):
@@ -84,7 +88,7 @@ def calls(rng):
         ("symlink", lambda: os.symlink(rng.choice(["a", "e", "../a", "nowhere"]), one)), ("readlink", lambda: os.readlink(one)), ("link", lambda: os.link(one, other)),
         ("stat", lambda: described(os.stat(one))), ("lstat", lambda: described(os.lstat(one))), ("list", lambda: listing(one)), ("truncate", lambda: os.truncate(one, 2)),
         ("chmod", lambda: os.chmod(one, rng.choice([0o600, 0o644, 0o755]))), ("access", lambda: os.access(one, os.R_OK)), ("exists", lambda: (os.path.exists(one), os.path.islink(one))),
-        ("copy", lambda: shutil.copyfile(one, other) and None), ("copytree", lambda: shutil.copytree(one, other, symlinks=True) and None), ("rmtree", lambda: shutil.rmtree(one)),
+        ("copy", lambda: shutil.copyfile(one, other) and None), ("copytree", lambda: None if lies_in(other, one) else shutil.copytree(one, other, symlinks=True) and None), ("rmtree", lambda: shutil.rmtree(one)),
         ("move", lambda: shutil.move(one, other) and None), ("open", lambda: opened(one, rng.choice([os.O_RDONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT, os.O_RDONLY | os.O_NOFOLLOW]))),
         ("utime", lambda: os.utime(one, (5, 7)) or os.stat(one).st_mtime), ("realpath", lambda: os.path.relpath(os.path.realpath(one))),
         ("read there", lambda: through_folder(one, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False).st_size if not os.path.isdir(one) else None)),

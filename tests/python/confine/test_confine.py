@@ -4,6 +4,7 @@ No GPU and no PyTorch: `faultline keep-aside`, which `plan` runs its program wit
 """
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -118,6 +119,52 @@ def test_all_ways_of_writing_are_kept_aside_and_seen(confined, home):
     names = {os.path.relpath(path, home) for path in effects["written"]}
     assert {"a", "base", "s", "n/d", "run.sh", "out", "later", "moved"} <= names
     assert {os.path.relpath(path, home) for path in effects["removed"]} == {"b", "e"}
+
+
+def test_ways_around_lead_nowhere(confined, home, tmp_path):
+    before = everything(home)
+    done = confined.python(home, """
+        import ctypes, os, threading
+        C = ctypes.CDLL(None, use_errno=True)
+        EMPTY, HERE = 0x1000, -100
+        reader = os.open("a", os.O_RDONLY)
+        C.linkat(reader, b"", HERE, b"linked", EMPTY)                      # a second name for the user's own file
+        open("linked", "w").write("harm"); assert open("a").read() == "harm"
+        held = os.open("b", os.O_RDONLY); os.unlink("b"); os.fchmod(held, 0o777); os.utime(held, (5, 5))
+        moved = os.open("e/f", os.O_RDONLY); os.rename("e/f", "e/g"); os.fchmod(moved, 0o777)
+        folder = os.open("e", os.O_RDONLY); os.rename("e", "n"); os.fchmod(folder, 0o700)
+        C.syscall(260, HERE, b"", 1000, 1000, EMPTY); C.syscall(452, HERE, b"", 0o700, EMPTY); C.utimensat(HERE, b"", None, EMPTY)
+        own = os.environ["OWN"]
+        open(own + "/../home/a", "w").write("through Faultline's folder")
+        os.symlink(os.getcwd(), own + "/door"); open(own + "/door/link", "w").write("through a link in it")
+        C.syscall(469, HERE, b"a", 0, 0, 0); assert C.syscall(425, 8, None) == -1
+        os.makedirs("new"); assert open("new/../n/g").read() == "f\\n"     # through a folder that only the layer has
+        assert "null" in os.listdir("/dev") or not os.path.exists("/dev/null")
+        open("/dev/shm/faultline-test", "w").close(); assert "null" in os.listdir("/dev") and "faultline-test" in os.listdir("/dev/shm")
+        def swap():                                                        # a link put where a file is about to be made
+            for _ in range(1500):
+                try:
+                    os.symlink(os.environ["VICTIM"], "race"); os.unlink("race")
+                except OSError:
+                    pass
+        def make():
+            for _ in range(1500):
+                try:
+                    os.close(os.open("race", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)); os.unlink("race")
+                except OSError:
+                    pass
+        threads = [threading.Thread(target=one) for one in (swap, make, swap, make)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        print("held")
+    """, env={**os.environ, "OWN": str(tmp_path / "own"), "VICTIM": str(home / "e" / "h" / "i")})
+    assert done.stdout == "held\n", done.stderr
+    (tmp_path / "own" / "door").unlink(missing_ok=True)
+    assert everything(home) == before and not Path("/dev/shm/faultline-test").exists()
+
+
+def test_a_limit_on_file_sizes_is_the_programs_alone(confined, home):
+    done = confined.run(home, "sh", "-c", "exit 7", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    assert done.returncode == 7
 
 
 def test_children_that_nothing_can_be_loaded_into_are_kept_too(confined, home, tmp_path):
