@@ -66,6 +66,7 @@ LaunchId interned(ThreadRecorder& thread, const Kernel& kernel, const Shape& sha
   for (const LaunchArgument& argument : arguments) key.add(argument.address | std::uint64_t{argument.offset_bytes} << 49);  // known pages end below 2^49
   if (const std::uint32_t known = thread.launches().find(key); known != KeyMap::kNone) return LaunchId(known);
   const LaunchId id = thread.recorder().next_launch();
+  if (id.value == 1) [[unlikely]] first_launch_was_made();
   Launch launch;
   launch.kernel = kernel.name;
   launch.grid = shape.grid;

@@ -49,6 +49,7 @@ class Recorder;
 struct Kernel;
 
 bool recording_is_on();
+void first_launch_was_made();  // of the process
 
 // A thread's own memory of kernels it has launched; capture/kernels.h fills it.
 struct KernelCache {

@@ -127,18 +127,20 @@ ThreadRecorder* join() {
 // driver 580 for an address that is not mapped: 0.1 s). A program that ends sooner would end as if nothing had happened. A Python program waits in Python, where
 // its threads are still what they were.
 void let_core_dump_begin() {
-  const char* armed = std::getenv("FAULTLINE_CORE_DUMP_ARMED");
-  if (armed != nullptr && *armed == '1' && python_state() == PythonState::kNoPython) std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (python_state() == PythonState::kNoPython) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
 __attribute__((destructor)) void end() {
   const State before = state.exchange(State::kOff);
-  if (before != State::kOn && before != State::kEnded) return;
-  guarded([before] { the_recorder.load()->finish(before == State::kOn); });
-  let_core_dump_begin();
+  if (before == State::kOn || before == State::kEnded) guarded([before] { the_recorder.load()->finish(before == State::kOn); });
 }
 
 }  // namespace
+
+void first_launch_was_made() {
+  const char* armed = std::getenv("FAULTLINE_CORE_DUMP_ARMED");
+  if (armed != nullptr && *armed == '1') std::atexit(let_core_dump_begin);  // so late that it runs before the driver's own
+}
 
 bool recording_is_on() { return state.load(std::memory_order_relaxed) == State::kOn; }
 
