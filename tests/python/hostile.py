@@ -129,6 +129,12 @@ def fragmented(count):
     return "".join(text) + "alloc-failed 600MiB\n"
 
 
+def allocated_among_mappings(count):
+    """Each request passes over every range that was mapped."""
+    return MARK + "device 0\n" + "".join(f"map 2MiB driver @{0x7f0000000000 + i * (4 << 20):#x}\n" for i in range(count)) + "".join(
+        f"alloc 1MiB torch @{0x7e0000000000 + i * (2 << 20):#x}\n" for i in range(count))
+
+
 def mapped_bit_by_bit(count):
     return MARK + "device 0\n" + "".join(f"map 2MiB driver @{0x7f0000000000 + i * (4 << 20):#x}\n" for i in range(count)) + "alloc 512 @0x7f0000000000\nalloc-failed 1TiB\n" + \
         "".join(f"unmap 2MiB driver @{0x7f0000000000 + i * (4 << 20):#x}\n" for i in range(count))

@@ -81,6 +81,7 @@ TRACES = {
     "words of faults": lambda: hostile.words_of_faults(20, 20_000),
     "long names": lambda: hostile.long_name_on_every_event(1_000_000, 50_000),
     "fragments": lambda: hostile.fragmented(60_000),
+    "requests among mappings": lambda: hostile.allocated_among_mappings(50_000),
     "mappings": lambda: hostile.mapped_bit_by_bit(40_000),
     "sizes beyond all memory": lambda: hostile.sizes_beyond_all_memory(20_000),
     "a kernel's name that grows": lambda: hostile.kernel_name_that_grows(60),
@@ -229,8 +230,8 @@ def test_a_line_table_that_unpacks_to_gigabytes_is_left_alone(explain_with_modul
 def test_lines_that_cover_every_frame_again_and_again_are_answered_once(explain_with_module):
     code = b"\x00\x09\x02" + struct.pack("<Q", 0x1000) + b"\x01" + b"\x02\xff\xff\x7f\x01"
     header = b"\x01\x01\xfb\x0e\x01" + b"\x00" + b"a.c\x00\x00\x00\x00\x00"
-    body = b"\x02\x00" + struct.pack("<I", len(header)) + header + code * 100_000
-    assert explain_with_module(module_with_lines(struct.pack("<I", len(body)) + body), frames=20_000).returncode in (0, 1)
+    body = b"\x02\x00" + struct.pack("<I", len(header)) + header + code * 600_000
+    assert explain_with_module(module_with_lines(struct.pack("<I", len(body)) + body), frames=40_000).returncode in (0, 1)
 
 
 # -- files that are none
