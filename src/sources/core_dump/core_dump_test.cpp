@@ -224,11 +224,14 @@ TEST(CoreDump, AGpuFromBeforeVoltaIsNotDecoded) {
   EXPECT_EQ(fault_of(trace, 0).line, 5u);
 }
 
-TEST(CoreDump, WithoutAnyExceptionThereIsNoFault) {
+TEST(CoreDump, WithoutAnyExceptionItIsToldWhereTheWarpsStand) {
   std::string dump = recorded_dump();
   overwrite<std::uint32_t>(dump, kWarpTable, kWarpHasErrorPc, 0);
   set_exception(dump, 0);
-  EXPECT_TRUE(read_whole(dump).events.empty());
+  const Trace trace = read_whole(dump);
+  ASSERT_FALSE(trace.events.empty());
+  EXPECT_EQ(text_of(trace, fault_of(trace, 0).what), "Trap (no exception is noted)");
+  EXPECT_EQ(fault_of(trace, 0).code, 0u);
 }
 
 TEST(CoreDump, CutShortItIsRefusedOrToldInPart) {
