@@ -24,6 +24,7 @@ struct Note {
   int code = 0;
   pid_t sender = 0;
   int value = 0;
+  std::int64_t when_ns = 0;
 };
 
 constexpr bool asks_for_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
@@ -51,7 +52,7 @@ void for_handled(Do what) {
 
 void note_signal(int signal, siginfo_t* about, void*) {
   const int kept = errno;
-  const Note note{signal, about->si_code, about->si_pid, about->si_value.sival_int};
+  const Note note{signal, about->si_code, about->si_pid, about->si_value.sival_int, now_ns()};
   if (asks_for_end(signal)) {
     was_interrupted = 1;
     for (const std::atomic<pid_t>& process : quiet) {
@@ -70,7 +71,7 @@ bool next_note(Note& note, int wait_ms) {
 
 void hand_on(pid_t process, const Note& note) {
   if (!from_process(note) || note.signal == SIGCHLD || note.sender == process) return;
-  if (witness != nullptr && (note.sender == witness->process() || witness->saw(note.signal))) return;
+  if (witness != nullptr && (note.sender == witness->process() || witness->saw(note.signal, note.when_ns))) return;
   if (note.code == SI_QUEUE) {
     sigval value{};
     value.sival_int = note.value;

@@ -15,6 +15,13 @@
 #include "cli/signals.h"
 
 namespace faultline::cli {
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 namespace {
 
 constexpr std::int64_t kPatienceNs = 20'000'000;      // a group is told in one go, within microseconds
@@ -28,11 +35,7 @@ struct Told {
   int signal = 0;
 };
 
-std::int64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
+bool is_stop(int signal) { return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
 
 // 'T' of /proc/PID/stat; 0: there is no such process.
 char state_of(pid_t process) {
@@ -88,7 +91,7 @@ bool is_stopped(pid_t process) {
     const int signal = watched == 0 ? ::sigwaitinfo(&all, &about) : ::sigtimedwait(&all, &about, &kLook);
     if (signal == SIGRTMAX && about.si_pid == parent && about.si_code == SI_QUEUE) {
       watched = about.si_value.sival_int;
-    } else if (signal > 0 && about.si_code <= 0) {
+    } else if (signal > 0 && (about.si_code <= 0 || is_stop(signal))) {
       const Told told{now_ns(), signal};
       (void)!::write(kept, &told, sizeof told);
     }
@@ -125,6 +128,7 @@ Witness::~Witness() {
 
 void Witness::hear() {
   for (Told told; ::read(from_, &told, sizeof told) == static_cast<ssize_t>(sizeof told);) {
+    if (is_stop(told.signal)) last_stop_ns_ = told.when_ns;
     Seen& seen = seen_[static_cast<std::size_t>(told.signal)];
     if (told.when_ns - seen.last_ns > kStaleNs) seen.times = 0;
     ++seen.times;
@@ -132,7 +136,7 @@ void Witness::hear() {
   }
 }
 
-bool Witness::saw(int signal) {
+bool Witness::saw(int signal, std::int64_t when_ns) {
   Seen& wanted = seen_[static_cast<std::size_t>(signal)];
   const std::int64_t begin_ns = now_ns();
   for (bool is_last = false;;) {
@@ -141,6 +145,7 @@ bool Witness::saw(int signal) {
       --wanted.times;
       return true;
     }
+    if (signal == SIGCONT && last_stop_ns_ > when_ns - kPatienceNs) return true;
     const std::int64_t waited_ns = now_ns() - begin_ns;
     if (is_last || waited_ns > kMostPatienceNs) return false;
     is_last = waited_ns > kPatienceNs && has_told_all(process_);  // then once more: it may have told it just before

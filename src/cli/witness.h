@@ -10,6 +10,8 @@
 
 namespace faultline::cli {
 
+std::int64_t now_ns();  // of a clock that both processes read; async-signal-safe
+
 class Witness {
  public:
   static std::unique_ptr<Witness> begin();  // null where there is no process to be had
@@ -18,8 +20,9 @@ class Witness {
   Witness& operator=(const Witness&) = delete;
 
   pid_t process() const { return process_; }
-  // This signal, which has just reached us, reached the witness as well. Waits a moment for it.
-  bool saw(int signal);
+  // This signal, which reached us at that time (of now_ns()), reached the witness as well, or may have: a stop takes back a SIGCONT that waits. Waits a
+  // moment for it.
+  bool saw(int signal, std::int64_t when_ns);
   // Wake this process, should it stop, when that one goes on; 0: no more.
   void watch(pid_t process) const;
 
@@ -35,6 +38,7 @@ class Witness {
     std::int64_t last_ns = 0;
   };
   std::array<Seen, NSIG> seen_{};
+  std::int64_t last_stop_ns_ = 0;
 };
 
 }  // namespace faultline::cli

@@ -224,6 +224,23 @@ def test_a_stop_of_faultline_alone_stops_the_program_and_a_continue_continues_it
     assert process.returncode == 5
 
 
+def test_a_stop_right_after_a_continue_stays(tmp_path):
+    """The stop takes back a continue that waits in one process of the group and has been heard by another."""
+    process, pid = listener(tmp_path, "SIGUSR1")
+    for turn in range(100):
+        os.killpg(process.pid, signal.SIGTSTP)
+        wait_until(lambda: state_of(pid) == "T" and state_of(process.pid) == "T")
+        os.killpg(process.pid, signal.SIGCONT)
+        end = time.monotonic() + turn * 5e-6
+        while time.monotonic() < end:
+            pass
+        os.killpg(process.pid, signal.SIGTSTP)
+        wait_until(lambda: state_of(pid) == "T" and state_of(process.pid) == "T")
+    os.killpg(process.pid, signal.SIGCONT)
+    ended(process)
+    assert process.returncode == 5
+
+
 def test_a_program_that_is_stopped_and_continued_by_itself_does_not_leave_faultline_behind(tmp_path):
     process, pid = listener(tmp_path, "SIGUSR1")
     os.kill(pid, signal.SIGSTOP)
