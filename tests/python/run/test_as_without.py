@@ -161,7 +161,7 @@ print("shell: ended", status, flush=True)
 
     def until(self, words, times=1):
         end = time.monotonic() + 60
-        while self.text.count(words) < times:
+        while sum(words in line for line in self.text.split("\n")[:-1]) < times:  # whole lines: a read may end anywhere
             assert time.monotonic() < end, self.text
             if select.select([self.side], [], [], 0.1)[0]:
                 self.text += os.read(self.side, 4096).decode(errors="replace")
