@@ -66,7 +66,7 @@ const FaultWords& words_of(FaultKind kind) {
                                         "nvidia-smi -q -d ECC, and lines with Xid in dmesg, tell more; reset or replace the device."};
   static constexpr FaultWords kFailure{"api/launch-error", "was stopped by the hardware without a more precise reason",
                                        "An illegal access can end so; if it comes at random places, look at the device too: nvidia-smi -q -d ECC, and Xid lines in dmesg."};
-  static constexpr FaultWords kTrap{"api/launch-error", "was stopped without an exception that the dump names: a trap instruction (__trap(), or a check that became one) leaves such a dump, and so does one that somebody asked for by hand",
+  static constexpr FaultWords kTrap{"api/launch-error", "was stopped by a trap instruction: __trap(), or a check that a compiler made one",
                                     "Look at the condition that leads to the line named."};
   switch (kind) {
     case FaultKind::kIllegalAddress: return kIllegal;

@@ -95,7 +95,7 @@ class TraceWriter {
     event.kind = EventKind::kFault;
     event.device = device_number(found.device);
     if (tables_.meta) event.time_ns = std::int64_t{tables_.meta->time_s} * 1'000'000'000;
-    fault.what = intern(found.no_exception ? "Trap (no exception is noted)" : exception_name(found.exception));
+    fault.what = intern(found.is_trap ? "Trap" : exception_name(found.exception));
     fault.code = found.exception;
     write_code(found, fault);
     write_launch(found, fault);

@@ -224,14 +224,19 @@ TEST(CoreDump, AGpuFromBeforeVoltaIsNotDecoded) {
   EXPECT_EQ(fault_of(trace, 0).line, 5u);
 }
 
-TEST(CoreDump, WithoutAnyExceptionItIsToldWhereTheWarpsStand) {
+TEST(CoreDump, WithoutAnyExceptionThereIsNoFault) {
   std::string dump = recorded_dump();
   overwrite<std::uint32_t>(dump, kWarpTable, kWarpHasErrorPc, 0);
   set_exception(dump, 0);
-  const Trace trace = read_whole(dump);
-  ASSERT_FALSE(trace.events.empty());
-  EXPECT_EQ(text_of(trace, fault_of(trace, 0).what), "Trap (no exception is noted)");
-  EXPECT_EQ(fault_of(trace, 0).code, 0u);
+  EXPECT_TRUE(read_whole(dump).events.empty()) << "somebody asked for it, and nothing is wrong";
+}
+
+TEST(CoreDump, WarpsThatStandAtATrapTrapped) {
+  const Trace trace = read_whole(recorded_dump("trap"));
+  ASSERT_EQ(trace.events.size(), 1u);
+  EXPECT_EQ(text_of(trace, fault_of(trace, 0).what), "Trap");
+  EXPECT_EQ(text_of(trace, fault_of(trace, 0).kernel), "trapped");
+  EXPECT_EQ(fault_of(trace, 0).line, 35u);
 }
 
 TEST(CoreDump, CutShortItIsRefusedOrToldInPart) {

@@ -13,8 +13,8 @@
 
 namespace faultline {
 
-inline std::string recorded_dump() {
-  Result<ByteStream> stream = ByteStream::open(FAULTLINE_FIXTURES "/coredump/triton_oob.core.xz");
+inline std::string recorded_dump(const std::string& name = "triton_oob") {
+  Result<ByteStream> stream = ByteStream::open(FAULTLINE_FIXTURES "/coredump/" + name + ".core.xz");
   EXPECT_TRUE(stream.ok());
   Result<std::string> whole = stream->read_all(std::size_t{1} << 30);
   EXPECT_TRUE(whole.ok());

@@ -26,7 +26,6 @@ const DumpGrid* grid_of(const DumpTables& tables, std::uint32_t device, std::uin
   return nullptr;
 }
 
-
 class FaultFinder {
  public:
   explicit FaultFinder(DumpTables& tables) : tables_(tables) {}
@@ -41,7 +40,7 @@ class FaultFinder {
     for (const DumpSm& sm : tables_.sms) {
       if (sm.exception != 0 && !told_sms_.contains(sm.place)) take(sm);
     }
-    if (faults_.empty()) take_standing_warps();
+    if (faults_.empty()) take_trapped_warps();
     std::vector<const DumpWarp*> wanted;
     for (const DumpFault& fault : faults_) wanted.insert(wanted.end(), fault.warps.begin(), fault.warps.end());
     tables_.find_registers(wanted);
@@ -52,6 +51,7 @@ class FaultFinder {
 
  private:
   using Key = std::tuple<std::uint32_t, std::uint32_t, bool, std::uint64_t, std::uint64_t>;
+  using Stand = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;  // device, module, program counter
 
   // Addresses before none, a known place before none, and what more warps ran into before what fewer did.
   static std::tuple<bool, bool, std::uint64_t> rank(const DumpFault& fault) {
@@ -96,22 +96,39 @@ class FaultFinder {
     ++fault->sm_count;
   }
 
-  // Nobody noted an exception: where the warps stand is all there is.
-  void take_standing_warps() {
+  // Nobody noted an exception. A trap instruction leaves such a dump, with the warp at it or just behind it; a dump that somebody asked for does too, and
+  // its warps stand anywhere.
+  void take_trapped_warps() {
     for (const DumpWarp& warp : tables_.warps) {
       const std::vector<DumpLane> lanes = tables_.lanes(warp);
       const auto active = std::find_if(lanes.begin(), lanes.end(), [&](const DumpLane& lane) { return (warp.active_lanes >> lane.lane & 1) != 0; });
       if (active == lanes.end()) continue;
+      const DumpGrid* const grid = grid_of(tables_, warp.device, warp.grid);
+      const auto [trap, is_new] = is_trap_.try_emplace({warp.device, grid == nullptr ? 0 : grid->module, active->pc}, false);
+      if (is_new && is_trap_.size() <= kMostFaults) trap->second = stands_at_trap(trap->first);
+      if (!trap->second) continue;
       DumpFault* const fault = at({warp.device, 0, true, active->pc, warp.grid});
       if (fault == nullptr) continue;
       fault->device = warp.device;
-      fault->no_exception = true;
+      fault->is_trap = true;
       fault->pc = active->pc;
-      fault->grid = grid_of(tables_, warp.device, warp.grid);
+      fault->grid = grid;
       ++fault->warp_count;
       if (told_sms_.insert(warp.sm).second) ++fault->sm_count;
       if (fault->warps.size() < kWarpsLookedAt) fault->warps.push_back(&warp);
     }
+  }
+
+  bool stands_at_trap(const Stand& stand) const {
+    const auto [device, module, pc] = stand;
+    if (device >= tables_.devices.size() || tables_.devices[device].instruction_bytes != kSassBytes) return false;
+    const std::optional<CodePlace> place = find_code(tables_, device, module, pc);
+    if (!place) return false;
+    const auto is_trap_at = [&](std::uint64_t at) {
+      const std::optional<SassInstruction> instruction = place->instruction(at);
+      return instruction && is_trap(*instruction);
+    };
+    return is_trap_at(pc) || (pc >= kSassBytes && is_trap_at(pc - kSassBytes));
   }
 
   void tell(DumpFault& fault) {
@@ -149,6 +166,7 @@ class FaultFinder {
   std::map<std::uint32_t, const DumpGrid*> only_grids_;  // by device; null: there are several
   HashSet<std::uint64_t> told_sms_;
   std::map<Key, std::size_t> places_;
+  std::map<Stand, bool> is_trap_;
   std::vector<DumpFault> faults_;
 };
 

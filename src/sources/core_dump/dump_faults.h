@@ -12,7 +12,7 @@ namespace faultline {
 struct DumpFault {
   std::uint32_t device = 0;           // row of the device table
   std::uint32_t exception = 0;
-  bool no_exception = false;          // none is noted anywhere in the dump: a trap instruction leaves such a one
+  bool is_trap = false;               // no exception is noted anywhere in the dump, and these warps stand at a trap instruction
   std::optional<std::uint64_t> pc;
   const DumpGrid* grid = nullptr;     // null: not known
   std::uint64_t warp_count = 0;       // that say the same; 0: they had all exited

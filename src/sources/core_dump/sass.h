@@ -49,6 +49,9 @@ struct MemoryInstruction {
 // sm_version: 75, 90, 120.
 std::optional<MemoryInstruction> decode_memory_instruction(const SassInstruction& instruction, std::uint32_t sm_version);
 
+// BPT.TRAP, what __trap() and failed checks of a compiler become.
+inline bool is_trap(const SassInstruction& instruction) { return instruction.bits(0, 12) == 0x95c && instruction.bits(84, 3) == 3; }
+
 // What an instruction may have overwritten by the time the next one runs. Registers of operations that are not known count as overwritten, all of them.
 struct SassWrites {
   bool anything = false;         // unknown, or the next instruction may not be the one behind it
