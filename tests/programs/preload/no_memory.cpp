@@ -27,7 +27,7 @@ __attribute__((constructor)) void begin() {
   fails_on = std::getenv("FAULTLINE_TEST_FAILS_ON") != nullptr;
   dl_iterate_phdr(
       [](dl_phdr_info* module, size_t, void*) {
-        if (std::strstr(module->dlpi_name, "/capture/libcuda.so.1") == nullptr) return 0;
+        if (std::strstr(module->dlpi_name, "libcuda.so.1") == nullptr) return 0;
         for (int part = 0; part < module->dlpi_phnum; ++part) {
           const ElfW(Phdr)& loaded = module->dlpi_phdr[part];
           if (loaded.p_type == PT_LOAD && (loaded.p_flags & PF_X) != 0) recorder = {module->dlpi_addr + loaded.p_vaddr, module->dlpi_addr + loaded.p_vaddr + loaded.p_memsz};

@@ -5,6 +5,7 @@ driver wrote, where and when that would."""
 import json
 import lzma
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -111,7 +112,7 @@ def test_again_does_nothing_after_a_run_without_a_fault(tmp_path, machine):
 
 
 def test_a_second_run_that_goes_well_is_said(tmp_path, machine):
-    program = f'if [ -n "$CUDA_COREDUMP_FILE" ]; then exit 0; fi; exec {BUILD / "programs" / "graph_after_free"}'
+    program = f'if [ -n "$CUDA_COREDUMP_FILE" ]; then exit 0; fi; exec {shlex.quote(str(BUILD / "programs" / "graph_after_free"))}'
     done = run(tmp_path / "run", machine, "--again", command=["sh", "-c", program], stdin=subprocess.DEVNULL)
     assert done.returncode == 7
     finding = next(finding for finding in json.loads((tmp_path / "run" / "report.json").read_text())["findings"] if finding["rule"] == "access/illegal-address")

@@ -1,6 +1,7 @@
 """The recorder harms nobody: whatever a program does to it, and whatever it runs out of, the program's output and status are its own. No GPU is needed."""
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -17,6 +18,15 @@ def run(folder, program, *arguments, options=(), **more):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, **more)
     report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
     return done, report
+
+
+def preloadable(folder, library):
+    """LD_PRELOAD knows no names with spaces: a link to it that has none."""
+    link = folder / "preloaded" / library.name
+    link.parent.mkdir(exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(library.resolve())
+    return str(link)
 
 
 def sizes(folder):
@@ -42,7 +52,7 @@ def test_traces_that_are_cut_short_or_removed_meanwhile_do_not_end_the_program(t
 @pytest.mark.parametrize("program, and_all_after", [("all_well", False), ("all_well", True), ("ranges", False), ("double_free", True), ("forks", True), ("graph_after_free", False)])
 def test_no_allocation_that_the_recorder_is_refused_reaches_the_program(tmp_path, program, and_all_after):
     def outcome(number, tells=False):
-        environment = {**os.environ, "LD_PRELOAD": str(PROGRAMS / "libno_memory.so"), "FAULTLINE_TEST_FAILS": str(number)}
+        environment = {**os.environ, "LD_PRELOAD": preloadable(tmp_path, PROGRAMS / "libno_memory.so"), "FAULTLINE_TEST_FAILS": str(number)}
         environment.update({"FAULTLINE_TEST_FAILS_ON": "1"} if and_all_after else {}, **({"FAULTLINE_TEST_TELLS": "1"} if tells else {}))
         done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "--format", "json", "-o", str(tmp_path / f"run-{number}"), "--", str(PROGRAMS / program)],
                               capture_output=True, text=True, timeout=120, env=environment)
@@ -58,7 +68,7 @@ def test_no_allocation_that_the_recorder_is_refused_reaches_the_program(tmp_path
 
 
 def test_a_recording_that_ended_for_want_of_memory_says_so(tmp_path):
-    environment = {**os.environ, "LD_PRELOAD": str(PROGRAMS / "libno_memory.so"), "FAULTLINE_TEST_FAILS": "60", "FAULTLINE_TEST_FAILS_ON": "1"}
+    environment = {**os.environ, "LD_PRELOAD": preloadable(tmp_path, PROGRAMS / "libno_memory.so"), "FAULTLINE_TEST_FAILS": "60", "FAULTLINE_TEST_FAILS_ON": "1"}
     done, report = run(tmp_path / "run", "all_well", env=environment)
     assert done.returncode == 0
     assert "the program's memory ran out" in not_judged(report)["memory/leak"] and "memory ran out" in " ".join(done.stderr.split())
@@ -68,8 +78,8 @@ def test_a_recording_that_ended_for_want_of_memory_says_so(tmp_path):
 def test_with_little_address_space_the_program_ends_as_it_would_without_a_recording(tmp_path):
     build = Path(FAULTLINE).resolve().parent
     for limit in (40, 100, 160, 220, 300, 500, 3000):
-        command = ["sh", "-c", f"ulimit -v {limit << 10}; exec {PROGRAMS.resolve() / 'leak_at_exit'}"]
-        plain = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": str(build / "capture/libcuda.so.1"), "FAULTLINE_DRIVER": str(build / "vgpu/libfaultline_vgpu.so")})
+        command = ["sh", "-c", f"ulimit -v {limit << 10}; exec {shlex.quote(str(PROGRAMS.resolve() / 'leak_at_exit'))}"]
+        plain = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": preloadable(tmp_path, build / "capture/libcuda.so.1"), "FAULTLINE_DRIVER": str(build / "vgpu/libfaultline_vgpu.so")})
         done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / f"run-{limit}"), "--", *command], capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (limit, plain.stderr, done.stderr)
 
@@ -95,7 +105,7 @@ def test_when_all_that_may_be_kept_is_there_nothing_is_judged_beyond_it(tmp_path
 
 
 def test_all_processes_of_a_run_share_what_may_be_kept(tmp_path):
-    program = PROGRAMS / "many_calls"
+    program = shlex.quote(str(PROGRAMS / "many_calls"))
     done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "--keep", "3MiB", "-o", str(tmp_path / "run"), "--", "sh", "-c", f"for i in 1 2 3 4; do {program} 200000 & done; wait"],
                           capture_output=True, text=True, timeout=300)
     assert done.stdout == "done\n" * 4 and len(list((tmp_path / "run").glob("process-*.faultline"))) == 4

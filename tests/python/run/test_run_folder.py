@@ -1,5 +1,6 @@
 """The folder of a run, or of a plan, belongs to its owner alone, whatever lies in the way."""
 import os
+import shlex
 import stat
 import subprocess
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_a_file_in_the_way_is_replaced_and_not_written_into(tmp_path):
     """A report is written anew: what a name in the folder leads to is left alone."""
     outside = tmp_path / "outside"
     outside.write_text("precious")
-    done = run("-o", str(tmp_path / "run"), command=["sh", "-c", f'ln -s {outside} "$FAULTLINE_RUN_FOLDER/report.json"; ln -sf {outside} "$FAULTLINE_RUN_FOLDER/report.json.part"; {PROGRAMS / "double_free"}'])
+    done = run("-o", str(tmp_path / "run"), command=["sh", "-c", f'ln -s {outside} "$FAULTLINE_RUN_FOLDER/report.json"; ln -sf {outside} "$FAULTLINE_RUN_FOLDER/report.json.part"; {shlex.quote(str(PROGRAMS / "double_free"))}'])
     assert done.returncode == 0
     assert outside.read_text() == "precious"
     assert not (tmp_path / "run" / "report.json").is_symlink()
