@@ -46,12 +46,15 @@ std::string working_directory() {
 
 }  // namespace
 
-void add_format_option(CLI::App& verb, OutputOptions& options) {
-  verb.add_option("--format", options.format, "terminal (default) or json")->check(CLI::IsMember({"terminal", "json"}))->envname("FAULTLINE_FORMAT");
+void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
+  std::string words = "terminal (default) or json";
+  for (const std::string& more : more_formats) words += " or " + more;
+  more_formats.insert(more_formats.begin(), {"terminal", "json"});
+  verb.add_option("--format", options.format, words)->check(CLI::IsMember(std::move(more_formats)))->envname("FAULTLINE_FORMAT");
 }
 
-void add_output_options(CLI::App& verb, OutputOptions& options) {
-  add_format_option(verb, options);
+void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
+  add_format_option(verb, options, std::move(more_formats));
   verb.add_flag("--verbose,-v", options.verbose, "every finding, holder and caller, also tries that a replay refuted");
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }

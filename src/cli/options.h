@@ -23,8 +23,9 @@ struct OutputOptions {
   bool verbose = false;
   bool no_colour = false;
 };
-void add_format_option(CLI::App& verb, OutputOptions& options);
-void add_output_options(CLI::App& verb, OutputOptions& options);  // that one and the others
+void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
+// That one and the others; a verb may have formats of its own.
+void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
 
 // Prints "faultline: SENTENCE" to standard error and returns the status for it.
 int fail(const std::string& sentence, ExitStatus status = kBadInput);

@@ -15,7 +15,7 @@
 #include "models/search.h"
 #include "facts/facts.h"
 #include "rules/describe.h"
-#include "sources/source.h"
+#include "sources/input.h"
 #include "trace/file_writer.h"
 
 namespace faultline::cli {
@@ -23,6 +23,7 @@ namespace {
 
 struct ReplayArguments {
   std::string path;
+  std::string part;
   std::vector<std::string> settings;
   std::string gpu;
   std::string context;
@@ -77,6 +78,19 @@ nlohmann::ordered_json row_json(const Row& row) {
   return out;
 }
 
+// Of several processes or files the one that is named, else the first: the one that failed.
+Result<const InputPart*> chosen_part(const Input& input, const std::string& wanted) {
+  std::string names;
+  for (const InputPart& part : input.parts) {
+    if (wanted.empty() || part.name == wanted || part.name == "process " + wanted) {
+      if (wanted.empty() && input.parts.size() > 1) hint(fmt::format("the recording has {} parts; this is {} (--part chooses another)", input.parts.size(), part.name));
+      return &part;
+    }
+    names += (names.empty() ? "" : ", ") + part.name;
+  }
+  return Error{fmt::format("--part: there is no {} in it; there are {}", wanted, names), {}, {}};
+}
+
 std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std::vector<SettingChanges>& candidates) {
   std::vector<std::optional<Row>> found(candidates.size());
   std::atomic<std::size_t> next{0};
@@ -103,9 +117,11 @@ std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std
 }
 
 int run_replay(const ReplayArguments& arguments) {
-  Result<Trace> loaded = load(arguments.path);
-  if (!loaded) return fail(loaded.error().message(arguments.path == "-" ? "standard input" : arguments.path));
-  const Trace& trace = *loaded;
+  Result<Input> input = open_input(arguments.path);
+  if (!input) return fail(input.error().message(arguments.path == "-" ? "standard input" : arguments.path));
+  const Result<const InputPart*> part = chosen_part(*input, arguments.part);
+  if (!part) return fail(part.error().message());
+  const Trace& trace = (*part)->trace;
   const auto device = std::find_if(trace.devices.begin(), trace.devices.end(), [&](const Device& d) { return d.index == arguments.device; });
   if (device == trace.devices.end()) return fail(fmt::format("the recording has no device {}", arguments.device));
   const auto slot = static_cast<std::size_t>(device - trace.devices.begin());
@@ -172,7 +188,7 @@ int run_replay(const ReplayArguments& arguments) {
   const bool fits = rows.size() > 1 && rows[1].result.failure_count == 0;
   const int status = fits ? kClean : kFindings;
   if (arguments.output.format == "json") {
-    nlohmann::ordered_json out{{"schema", "faultline.replay/1"}, {"input", {{"kind", trace.source_kind}, {"path", trace.source_path}}},
+    nlohmann::ordered_json out{{"schema", "faultline.replay/1"}, {"input", {{"kind", input->kind}, {"path", input->path}, {"part", (*part)->name}}},
         {"model", {{"name", proved.model}, {"placements", proved.placements}, {"exact", proved.exact}, {"segment_events", proved.segment_events},
                    {"segment_events_exact", proved.segment_events_exact}}},
         {"recorded", row_json(rows.front())}, {"replays", nlohmann::ordered_json::array()}};
@@ -200,7 +216,8 @@ int run_replay(const ReplayArguments& arguments) {
 void add_replay(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("replay", "the same requests under other allocator settings or on another GPU");
   auto arguments = std::make_shared<ReplayArguments>();
-  verb->add_option("FILE", arguments->path, "a PyTorch memory snapshot or a Faultline trace; - is standard input")->required();
+  verb->add_option("FILE", arguments->path, "a PyTorch memory snapshot, a Faultline trace, or the folder that a run or a plan left; - is standard input")->required();
+  verb->add_option("--part", arguments->part, "of a folder with several processes or files: which one, by the number or name that the report shows; without it the one that failed first");
   verb->add_option("--set", arguments->settings, "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)");
   verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB");
   verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need, or 640MiB where --gpu is a size");

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "base/units.h"
 #include "cli/apart.h"
@@ -29,52 +28,32 @@ struct RunOptions : RunArguments {
   OutputOptions output;
 };
 
-// What the program's processes had to say while they were recorded, each sentence once.
-void tell_notes(const std::string& folder) {
-  std::vector<std::string> told;
-  std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
-    if (!entry.path().filename().string().starts_with("notes-")) continue;
-    std::ifstream notes(entry.path());
-    for (std::string sentence; std::getline(notes, sentence) && told.size() < 20;) {
-      if (sentence.empty() || std::find(told.begin(), told.end(), sentence) != told.end()) continue;
-      hint(sentence);
-      told.push_back(sentence);
-    }
-  }
-}
-
-// The findings' own status, of the worst report.
+// The findings' own status.
 int tell_report(const std::string& folder, const RunOptions& options) {
   if (!holds_run(folder)) {
+    for (const std::string& sentence : notes_in(folder)) hint(sentence);
     hint("no GPU call was seen: the program did not use CUDA, or it is of a kind that cannot be recorded (static, setuid)");
     return kClean;
   }
-  Result<std::vector<Trace>> traces = load_run(folder);
+  Result<Input> input = open_input(folder);
+  if (!input) return fail(input.error().message(shown_folder(folder)));
+  std::vector<Judgement> judgements;
+  for (const InputPart& part : input->parts) judgements.push_back(judge(part.trace));
+  const Report report = make_report(*input, judgements);
+  if (Status written = write_text(folder + "/report.json", to_json(report)); !written) hint(written.error().message());
   const bool json = options.output.format == "json";
-  if (!traces) return fail(traces.error().message(shown_folder(folder)));
-  std::string text, kept;
-  int status = kClean;
-  for (const Trace& trace : *traces) {
-    const Judgement judgement = judge(trace);
-    const Report report = make_report(trace, judgement);
-    if (!text.empty()) text += json ? ",\n" : "\n";
-    if (!kept.empty()) kept += ",\n";
-    text += rendered(report, options.output, json ? kStandardOutput : kStandardError);
-    kept += to_json(report);
-    status = std::max(status, exit_status(report));
-  }
-  const bool several = traces->size() > 1;
-  if (Status written = write_text(folder + "/report.json", several ? "[" + kept + "]\n" : kept); !written) hint(written.error().message());
-  if (json) return write_out(several ? "[" + text + "]\n" : text, status, kStandardOutput);
-  return write_out("\n" + text + fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(folder)), status, kStandardError);
+  const int descriptor = json ? kStandardOutput : kStandardError;
+  const std::string text = rendered(report, options.output, descriptor);
+  if (json) return write_out(text, exit_status(report), descriptor);
+  return write_out("\n" + text + fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(folder)), exit_status(report), descriptor);
 }
 
 // The findings' own status. Whatever happens to the report, the program's status is kept.
 int report_apart(const std::string& folder, const RunOptions& options, bool records) {
   const ApartEnd end = do_apart([&] {
-    tell_notes(folder);
-    return records ? tell_report(folder, options) : kClean;
+    if (records) return tell_report(folder, options);
+    for (const std::string& sentence : notes_in(folder)) hint(sentence);
+    return static_cast<int>(kClean);
   });
   if (!end.trouble.empty()) hint(fmt::format("the report could not be made, because {}; the recording is kept in {}, and faultline explain reads it", end.trouble, shown_folder(folder)));
   return end.status;

@@ -20,9 +20,9 @@ namespace {
 
 bool has_fault(const std::string& folder) {
   if (!holds_run(folder)) return false;
-  Result<std::vector<Trace>> traces = load_run(folder);
-  const auto faulted = [](const Trace& trace) { return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
-  return traces && std::any_of(traces->begin(), traces->end(), faulted);
+  const Result<Input> input = open_input(folder);
+  const auto faulted = [](const InputPart& part) { return std::any_of(part.trace.events.begin(), part.trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
+  return input && std::any_of(input->parts.begin(), input->parts.end(), faulted);
 }
 
 }  // namespace

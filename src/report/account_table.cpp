@@ -85,7 +85,7 @@ AccountTable account_table(const Account& account) {
 }
 
 std::string device_name(const Page& page, const DeviceReport& device) {
-  return fmt::format("GPU {}", device.index) + (device.name.empty() ? "" : " (" + page.clean(device.name) + ")");
+  return fmt::format("GPU {}", device.index) + (device.name.empty() ? "" : " (" + page.clean(device.name) + ")") + (device.process.empty() ? "" : " of " + page.clean(device.process));
 }
 
 void print_account(Page& page, const DeviceReport& device) {

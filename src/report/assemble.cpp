@@ -93,6 +93,7 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   report.peak_allocated = usage.peak_allocated.allocated;
   report.peak_reserved = usage.peak_reserved.reserved;
   report.peak_event = usage.peak_allocated.event;
+  report.event_count = trace.source_event_count();
   if (!trace.events.empty()) report.account = account_of(trace, facts, slot);
   for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
@@ -129,13 +130,32 @@ std::string as_sentence(const PlanChange& change) {
   return change.what + (change.detail.empty() ? "" : " (" + change.detail + ")") + (change.fits ? "; it then fits." : "; it is not enough alone.");
 }
 
+// Appends the report of a part to the whole. What is not judged of one is not judged of all.
+void add_part(Report part, const std::string& name, Report& whole) {
+  if (!name.empty()) whole.parts.push_back({name, part.input_path, part.input_events});
+  whole.input_events += part.input_events;
+  for (const auto& [what, times] : part.lost) whole.lost[what] += times;
+  for (Finding& finding : part.findings) {
+    finding.process = name;
+    whole.findings.push_back(std::move(finding));
+  }
+  for (DeviceReport& device : part.devices) {
+    device.process = name;
+    whole.devices.push_back(std::move(device));
+  }
+  const auto is_told = [&](const NotJudged& item) { return std::any_of(whole.not_judged.begin(), whole.not_judged.end(), [&](const NotJudged& told) { return told.rule == item.rule && told.why == item.why; }); };
+  for (NotJudged& item : part.not_judged) {
+    if (!is_told(item)) whole.not_judged.push_back(std::move(item));
+  }
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace, const Judgement& judgement) {
   Report report;
   report.input_kind = trace.source_kind;
   report.input_path = trace.source_path;
-  report.input_events = trace.source_events != 0 ? trace.source_events : trace.events.size() - trace.preexisting_count;
+  report.input_events = trace.source_event_count();
   report.lost = trace.lost;
   report.findings = judgement.findings;
   report.not_judged = judgement.not_judged;
@@ -145,6 +165,18 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
     add_message_device(trace, report);
   }
   return report;
+}
+
+Report make_report(const Input& input, std::span<const Judgement> judgements) {
+  Report whole;
+  whole.input_kind = input.kind;
+  whole.input_path = input.path;
+  whole.lost = input.lost;
+  whole.notes = input.notes;
+  whole.left_out = input.left_out;
+  for (std::size_t at = 0; at < input.parts.size(); ++at) add_part(make_report(input.parts[at].trace, judgements[at]), input.parts.size() > 1 ? input.parts[at].name : std::string(), whole);
+  std::stable_sort(whole.findings.begin(), whole.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  return whole;
 }
 
 void attach_plan(Report& report, Plan plan) {

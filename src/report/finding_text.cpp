@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kCallersShown = 3;
 constexpr std::size_t kHoldersShown = 6;
+constexpr std::size_t kDevicesShown = 8;
 constexpr std::size_t kRelatedShown = 8;  // of one role
 constexpr int kPlaceColumns = 22;  // with less, a holder's place takes a line of its own
 
@@ -47,10 +48,15 @@ void print_headline(Page& page, const FindingGroup& group) {
 }
 
 void print_devices(Page& page, const FindingGroup& group) {
-  std::set<std::uint16_t> devices;
-  for (const Finding* member : group.members) devices.insert(member->device);
+  std::set<std::pair<std::string, std::uint16_t>> devices;
+  for (const Finding* member : group.members) devices.emplace(member->process, member->device);
   std::string text;
-  for (const std::uint16_t device : devices) text += (text.empty() ? "GPU " : ", GPU ") + std::to_string(device);
+  std::size_t told = 0;
+  for (const auto& [process, device] : devices) {
+    if (told++ == kDevicesShown) break;
+    text += fmt::format("{}GPU {}{}", text.empty() ? "" : ", ", device, process.empty() ? "" : " of " + page.clean(process));
+  }
+  if (told > kDevicesShown) text += fmt::format(" and {} more", devices.size() - kDevicesShown);
   page.row("on", text);
 }
 

@@ -2,149 +2,238 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
-#include <string_view>
 
+#include "base/json_input.h"
 #include "base/safe_text.h"
-#include "report/plan_json.h"
+#include "report/json_archive.h"
+#include "report/plan_fields.h"
 
 namespace faultline {
 namespace {
 
-using Json = nlohmann::ordered_json;  // fields in the order the contract lists them
+constexpr std::string_view kSchema = "faultline.report/1";
 
-Json location_json(const Location& location) {
-  return {{"file", location.file}, {"line", location.line}, {"function", location.function}, {"op", location.op}, {"kernel", location.kernel}};
+}  // namespace
+
+template <>
+inline constexpr std::size_t kValueCount<Severity> = 3;
+template <>
+inline constexpr std::size_t kValueCount<Confidence> = 3;
+
+template <class Archive>
+void fields(Archive& archive, Try& attempt) {
+  archive("what", attempt.what);
+  archive("confirmed", attempt.confirmed);
+  archive("saves_bytes", attempt.saves_bytes);
+  archive("by_dry_run", attempt.by_dry_run);
 }
 
-Json location_or_null(const Location& location) {
-  return location.known() ? location_json(location) : Json(nullptr);
+template <class Archive>
+void fields(Archive& archive, Holder& holder) {
+  archive("bytes", holder.bytes);
+  archive("count", holder.count);
+  archive("category", holder.category);
+  archive("location", holder.location);
+  archive("detail", holder.detail);
 }
 
-Json evidence_json(const std::vector<Evidence>& evidence) {
+template <class Archive>
+void fields(Archive& archive, Related& related) {
+  archive("role", related.role);
+  archive("what", related.what);
+  archive("bytes", related.bytes);
+  archive.or_null("location", related.location, related.location.known());
+}
+
+// Evidence is an object of numbers and words.
+template <>
+Json json_of(const std::vector<Evidence>& evidence) {
   Json json = Json::object();
   for (const Evidence& item : evidence) {
     std::visit([&](const auto& value) { json[item.name] = value; }, item.value);
   }
   return json;
 }
-
-Json tries_json(const std::vector<Try>& tries) {
-  Json json = Json::array();
-  for (const Try& attempt : tries) {
-    const Json confirmed = attempt.confirmed ? Json(*attempt.confirmed) : Json(nullptr);
-    json.push_back({{"what", attempt.what}, {"confirmed", confirmed}, {"saves_bytes", attempt.saves_bytes}});
+template <>
+void read_json(const Json& json, std::vector<Evidence>& evidence) {
+  if (!json.is_object()) return;
+  for (const auto& [name, value] : json.items()) {
+    Evidence item{name, std::int64_t{0}};
+    if (value.is_number_integer()) {
+      read_json(value, item.value.emplace<std::int64_t>());
+    } else if (value.is_string()) {
+      item.value = value.get<std::string>();
+    } else {
+      read_json(value, item.value.emplace<double>());  // null: not finite
+    }
+    evidence.push_back(std::move(item));
   }
-  return json;
 }
 
-Json holders_json(const std::vector<Holder>& holders) {
-  Json json = Json::array();
-  for (const Holder& holder : holders) {
-    json.push_back({{"bytes", holder.bytes},
-                    {"count", holder.count},
-                    {"category", holder.category},
-                    {"location", location_json(holder.location)},
-                    {"detail", holder.detail}});
-  }
-  return json;
+template <class Archive>
+void fields(Archive& archive, Finding& finding) {
+  archive("rule", finding.rule);
+  archive("severity", finding.severity);
+  archive("confidence", finding.confidence);
+  archive("message", finding.message);
+  archive.unless_empty("cause", finding.cause);
+  archive("device", finding.device);
+  archive.unless_empty("process", finding.process);
+  archive("location", finding.location);
+  archive("call_path", finding.call_path);
+  archive("memory", finding.memory);
+  archive.or_null("allocated_at", finding.allocated_at, finding.allocated_at.known());
+  archive.or_null("freed_at", finding.freed_at, finding.freed_at.known());
+  archive("bytes", finding.bytes);
+  archive("count", finding.count);
+  archive("evidence", finding.evidence);
+  archive("holders", finding.holders);
+  archive.unless_empty("related", finding.related);
+  archive("tries", finding.tries);
+  archive("fingerprint", finding.fingerprint);
 }
 
-Json related_json(const std::vector<Related>& related) {
-  Json json = Json::array();
-  for (const Related& item : related) {
-    json.push_back({{"role", item.role}, {"what", item.what}, {"bytes", item.bytes}, {"location", location_or_null(item.location)}});
-  }
-  return json;
+template <class Archive>
+void fields(Archive& archive, NotJudged& item) {
+  archive("rule", item.rule);
+  archive("why", item.why);
 }
 
-Json finding_json(const Finding& finding) {
-  Json call_path = Json::array();
-  for (const Location& location : finding.call_path) call_path.push_back(location_json(location));
-
-  Json json = Json::object();
-  json["rule"] = finding.rule;
-  json["severity"] = name_of(finding.severity);
-  json["confidence"] = name_of(finding.confidence);
-  json["message"] = finding.message;
-  if (!finding.cause.empty()) json["cause"] = finding.cause;
-  json["device"] = finding.device;
-  json["location"] = location_json(finding.location);
-  json["call_path"] = std::move(call_path);
-  json["memory"] = finding.memory;
-  json["allocated_at"] = location_or_null(finding.allocated_at);
-  json["freed_at"] = location_or_null(finding.freed_at);
-  json["bytes"] = finding.bytes;
-  json["count"] = finding.count;
-  json["evidence"] = evidence_json(finding.evidence);
-  json["holders"] = holders_json(finding.holders);
-  if (!finding.related.empty()) json["related"] = related_json(finding.related);
-  json["tries"] = tries_json(finding.tries);
-  json["fingerprint"] = finding.fingerprint;
-  return json;
+// Part of memory that is outside of the framework.
+struct OutsideRow {
+  std::string what;
+  std::uint64_t bytes = 0;
+};
+template <class Archive>
+void fields(Archive& archive, OutsideRow& row) {
+  archive("what", row.what);
+  archive("bytes", row.bytes);
 }
 
-Json account_json(const Account& account) {
-  Json live = {{"parameters", 0u}, {"gradients", 0u}, {"optimizer", 0u}, {"activations", 0u}, {"temporaries", 0u}, {"other", 0u}};
-  for (const auto& [name, size_bytes] : account.live) {
-    const std::uint64_t before = live.contains(name) ? live[name].get<std::uint64_t>() : 0;
-    live[name] = before + size_bytes;
+template <class Archive>
+void fields(Archive& archive, Account& account) {
+  archive("moment", account.moment);
+  archive("capacity", account.capacity);
+  archive("capacity_known", account.capacity_known);
+  if constexpr (Archive::kWrites) {
+    NamedBytes live = {{"parameters", 0}, {"gradients", 0}, {"optimizer", 0}, {"activations", 0}, {"temporaries", 0}, {"other", 0}};
+    for (const auto& [name, bytes] : account.live) {
+      const auto at = std::find_if(live.begin(), live.end(), [&](const auto& part) { return part.first == name; });
+      if (at == live.end()) live.emplace_back(name, bytes);
+      else at->second += bytes;
+    }
+    archive("live", live);
+  } else {
+    archive("live", account.live);
   }
-  Json json = {{"moment", account.moment}, {"capacity", account.capacity}, {"capacity_known", account.capacity_known},
-          {"live", std::move(live)},  {"cached", account.cached},     {"outside_framework", account.outside_framework},
-          {"free", account.free},     {"unknown", account.unknown}};
-  if (!account.outside.empty()) {
-    json["outside"] = Json::array();
-    for (const auto& [what, size_bytes] : account.outside) json["outside"].push_back({{"what", what}, {"bytes", size_bytes}});
-  }
-  return json;
+  archive("cached", account.cached);
+  archive("outside_framework", account.outside_framework);
+  archive("free", account.free);
+  archive("unknown", account.unknown);
+  archive("has_framework", account.has_framework);
+  std::vector<OutsideRow> outside;
+  for (const auto& [what, bytes] : account.outside) outside.push_back({what, bytes});
+  archive.unless_empty("outside", outside);
+  account.outside.clear();
+  for (OutsideRow& row : outside) account.outside.emplace_back(std::move(row.what), row.bytes);
+}
+
+template <class Archive>
+void fields(Archive& archive, ModelReport& model) {
+  archive("name", model.name);
+  archive("placements", model.placements);
+  archive("exact", model.exact);
+  archive("segment_events", model.segment_events);
+  archive("segment_events_exact", model.segment_events_exact);
+  archive("why_not", model.why_not);
+  archive("is_source", model.is_source);
 }
 
 // Three lists of equal length: a point a line would drown the report.
-Json curve_json(const std::vector<CurvePoint>& curve) {
-  Json times = Json::array(), allocated = Json::array(), reserved = Json::array();
+struct CurveLists {
+  std::vector<std::int64_t> time_ns;
+  std::vector<std::uint64_t> allocated, reserved;
+};
+template <class Archive>
+void fields(Archive& archive, CurveLists& lists) {
+  archive("time_ns", lists.time_ns);
+  archive("allocated", lists.allocated);
+  archive("reserved", lists.reserved);
+}
+template <>
+Json json_of(const std::vector<CurvePoint>& curve) {
+  CurveLists lists;
   for (const CurvePoint& point : curve) {
-    times.push_back(point.time_ns);
-    allocated.push_back(point.allocated);
-    reserved.push_back(point.reserved);
+    lists.time_ns.push_back(point.time_ns);
+    lists.allocated.push_back(point.allocated);
+    lists.reserved.push_back(point.reserved);
   }
-  return {{"time_ns", std::move(times)}, {"allocated", std::move(allocated)}, {"reserved", std::move(reserved)}};
+  return json_of(lists);
+}
+template <>
+void read_json(const Json& json, std::vector<CurvePoint>& curve) {
+  CurveLists lists;
+  read_json(json, lists);
+  const std::size_t count = std::min({lists.time_ns.size(), lists.allocated.size(), lists.reserved.size()});
+  for (std::size_t at = 0; at < count; ++at) curve.push_back({lists.time_ns[at], lists.allocated[at], lists.reserved[at]});
 }
 
-Json device_json(const DeviceReport& device) {
-  const ModelReport& model = device.model;
-  return {{"index", device.index},
-          {"name", device.name},
-          {"account", account_json(device.account)},
-          {"peak", {{"allocated", device.peak_allocated}, {"reserved", device.peak_reserved}, {"event", device.peak_event}}},
-          {"model",
-           {{"name", model.name},
-            {"placements", model.placements},
-            {"exact", model.exact},
-            {"segment_events", model.segment_events},
-            {"segment_events_exact", model.segment_events_exact},
-            {"why_not", model.why_not},
-            {"is_source", model.is_source}}},
-          {"curve", curve_json(device.curve)}};
+template <class Archive>
+void fields(Archive& archive, DeviceReport& device) {
+  archive("index", device.index);
+  archive("name", device.name);
+  archive.unless_empty("process", device.process);
+  archive("allowed", device.allowed_bytes);
+  archive("account", device.account);
+  bool is_there = true;
+  archive.group("peak", is_there, [&](auto& peak) {
+    peak("allocated", device.peak_allocated);
+    peak("reserved", device.peak_reserved);
+    peak("event", device.peak_event);
+  });
+  archive("events", device.event_count);
+  archive("model", device.model);
+  archive("curve", device.curve);
 }
 
-Json report_json(const Report& report) {
-  Json lost = Json::object();
-  for (const auto& [name, count] : report.lost) lost[name] = count;
-  Json findings = Json::array(), not_judged = Json::array(), devices = Json::array();
-  for (const Finding& finding : report.findings) findings.push_back(finding_json(finding));
-  for (const NotJudged& item : report.not_judged) not_judged.push_back({{"rule", item.rule}, {"why", item.why}});
-  for (const DeviceReport& device : report.devices) devices.push_back(device_json(device));
-
-  Json json = Json::object();
-  json["schema"] = "faultline.report/1";
-  json["input"] = {{"kind", report.input_kind}, {"path", report.input_path}, {"events", report.input_events}, {"lost", std::move(lost)}};
-  json["findings"] = std::move(findings);
-  json["not_judged"] = std::move(not_judged);
-  json["devices"] = std::move(devices);
-  if (report.plan) json["plan"] = plan_json(*report.plan);
-  return json;
+template <class Archive>
+void fields(Archive& archive, PartReport& part) {
+  archive("name", part.name);
+  archive("path", part.path);
+  archive("events", part.events);
 }
+
+template <>
+Json json_of(const std::map<std::string, std::uint64_t>& counters) {
+  return json_of(NamedBytes(counters.begin(), counters.end()));
+}
+template <>
+void read_json(const Json& json, std::map<std::string, std::uint64_t>& counters) {
+  NamedBytes list;
+  read_json(json, list);
+  counters.insert(list.begin(), list.end());
+}
+
+template <class Archive>
+void fields(Archive& archive, Report& report) {
+  archive.derived("schema", std::string(kSchema));
+  bool is_there = true;
+  archive.group("input", is_there, [&](auto& input) {
+    input("kind", report.input_kind);
+    input("path", report.input_path);
+    input("events", report.input_events);
+    input("lost", report.lost);
+    input.unless_empty("parts", report.parts);
+    input.unless_empty("left_out", report.left_out);
+    input.unless_empty("notes", report.notes);
+  });
+  archive("findings", report.findings);
+  archive("not_judged", report.not_judged);
+  archive("devices", report.devices);
+  if (!Archive::kWrites || report.plan) archive("plan", report.plan);
+}
+
+namespace {
 
 // One value on one line; lists without spaces, they may be long.
 std::string dump(const Json& json) {
@@ -174,8 +263,28 @@ void write(const Json& json, std::size_t indent, std::string& out) {
 
 std::string to_json(const Report& report) {
   std::string out;
-  write(report_json(report), 0, out);
+  write(json_of(report), 0, out);
   return escaped_json(out + '\n');
+}
+
+std::optional<Report> report_of(std::string_view json_text) {
+  const Result<Json> json = parse_json<Json>(json_text);
+  std::string schema;
+  if (!json || !json->is_object()) return std::nullopt;
+  JsonReader reader(*json);
+  reader("schema", schema);
+  if (schema != kSchema) return std::nullopt;
+  Report report;
+  read_json(*json, report);
+  return report;
+}
+
+std::optional<Plan> plan_of(std::string_view json_text) {
+  const Result<Json> json = parse_json<Json>(json_text);
+  if (!json || !json->is_object()) return std::nullopt;
+  Plan plan;
+  read_json(*json, plan);
+  return plan;
 }
 
 }  // namespace faultline

@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "report/assemble.h"
 #include "report/sample_reports.h"
+#include "report/terminal.h"
+#include "rules/judge.h"
+#include "sources/input.h"
 
 namespace faultline {
 namespace {
@@ -181,6 +186,49 @@ TEST(Json, PlainValuesShareALine) {
   EXPECT_NE(text.find("      \"peak\": {\"allocated\": "), std::string::npos);
   EXPECT_EQ(text.substr(0, 2), "{\n");
   EXPECT_EQ(text.substr(text.size() - 3), "\n}\n");
+}
+
+TEST(Json, ThePageIsMadeFromTheReportAlone) {
+  std::vector<Report> reports = {samples::out_of_memory(), samples::leak(), samples::fragmentation(), samples::clean(), samples::unknown_capacity(), samples::hostile(), Report{}};
+  for (const char* name : {"torch/gpt_oom.pickle.xz", "torch/frag.pickle.xz", "coredump/triton_oob.core.xz", "errors/torch28_room_left.txt"}) {
+    Result<Input> input = open_input(std::string(FAULTLINE_FIXTURES "/") + name);
+    ASSERT_TRUE(input.ok()) << name;
+    const Judgement judgement = judge(input->parts.front().trace);
+    reports.push_back(make_report(*input, {&judgement, 1}));
+  }
+  for (const Report& report : reports) {
+    const std::optional<Report> read = report_of(to_json(report));
+    ASSERT_TRUE(read.has_value());
+    EXPECT_EQ(to_json(*read), to_json(report));
+    for (const bool verbose : {false, true}) {
+      TerminalOptions options;
+      options.verbose = verbose;
+      EXPECT_EQ(to_terminal(*read, options), to_terminal(report, options));
+    }
+  }
+}
+
+TEST(Json, SeveralProcessesArePartsOfOneReport) {
+  Input input;
+  for (const char* name : {"process 4", "process 7"}) {
+    Result<Trace> trace = load(FAULTLINE_FIXTURES "/torch/gpt_oom.pickle.xz");
+    ASSERT_TRUE(trace.ok());
+    input.parts.push_back({std::move(*trace), name});
+  }
+  input.notes = {"a note"};
+  const std::array<Judgement, 2> judgements = {judge(input.parts[0].trace), judge(input.parts[1].trace)};
+  const Report report = make_report(input, judgements);
+  const json document = parsed(report);
+  EXPECT_EQ(violation(schema(), document, schema(), ""), "");
+  EXPECT_EQ(document["input"]["parts"].size(), 2u);
+  EXPECT_EQ(document["input"]["notes"], json::array({"a note"}));
+  ASSERT_EQ(document["devices"].size(), 2u);
+  EXPECT_EQ(document["devices"][1]["process"], "process 7");
+  ASSERT_EQ(document["findings"].size() % 2, 0u);
+  const std::string page = to_terminal(report, {});
+  EXPECT_NE(page.find("ERROR  memory/out-of-memory  ×2"), std::string::npos) << page;
+  EXPECT_NE(page.find("GPU 0 of process 4, GPU 0 of process 7"), std::string::npos) << page;
+  EXPECT_EQ(page.find("SUMMARY:"), page.rfind("SUMMARY:"));
 }
 
 }  // namespace

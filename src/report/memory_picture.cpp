@@ -76,7 +76,7 @@ void print_plot_line(Page& page, const std::string& label, const std::vector<Cel
 
 }  // namespace
 
-void print_memory_picture(Page& page, const DeviceReport& device, std::uint64_t event_count) {
+void print_memory_picture(Page& page, const DeviceReport& device) {
   std::uint64_t highest = std::max(device.peak_allocated, device.peak_reserved);
   for (const CurvePoint& point : device.curve) highest = std::max({highest, point.allocated, point.reserved});
   if (device.curve.size() < 2 || highest == 0) return;
@@ -132,7 +132,7 @@ void print_memory_picture(Page& page, const DeviceReport& device, std::uint64_t 
 
   const std::string peak_text = fmt::format("{} peak {}", page.glyph("▲", "^"), format_bytes(device.peak_allocated));
   const double span_ns = static_cast<double>(device.curve.back().time_ns) - static_cast<double>(device.curve.front().time_ns);
-  const std::string end_text = fmt::format("{} events", format_count(event_count)) + (span_ns > 0 ? " over " + format_duration(span_ns) : "");
+  const std::string end_text = fmt::format("{} events", format_count(device.event_count)) + (span_ns > 0 ? " over " + format_duration(span_ns) : "");
   const int peak_columns = display_width(peak_text), end_columns = display_width(end_text);
   const bool to_left = peak_column + peak_columns > plot_columns;
   const int peak_at = to_left ? std::max(0, peak_column + 1 - peak_columns) : peak_column;

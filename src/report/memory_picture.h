@@ -8,6 +8,6 @@
 namespace faultline {
 
 // Nothing is printed for a device without a curve.
-void print_memory_picture(Page& page, const DeviceReport& device, std::uint64_t event_count);
+void print_memory_picture(Page& page, const DeviceReport& device);
 
 }  // namespace faultline

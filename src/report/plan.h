@@ -1,7 +1,7 @@
 // What a dry run found out: does the program fit, by how much, what fills the memory, what would make it fit, what had to be assumed.
 //
 // The verb `plan` makes a Plan and the report carries it, beside the findings of the same run. Like the rest of a report it is data: the text is in
-// report/plan_text.h, the JSON in report/plan_json.h, which also reads it back, so that a run folder can be explained again without running anything.
+// report/plan_text.h, the JSON in report/json.h, which also reads it back, so that a run folder can be explained again without running anything.
 // Bytes of a GPU are counted as the driver does: needed_bytes and capacity_bytes both have the CUDA context in them.
 #pragma once
 

@@ -46,21 +46,33 @@ struct ModelReport {
 
 struct DeviceReport {
   std::uint16_t index = 0;
+  std::string process;                // as in Finding
   std::string name;
   Account account;
   std::uint64_t allowed_bytes = 0;    // the limit the program set itself; 0: none known
   std::uint64_t peak_allocated = 0;
   std::uint64_t peak_reserved = 0;
   std::uint64_t peak_event = 0;
+  std::uint64_t event_count = 0;      // of the recording it is part of
   ModelReport model;
   std::vector<CurvePoint> curve;      // evenly spread over the recording's events, at most a few hundred points
+};
+
+// One of several recordings that are reported on together.
+struct PartReport {
+  std::string name;                   // "process 4711"
+  std::string path;
+  std::uint64_t events = 0;
 };
 
 struct Report {
   std::string input_kind;
   std::string input_path;
-  std::uint64_t input_events = 0;
+  std::uint64_t input_events = 0;     // of all parts
   std::map<std::string, std::uint64_t> lost;
+  std::vector<PartReport> parts;      // empty where there is one
+  std::vector<std::string> notes;     // what the recorded processes had to say
+  std::vector<std::string> left_out;  // what could not be recorded
   std::vector<Finding> findings;      // errors, warnings, notes; within one the failure before what explains it
   std::vector<NotJudged> not_judged;
   std::vector<DeviceReport> devices;

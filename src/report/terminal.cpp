@@ -53,7 +53,7 @@ void print_clean(Page& page, const Report& report) {
 std::vector<const DeviceReport*> devices_to_show(const Report& report, bool every_one) {
   std::vector<const DeviceReport*> chosen;
   for (const DeviceReport& device : report.devices) {
-    const auto troubled = [&](const Finding& finding) { return finding.device == device.index && finding.severity != Severity::kNote; };
+    const auto troubled = [&](const Finding& finding) { return finding.device == device.index && finding.process == device.process && finding.severity != Severity::kNote; };
     if (every_one || std::any_of(report.findings.begin(), report.findings.end(), troubled)) chosen.push_back(&device);
   }
   if (chosen.empty() && !report.devices.empty()) {
@@ -67,7 +67,7 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
   const std::vector<const DeviceReport*> chosen = devices_to_show(report, options.verbose);
   for (const DeviceReport* device : chosen) {
     if ((!clean && (!report.plan || report.plan->failed)) || options.verbose) print_account(page, *device);
-    if (options.show_curve) print_memory_picture(page, *device, report.input_events);
+    if (options.show_curve) print_memory_picture(page, *device);
   }
   page.blank();
   std::size_t told = 0, untold = 0;
@@ -79,8 +79,8 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
     }
     ++told;
     const std::string label = report.devices.size() == 1 ? "peak" : fmt::format("GPU {}", device.index);
-    page.row(label, fmt::format("{} allocated (at event {}), {} reserved", format_bytes(device.peak_allocated), format_count(device.peak_event),
-                                format_bytes(device.peak_reserved)));
+    page.row(label, fmt::format("{} allocated (at event {}), {} reserved{}", format_bytes(device.peak_allocated), format_count(device.peak_event),
+                                format_bytes(device.peak_reserved), device.process.empty() ? "" : ", " + page.clean(device.process)));
   }
   if (untold != 0) page.row("", fmt::format("and {} more; --verbose or --format json lists them all", plural(untold, "GPU")), Style::kDim);
 }
@@ -108,7 +108,12 @@ void print_model(Page& page, const DeviceReport& device) {
 
 void print_footnotes(Page& page, const Report& report, bool clean) {
   for (std::size_t at = 0; at < std::min(report.devices.size(), kDevicesShown); ++at) print_model(page, report.devices[at]);
-  if (!clean) page.row("input", fmt::format("{}, {}", input_text(page, report, page.row_room() - 20), plural(report.input_events, "event")));
+  if (!clean || !report.parts.empty()) {
+    const std::string parts = report.parts.empty() ? "" : fmt::format(", {} parts", report.parts.size());
+    page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts, plural(report.input_events, "event")));
+  }
+  for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
+  for (const std::string& sentence : report.notes) page.row("note", page.clean(sentence), Style::kWarning);
   std::string lost;
   std::size_t told = 0, untold = 0;
   for (const auto& [name, count] : report.lost) {

@@ -62,6 +62,7 @@ struct Finding {
   std::string message;           // one sentence
   std::string cause;             // memory/out-of-memory only: exhausted, fragmented, idle-cache, outside-framework, other-process, own-limit
   std::uint16_t device = 0;
+  std::string process;           // which of several recorded processes: the name of the input's part; empty where there is one
   Location location;
   std::vector<Location> call_path;  // the user's own frames, outermost last; may be empty
   std::string memory;            // which memory, relative to which tensor; may be empty

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -46,15 +47,21 @@ std::string sample_of(std::string_view kind) {
   return {};
 }
 
+std::vector<Source> file_sources() {
+  std::vector<Source> found;
+  std::copy_if(all_sources().begin(), all_sources().end(), std::back_inserter(found), [](const Source& source) { return source.recognises != nullptr; });
+  return found;
+}
+
 class EverySource : public testing::TestWithParam<std::size_t> {
  protected:
-  const Source& source() const { return all_sources()[GetParam()]; }
+  Source source() const { return file_sources()[GetParam()]; }
 
   // Gives the bytes to this source whether or not it recognises them, and to whichever source does.
   void expect_sound(std::string_view bytes) const {
     ByteStream stream = open(bytes);
-    expect_sound(load(stream, ""));
-    if (bytes.empty()) return;  // load refuses an empty input for all
+    expect_sound(open_input(stream, ""));
+    if (bytes.empty()) return;  // refused for all
     ByteStream direct = open(bytes);
     expect_sound(source().read(direct, ""));
   }
@@ -63,14 +70,17 @@ class EverySource : public testing::TestWithParam<std::size_t> {
     (void)stream.more(stream.begin(), 4096).ok();
     return stream;
   }
-  static void expect_sound(const Result<Trace>& trace) {
-    if (!trace) {
-      EXPECT_FALSE(trace.error().what.empty());
-      EXPECT_EQ(trace.error().what.find('\n'), std::string::npos) << trace.error().what;
+  static void expect_sound(const Result<Input>& input) {
+    if (!input) {
+      EXPECT_FALSE(input.error().what.empty());
+      EXPECT_EQ(input.error().what.find('\n'), std::string::npos) << input.error().what;
       return;
     }
-    const Status holds = check_trace(*trace);
-    EXPECT_TRUE(holds.ok()) << holds.error().what;
+    EXPECT_FALSE(input->parts.empty());
+    for (const InputPart& part : input->parts) {
+      const Status holds = check_trace(part.trace);
+      EXPECT_TRUE(holds.ok()) << holds.error().what;
+    }
   }
 };
 
@@ -79,26 +89,25 @@ TEST_P(EverySource, RecognisesAndReadsItsOwnSample) {
   ASSERT_FALSE(sample.empty()) << "this suite has no sample for " << source().kind;
   EXPECT_TRUE(source().recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()}));
   ByteStream stream = open(sample);
-  const Result<Trace> trace = load(stream, "");
-  ASSERT_TRUE(trace.ok()) << trace.error().message();
-  EXPECT_TRUE(check_trace(*trace).ok());
+  const Result<Input> input = open_input(stream, "");
+  ASSERT_TRUE(input.ok()) << input.error().message();
+  expect_sound(input);
   EXPECT_FALSE(source().what.empty());
 }
 
 TEST_P(EverySource, IsChosenForItsSampleBeforeAllOthers) {
   const std::string sample = sample_of(source().kind);
-  const auto first = std::find_if(all_sources().begin(), all_sources().end(), [&](const Source& other) {
-    return other.recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()});
-  });
-  ASSERT_NE(first, all_sources().end());
+  const std::vector<Source> all = file_sources();
+  const auto first = std::find_if(all.begin(), all.end(), [&](const Source& other) { return other.recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()}); });
+  ASSERT_NE(first, all.end());
   EXPECT_EQ(first->kind, source().kind);
 }
 
 TEST_P(EverySource, RefusesNothingAtAll) {
   ByteStream stream = open("");
-  const Result<Trace> trace = load(stream, "");
-  ASSERT_FALSE(trace.ok());
-  EXPECT_EQ(trace.error().what, "the file is empty");
+  const Result<Input> input = open_input(stream, "");
+  ASSERT_FALSE(input.ok());
+  EXPECT_EQ(input.error().what, "the file is empty");
 }
 
 TEST_P(EverySource, SurvivesOneByte) {
@@ -171,14 +180,54 @@ TEST_P(EverySource, SurvivesTextAndTheSamplesOfOthers) {
   expect_sound(std::string(200'000, '\n'));
   expect_sound(std::string(200'000, 'a'));
   expect_sound("\xef\xbb\xbf{\"segments\": []}");
-  for (const Source& other : all_sources()) expect_sound(sample_of(other.kind));
+  for (const Source& other : file_sources()) expect_sound(sample_of(other.kind));
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EverySource, testing::Range(std::size_t{0}, all_sources().size()), [](const testing::TestParamInfo<std::size_t>& place) {
-  std::string name(all_sources()[place.param].kind);
+INSTANTIATE_TEST_SUITE_P(Registry, EverySource, testing::Range(std::size_t{0}, file_sources().size()), [](const testing::TestParamInfo<std::size_t>& place) {
+  std::string name(file_sources()[place.param].kind);
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
+
+// A folder of the source's own kind. A source without one here fails.
+void fill_sample_folder(std::string_view kind, const std::string& folder) {
+  const auto write = [&](const std::string& name, const std::string& bytes) { std::ofstream(folder + "/" + name, std::ios::binary) << bytes; };
+  if (kind == "run") write("process-7.faultline", sample_of("trace"));
+  if (kind == "folder") {
+    write("train.log", sample_of("error-text"));
+    write("a.pickle", sample_of("torch-snapshot"));
+    write("other.txt", "all is well\n");
+  }
+}
+
+TEST(FolderSources, EachReadsItsOwnSampleAndHoldsItsNameInAnyOrder) {
+  for (const Source& source : all_sources()) {
+    EXPECT_EQ(source.recognises == nullptr, source.read == nullptr) << source.kind;
+    EXPECT_EQ(source.recognises_folder == nullptr, source.read_folder == nullptr) << source.kind;
+    if (source.recognises_folder == nullptr) continue;
+    std::string folder = testing::TempDir() + "/faultline-folder-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+    fill_sample_folder(source.kind, folder);
+    const Result<Input> input = open_input(folder);
+    ASSERT_TRUE(input.ok()) << source.kind << ": " << input.error().message();
+    EXPECT_EQ(input->kind, source.kind);
+    for (const InputPart& part : input->parts) EXPECT_TRUE(check_trace(part.trace).ok());
+    std::filesystem::remove_all(folder);
+  }
+}
+
+TEST(FolderSources, AFolderOfFilesHasOnePartForEachThatIsKnownAndCountsTheOthers) {
+  std::string folder = testing::TempDir() + "/faultline-folder-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  fill_sample_folder("folder", folder);
+  const Result<Input> input = open_input(folder);
+  ASSERT_TRUE(input.ok());
+  ASSERT_EQ(input->parts.size(), 2u);
+  EXPECT_EQ(input->parts[0].name, "a.pickle");
+  EXPECT_EQ(input->parts[1].name, "train.log");
+  ASSERT_EQ(input->lost.size(), 1u);
+  std::filesystem::remove_all(folder);
+}
 
 }  // namespace
 }  // namespace faultline

@@ -111,6 +111,8 @@ struct Trace {
   std::map<std::string, std::string> properties;  // "torch.alloc_conf" → "expandable_segments:True"; keys are the source's
   std::map<std::string, std::uint64_t> lost;      // named counters of what was odd, unknown or missing
 
+  // Entries of the input itself, where it says how many; else the events that are not rebuilt.
+  std::uint64_t source_event_count() const { return source_events != 0 ? source_events : events.size() - preexisting_count; }
   bool can(std::uint32_t needed) const { return (capabilities & needed) == needed; }
   void count(std::string_view what, std::uint64_t times = 1) {
     if (times != 0) lost[std::string(what)] += times;

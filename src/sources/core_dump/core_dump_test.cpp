@@ -235,7 +235,7 @@ TEST(CoreDump, WarpsThatStandAtATrapTrapped) {
   const Trace trace = read_whole(recorded_dump("trap"));
   ASSERT_EQ(trace.events.size(), 1u);
   EXPECT_EQ(text_of(trace, fault_of(trace, 0).what), "Trap");
-  EXPECT_EQ(text_of(trace, fault_of(trace, 0).kernel), "trapped");
+  EXPECT_EQ(text_of(trace, fault_of(trace, 0).kernel), "_Z7trappedPf");
   EXPECT_EQ(fault_of(trace, 0).line, 35u);
 }
 

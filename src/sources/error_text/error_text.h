@@ -12,9 +12,11 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/byte_stream.h"
 #include "base/result.h"
 #include "sources/error_text/printed_bytes.h"
 #include "trace/trace.h"
@@ -23,6 +25,8 @@ namespace faultline {
 
 inline constexpr std::string_view kErrorTextSource = "error-text";
 
+bool recognises_error_text(std::span<const std::uint8_t> head);
+Result<Trace> read_error_text(ByteStream& stream, const std::string& path);
 Result<Trace> read_error_text(std::string_view text, std::string path);
 
 // A number the message states, by its short name ("requested", "free"); nothing when it states none.

@@ -5,15 +5,16 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
 
 #include "base/json_input.h"
 #include "base/plain_file.h"
-#include "sources/bounds.h"
 #include "sources/run_folder/join.h"
+#include "sources/run_folder/layout.h"
 #include "sources/run_folder/place_faults.h"
 #include "sources/run_folder/second_run.h"
-#include "sources/source.h"
-#include "sources/symbolise.h"
 
 namespace faultline {
 namespace {
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostProperties = 256;
 constexpr std::size_t kMostProcesses = 1024;  // with a record of their own
 constexpr std::size_t kMostCores = 64;        // of one process
-constexpr std::string_view kRunSource = "run";
+constexpr std::size_t kMostNotes = 20;
 
 struct ProcessFiles {
   std::string trace, facts;
@@ -48,14 +49,13 @@ std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
     const std::string name = entry.path().filename().string();
     const std::string path = entry.path().string();
-    if (const auto [process, rest] = split_name(name, "process-"); !process.empty()) {
-      constexpr std::string_view kTrace = ".faultline";
+    if (const auto [process, rest] = split_name(name, layout::kProcess); !process.empty()) {
       // "-2.faultline": a process that replaced itself (exec) goes on under the same number.
-      if (rest.ends_with(kTrace)) found[process + rest.substr(0, rest.size() - kTrace.size())].trace = path;
-      if (rest == ".json") found[process].facts = path;
-    } else if (const auto [owner, reason] = split_name(name, "torch-"); !owner.empty() && reason.find(".pickle") != std::string::npos) {
+      if (rest.ends_with(layout::kTraceEnd)) found[process + rest.substr(0, rest.size() - layout::kTraceEnd.size())].trace = path;
+      if (rest == layout::kFactsEnd) found[process].facts = path;
+    } else if (const auto [owner, reason] = split_name(name, layout::kHistory); !owner.empty() && reason.find(".pickle") != std::string::npos) {
       found[owner].snapshots.push_back(path);
-    } else if (const auto [crashed, ending] = split_name(name, "core-"); !crashed.empty()) {
+    } else if (const auto [crashed, ending] = split_name(name, layout::kCore); !crashed.empty()) {
       found[crashed].cores.push_back(path);
     }
   }
@@ -120,7 +120,6 @@ std::optional<Trace> load_process(const std::string& folder, const std::string& 
   std::optional<Trace> trace;
   if (!files.trace.empty()) {
     trace = load_part(files.trace, "records of a process", lost);
-    if (trace) symbolise(*trace);
   }
   if (!files.snapshots.empty()) {
     std::optional<Trace> torch = load_part(best_snapshot(files.snapshots), "PyTorch snapshots", lost);
@@ -138,8 +137,7 @@ std::optional<Trace> load_process(const std::string& folder, const std::string& 
     else if (core) trace = std::move(core);
   }
   if (!trace) return std::nullopt;
-  trace->source_kind = kRunSource;
-  trace->source_path = (fs::path(folder) / ("process-" + process + ".faultline")).string();
+  trace->source_path = (fs::path(folder) / fmt::format("{}{}{}", layout::kProcess, process, layout::kTraceEnd)).string();
   trace->properties.try_emplace("process.pid", process);
   take_json(JsonFile(files.facts), "process", *trace);
   take_json(command, "run", *trace);
@@ -175,13 +173,14 @@ void drop_unused_devices(Trace& trace) {
 }
 
 // run --again: the dump of the second run belongs to the fault of the first.
-void take_second_run(const fs::path& folder, std::vector<Trace>& traces) {
+void take_second_run(const fs::path& folder, std::vector<InputPart>& parts) {
   std::error_code problem;
   if (!fs::is_directory(folder, problem)) return;
-  const auto has_fault = [](const Trace& trace) { return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
-  const auto failed = std::find_if(traces.begin(), traces.end(), has_fault);
-  if (failed == traces.end()) return;
-  take_json(JsonFile((folder / "command.json").string()), "again", *failed);
+  const auto has_fault = [](const InputPart& part) { return std::any_of(part.trace.events.begin(), part.trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
+  const auto failed_part = std::find_if(parts.begin(), parts.end(), has_fault);
+  if (failed_part == parts.end()) return;
+  Trace* const failed = &failed_part->trace;
+  take_json(JsonFile((folder / layout::kCommand).string()), "again", *failed);
   std::map<std::string, std::uint64_t> lost;
   for (const auto& [process, files] : processes_in(folder.string())) {
     for (const std::string& path : files.cores) {
@@ -201,42 +200,103 @@ std::int64_t failed_at(const Trace& trace) {
   return last_refusal;
 }
 
-}  // namespace
+// The plan that a report holds.
+std::optional<nlohmann::json> plan_in(const JsonFile& report) {
+  if (!report.json || !report.json->is_object()) return std::nullopt;
+  const auto plan = report.json->find("plan");
+  return plan != report.json->end() && plan->is_object() ? std::optional(*plan) : std::nullopt;
+}
 
-bool holds_run(const std::string& folder) { return !processes_in(folder).empty(); }
+// It names the trace it is about. It may have been changed: only what is inside the folder is read.
+bool stays_inside(const fs::path& path) {
+  return !path.empty() && path.is_relative() && std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+}
 
-Result<std::vector<Trace>> load_run(const std::string& folder) {
-  std::vector<Trace> traces;
-  std::map<std::string, std::uint64_t> lost;
-  const JsonFile command((fs::path(folder) / "command.json").string());
+Status read_planned(const std::string& folder, const nlohmann::json& plan, Input& input) {
+  const auto named = plan.find("trace");
+  const std::string name = named != plan.end() && named->is_string() ? named->get<std::string>() : std::string();
+  if (!stays_inside(name)) return Error{"report.json names no trace in this folder", {}, {}};
+  Result<Trace> trace = load((fs::path(folder) / name).string(), NamedBy::kInput);
+  if (!trace) return Error{name + ": " + trace.error().message(), {}, {}};
+  if (const auto gpu = plan.find("gpu"); gpu == plan.end() || gpu->is_null()) {
+    for (Device& device : trace->devices) device.capacity_bytes = 0;  // no GPU was named: it had no end
+  }
+  input.kind = trace->source_kind;
+  input.parts.push_back({std::move(*trace), {}});
+  input.plan = plan.dump();
+  return Ok{};
+}
+
+Status read_processes(const std::string& folder, const JsonFile& command, Input& input) {
   const auto idle = [](const Trace& trace) { return std::none_of(trace.events.begin(), trace.events.end(), touches_memory); };
   bool any_busy = false;
   std::size_t read = 0;
+  std::map<std::string, std::uint64_t> lost;
   const std::map<std::string, ProcessFiles> processes = processes_in(folder);
   for (const auto& [process, files] : processes) {
     if (read++ == kMostProcesses) break;
     std::map<std::string, std::uint64_t> lost_here;
     std::optional<Trace> trace = load_process(folder, process, files, command, lost_here);
     if (!trace) {
-      lost.insert(lost_here.begin(), lost_here.end());
+      for (const auto& [what, times] : lost_here) lost[what] += times;
       continue;
     }
     const bool is_busy = !idle(*trace);
-    if (is_busy && !any_busy) traces.clear();  // those that touched no memory are told of only where there is no other
+    if (is_busy && !any_busy) input.parts.clear();  // those that touched no memory are told of only where there is no other
     any_busy |= is_busy;
-    if (is_busy || !any_busy) traces.push_back(std::move(*trace));
+    if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process});
   }
-  if (traces.empty()) {
+  if (input.parts.empty()) {
     return Error{lost.empty() ? "this folder holds no record of a process" : "nothing in this folder could be read: " + lost.begin()->first, {}, {}};
   }
-  for (Trace& trace : traces) {
-    drop_unused_devices(trace);
-    keep_in_bounds(trace);
+  for (InputPart& part : input.parts) drop_unused_devices(part.trace);
+  std::stable_sort(input.parts.begin(), input.parts.end(), [](const InputPart& a, const InputPart& b) { return failed_at(a.trace) < failed_at(b.trace); });
+  take_second_run(fs::path(folder) / layout::kAgain, input.parts);
+  input.lost = std::move(lost);
+  if (processes.size() > kMostProcesses) input.lost["processes beyond the first " + std::to_string(kMostProcesses) + ", which were not read"] = processes.size() - kMostProcesses;
+  return Ok{};
+}
+
+std::vector<std::string> sentences_of(const JsonFile& file, const char* name) {
+  std::vector<std::string> sentences;
+  if (!file.json || !file.json->is_object() || !file.json->contains(name) || !(*file.json)[name].is_array()) return sentences;
+  for (const nlohmann::json& sentence : (*file.json)[name]) {
+    if (sentence.is_string() && sentences.size() < kMostNotes) sentences.push_back(sentence.get<std::string>());
   }
-  std::stable_sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return failed_at(a) < failed_at(b); });
-  take_second_run(fs::path(folder) / "again", traces);
-  if (processes.size() > kMostProcesses) traces.front().count("processes beyond the first " + std::to_string(kMostProcesses) + ", which were not read", processes.size() - kMostProcesses);
-  return traces;
+  return sentences;
+}
+
+}  // namespace
+
+std::vector<std::string> notes_in(const std::string& folder) {
+  std::vector<std::string> notes;
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    if (!entry.path().filename().string().starts_with(layout::kNotes)) continue;
+    const Result<std::string> text = read_plain_file(entry.path().string(), kMostJsonBytes);
+    std::istringstream lines(text ? *text : std::string());
+    for (std::string sentence; std::getline(lines, sentence) && notes.size() < kMostNotes;) {
+      if (!sentence.empty() && std::find(notes.begin(), notes.end(), sentence) == notes.end()) notes.push_back(sentence);
+    }
+  }
+  return notes;
+}
+
+bool holds_run(const std::string& folder) {
+  return !processes_in(folder).empty() || plan_in(JsonFile((fs::path(folder) / layout::kReport).string()));
+}
+
+Result<Input> read_run(const std::string& folder) {
+  Input input;
+  const JsonFile report((fs::path(folder) / layout::kReport).string());
+  const JsonFile command((fs::path(folder) / layout::kCommand).string());
+  const std::optional<nlohmann::json> plan = plan_in(report);
+  Status read = plan ? read_planned(folder, *plan, input) : read_processes(folder, command, input);
+  if (!read) return read.error();
+  if (!report.trouble.empty()) ++input.lost["files of the run that could not be read (" + report.trouble + ")"];
+  input.left_out = sentences_of(command, "left_out");
+  input.notes = notes_in(folder);
+  return input;
 }
 
 }  // namespace faultline

@@ -41,8 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     std::ofstream(folder.path + "/" + kNames[static_cast<unsigned char>(file[0]) % kNames.size()], std::ios::binary) << file.substr(1);
   }
   if (!holds_run(folder.path)) return 0;
-  const Result<std::vector<Trace>> traces = load_run(folder.path);
-  if (!traces) return 0;
-  for (const Trace& trace : *traces) FAULTLINE_CHECK(trace.devices.size() <= 64);
+  const Result<Input> input = open_input(folder.path);
+  if (!input) return 0;
+  for (const InputPart& part : input->parts) FAULTLINE_CHECK(part.trace.devices.size() <= 64);
   return 0;
 }

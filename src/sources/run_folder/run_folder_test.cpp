@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "sources/run_folder/join_test_support.h"
-#include "sources/source.h"
+#include "sources/input.h"
 #include "trace/file_writer.h"
 #include "trace/text.h"
 #include "trace/validate.h"
@@ -32,10 +32,16 @@ class RunFolderTest : public testing::Test {
     ASSERT_TRUE(trace.ok()) << trace.error().message();
     ASSERT_TRUE(write_trace_file(*trace, (folder_ / name).string()).ok());
   }
+  Input opened() const {
+    Result<Input> input = open_input(folder_.string());
+    EXPECT_TRUE(input.ok()) << input.error().message();
+    return input.ok() ? std::move(*input) : Input();
+  }
   std::vector<Trace> loaded() const {
-    Result<std::vector<Trace>> traces = load_run(folder_.string());
-    EXPECT_TRUE(traces.ok()) << traces.error().message();
-    return traces.ok() ? std::move(*traces) : std::vector<Trace>();
+    std::vector<Trace> traces;
+    Input input = opened();
+    for (InputPart& part : input.parts) traces.push_back(std::move(part.trace));
+    return traces;
   }
 
   fs::path folder_;
@@ -87,7 +93,7 @@ TEST_F(RunFolderTest, APartThatCannotBeReadIsCounted) {
 
 TEST_F(RunFolderTest, AnEmptyFolderHoldsNoRun) {
   EXPECT_FALSE(holds_run(folder_.string()));
-  EXPECT_FALSE(load_run(folder_.string()).ok());
+  EXPECT_FALSE(open_input(folder_.string()).ok());
 }
 
 }  // namespace

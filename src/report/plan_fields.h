@@ -1,0 +1,135 @@
+// The fields of a plan in JSON, for json.cpp.
+#pragma once
+
+#include "report/json_archive.h"
+#include "report/plan.h"
+
+namespace faultline {
+
+template <>
+inline constexpr std::size_t kValueCount<Verdict> = 6;
+
+template <class Archive>
+void fields(Archive& archive, Location& location) {
+  archive("file", location.file);
+  archive("line", location.line);
+  archive("function", location.function);
+  archive("op", location.op);
+  archive("kernel", location.kernel);
+}
+
+template <class Archive>
+void fields(Archive& archive, PlanGpu& gpu) {
+  archive("name", gpu.name);
+  archive("capacity", gpu.capacity_bytes);
+  archive("capacity_source", gpu.capacity_source);
+  archive("context", gpu.context_bytes);
+  archive("context_source", gpu.context_source);
+}
+
+template <class Archive>
+void fields(Archive& archive, PlanFit& fit) {
+  fields(archive, fit.gpu);
+  archive("fits", fit.fits);
+}
+
+template <class Archive>
+void fields(Archive& archive, PlanModule& module) {
+  archive("path", module.path);
+  archive("count", module.count);
+  archive("bytes", module.bytes);
+  archive("live", module.live);
+}
+
+template <class Archive>
+void fields(Archive& archive, PlanNote& note) {
+  archive("kind", note.kind);
+  archive("text", note.text);
+  archive("line", note.line);
+  archive("count", note.count);
+}
+
+template <class Archive>
+void fields(Archive& archive, PlanVary& vary) {
+  archive("name", vary.name);
+  archive("where", vary.where);
+  archive("current", vary.current);
+  archive("largest_fitting", vary.largest_fitting);
+  archive("smallest_failing", vary.smallest_failing);
+  archive("runs", vary.runs);
+  archive("why_not", vary.why_not);
+}
+
+template <class Archive>
+void fields(Archive& archive, PlanException& exception) {
+  archive("type", exception.type);
+  archive("message", exception.message);
+  archive("location", exception.location);
+}
+
+template <class Archive>
+void fields(Archive& archive, PlanEffects& effects) {
+  archive("confined", effects.confined);
+  archive("known", effects.known);
+  archive("written", effects.written);
+  archive("written_count", effects.written_count);
+  archive("removed", effects.removed);
+  archive("removed_count", effects.removed_count);
+  archive("connections", effects.connections);
+  archive("machines", effects.machines);
+  archive("offline", effects.offline);
+  archive("ran_out_of_space", effects.ran_out_of_space);
+  archive("input_was_cut", effects.input_was_cut);
+}
+
+template <class Archive>
+void fields(Archive& archive, Plan& plan) {
+  if constexpr (!Archive::kWrites) plan.verdict = Verdict::kInterrupted;  // for a word that is not known
+  archive("verdict", plan.verdict);
+  archive("command", plan.command);
+  archive("exit_status", plan.exit_status);
+  archive("gpu", plan.gpu);
+  archive("context", plan.context_bytes);
+  archive("needed", plan.needed_bytes);
+  archive("taken", plan.taken_bytes);
+  archive("limit", plan.limit_bytes);
+  bool is_there = true;
+  archive.group("peak", is_there, [&](auto& peak) {
+    peak("allocated", plan.peak_allocated_bytes);
+    peak("reserved", plan.peak_reserved_bytes);
+    peak("outside_framework", plan.peak_outside_bytes);
+    peak("live", plan.live_at_peak);
+  });
+  archive("modules", plan.modules);
+  archive.group("failure", plan.failed, [&](auto& failure) {
+    failure("step", plan.failed_in_step);
+    failure("location", plan.failed_at);
+  });
+  archive("caught_failures", plan.caught_failures);
+  archive("steps", plan.steps);
+  archive("stopped", plan.stopped);
+  archive("how", plan.how);
+  archive("seconds", plan.seconds);
+  archive("operations", plan.operations);
+  archive("processes", plan.processes);
+  archive("exception", plan.exception);
+  archive("fits", plan.fits);
+  archive.each("changes", plan.changes, [&](auto& inside, PlanChange& change) {
+    inside("kind", change.kind);
+    inside("what", change.what);
+    inside("detail", change.detail);
+    inside("tried", change.tried);
+    inside("fits", change.fits);
+    inside("needed", change.needed_bytes);
+    inside.derived("saves", change.tried && plan.needed_bytes > change.needed_bytes ? plan.needed_bytes - change.needed_bytes : 0);
+    inside("why_not", change.why_not);
+  });
+  archive("changes_skipped", plan.changes_skipped);
+  archive("vary", plan.vary);
+  archive("notes", plan.notes);
+  archive("effects", plan.effects);
+  archive("folder", plan.folder);
+  archive("trace", plan.trace);
+}
+
+}  // namespace faultline

@@ -1,0 +1,58 @@
+#include "sources/files_folder/files_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "base/units.h"
+
+namespace faultline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostFiles = 1024;
+
+bool has_known_name(const std::string& name) {
+  static constexpr std::array<std::string_view, 9> kEndings = {".faultline", ".pickle", ".pkl", ".log", ".txt", ".out", ".err", ".core", ".nvcudmp"};
+  static constexpr std::array<std::string_view, 4> kPacked = {".gz", ".xz", ".zst", ""};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
+    return std::any_of(kPacked.begin(), kPacked.end(), [&](std::string_view packed) { return name.ends_with(std::string(ending) + std::string(packed)); });
+  });
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    if (entry.is_regular_file(problem) && has_known_name(entry.path().filename().string())) names.push_back(entry.path().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+bool holds_files(const std::string& folder) { return !files_in(folder).empty(); }
+
+Result<Input> read_files(const std::string& folder) {
+  const std::vector<std::string> paths = files_in(folder);
+  if (paths.size() > kMostFiles) return Error{"this folder holds " + format_count(paths.size()) + " files to read; at most " + format_count(kMostFiles) + " are read together", {}, "Name the one to explain."};
+  Input all;
+  std::optional<Error> first;
+  for (const std::string& path : paths) {
+    const std::string name = fs::path(path).filename().string();
+    Result<Input> input = open_input(path, NamedBy::kInput);
+    if (!input) {
+      if (!first) first = Error{name + ": " + input.error().message(), {}, {}};
+      ++all.lost["files that could not be read (" + input.error().what + ")"];
+      continue;
+    }
+    for (InputPart& part : input->parts) all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name});
+  }
+  if (all.parts.empty()) return *first;
+  return all;
+}
+
+}  // namespace faultline

@@ -1,0 +1,23 @@
+// The names in the folder that run and plan leave (docs/run-folder.md). Written by cli, by the recorder and the Python side, read by run_folder.h.
+#pragma once
+
+#include <string_view>
+
+namespace faultline::layout {
+
+inline constexpr std::string_view kCommand = "command.json";  // the command, and how it ended
+inline constexpr std::string_view kReport = "report.json";
+inline constexpr std::string_view kRequest = "plan.json";     // what a dry run is asked for
+inline constexpr std::string_view kEffects = "effects.json";  // what a dry run would have written
+inline constexpr std::string_view kAgain = "again";           // the second run of run --again: a folder like this one
+inline constexpr std::string_view kLarger = "larger";         // a plan's run on a GPU that grows: likewise
+
+// Of each process: its number, then what follows it.
+inline constexpr std::string_view kProcess = "process-";      // process-12.faultline, process-12-2.faultline, process-12.json
+inline constexpr std::string_view kTraceEnd = ".faultline";
+inline constexpr std::string_view kFactsEnd = ".json";
+inline constexpr std::string_view kHistory = "torch-";        // torch-12-oom.pickle
+inline constexpr std::string_view kCore = "core-";            // core-12
+inline constexpr std::string_view kNotes = "notes-";          // notes-12.txt
+
+}  // namespace faultline::layout
