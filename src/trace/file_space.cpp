@@ -67,7 +67,7 @@ int write_zeros(int file, std::uint64_t begin, std::uint64_t end) {
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
   struct stat status {};
   {
-    const OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    const OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file || ::fstat(*file, &status) != 0) return file_error("the trace file cannot be created", errno);
   }
   std::error_code problem;
