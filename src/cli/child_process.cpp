@@ -12,19 +12,14 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/word_list.h"
+
 extern char** environ;
 
 namespace faultline::cli {
 namespace {
 
 pid_t in_foreground = 0;
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // Between fork and exec, where only async-signal-safe calls are allowed. 0, or the errno of what failed.
 int arrange(const Placement& placement) {

@@ -196,6 +196,7 @@ void TraceKeeper::create_file(std::uint32_t process) {
   for (int again = 2; (opened = ::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 && errno == EEXIST; ++again) {
     file.path = fmt::format("{}-{}.faultline", start, again);
   }
+  if (opened >= 0) ::fchmod(opened, 0600);  // whatever the umask
   const TraceFileHeader header;
   file.error = opened < 0 ? errno : write_all(opened, {reinterpret_cast<const std::uint8_t*>(&header), sizeof header}, 0);
   if (opened >= 0) ::close(opened);
