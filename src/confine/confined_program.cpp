@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/word_list.h"
 #include "confine/filter.h"
 #include "confine/watch.h"
 
@@ -26,13 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNotConfined = "faultline: the program was not started: its files could not be kept aside\n";
 constexpr std::string_view kNotStarted = "faultline: the program could not be started: the system cannot run it\n";
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 void put_descriptor(int from, int to) {
   if (from == to) ::fcntl(to, F_SETFD, 0);
@@ -126,7 +120,8 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   remove_aside(program.aside);
   if (::mkdir(program.aside.c_str(), 0700) != 0) return failed("the folder " + program.aside + " could not be made", errno);
   const bool keeps_input = !program.keep_input.empty();
-  const int kept = keeps_input ? ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+  std::optional<int> kept;
+  if (keeps_input) kept = ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   auto watch = std::make_unique<Watch>(program.aside, program.own_folder, program.offline, kept);
 
   std::vector<std::string> as_script = {"sh", *path};  // a file that is no program is a script of the shell's
