@@ -18,6 +18,7 @@
 
 #include "base/word_list.h"
 #include "confine/filter.h"
+#include "confine/given_files.h"
 #include "confine/watch.h"
 
 namespace faultline::confine {
@@ -96,6 +97,7 @@ struct ConfinedProgram::State {
   bool ended = false;
   int status = 0;
   std::unique_ptr<Watch> watch;
+  GivenFiles given;
 };
 
 ConfinedProgram::ConfinedProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -130,6 +132,7 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   const std::vector<sock_filter> filter = confining_filter(keeps_input);
   Pipe go;
   if (go.ends[0] < 0) return failed("the program could not be started", errno);
+  auto state = std::make_unique<State>();
   const pid_t process = ::fork();
   if (process < 0) return failed("the program could not be started", errno);
   if (process == 0) {
@@ -156,7 +159,6 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   }
   [[maybe_unused]] const ssize_t told = ::write(go.ends[1], "g", 1);
 
-  auto state = std::make_unique<State>();
   state->program = std::move(program);
   state->process = process;
   state->watch = std::move(watch);
@@ -213,7 +215,9 @@ int ConfinedProgram::wait() {
 
 Effects ConfinedProgram::effects() const {
   const Watch& watch = *state_->watch;
-  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(), watch.network().places(), watch.network().refuses()};
+  std::vector<std::string> done_for_real = state_->given.changed();
+  done_for_real.insert(done_for_real.end(), watch.files().written_for_real().begin(), watch.files().written_for_real().end());
+  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(), watch.network().places(), watch.network().refuses(), done_for_real};
 }
 
 }  // namespace faultline::confine

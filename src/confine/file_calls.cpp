@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "confine/input_calls.h"
+#include "confine/paths.h"
 
 namespace faultline::confine {
 namespace {
@@ -115,7 +116,11 @@ Decision open_call(const Asked& call, const Opening& asked) {
     const int problem = call.files().make_listable(place);
     return problem != 0 ? Decision::answer(-problem) : found_to_open(place, flags, mode);
   }
-  if (!is_kept(place)) return found_to_open(place, flags, mode);
+  if (!is_kept(place)) {
+    const bool is_setting = lies_in(place.path, "/sys") || lies_in(place.path, "/proc/sys");
+    if (writes && is_setting && place.is_file() && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) == 0) call.files().note_written_for_real(place.path);
+    return found_to_open(place, flags, mode);
+  }
   if (makes && place.as_folder && (place.exists() || place.parent_exists)) return Decision::answer(-EISDIR);
   if (!place.exists()) {
     if (!makes || !place.parent_exists) return found_to_open(place, flags, mode);

@@ -138,7 +138,8 @@ Plan plan_of(const Json& json) {
   plan.changes_skipped = text(json, "changes_skipped");
   each(json, "effects", [&](const Json& item) {
     plan.effects = {yes(item, "confined"), yes(item, "known"), names_of(item, "written"), whole(item, "written_count"), names_of(item, "removed"), whole(item, "removed_count"),
-                    whole(item, "connections"), names_of(item, "machines"), yes(item, "offline"), yes(item, "ran_out_of_space"), yes(item, "input_was_cut")};
+                    whole(item, "connections"), names_of(item, "machines"), yes(item, "offline"), yes(item, "ran_out_of_space"), yes(item, "input_was_cut"),
+                    names_of(item, "done_for_real")};
   });
   plan.folder = text(json, "folder");
   plan.trace = text(json, "trace");
@@ -186,7 +187,8 @@ Json plan_json(const Plan& plan) {
   const PlanEffects& effects = plan.effects;
   json["effects"] = {{"confined", effects.confined}, {"known", effects.known}, {"written", effects.written}, {"written_count", effects.written_count}, {"removed", effects.removed},
                      {"removed_count", effects.removed_count}, {"connections", effects.connections}, {"machines", effects.machines},
-                     {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut}};
+                     {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut},
+                     {"done_for_real", effects.done_for_real}};
   json["folder"] = plan.folder;
   json["trace"] = plan.trace;
   return json;

@@ -308,6 +308,14 @@ def test_input_that_is_moved_by_the_kernel_is_known_to_be_cut(confined, home, tm
     assert confined.effects()["input_was_cut"]
 
 
+def test_what_was_open_before_is_written_for_real_and_that_is_told(confined, home):
+    with open(home / "a", "a") as given, open(home / "b", "a") as untouched:
+        numbers = given.fileno(), untouched.fileno()
+        done = confined.python(home, f"import os; os.write({numbers[0]}, b'more'); open('c', 'w').close()", pass_fds=numbers)
+    assert done.returncode == 0, done.stderr
+    assert (home / "a").read_text() == "one\nmore" and confined.effects()["done_for_real"] == [str(home / "a")]
+
+
 def test_datagrams_reach_a_socket_that_was_made_aside(confined, home):
     done = confined.python(home, """
         import ctypes, socket
