@@ -6,9 +6,11 @@ is watched like a program that is planned: what it writes is kept aside.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -58,10 +60,17 @@ def plan(function, gpu: str | None = None, *, vary: str | None = None, real: boo
         server.listen(8)
         options = [*(["--gpu", gpu] if gpu else []), *(["--vary", vary] if vary else []), *(["--real"] if real else []), "--steps", str(steps), "--seconds", str(seconds),
                    *([] if try_changes or vary else ["--no-try"]), *(["--allow-writes"] if allow_writes else []), *(["--offline"] if offline else [])]
-        command = [find_binary(), "plan", *options, "-o", os.path.join(folder, "run"), "--", sys.executable, str(_HERE / "_stand_in.py"), address]
-        verb = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        _serve(server, verb, function)
-        out, problem = verb.communicate()
+        command = [find_binary(), "plan", *options, "--function", *_words_for(function), "-o", os.path.join(folder, "run"), "--", sys.executable, str(_HERE / "_stand_in.py"), address]
+        told = os.path.join(folder, "told")
+        with server, open(told, "ab") as to:  # a file takes whatever is written, a pipe only while somebody reads
+            verb = subprocess.Popen(command, stdout=to, stderr=to)
+            try:
+                _serve(server, verb, function)
+            finally:
+                if verb.poll() is None:
+                    verb.terminate()
+                verb.wait()
+        problem = Path(told).read_text(encoding="utf-8", errors="replace")
         report = Path(folder, "run", "report.json")
         if not report.is_file():
             raise ValueError(problem.strip().removeprefix("faultline: ") or "the plan could not be made")
@@ -72,26 +81,55 @@ def plan(function, gpu: str | None = None, *, vary: str | None = None, real: boo
         return Plan(fits, card.get("name", ""), card.get("capacity", 0), verdict.get("needed", 0), content, problem)
 
 
+def _words_for(function) -> list[str]:
+    """What the report calls it: function train at train.py:12."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", None) or type(function).__name__
+    place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
+    return ["function", name.strip("<>"), *(["at", place] if place and not place.startswith("<") else [])]
+
+
 def _serve(server: socket.socket, verb: subprocess.Popen, function) -> None:
+    """Until the verb has ended. Whoever asks may be gone by the time of the answer (it was ended): that is its own affair, not the caller's."""
     server.settimeout(0.05)
     children: dict[int, socket.socket] = {}
-    while verb.poll() is None:
-        try:
-            connection, _ = server.accept()
-            with connection.makefile() as lines:
-                plan_path = lines.readline().strip()
-            child = os.fork()
-            if child == 0:
-                _become_dry_run(plan_path, function, connection)
-            children[child] = connection
-        except TimeoutError:
-            pass
-        for child in list(children):
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                connection = children.pop(child)
-                connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-                connection.close()
+    try:
+        while verb.poll() is None:
+            with contextlib.suppress(OSError):
+                connection, _ = server.accept()
+                _begin_child(connection, function, children)
+            for child in list(children):
+                if (status := _status_of(child)) is not None:
+                    with children.pop(child) as connection, contextlib.suppress(OSError):
+                        connection.sendall(f"{status}\n".encode())
+    finally:
+        for child, connection in children.items():
+            connection.close()
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+def _begin_child(connection: socket.socket, function, children: dict[int, socket.socket]) -> None:
+    connection.settimeout(10)
+    with connection.makefile() as lines:
+        plan_path = lines.readline().strip()
+    connection.settimeout(None)
+    if not plan_path:
+        return connection.close()
+    child = os.fork()
+    if child == 0:
+        _become_dry_run(plan_path, function, connection)
+    children[child] = connection
+
+
+def _status_of(child: int) -> int | None:
+    """None: it still runs."""
+    try:
+        done, status = os.waitpid(child, os.WNOHANG)
+    except ChildProcessError:  # the caller does not wait for children (SIGCHLD is ignored), or waited for all of them
+        return 3
+    return os.waitstatus_to_exitcode(status) if done else None
 
 
 def _be_watched(connection: socket.socket, options: dict) -> None:

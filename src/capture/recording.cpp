@@ -81,7 +81,7 @@ void leave_note(const char* folder, const char* why) {
   const int path_length = std::snprintf(path, sizeof path, "%s/notes-%d.txt", folder, ::getpid());
   const int length = std::snprintf(sentence, sizeof sentence, "nothing was recorded of process %d: %s\n", ::getpid(), why);
   if (path_length >= static_cast<int>(sizeof path) || length >= static_cast<int>(sizeof sentence)) return;
-  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return;
   (void)!::write(file, sentence, static_cast<std::size_t>(length));
   ::close(file);

@@ -12,19 +12,14 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/word_list.h"
+
 extern char** environ;
 
 namespace faultline::cli {
 namespace {
 
 pid_t in_foreground = 0;
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // Between fork and exec, where only async-signal-safe calls are allowed. 0, or the errno of what failed.
 int arrange(const Placement& placement) {
@@ -47,6 +42,17 @@ int arrange(const Placement& placement) {
   }
   (void)!::write(tell, &problem, sizeof problem);
   ::_exit(127);
+}
+
+// The status, or -1 when it was lost. Until the process is forgotten its number stays its own: it has ended, but nobody has asked how.
+int wait_quiet(pid_t process) {
+  siginfo_t end{};
+  while (::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  QuietHeld held;
+  held.end(process);
+  int status = -1;
+  return ::waitpid(process, &status, 0) == process ? status : -1;
 }
 
 std::string why_not(const std::string& program, int problem) {
@@ -99,10 +105,15 @@ Result<pid_t> start_program(std::vector<std::string> command, Environment enviro
   pid_t process = -1;
   int fork_problem = 0;
   {
-    const SignalsHeld held;
-    process = ::fork();
-    if (process == 0) become(command.front().c_str(), arguments.data(), variables.data(), placement, pipe[1]);
-    fork_problem = errno;
+    QuietHeld held;
+    if (placement.in_foreground || !interrupted()) {
+      process = ::fork();
+      if (process == 0) become(command.front().c_str(), arguments.data(), variables.data(), placement, pipe[1]);
+      fork_problem = errno;
+    } else {
+      fork_problem = EINTR;
+    }
+    if (process > 0 && !placement.in_foreground) held.begin(process);
   }
   ::close(pipe[1]);
   int problem = 0;
@@ -114,12 +125,10 @@ Result<pid_t> start_program(std::vector<std::string> command, Environment enviro
   ::close(pipe[0]);
   if (process < 0) return Error{why_not(command.front(), fork_problem), {}, {}};
   if (size == static_cast<ssize_t>(sizeof problem)) {
-    while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    wait_quiet(process);
     return Error{why_not(command.front(), problem), {}, {}};
   }
   if (placement.in_foreground) in_foreground = process;
-  else begin_quiet(process);
   return process;
 }
 
@@ -134,11 +143,7 @@ ProgramEnd wait_for_program(pid_t process) {
     status = wait_listening(process, Listening::kHandOn);
     in_foreground = 0;
   } else {
-    pid_t ended = 0;
-    do ended = ::waitpid(process, &status, 0);
-    while (ended < 0 && errno == EINTR);
-    end_quiet(process);
-    if (ended < 0) status = -1;
+    status = wait_quiet(process);
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return program_end(status, seconds);

@@ -44,7 +44,7 @@ Status write_effects(const std::string& path, const confine::Effects& effects) {
   }
   for (const auto& [machine, times] : effects.machines) machines.push_back(machine);
   const Json json = {{"written", written}, {"written_count", written_count}, {"removed", removed}, {"removed_count", removed_count},
-                     {"connections", effects.connections}, {"machines", machines}, {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut}};
+                     {"connections", effects.connections}, {"machines", machines}, {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut}, {"done_for_real", effects.done_for_real}};
   return write_text(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -65,6 +65,7 @@ PlanEffects read_effects(const std::string& path) {
   effects.machines = names_of(json, "machines");
   effects.offline = yes(json, "offline");
   effects.ran_out_of_space = yes(json, "ran_out_of_space");
+  effects.done_for_real = from_here(names_of(json, "done_for_real"));
   return effects;
 }
 

@@ -3,6 +3,7 @@
 // It is a process of its own because watching a program takes a whole process: it stands between Faultline and the program, ends as the program
 // ended, and the program dies with it. Signals that Faultline sends it are meant for the program; those that reach the whole group, the program has too.
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -28,12 +29,18 @@ struct AsideArguments {
 constexpr std::array<int, 7> kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
 
 volatile pid_t watched = 0;
+int watched_handle = -1;  // stays the program's where its number may not
 volatile std::sig_atomic_t came_early = 0;
 pid_t parent = 0;
 
+void tell_program(int signal) {
+  if (watched_handle >= 0) ::syscall(SYS_pidfd_send_signal, watched_handle, signal, nullptr, 0);
+  else ::kill(watched, signal);
+}
+
 void hand_on(int signal, siginfo_t* origin, void*) {
   if (origin->si_code > 0 || origin->si_pid != parent) return;
-  if (watched > 0) ::kill(watched, signal);
+  if (watched > 0) tell_program(signal);
   else came_early = signal;
 }
 
@@ -61,8 +68,9 @@ int keep_aside(const AsideArguments& arguments) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // who loses its parent is ours to see to its end
   Result<std::unique_ptr<confine::ConfinedProgram>> confined = confine::ConfinedProgram::start(std::move(program));
   if (!confined) return fail(confined.error().message());
+  watched_handle = static_cast<int>(::syscall(SYS_pidfd_open, (*confined)->process(), 0));
   watched = (*confined)->process();
-  if (came_early != 0) ::kill(watched, came_early);
+  if (came_early != 0) tell_program(came_early);
   const int status = (*confined)->wait();
   watched = 0;
   if (Status written = write_effects(arguments.effects, (*confined)->effects()); !written) hint(written.error().message());

@@ -30,6 +30,7 @@ struct PlanArguments {
   std::string context;
   std::string folder;
   std::string vary;
+  std::vector<std::string> function;  // of a running program: what to call it; its folder goes when the plan is made
   std::uint64_t steps = 8;
   std::uint64_t seconds = 120;
   bool real = false;
@@ -106,7 +107,7 @@ int plan(const PlanArguments& arguments) {
   if (!folder) return fail(folder.error().message());
 
   const bool json = arguments.output.format == "json";
-  const DryRunJob job{arguments.command, request_for(arguments, *gpu), *folder, arguments.limits, *folder};
+  const DryRunJob job{arguments.command, request_for(arguments, *gpu), *folder, arguments.limits, *folder, arguments.function.empty()};
   const GivenInput input(*folder);
   const std::string started = utc_now();
   Result<DryRunResult> first = run_in_foreground(*parts, job, input, json ? Output::kToStandardError : Output::kAsIs);
@@ -125,7 +126,7 @@ int plan(const PlanArguments& arguments) {
   // A run that died of memory is run again on a device that grows, to learn how much it needs in all.
   std::optional<DryRunResult> overcommitted;
   const bool may_again = may_run_again(arguments) && !first->effects.input_was_cut;
-  if (first->effects.input_was_cut) hint("the program is not run again: what it read from standard input is more than is kept");
+  if (first->effects.input_was_cut) hint("the program is not run again: not all that it read from standard input could be kept");
   if (first->main()->died_of_memory() && !interrupted() && may_again) {
     hint("out of memory; running it once more on a larger GPU, to learn how much it needs");
     DryRunJob again = job;
@@ -139,7 +140,7 @@ int plan(const PlanArguments& arguments) {
   const DryRunResult& told = overcommitted ? *overcommitted : *first;
   Result<std::unique_ptr<JudgedRun>> judged = judge_run(told.main()->trace, !*gpu);
   if (!judged) return fail(judged.error().message());
-  const VerdictInput seen{arguments.command, *gpu, job.request.gpu.context_bytes, *folder, &*first, overcommitted ? &*overcommitted : nullptr, arguments.real};
+  const VerdictInput seen{arguments.function.empty() ? arguments.command : arguments.function, *gpu, job.request.gpu.context_bytes, *folder, &*first, overcommitted ? &*overcommitted : nullptr, arguments.real};
   Plan plan = make_plan(seen, **judged);
 
   const bool may_try = plan.gpu && !arguments.no_try && !interrupted() && may_again;
@@ -155,12 +156,13 @@ int plan(const PlanArguments& arguments) {
     if (wants_search) add_search(attempts, arguments.vary, plan);
   }
 
+  if (!job.folder_stays) plan.folder.clear();
   Report report = make_report((*judged)->trace, (*judged)->judgement);
   attach_plan(report, std::move(plan));
   if (Status written = write_text(*folder + "/report.json", to_json(report)); !written) hint(written.error().message());
   const int descriptor = json ? kStandardOutput : kStandardError;
   const std::string text = rendered(report, arguments.output, descriptor);
-  const std::string kept = fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(*folder));
+  const std::string kept = job.folder_stays ? fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(*folder)) : "";
   return write_out(json ? text : "\n" + text + kept, exit_status(report), descriptor);
 }
 
@@ -181,6 +183,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_flag("--allow-writes", arguments->limits.allow_writes, "let the program write, rename and remove files for real; it is then run once, unless --try or --vary is given");
   verb->add_flag("--offline", arguments->limits.offline, "refuse the program's connections to other machines");
   verb->add_option("--output,-o", arguments->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told");
+  verb->add_option("--function", arguments->function, "a part of faultline.plan(): what the report calls the program")->group("");
   add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = plan(*arguments); });
 }

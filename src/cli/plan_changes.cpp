@@ -95,7 +95,7 @@ Needed needed_by(const DryRunResult& run, const DryRunRequest& request) {
   Needed needed;
   const ProcessSummary* main = run.main();
   if (main == nullptr || !main->ended_in_order || main->trace.empty()) {
-    needed.problem = "the program did not run to its end (see log.txt in its folder)";
+    needed.problem = std::string("the program did not run to its end") + (run.folder.empty() ? "" : " (see log.txt in its folder)");
     return needed;
   }
   if (main->exception) {

@@ -45,7 +45,7 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   DryRunResult result;
   result.status = end.status;
   result.seconds = end.seconds;
-  result.folder = job.folder;
+  if (job.folder_stays) result.folder = job.folder;
   result.processes = read_summaries(job.folder);
   if (job.limits.allow_writes) return result;
   result.effects = read_effects(effects_file(job.folder));

@@ -18,7 +18,7 @@ struct DryRunResult {
   int status = 0;  // 128 + N: ended by signal N
   double seconds = 0;
   std::vector<ProcessSummary> processes;  // see read_summaries
-  std::string folder;
+  std::string folder;  // empty: there is none to tell of
   PlanEffects effects;
   const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
 };
@@ -48,6 +48,7 @@ struct DryRunJob {
   std::string folder;
   Limits limits;
   std::string top_folder;  // the run folder: `folder`, or what it lies in
+  bool folder_stays = true;  // it may be told of
 };
 
 // The Error is about starting it: the program was not found, is not executable.

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/descriptor.h"
+
 namespace faultline::cli {
 namespace {
 
@@ -15,20 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kOwnFolder = 0700, kOwnFile = 0600;
 constexpr mode_t kOthersWrite = 0022, kOthersAny = 0077;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 Error not_made(const std::string& path, int problem) { return {"the folder " + path + " could not be made: " + std::strerror(problem), {}, "Give another with -o."}; }
 Error refused(const std::string& path, const std::string& why) { return {"the folder " + path + " is not used: " + why, {}, "Give another with -o."}; }

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -33,7 +35,8 @@ constexpr bool from_process(const Note& note) { return note.code <= 0; }  // SI_
 std::atomic<int> was_interrupted{0};
 std::atomic<int> notes_to{-1};
 int notes_from = -1;
-std::array<std::atomic<pid_t>, 256> quiet{};
+std::array<pid_t, 256> quiet{};  // guarded by quiet_is_held
+std::atomic_flag quiet_is_held;  // by a thread that hears no signals meanwhile, so a handler waits for another thread at most
 std::array<struct sigaction, NSIG> before{};  // by signal
 std::array<bool, NSIG> changed{};
 struct sigaction pipe_before {};
@@ -50,14 +53,20 @@ void for_handled(Do what) {
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) what(signal);
 }
 
+void hold_quiet() {
+  while (quiet_is_held.test_and_set()) ::sched_yield();
+}
+
 void note_signal(int signal, siginfo_t* about, void*) {
   const int kept = errno;
   const Note note{signal, about->si_code, about->si_pid, about->si_value.sival_int, now_ns()};
   if (asks_for_end(signal)) {
     was_interrupted = 1;
-    for (const std::atomic<pid_t>& process : quiet) {
-      if (const pid_t number = process.load(); number > 0 && from_process(note)) ::kill(number, signal);
+    hold_quiet();
+    for (const pid_t process : quiet) {
+      if (process > 0 && from_process(note)) ::kill(process, signal);
     }
+    quiet_is_held.clear();
   }
   if (const int to = notes_to.load(); to >= 0) (void)!::write(to, &note, sizeof note);
   errno = kept;
@@ -156,19 +165,15 @@ void be_as_before() {
   ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
 }
 
-void begin_quiet(pid_t process) {
-  for (std::atomic<pid_t>& slot : quiet) {
-    pid_t none = 0;
-    if (slot.compare_exchange_strong(none, process)) return;
-  }
+QuietHeld::QuietHeld() { hold_quiet(); }
+QuietHeld::~QuietHeld() { quiet_is_held.clear(); }
+
+void QuietHeld::begin(pid_t process) {
+  const auto none = std::find(quiet.begin(), quiet.end(), 0);
+  if (none != quiet.end()) *none = process;
 }
 
-void end_quiet(pid_t process) {
-  for (std::atomic<pid_t>& slot : quiet) {
-    pid_t wanted = process;
-    if (slot.compare_exchange_strong(wanted, 0)) return;
-  }
-}
+void QuietHeld::end(pid_t process) { std::replace(quiet.begin(), quiet.end(), process, 0); }
 
 int wait_listening(pid_t process, Listening listening) {
   Note note;

@@ -45,9 +45,18 @@ class SignalsHeld {
 // In the child: dispositions and mask as Faultline itself was started with. Only async-signal-safe calls.
 void be_as_before();
 
-// A quiet program: what asks Faultline to end ends it too.
-void begin_quiet(pid_t process);
-void end_quiet(pid_t process);
+// Quiet programs: what asks Faultline to end ends them too. While one of these lives no signal is handed on to any of them, by whichever thread: a
+// program is started and made known, and forgotten and waited for, in one go, so that none is missed and no number is used after its time.
+class QuietHeld {
+ public:
+  QuietHeld();
+  ~QuietHeld();
+  void begin(pid_t process);
+  void end(pid_t process);
+
+ private:
+  SignalsHeld signals_;
+};
 
 enum class Listening : std::uint8_t { kHandOn, kEndIt };  // to the process; or: whoever asks for an end ends the process, and nothing is handed on
 // Waits for the child's end, in company: stops when it stops. The wait status, or -1 when it was lost. Notes of signals that came earlier count with

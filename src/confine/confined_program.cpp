@@ -16,7 +16,9 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/word_list.h"
 #include "confine/filter.h"
+#include "confine/given_files.h"
 #include "confine/watch.h"
 
 namespace faultline::confine {
@@ -26,13 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNotConfined = "faultline: the program was not started: its files could not be kept aside\n";
 constexpr std::string_view kNotStarted = "faultline: the program could not be started: the system cannot run it\n";
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 void put_descriptor(int from, int to) {
   if (from == to) ::fcntl(to, F_SETFD, 0);
@@ -102,6 +97,7 @@ struct ConfinedProgram::State {
   bool ended = false;
   int status = 0;
   std::unique_ptr<Watch> watch;
+  GivenFiles given;
 };
 
 ConfinedProgram::ConfinedProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -126,7 +122,8 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   remove_aside(program.aside);
   if (::mkdir(program.aside.c_str(), 0700) != 0) return failed("the folder " + program.aside + " could not be made", errno);
   const bool keeps_input = !program.keep_input.empty();
-  const int kept = keeps_input ? ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+  std::optional<int> kept;
+  if (keeps_input) kept = ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   auto watch = std::make_unique<Watch>(program.aside, program.own_folder, program.offline, kept);
 
   std::vector<std::string> as_script = {"sh", *path};  // a file that is no program is a script of the shell's
@@ -135,6 +132,7 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   const std::vector<sock_filter> filter = confining_filter(keeps_input);
   Pipe go;
   if (go.ends[0] < 0) return failed("the program could not be started", errno);
+  auto state = std::make_unique<State>();
   const pid_t process = ::fork();
   if (process < 0) return failed("the program could not be started", errno);
   if (process == 0) {
@@ -161,7 +159,6 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   }
   [[maybe_unused]] const ssize_t told = ::write(go.ends[1], "g", 1);
 
-  auto state = std::make_unique<State>();
   state->program = std::move(program);
   state->process = process;
   state->watch = std::move(watch);
@@ -218,7 +215,9 @@ int ConfinedProgram::wait() {
 
 Effects ConfinedProgram::effects() const {
   const Watch& watch = *state_->watch;
-  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(), watch.network().places(), watch.network().refuses()};
+  std::vector<std::string> done_for_real = state_->given.changed();
+  done_for_real.insert(done_for_real.end(), watch.files().written_for_real().begin(), watch.files().written_for_real().end());
+  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(), watch.network().places(), watch.network().refuses(), done_for_real};
 }
 
 }  // namespace faultline::confine

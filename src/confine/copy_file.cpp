@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "confine/file_layer.h"
 
 namespace faultline::confine {
@@ -15,16 +16,6 @@ namespace {
 
 constexpr std::uint64_t kLeftFree = 512ull << 20;  // of the disk, for everybody else
 constexpr std::size_t kPiece = 1 << 20;
-
-struct Descriptor {
-  explicit Descriptor(int opened) : number(opened) {}
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number;
-};
 
 int copy_piece(int from, int to, off_t begin, off_t end) {
   std::vector<char> buffer(kPiece);
@@ -65,20 +56,21 @@ int copy_content(int from, int to, const struct stat& status) {
 
 int copy_plain_file(const std::string& from, const std::string& to, bool content) {
   const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (source.number < 0) return errno;
+  if (!source) return errno;
   struct stat status {};
-  if (::fstat(source.number, &status) != 0) return errno;
+  if (::fstat(source.number(), &status) != 0) return errno;
   const Descriptor target(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (target.number < 0) return errno;
-  const int problem = content ? copy_content(source.number, target.number, status) : 0;
+  if (!target) return errno;
+  int problem = content ? copy_content(source.number(), target.number(), status) : 0;
+  // EINVAL: an owner that this user namespace has no number for.
+  if (problem == 0 && ::fchown(target.number(), status.st_uid, status.st_gid) != 0 && errno != EPERM && errno != EINVAL) problem = errno;
   if (problem != 0) {
     ::unlink(to.c_str());
     return problem;
   }
-  if (::fchown(target.number, status.st_uid, status.st_gid) != 0 && errno != EPERM) return errno;
-  ::fchmod(target.number, (status.st_mode & 07777) | S_IRUSR);
+  ::fchmod(target.number(), (status.st_mode & 07777) | S_IRUSR);
   const timespec times[2] = {status.st_atim, status.st_mtim};
-  if (content) ::futimens(target.number, times);
+  if (content) ::futimens(target.number(), times);
   return 0;
 }
 

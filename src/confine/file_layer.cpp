@@ -4,49 +4,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <deque>
+
+#include "confine/paths.h"
 
 namespace faultline::confine {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel
 constexpr off_t kSmallEnoughToCopy = 64 << 20;  // for two names that share what is written later; a larger file is linked as it is
-
-bool lies_in(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
-std::string joined(std::string_view folder, std::string_view name) {
-  std::string path(folder);
-  if (path.empty() || path.back() != '/') path += '/';
-  return path.append(name);
-}
-
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
-std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-void split_before(std::deque<std::string>& parts, std::string_view path) {
-  std::deque<std::string> more;
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t slash = std::min(path.find('/', at), path.size());
-    if (slash > at) more.emplace_back(path.substr(at, slash - at));
-    at = slash + 1;
-  }
-  parts.insert(parts.begin(), more.begin(), more.end());
-}
-
-std::string read_link(const std::string& real) {
-  char target[PATH_MAX];
-  const ssize_t size = ::readlink(real.c_str(), target, sizeof target);
-  return size > 0 ? std::string(target, static_cast<std::size_t>(size)) : std::string();
-}
 
 }  // namespace
 
@@ -64,164 +30,6 @@ std::string FileLayer::known_as(std::string_view real) const {
 }
 
 std::string FileLayer::where_aside(std::string_view path) const { return path == "/" ? root_ : root_ + std::string(path); }
-
-FileLayer::Step FileLayer::into(const Step& from, std::string_view name) const {
-  Step step{nullptr, from.below.empty() ? std::string() : joined(from.below, name)};
-  if (from.folder == nullptr) return step;
-  const auto known = from.folder->names.find(name);
-  if (known == from.folder->names.end()) return step;
-  if (known->second.folder != nullptr) return {known->second.folder.get(), known->second.folder->below};
-  if (!known->second.elsewhere.empty()) return {nullptr, known->second.elsewhere};
-  return known->second.gone ? Step{} : step;
-}
-
-// By names alone: the path has no symbolic links in it.
-FileLayer::Step FileLayer::step_to(std::string_view path) const {
-  Step step{const_cast<Folder*>(&top_), "/"};
-  std::deque<std::string> parts;
-  split_before(parts, path);
-  for (const std::string& part : parts) step = into(step, part);
-  return step;
-}
-
-// What the folder has under this name; false: nothing.
-bool FileLayer::look(const Step& in, const std::string& path, std::string_view name, Place& found) const {
-  found.real.clear();
-  found.aside = false;
-  const Name* known = nullptr;
-  if (in.folder != nullptr) {
-    if (const auto at = in.folder->names.find(name); at != in.folder->names.end()) known = &at->second;
-  }
-  const auto is_at = [&](std::string real) {
-    if (::lstat(real.c_str(), &found.status) != 0) {
-      found.error = errno;
-      return false;
-    }
-    found.real = std::move(real);
-    found.error = 0;
-    return true;
-  };
-  if (known != nullptr) {
-    if (!known->stand_in && is_at(where_aside(path))) return found.aside = true;
-    if (!known->elsewhere.empty()) return is_at(known->elsewhere);
-    if (known->gone) {
-      found.error = ENOENT;
-      return false;
-    }
-  }
-  if (in.below.empty()) {
-    found.error = ENOENT;
-    return false;
-  }
-  return is_at(joined(in.below, name));
-}
-
-Place FileLayer::find(std::string_view start, std::string_view words, bool follow, const Self& self) {
-  Place place;
-  if (words.empty()) {
-    place.error = ENOENT;
-    return place;
-  }
-  bool from_aside = false;
-  std::string at = "/";
-  std::deque<std::string> parts;
-  const auto go_to_top = [&](std::string_view path) {  // an absolute path, which may be one aside
-    from_aside = from_aside || lies_in(path, root_);
-    at = "/";
-    split_before(parts, lies_in(path, root_) ? known_as(path) : path);
-  };
-  if (words.front() == '/') {
-    go_to_top(words);
-  } else {
-    go_to_top(start);
-    std::string here = "/";
-    for (const std::string& part : parts) here = joined(here, part);
-    parts.clear();
-    at = here;
-    split_before(parts, words);
-  }
-  place.as_folder = words.ends_with('/');
-  const bool must_be_folder = place.as_folder || words.ends_with("/.") || words == ".";
-  follow = follow || place.as_folder;
-
-  bool natural_links = true;
-  int links = 0;
-  Step in = step_to(at);
-  place.path = at;
-  place.parent_exists = true;
-  const auto settle_on_folder = [&] {  // the walk ended in a folder that it did not come to by its name
-    if (at == "/") {
-      place.real = root_;
-      place.aside = true;
-      if (!top_.listed && top_.names.empty()) {
-        place.real = "/";
-        place.aside = false;
-      }
-      return ::stat(place.real.c_str(), &place.status) == 0;
-    }
-    const Step parent = step_to(parent_of(at));
-    return look(parent, at, name_in(at), place);
-  };
-  if (parts.empty() && !settle_on_folder()) return place;
-
-  while (!parts.empty()) {
-    std::string name = std::move(parts.front());
-    parts.pop_front();
-    const bool last = parts.empty();
-    if (name == "." || name == "..") {
-      natural_links = natural_links && in.below == at;  // the kernel goes through this folder too
-      if (name == "..") at = parent_of(at);
-      in = step_to(at);
-      place.path = at;
-      if (last && !settle_on_folder()) return place;
-      continue;
-    }
-    if (at == "/proc" && name == "self") name = self.process;
-    if (at == "/proc" && name == "thread-self") name = self.process + "/task/" + self.thread;
-    const std::string path = joined(at, name);
-    place.path = path;
-    place.parent_exists = true;
-    if (!look(in, path, name, place)) {
-      place.parent_exists = last && place.error == ENOENT;
-      return place;
-    }
-    if (S_ISLNK(place.status.st_mode) && (!last || follow)) {
-      const std::string target = read_link(place.real);
-      if (++links > kMostLinks) {
-        place.real.clear();
-        place.error = ELOOP;
-        place.parent_exists = false;
-        return place;
-      }
-      natural_links = natural_links && place.real == path;
-      // A link of the kernel's own may lead to something without a path.
-      if (target.empty() || (is_kernels(path) && target.front() != '/')) return place;
-      if (target.front() == '/') {
-        if (struct stat there; is_kernels(path) && ::lstat(target.c_str(), &there) != 0) return place;
-        go_to_top(target);
-      } else {
-        split_before(parts, target);
-      }
-      in = step_to(at);
-      if (parts.empty() && !settle_on_folder()) return place;
-      continue;
-    }
-    if (!last && !S_ISDIR(place.status.st_mode)) {
-      place.real.clear();
-      place.error = ENOTDIR;
-      place.parent_exists = false;
-      return place;
-    }
-    in = into(in, name);
-    at = path;
-  }
-  if (must_be_folder && !S_ISDIR(place.status.st_mode)) {
-    place.real.clear();
-    place.error = ENOTDIR;
-  }
-  place.natural = !from_aside && natural_links && place.real == place.path;
-  return place;
-}
 
 // The folder with all above it, aside too, so that something can be put into it.
 int FileLayer::touch(const std::string& path, Folder*& out) {
@@ -294,9 +102,12 @@ int FileLayer::make_own(Place& place, bool content) {
     if (const int problem = touch(parent, folder)) return problem;
     const std::string name = name_in(place.path);
     drop_stand_in(*folder, place.path, name);
-    if (S_ISLNK(place.status.st_mode)) {
-      if (::symlink(read_link(place.real).c_str(), where_aside(place.path).c_str()) != 0) return errno;
-    } else if (const int problem = copy_plain_file(place.real, where_aside(place.path), content)) {
+    const std::string aside = where_aside(place.path);
+    int problem = 0;
+    if (!S_ISLNK(place.status.st_mode)) problem = copy_plain_file(place.real, aside, content);
+    else if (::symlink(read_link(place.real).c_str(), aside.c_str()) != 0) problem = errno;
+    if (problem != 0) {
+      if (folder->listed) stand_in_for(*folder, place.path, name, place.real);
       ran_out_of_space_ = ran_out_of_space_ || problem == ENOSPC;
       return problem;
     }
@@ -393,14 +204,12 @@ int FileLayer::rename(const Place& from, const Place& to, bool replace) {
   std::string old_name, new_name;
   if (const int problem = parent_for_change(from.path, source, old_name)) return problem;
   if (const int problem = parent_for_change(to.path, target, new_name)) return problem;
+  // What lies aside under the new name, if only a stand-in, is of the same kind: the kernel replaces it, or refuses and nothing has changed.
   const std::string there = where_aside(to.path);
-  if (to.exists()) {
-    if (to.is_folder()) ::rmdir(there.c_str());
-    else if (to.aside) ::unlink(there.c_str());
+  if (from.aside && ::rename(from.real.c_str(), there.c_str()) != 0) return errno;
+  if (!from.aside && to.exists()) {
+    if ((to.is_folder() ? ::rmdir(there.c_str()) : to.aside ? ::unlink(there.c_str()) : 0) != 0 && errno != ENOENT) return errno;
     hide(*target, to.path, new_name);
-  }
-  if (from.aside) {
-    if (::rename(from.real.c_str(), there.c_str()) != 0) return errno;
   }
   Name moved = std::move(source->names[old_name]);
   if (!from.aside) moved = Name{};

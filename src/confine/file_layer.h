@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,9 @@ class FileLayer {
 
   std::vector<Change> changes() const;
   bool ran_out_of_space() const { return ran_out_of_space_; }
+  // The kernel's own settings, which are not kept aside.
+  void note_written_for_real(const std::string& path) { written_for_real_.insert(path); }
+  const std::set<std::string>& written_for_real() const { return written_for_real_; }
 
  private:
   struct Folder;
@@ -120,6 +124,7 @@ class FileLayer {
   std::string root_, own_;
   Folder top_;
   bool ran_out_of_space_ = false;
+  std::set<std::string> written_for_real_;
 };
 
 // Content, mode, owner where allowed and times; holes stay holes.

@@ -107,13 +107,33 @@ std::vector<sock_filter> confining_filter(bool watch_standard_input) {
     program.answer(kLook);
   });
   if (watch_standard_input) {
-    program.where_equal(SYS_read, [&] {
+    std::vector<long> at_input(kReadingCalls.begin(), kReadingCalls.end());
+    at_input.insert(at_input.end(), kDuplicatingCalls.begin(), kDuplicatingCalls.end());
+    for (const long number : at_input) {
+      program.where_equal(static_cast<std::uint32_t>(number), [&] {
+        program.load(low_half(number == SYS_sendfile ? 1 : 0));
+        program.answer_if_equal(STDIN_FILENO, kLook);
+        program.answer(SECCOMP_RET_ALLOW);
+      });
+    }
+    program.where_equal(SYS_fcntl, [&] {
       program.load(low_half(0));
-      program.answer_if_equal(STDIN_FILENO, kLook);
+      program.where_equal(STDIN_FILENO, [&] {
+        program.load(low_half(1));
+        for (const std::uint32_t duplicates : {F_DUPFD, F_DUPFD_CLOEXEC}) program.answer_if_equal(duplicates, kLook);
+      });
       program.answer(SECCOMP_RET_ALLOW);
     });
   }
   for (const int number : watched_calls()) program.answer_if_equal(static_cast<std::uint32_t>(number), kLook);
+  program.answer(SECCOMP_RET_ALLOW);
+  return program.take();
+}
+
+std::vector<sock_filter> reads_filter() {
+  Program program;
+  program.load(at_number);
+  for (const long number : kReadingCalls) program.answer_if_equal(static_cast<std::uint32_t>(number), kLook);
   program.answer(SECCOMP_RET_ALLOW);
   return program.take();
 }

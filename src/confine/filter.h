@@ -4,12 +4,20 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <sys/syscall.h>
 
+#include <array>
 #include <vector>
 
 namespace faultline::confine {
 
+// Calls that may read standard input, of which all but sendfile (its second) say from where by their first argument; and that may make another descriptor of it.
+inline constexpr std::array<long, 7> kReadingCalls = {SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_splice, SYS_tee, SYS_sendfile};
+inline constexpr std::array<long, 3> kDuplicatingCalls = {SYS_dup, SYS_dup2, SYS_dup3};  // and fcntl
+
 std::vector<sock_filter> confining_filter(bool watch_standard_input);
+// To be added to it where standard input has other descriptors too: every read stops.
+std::vector<sock_filter> reads_filter();
 
 // In the process that is to be confined: after this its calls stop, so somebody must be tracing it. 0, or an errno. Async-signal-safe.
 int confine_this_process(const std::vector<sock_filter>& filter);

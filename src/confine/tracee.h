@@ -23,7 +23,7 @@ struct Room {
 
 // What a thread is in the middle of.
 struct Pending {
-  enum class Kind : std::uint8_t { kNone, kMakingRoom, kRewritten, kWorkingFolder, kStandardInput };
+  enum class Kind : std::uint8_t { kNone, kMakingRoom, kRewritten, kWorkingFolder, kStandardInput, kOneMessage, kSeesReads };
   Kind kind = Kind::kNone;
   Registers before{};      // as they were when the call began
   std::uint64_t room = 0;  // lent
@@ -34,6 +34,7 @@ struct Tracee {
   pid_t process = 0;
   std::shared_ptr<Room> room = std::make_shared<Room>();
   Pending pending;
+  bool sees_reads = false;  // it stops at every read, not only at those of descriptor 0
 };
 
 std::uint64_t argument(const Registers& registers, int index);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,10 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
+
+#include "confine/input_calls.h"
 
 namespace faultline::confine {
 namespace {
@@ -50,8 +54,8 @@ long watch_options() {
   return PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 }
 
-Watch::Watch(std::string root, std::string own_folder, bool offline, int kept_input)
-    : files_(std::move(root), std::move(own_folder)), network_(offline), kept_input_(kept_input) {}
+Watch::Watch(std::string root, std::string own_folder, bool offline, std::optional<int> kept_input)
+    : files_(std::move(root), std::move(own_folder)), network_(offline), kept_input_(kept_input.value_or(-1)), keeps_input_(kept_input.has_value()) {}
 
 Watch::~Watch() {
   if (kept_input_ >= 0) ::close(kept_input_);
@@ -60,7 +64,7 @@ Watch::~Watch() {
 int Watch::begin(pid_t process) {
   if (::ptrace(PTRACE_SEIZE, process, nullptr, watch_options()) != 0) return errno;
   tracee(process);
-  input_link_ = proc_link(process, "fd/0");
+  if (keeps_input_) input_link_ = proc_link(process, "fd/0");
   return 0;
 }
 
@@ -145,6 +149,7 @@ void Watch::has_child(Tracee& parent, int event) {
   if (::ptrace(PTRACE_GETEVENTMSG, parent.thread, nullptr, &child) != 0) return;
   const std::shared_ptr<Room> room = parent.room;
   Tracee& fresh = tracee(static_cast<pid_t>(child));
+  fresh.sees_reads = parent.sees_reads;
   fresh.room = shares_memory(parent.thread, fresh.thread, event != PTRACE_EVENT_FORK) ? room : std::make_shared<Room>(*room);
 }
 
@@ -165,7 +170,7 @@ void Watch::call_begins(Tracee& tracee) {
   const std::optional<Registers> registers = read_registers(tracee.thread);
   if (!registers) return go_on(tracee.thread, PTRACE_CONT);
   if (registers->orig_rax == SYS_chdir && takes_on(tracee, *registers)) return;
-  Confinement confinement{files_, network_};
+  Confinement confinement{files_, network_, input_link_};
   carry_out(tracee, *registers, decide(confinement, tracee, *registers));
 }
 
@@ -201,20 +206,25 @@ void Watch::carry_out(Tracee& tracee, const Registers& registers, const Decision
   if (tracee.room->free.empty()) return make_room(tracee, registers);
   const std::uint64_t room = tracee.room->free.back();
   std::uint64_t at = room;
-  for (const auto& [index, bytes] : decision.bytes) {
+  std::vector<std::uint64_t> pieces;
+  for (auto [index, bytes] : decision.bytes) {
     if (at + bytes.size() > room + Room::kPieceBytes) return answer(-ENAMETOOLONG);
+    for (const Decision::Pointer& pointer : decision.pointers) {
+      if (pointer.in == pieces.size()) std::memcpy(bytes.data() + pointer.at, &pieces[pointer.to], sizeof pieces[pointer.to]);
+    }
+    pieces.push_back(at);
     if (!write_memory(tracee.thread, at, bytes.data(), bytes.size())) {
       // Memory that was thought to be shared is not, or the program gave the room away: it gets some of its own.
       tracee.room = std::make_shared<Room>();
       return make_room(tracee, registers);
     }
-    set_argument(changed, index, at);
+    if (index != Decision::kNoArgument) set_argument(changed, index, at);
     at += (bytes.size() + 15) / 16 * 16;
   }
   for (const auto& [index, value] : decision.numbers) set_argument(changed, index, value);
   if (decision.as_call >= 0) changed.orig_rax = static_cast<unsigned long long>(decision.as_call);
   tracee.room->free.pop_back();
-  tracee.pending = {Pending::Kind::kRewritten, registers, room};
+  tracee.pending = {decision.look == Pending::Kind::kNone ? Pending::Kind::kRewritten : decision.look, registers, room};
   write_registers(tracee.thread, changed);
   go_on(tracee.thread, PTRACE_SYSCALL);
 }
@@ -244,15 +254,24 @@ void Watch::call_ends(Tracee& tracee) {
       again.rax = static_cast<unsigned long long>(-ENOMEM);  // the call itself fails with it
     } else {
       tracee.room->free.push_back(now->rax);
-      again.rip -= kInstructionBytes;
-      again.rax = pending.before.orig_rax;
+      return begin_again(tracee, pending.before);
     }
     write_registers(tracee.thread, again);
-  } else if (now && pending.kind == Pending::Kind::kRewritten) {
+  } else if (now && (pending.kind == Pending::Kind::kRewritten || pending.kind == Pending::Kind::kOneMessage)) {
     tracee.room->free.push_back(pending.room);
     Registers restored = pending.before;  // a call keeps its arguments' registers
     restored.rax = now->rax;
+    if (pending.kind == Pending::Kind::kOneMessage && static_cast<long>(now->rax) >= 0) {  // sendmmsg counts messages, and tells of each how much of it was sent
+      const auto sent = static_cast<unsigned>(now->rax);
+      write_memory(tracee.thread, argument(pending.before, 1) + offsetof(mmsghdr, msg_len), &sent, sizeof sent);
+      restored.rax = 1;
+    }
     write_registers(tracee.thread, restored);
+  } else if (now && pending.kind == Pending::Kind::kSeesReads) {
+    tracee.room->free.push_back(pending.room);
+    tracee.sees_reads = true;
+    input_was_cut_ = input_was_cut_ || now->rax != 0;
+    return begin_again(tracee, pending.before);
   } else if (now && pending.kind == Pending::Kind::kWorkingFolder) {
     tracee.pending.before = *now;
     fix_working_folder(tracee);
@@ -261,6 +280,15 @@ void Watch::call_ends(Tracee& tracee) {
     keep_input(tracee);
   }
   tracee.pending = {};
+  go_on(tracee.thread, PTRACE_CONT);
+}
+
+// What came between was ours: the call itself is still to be made.
+void Watch::begin_again(Tracee& tracee, Registers registers) {
+  registers.rip -= kInstructionBytes;
+  registers.rax = registers.orig_rax;
+  tracee.pending = {};
+  write_registers(tracee.thread, registers);
   go_on(tracee.thread, PTRACE_CONT);
 }
 
@@ -278,16 +306,14 @@ void Watch::fix_working_folder(Tracee& tracee) {
 }
 
 void Watch::keep_input(Tracee& tracee) {
-  const Registers& registers = tracee.pending.before;
-  const auto size = static_cast<long>(registers.rax);
-  if (size <= 0 || proc_link(tracee.thread, "fd/0") != input_link_) return;
-  input_was_cut_ = input_was_cut_ || kept_input_ < 0 || kept_bytes_ + static_cast<std::uint64_t>(size) > kMostKeptInput;
-  if (kept_input_ < 0 || kept_bytes_ >= kMostKeptInput) return;
-  std::string bytes(std::min<std::uint64_t>(static_cast<std::uint64_t>(size), kMostKeptInput - kept_bytes_), '\0');
-  if (!read_memory(tracee.thread, argument(registers, 1), bytes.data(), bytes.size())) return;
-  kept_bytes_ += bytes.size();
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t put = ::write(kept_input_, bytes.data() + done, bytes.size() - done);
+  const auto size = static_cast<long>(tracee.pending.before.rax);
+  if (size <= 0) return;
+  const std::optional<std::string> bytes = bytes_read(tracee.thread, tracee.pending.before);
+  input_was_cut_ = input_was_cut_ || kept_input_ < 0 || !bytes || kept_bytes_ + bytes->size() > kMostKeptInput;
+  if (input_was_cut_) return;
+  kept_bytes_ += bytes->size();
+  for (std::size_t done = 0; done < bytes->size();) {
+    const ssize_t put = ::write(kept_input_, bytes->data() + done, bytes->size() - done);
     if (put < 0 && errno != EINTR) {
       input_was_cut_ = true;
       return;

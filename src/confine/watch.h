@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -14,7 +15,7 @@ namespace faultline::confine {
 
 class Watch {
  public:
-  Watch(std::string root, std::string own_folder, bool offline, int kept_input);
+  Watch(std::string root, std::string own_folder, bool offline, std::optional<int> kept_input);  // kept_input: where to write what is read from standard input, or -1; none: it is not to be kept
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -35,6 +36,7 @@ class Watch {
   void make_room(Tracee& tracee, const Registers& registers);
   void has_child(Tracee& parent, int event);
   void has_new_image(Tracee& tracee);
+  void begin_again(Tracee& tracee, Registers registers);
   void fix_working_folder(Tracee& tracee);
   void keep_input(Tracee& tracee);
   bool takes_on(Tracee& tracee, const Registers& registers);
@@ -46,9 +48,10 @@ class Watch {
   Network network_;
   std::unordered_map<pid_t, Tracee> tracees_;
   int kept_input_;
+  bool keeps_input_;
   std::uint64_t kept_bytes_ = 0;
   bool input_was_cut_ = false;
-  std::string input_link_;  // what standard input is, as /proc names it
+  std::string input_link_;  // what standard input is, as /proc names it; empty where it is not kept
 };
 
 // What every watched thread is told to report; children are watched from their first instruction, and none outlives the watch.

@@ -97,6 +97,7 @@ struct PlanEffects {
   bool offline = false;              // and refused
   bool ran_out_of_space = false;     // what it wrote was too much for the disk
   bool input_was_cut = false;        // what it read from standard input could not be kept whole for another run
+  std::vector<std::string> done_for_real;  // files that were changed all the same: open before the program began, or the kernel's own
 };
 
 struct Plan {

@@ -80,6 +80,7 @@ void fields(Archive& archive, PlanEffects& effects) {
   archive("offline", effects.offline);
   archive("ran_out_of_space", effects.ran_out_of_space);
   archive("input_was_cut", effects.input_was_cut);
+  archive("done_for_real", effects.done_for_real);
 }
 
 template <class Archive>

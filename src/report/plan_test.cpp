@@ -58,6 +58,30 @@ TEST(PlanJson, WhatIsReadBackIsWhatWasWritten) {
   EXPECT_EQ(to_json(*back), to_json(report));
 }
 
+TEST(PlanText, FilesAreAsBeforeOnlyWhereAllWasKeptAside) {
+  const auto text_with = [](const PlanEffects& effects) {
+    Report report;
+    report.plan = sample_plan();
+    report.plan->effects = effects;
+    std::string text = to_terminal(report, {});
+    std::string line;  // the rows may be broken anywhere
+    for (std::istringstream words(text); words >> text;) line += text + " ";
+    return line;
+  };
+  PlanEffects effects;
+  effects.confined = effects.known = true;
+  effects.written = {"a.pt"};
+  effects.written_count = 1;
+  const std::string claim = "yours are as before";
+  EXPECT_NE(text_with(effects).find(claim), std::string::npos);
+  PlanEffects allowed = effects, full = effects, given = effects;
+  allowed.confined = false;
+  full.ran_out_of_space = true;
+  given.done_for_real = {"log.txt"};
+  for (const PlanEffects& not_all : {allowed, full, given}) EXPECT_EQ(text_with(not_all).find(claim), std::string::npos);
+  EXPECT_NE(text_with(given).find("1 changed (log.txt)"), std::string::npos);
+}
+
 TEST(PlanJson, AChangedReportLosesFieldsAndNothingElse) {
   EXPECT_FALSE(report_of("").has_value());
   EXPECT_FALSE(report_of("[1,2]").has_value());

@@ -127,9 +127,13 @@ void print_effects(Page& page, const PlanEffects& effects) {
   if (effects.written_count + effects.removed_count != 0) {
     std::string text = effects.written_count != 0 ? counted_names(page, effects.written_count, effects.written, "would have been written") : "";
     if (effects.removed_count != 0) text += (text.empty() ? "" : ", ") + counted_names(page, effects.removed_count, effects.removed, "removed");
-    page.row("files", text + "; yours are as before");
+    page.row("files", text + (effects.done_for_real.empty() && !effects.ran_out_of_space ? "; yours are as before" : ""));
+  }
+  if (!effects.done_for_real.empty()) {
+    page.row("for real", counted_names(page, effects.done_for_real.size(), effects.done_for_real, "changed") + ": open before the program began, or the kernel's own");
   }
   if (effects.ran_out_of_space) page.row("disk", "a file was too large to be copied for the dry run: the program was told that the disk is full");
+  if (effects.input_was_cut) page.row("input", "not all that the program read from standard input could be kept, so it was not run again");
   if (effects.connections != 0) {
     page.row("network", fmt::format("{} to other machines {} ({})", counted_names(page, effects.connections, {}, effects.connections == 1 ? "connection" : "connections"),
                                     effects.offline ? "refused" : "made, for real", counted_names(page, effects.machines.size(), effects.machines, effects.machines.size() == 1 ? "place" : "places")));

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/descriptor.h"
 #include "trace/file_format.h"
 
 namespace faultline {
@@ -34,23 +35,6 @@ void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) {
   }
 }
 
-// A descriptor for the length of one use.
-class OpenFile {
- public:
-  explicit OpenFile(int file) : file_(file) {}
-  ~OpenFile() {
-    if (file_ >= 0) ::close(file_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  explicit operator bool() const { return file_ >= 0; }
-  int operator*() const { return file_; }
-  int error() const { return -file_; }
-
- private:
-  int file_;
-};
-
 int write_zeros(int file, std::uint64_t begin, std::uint64_t end) {
   static constexpr std::array<char, kTraceUnitBytes> kZeros{};
   while (begin < end) {
@@ -67,8 +51,9 @@ int write_zeros(int file, std::uint64_t begin, std::uint64_t end) {
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
   struct stat status {};
   {
-    const OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (!file || ::fstat(*file, &status) != 0) return file_error("the trace file cannot be created", errno);
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (file) ::fchmod(file.number(), 0600);  // whatever the umask
+    if (!file || ::fstat(file.number(), &status) != 0) return file_error("the trace file cannot be created", errno);
   }
   std::error_code problem;
   const std::filesystem::path whole = std::filesystem::absolute(path, problem);  // the program may go to another folder
@@ -92,9 +77,9 @@ int TraceFile::open_again() const {
 Status TraceFile::write_header() {
   const TraceFileHeader header;
   if (Status status = reserve_until(kTraceUnitBytes); !status) return status.error();
-  const OpenFile file(open_again());
-  const ssize_t written = file ? ::pwrite(*file, &header, sizeof header, 0) : -1;
-  if (written != static_cast<ssize_t>(sizeof header)) return file_error("the trace file cannot be written", !file ? file.error() : written < 0 ? errno : EIO);
+  const Descriptor file(open_again());
+  const ssize_t written = file ? ::pwrite(file.number(), &header, sizeof header, 0) : -1;
+  if (written != static_cast<ssize_t>(sizeof header)) return file_error("the trace file cannot be written", !file ? -file.number() : written < 0 ? errno : EIO);
   raise_to(used_bytes_, sizeof header);
   return Ok{};
 }
@@ -103,14 +88,14 @@ int TraceFile::allocate_blocks(std::uint64_t begin, std::uint64_t end) {
   // Going over a file size limit raises SIGXFSZ, which would end the process whose trace this is.
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) return EFBIG;
-  const OpenFile file(open_again());
-  if (!file) return file.error();
+  const Descriptor file(open_again());
+  if (!file) return -file.number();
   while (has_fallocate_) {
-    if (::fallocate(*file, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0) return 0;
+    if (::fallocate(file.number(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0) return 0;
     if (errno == EOPNOTSUPP || errno == ENOSYS) has_fallocate_ = false;
     else if (errno != EINTR) return errno;
   }
-  return write_zeros(*file, begin, end);
+  return write_zeros(file.number(), begin, end);
 }
 
 Status TraceFile::reserve_until(std::uint64_t end) {
@@ -140,10 +125,10 @@ Result<MappedChunk> TraceFile::take_chunk(std::size_t room_bytes) {
   if (offset + bytes > reserved_bytes_.load(std::memory_order_acquire)) {
     if (Status status = reserve_until(offset + bytes); !status) return status.error();
   }
-  const OpenFile file(open_again());
-  void* const mapping = file ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *file, static_cast<off_t>(offset)) : MAP_FAILED;
+  const Descriptor file(open_again());
+  void* const mapping = file ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.number(), static_cast<off_t>(offset)) : MAP_FAILED;
   if (mapping == MAP_FAILED) {
-    const int error = file ? errno : file.error();
+    const int error = file ? errno : -file.number();
     const std::lock_guard lock(growing_);
     if (failed_errno_ == 0) failed_errno_ = error;
     return file_error("the trace file cannot be mapped", error);
@@ -161,9 +146,9 @@ void TraceFile::release(const MappedChunk& chunk, const std::uint8_t* used) {
 
 Status TraceFile::close() {
   FAULTLINE_CHECK(mapped_chunks_.load() == 0);
-  const OpenFile file(open_again());
-  if (!file) return file_error("the trace file cannot be found again", file.error());
-  if (::ftruncate(*file, static_cast<off_t>(used_bytes_.load())) != 0) return file_error("the trace file cannot be trimmed", errno);
+  const Descriptor file(open_again());
+  if (!file) return file_error("the trace file cannot be found again", -file.number());
+  if (::ftruncate(file.number(), static_cast<off_t>(used_bytes_.load())) != 0) return file_error("the trace file cannot be trimmed", errno);
   return Ok{};
 }
 

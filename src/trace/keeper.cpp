@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +15,8 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <set>
+#include <utility>
 
 #include "base/units.h"
 #include "trace/file_chunks.h"
@@ -49,6 +54,16 @@ int write_all(int file, Bytes bytes, std::uint64_t offset) {
   return 0;
 }
 
+// All of its threads have ended, whether somebody has asked for its status or not.
+bool has_gone(pid_t process) {
+  const int seen = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  if (seen < 0) return errno == ESRCH || (::kill(process, 0) != 0 && errno == ESRCH);
+  pollfd end{seen, POLLIN, 0};
+  const bool ended = ::poll(&end, 1, 0) == 1;
+  ::close(seen);
+  return ended;
+}
+
 // A few records of the keeper's own, as one chunk in memory.
 class OwnWords : public TraceSpace {
  public:
@@ -82,8 +97,10 @@ Result<std::unique_ptr<TraceKeeper>> TraceKeeper::create(const std::string& fold
 }
 
 TraceKeeper::TraceKeeper(std::string folder, int segment, SharedRoom& room, std::uint64_t most_bytes)
-    : folder_(std::move(folder)), segment_(segment), room_(room), tags_(kTraceUnitBytes), copy_(kTraceUnitBytes), reserve_bytes_(disk_reserve(folder_)) {
+    : folder_(std::move(folder)), segment_(segment), room_(room), brought_(SharedRoom::kSlots), tags_(kTraceUnitBytes), copy_(kTraceUnitBytes), reserve_bytes_(disk_reserve(folder_)) {
   room_.most_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(most_bytes, INT64_MAX));
+  struct stat about {};
+  if (::stat(kPidNamespace, &about) == 0) pid_namespace_ = about.st_ino;
   room_.magic.store(SharedRoom::kMagic, std::memory_order_release);
   look_at_disk();
   // Signals are for the thread that waits for the program.
@@ -126,27 +143,45 @@ void TraceKeeper::look(bool also_taken) {
     if (!has_file(process) && room_.processes[process].pid.load(std::memory_order_acquire) != 0) create_file(process);
     if (room_.processes[process].has_ended.load(std::memory_order_acquire)) ++files_[process].looks_since_end;
   }
+  if (also_taken) look_for_killed();
   std::uint64_t written = 0;
   for (std::uint32_t number = 0; number < SharedRoom::kSlots; ++number) {
     SharedRoom::Slot& slot = room_.slots[number];
-    std::uint8_t* const memory = room_.memory[number];
     const SharedRoom::SlotState state = slot.state.load(std::memory_order_acquire);
     if (state == SharedRoom::SlotState::kFree || slot.place.load(std::memory_order_acquire) == 0 || !has_file(slot.process)) continue;  // one that has just begun: next time
     if (state == SharedRoom::SlotState::kTaken) {
-      const bool is_left_behind = files_[slot.process].looks_since_end > kLooksUntilLeftBehind;
-      if (also_taken || is_left_behind) write_taken(slot, memory);
-      if (is_left_behind) free(slot, memory, kTraceUnitBytes);
+      const bool is_left_behind = files_[slot.process].looks_since_end > kLooksUntilLeftBehind || files_[slot.process].was_killed;
+      if (also_taken || is_left_behind) write_taken(number);
+      if (is_left_behind && slot.state.load() == SharedRoom::SlotState::kTaken) free(number, kTraceUnitBytes);
     }
     if (state != SharedRoom::SlotState::kFull) continue;
     const std::uint32_t used = std::min<std::uint32_t>(slot.used_bytes.load(), kTraceUnitBytes);
-    write(slot.process, slot.place.load() - 1, {memory, used});
-    free(slot, memory, used);
+    bring(number, {room_.memory[number], used});
+    free(number, used);
     if (++written % 16 == 0) look_at_disk();
   }
 }
 
-void TraceKeeper::free(SharedRoom::Slot& slot, std::uint8_t* memory, std::uint32_t used_bytes) {
-  std::memset(memory, 0, kTraceUnitBytes);
+// Those that hold slots and have ended without a word: killed, or replaced by another program (exec), which then has begun under the same number.
+void TraceKeeper::look_for_killed() {
+  std::vector<bool> holds(files_.size());
+  for (const SharedRoom::Slot& slot : room_.slots) {
+    if (slot.state.load(std::memory_order_acquire) == SharedRoom::SlotState::kTaken && slot.place.load(std::memory_order_acquire) != 0 && has_file(slot.process)) holds[slot.process] = true;
+  }
+  std::set<pid_t> begun_later;
+  for (std::size_t process = files_.size(); process-- > 0;) {
+    const SharedRoom::Process& about = room_.processes[process];
+    const pid_t pid = about.pid.load(std::memory_order_acquire);
+    if (pid == 0 || about.pid_namespace.load() != pid_namespace_ || pid_namespace_ == 0) continue;  // its number says nothing here
+    const bool is_latest = begun_later.insert(pid).second;
+    if (holds[process]) files_[process].was_killed = !is_latest || has_gone(pid);
+  }
+}
+
+void TraceKeeper::free(std::uint32_t number, std::uint32_t used_bytes) {
+  SharedRoom::Slot& slot = room_.slots[number];
+  files_[slot.process].lost_bytes += std::exchange(brought_[number], {}).lost_bytes;
+  std::memset(room_.memory[number], 0, kTraceUnitBytes);
   slot.place.store(0);
   room_.bytes.fetch_sub(kTraceUnitBytes - used_bytes);
   slot.state.store(SharedRoom::SlotState::kFree, std::memory_order_release);
@@ -158,35 +193,40 @@ void TraceKeeper::create_file(std::uint32_t process) {
   File& file = files_[process];
   file.path = start + ".faultline";
   int opened = -1;
-  for (int again = 2; (opened = ::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0 && errno == EEXIST; ++again) {
+  for (int again = 2; (opened = ::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 && errno == EEXIST; ++again) {
     file.path = fmt::format("{}-{}.faultline", start, again);
   }
+  if (opened >= 0) ::fchmod(opened, 0600);  // whatever the umask
   const TraceFileHeader header;
   file.error = opened < 0 ? errno : write_all(opened, {reinterpret_cast<const std::uint8_t*>(&header), sizeof header}, 0);
   if (opened >= 0) ::close(opened);
 }
 
-void TraceKeeper::write(std::uint32_t process, std::uint64_t unit, Bytes bytes) {
+// The same slot comes again and again as it fills: each of its bytes is lost once at most, and one that a later time brings to disk is not.
+void TraceKeeper::bring(std::uint32_t number, Bytes bytes) {
+  const SharedRoom::Slot& slot = room_.slots[number];
+  Brought& brought = brought_[number];
+  if (write(slot.process, slot.place.load(std::memory_order_acquire) - 1, bytes)) brought = {bytes.size(), 0};
+  else brought.lost_bytes = bytes.size() - std::min<std::uint64_t>(brought.kept_bytes, bytes.size());
+}
+
+bool TraceKeeper::write(std::uint32_t process, std::uint64_t unit, Bytes bytes) {
   File& file = files_[process];
   // What was on its way when the disk came to its reserve may take half of that.
-  if (disk_free_bytes_ < reserve_bytes_ / 2 + bytes.size()) {
-    file.lost_bytes += bytes.size();
-    return;
-  }
+  if (disk_free_bytes_ < reserve_bytes_ / 2 + bytes.size()) return false;
   disk_free_bytes_ -= bytes.size();
   const int opened = ::open(file.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   const int error = opened < 0 ? errno : write_all(opened, bytes, unit * kTraceUnitBytes + (unit == 0 ? sizeof(TraceFileHeader) : 0));
   if (opened >= 0) ::close(opened);
-  if (error == 0) return;
+  if (error == 0) return true;
   file.error = error;
-  file.lost_bytes += bytes.size();
   room_.want_less(Wanted::kNothing);
+  return false;
 }
 
 // A record whose tag stands in the first copy is whole in the second. Where its process has ended in an orderly way, the writer is finished too.
-void TraceKeeper::write_taken(const SharedRoom::Slot& slot, const std::uint8_t* memory) {
-  const std::uint64_t place = slot.place.load(std::memory_order_acquire);
-  const std::uint32_t process = slot.process;
+void TraceKeeper::write_taken(std::uint32_t number) {
+  const std::uint8_t* const memory = room_.memory[number];
   std::memcpy(tags_.data(), memory, kTraceUnitBytes);
   std::atomic_thread_fence(std::memory_order_acquire);
   std::memcpy(copy_.data(), memory, kTraceUnitBytes);
@@ -194,13 +234,13 @@ void TraceKeeper::write_taken(const SharedRoom::Slot& slot, const std::uint8_t* 
   std::memcpy(&magic, tags_.data(), sizeof magic);
   if (magic != kChunkMagic) return;
   std::size_t whole = sizeof(ChunkHeader) + whole_record_bytes(Bytes(tags_).subspan(sizeof(ChunkHeader)), Bytes(copy_).subspan(sizeof(ChunkHeader)));
-  if (room_.processes[process].has_ended.load() && whole + 2 <= copy_.size()) {
+  if (room_.processes[room_.slots[number].process].has_ended.load() && whole + 2 <= copy_.size()) {
     copy_[whole++] = static_cast<std::uint8_t>(RecordTag::kWriterFinished);
     copy_[whole++] = 0;
   } else if (whole < copy_.size()) {
     copy_[whole++] = static_cast<std::uint8_t>(RecordTag::kNothingYet);  // so that the chunk does not look cut off
   }
-  write(process, place - 1, Bytes(copy_).first(whole));
+  bring(number, Bytes(copy_).first(whole));
 }
 
 void TraceKeeper::finish() {
@@ -209,10 +249,13 @@ void TraceKeeper::finish() {
   thread_.join();
   room_.is_over.store(true);
   look(true);
+  for (std::uint32_t number = 0; number < SharedRoom::kSlots; ++number) {
+    if (const std::uint64_t lost_bytes = brought_[number].lost_bytes; lost_bytes != 0) files_[room_.slots[number].process].lost_bytes += lost_bytes;
+  }
   for (std::uint32_t process = 0; process < files_.size(); ++process) {
     if (has_file(process)) last_words(process);
   }
-  if (room_.processes_begun.load() >= SharedRoom::kProcesses) notes_.push_back(fmt::format("only the first {} processes of the program are recorded", SharedRoom::kProcesses));
+  if (room_.processes_begun.load() > SharedRoom::kProcesses) notes_.push_back(fmt::format("only the first {} processes of the program are recorded", SharedRoom::kProcesses));
 }
 
 void TraceKeeper::last_words(std::uint32_t process) {

@@ -1,7 +1,7 @@
 // TraceKeeper: the other side of the shared room. Lives in `run`, brings what the program's processes write to disk, and looks after the limits.
 //
 // A thread of its own goes over the slots a hundred times a second: full ones are written to their process's file, zeroed and freed. Twice a second it also writes what
-// the taken ones have so far, so that the files can be read while they grow, and little is lost when everything is killed at once. When the
+// the taken ones have so far, so that the files can be read while they grow, and little is lost when everything is killed at once; slots of processes that were killed it frees then. When the
 // program has ended, finish() takes the rest: what a killed process left in its slots is all there.
 //
 // Limits: `most_bytes` for all traces of the run together, and a part of the disk that is left to the program whatever happens (disk_reserve). Half
@@ -42,8 +42,12 @@ class TraceKeeper {
   struct File {
     std::string path;  // empty: not made yet
     std::int64_t looks_since_end = 0;
+    bool was_killed = false;
     std::uint64_t lost_bytes = 0;
     int error = 0;
+  };
+  struct Brought {  // of what a slot holds now
+    std::uint64_t kept_bytes = 0, lost_bytes = 0;
   };
   TraceKeeper(std::string folder, int segment, SharedRoom& room, std::uint64_t most_bytes);
   void keep();
@@ -51,20 +55,24 @@ class TraceKeeper {
   void look_at_disk();
   void create_file(std::uint32_t process);
   bool has_file(std::uint32_t process) const { return process < files_.size() && !files_[process].path.empty(); }
-  void write(std::uint32_t process, std::uint64_t unit, Bytes bytes);
-  void write_taken(const SharedRoom::Slot& slot, const std::uint8_t* memory);
-  void free(SharedRoom::Slot& slot, std::uint8_t* memory, std::uint32_t used_bytes);
+  void look_for_killed();
+  void bring(std::uint32_t number, Bytes bytes);
+  bool write(std::uint32_t process, std::uint64_t unit, Bytes bytes);
+  void write_taken(std::uint32_t number);
+  void free(std::uint32_t number, std::uint32_t used_bytes);
   void last_words(std::uint32_t process);
 
   std::string folder_;
   int segment_;
   SharedRoom& room_;
   std::vector<File> files_;  // by process
+  std::vector<Brought> brought_;  // by slot
   std::vector<std::uint8_t> tags_, copy_;
   std::vector<std::string> notes_;
   std::uint64_t reserve_bytes_ = 0;
   std::uint64_t disk_free_bytes_ = UINT64_MAX;  // when last looked at, less what was written since
   bool disk_was_low_ = false;
+  std::uint64_t pid_namespace_ = 0;  // 0: not known
   std::atomic<bool> ends_{false};
   std::thread thread_;
 };

@@ -1,6 +1,7 @@
 #include "trace/shared_room.h"
 
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,11 +48,13 @@ SharedRoom* RoomSpace::attach(int segment, const char*& why) {
 std::unique_ptr<RoomSpace> RoomSpace::begin(SharedRoom& room, std::int64_t now_ns) {
   const std::uint32_t process = room.processes_begun.fetch_add(1);
   if (process >= SharedRoom::kProcesses) {
-    room.processes_begun.store(SharedRoom::kProcesses);
+    room.processes_begun.store(SharedRoom::kProcesses + 1);
     return nullptr;
   }
   std::unique_ptr<RoomSpace> space(new RoomSpace(room, process));
   room.processes[process].begun_ns.store(now_ns);
+  struct stat about {};
+  if (::stat(kPidNamespace, &about) == 0) room.processes[process].pid_namespace.store(about.st_ino);
   room.processes[process].pid.store(::getpid(), std::memory_order_release);
   return space;
 }

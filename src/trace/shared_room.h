@@ -33,6 +33,8 @@ namespace faultline {
 
 inline constexpr const char* kRoomVariable = "FAULTLINE_ROOM";  // the segment's number, for the processes of the program
 
+inline constexpr const char* kPidNamespace = "/proc/self/ns/pid";
+
 // How much is still recorded, of all the processes of a run. It only ever goes down.
 enum class Wanted : std::uint32_t {
   kAll,
@@ -41,7 +43,7 @@ enum class Wanted : std::uint32_t {
 };
 
 struct SharedRoom {
-  static constexpr std::uint64_t kMagic = 0x314d4f4f52544c46;  // "FLTROOM1"
+  static constexpr std::uint64_t kMagic = 0x324d4f4f52544c46;  // "FLTROOM2"
   static constexpr std::uint32_t kSlots = 1024;
   static constexpr std::uint32_t kProcesses = 2048;
 
@@ -54,6 +56,7 @@ struct SharedRoom {
   };
   struct alignas(64) Process {
     std::atomic<std::int32_t> pid;     // 0: not begun
+    std::atomic<std::uint64_t> pid_namespace;  // where the number means it; 0: not known
     std::atomic<std::uint64_t> units;  // of its file, handed out so far
     std::atomic<std::int64_t> begun_ns;
     std::atomic<std::int64_t> calls_until_ns;     // launches, copies and waits are recorded until then; 0: to the end
@@ -68,7 +71,7 @@ struct SharedRoom {
   std::atomic<std::int64_t> bytes;     // what they have so far, the slots in use counted whole
   std::atomic<Wanted> wanted;
   std::atomic<bool> is_over;           // the keeper has gone
-  std::atomic<std::uint32_t> processes_begun;
+  std::atomic<std::uint32_t> processes_begun;  // one more than kProcesses: some were turned away
   Process processes[kProcesses];
   Slot slots[kSlots];
   alignas(kTraceUnitBytes) std::uint8_t memory[kSlots][kTraceUnitBytes];

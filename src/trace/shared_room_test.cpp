@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -195,6 +196,122 @@ TEST(SharedRoom, ProcessThatEndsWhileAThreadIsInsideTheDriverHasFinishedWriters)
   EXPECT_EQ(read->events.size(), 1u);
   EXPECT_TRUE(read->lost.empty()) << read->lost.begin()->first;
   delete never_closed;
+}
+
+TEST(SharedRoom, SlotsOfAKilledProcessAreFreed) {
+  const TemporaryFolder folder;
+  auto keeper = TraceKeeper::create(folder / "", kPlenty);
+  ASSERT_TRUE(keeper.ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::unique_ptr<RoomSpace> space = join(**keeper);
+    for (std::uint32_t taken = 0; space != nullptr && taken < SharedRoom::kSlots; ++taken) {
+      if (!space->take_chunk(1).ok()) ::_exit(1);
+    }
+    ::kill(::getpid(), SIGKILL);
+  }
+  siginfo_t end{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT), 0);  // nobody asks for its status: it stays a number
+  ASSERT_EQ(end.si_status, SIGKILL);
+  const std::unique_ptr<RoomSpace> space = join(**keeper);
+  bool has_room = false;
+  for (int attempt = 0; attempt < 10 && !has_room; ++attempt) has_room = space->take_chunk(1).ok();  // each waits a second
+  EXPECT_TRUE(has_room);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(SharedRoom, OnlyProcessesThatWereTurnedAwayAreTold) {
+  for (const bool one_more : {false, true}) {
+    const TemporaryFolder folder;
+    auto keeper = TraceKeeper::create(folder / "", kPlenty);
+    ASSERT_TRUE(keeper.ok());
+    const char* why = nullptr;
+    SharedRoom* const room = RoomSpace::attach(std::stoi((*keeper)->room_number()), why);
+    ASSERT_NE(room, nullptr);
+    room->processes_begun.store(SharedRoom::kProcesses - 1);
+    EXPECT_NE(RoomSpace::begin(*room, 1), nullptr);
+    if (one_more) {
+      EXPECT_EQ(RoomSpace::begin(*room, 1), nullptr);
+    }
+    (*keeper)->finish();
+    EXPECT_EQ((*keeper)->notes().size(), one_more ? 1u : 0u);
+  }
+}
+
+// The largest file that this process may write, for as long as it lives: writes beyond fail.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  sighandler_t handler_;
+};
+
+TEST(SharedRoom, WhatIsBroughtToDiskLaterIsNotLost) {
+  const TemporaryFolder folder;
+  auto keeper = TraceKeeper::create(folder / "", kPlenty);
+  ASSERT_TRUE(keeper.ok());
+  const std::unique_ptr<RoomSpace> space = join(**keeper);
+  TraceFileWriter writer(*space);
+  while (only_trace(folder).empty()) std::this_thread::yield();
+  {
+    const FileSizeLimit limit(sizeof(TraceFileHeader));
+    ASSERT_TRUE(writer.append(numbered(1)).ok());
+    while (space->wanted() != Wanted::kNothing) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the keeper has tried
+  }
+  ASSERT_TRUE(writer.finish().ok());
+  (*keeper)->finish();
+  const Result<Trace> read = read_trace_file(only_trace(folder));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->events.size(), 1u);
+  EXPECT_FALSE(read->lost.contains(kLostUnkept));
+}
+
+TEST(SharedRoom, EachByteIsLostOnce) {
+  const TemporaryFolder folder;
+  auto keeper = TraceKeeper::create(folder / "", kPlenty);
+  ASSERT_TRUE(keeper.ok());
+  const std::unique_ptr<RoomSpace> space = join(**keeper);
+  const Result<MappedChunk> kept = space->take_chunk(1), lost = space->take_chunk(1);
+  ASSERT_TRUE(kept.ok() && lost.ok());
+  std::memcpy(lost->begin, &kChunkMagic, sizeof kChunkMagic);
+  while (only_trace(folder).empty()) std::this_thread::yield();
+  {
+    const FileSizeLimit limit(sizeof(TraceFileHeader));
+    while (space->wanted() != Wanted::kNothing) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));  // and again
+    space->release(*lost, lost->begin + 100);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // for the last time
+  }
+  (*keeper)->finish();
+  const Result<Trace> read = read_trace_file(only_trace(folder));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->lost.at(kLostUnkept), 100u);
+}
+
+TEST(SharedRoom, TracesAreTheirOwnersAlone) {
+  const TemporaryFolder folder;
+  auto keeper = TraceKeeper::create(folder / "", kPlenty);
+  ASSERT_TRUE(keeper.ok());
+  const mode_t before = ::umask(0);
+  const std::unique_ptr<RoomSpace> space = join(**keeper);
+  (*keeper)->finish();
+  ASSERT_TRUE(TraceFile::create(folder / "trace").ok());
+  ::umask(before);
+  for (const std::string& path : {only_trace(folder).string(), std::string(folder / "trace")}) {
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0600u) << path;
+  }
 }
 
 TEST(SharedRoom, WithoutAKeeperWritersEnd) {

@@ -36,7 +36,7 @@ if os.environ.get("FAULTLINE_RUN_FOLDER"):
         bootstrap.arm(os.environ["FAULTLINE_RUN_FOLDER"])
     except Exception as problem:  # the run is recorded without its Python side; the program's output stays its own
         try:
-            with open(os.path.join(os.environ["FAULTLINE_RUN_FOLDER"], f"notes-{os.getpid()}.txt"), "a", encoding="utf-8") as notes:
+            with open(os.path.join(os.environ["FAULTLINE_RUN_FOLDER"], f"notes-{os.getpid()}.txt"), "a", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as notes:
                 notes.write(f"the Python side of the recording could not be prepared in this process ({type(problem).__name__}: {problem})\n")
         except OSError:
             pass

@@ -11,6 +11,7 @@ import os
 import sys
 
 from . import vary
+from .._private import private
 
 
 class _After(importlib.abc.MetaPathFinder):
@@ -63,7 +64,7 @@ def start(options: dict) -> None:
 
 def leave_summary(options: dict, summary: dict) -> None:
     try:
-        with open(os.path.join(options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8") as file:
+        with open(os.path.join(options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8", opener=private) as file:
             json.dump(summary, file)
     except OSError as problem:
         print(f"faultline: {problem}", file=sys.stderr)

@@ -12,6 +12,7 @@ import traceback
 import types
 
 from . import vary
+from .._private import private
 from .gpu import Gpu
 from .stacks import is_library, is_own
 
@@ -135,7 +136,7 @@ class Session:
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None}
         self.device.close()
         try:
-            with open(os.path.join(self.options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8") as file:
+            with open(os.path.join(self.options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8", opener=private) as file:
                 json.dump(self.summary, file)
         except OSError:
             pass

@@ -9,6 +9,8 @@ import os
 import sys
 import time
 
+from .._private import private
+
 FRAMEWORKS = ("torch", "jax", "tensorflow", "cupy", "numba", "pycuda", "cuda", "warp", "paddle", "mxnet", "tinygrad")
 
 folder = ""
@@ -92,7 +94,7 @@ def after_import(name, module):
 def trouble(problem):
     """Our own trouble is told in the run's folder; the program's output stays its own."""
     try:
-        with open(os.path.join(folder, f"notes-{os.getpid()}.txt"), "a", encoding="utf-8") as file:
+        with open(os.path.join(folder, f"notes-{os.getpid()}.txt"), "a", encoding="utf-8", opener=private) as file:
             file.write(f"the Python side of the recording failed in this process ({type(problem).__name__}: {problem})\n")
     except OSError:
         pass

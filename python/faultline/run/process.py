@@ -8,6 +8,7 @@ import json
 import os
 import sys
 
+from .._private import private
 from .bootstrap import FRAMEWORKS
 
 _MOST_FRAMES = 200
@@ -43,7 +44,7 @@ class Process:
         path = os.path.join(self.folder, name)
         part = f"{path}.{_thread.get_ident()}.part"
         try:
-            with open(part, "wb") as file:
+            with open(part, "wb", opener=private) as file:
                 write(_Limited(file, room_in(self.folder)) if may_be_large else file)
             os.replace(part, path)
             return True
@@ -61,7 +62,7 @@ class Process:
             return
         self._noted.add(text)
         try:
-            file = os.open(os.path.join(self.folder, f"notes-{self.pid}.txt"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            file = os.open(os.path.join(self.folder, f"notes-{self.pid}.txt"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 os.write(file, (text.replace("\n", " ") + "\n").encode("utf-8", "replace"))
             finally:

@@ -18,7 +18,7 @@ constexpr std::uint64_t kClockErrorNs = 1'000'000;  // PyTorch's history and the
 constexpr std::uint64_t kWidestAccess = 16;
 constexpr std::size_t kLeastNameToLookFor = 6;  // shorter ones are words
 
-// How a kernel fared in launches that were waited for, and so are known to have ended well.
+// How a kernel fared on the device of the fault, in launches that were waited for, and so are known to have ended well.
 struct Past {
   std::uint64_t times = 0;
   std::set<std::pair<Extent3, Extent3>> shapes;
@@ -83,13 +83,14 @@ class GivenMemory {
 class Scale {
  public:
   Scale(const Facts& facts, const Candidates& candidates, FaultKind kind, std::uint32_t report)
-      : facts_(facts), trace_(facts.trace), kind_(kind), given_(facts, candidates, report) {
+      : facts_(facts), trace_(facts.trace), kind_(kind), knows_past_(trace_.can(kCompleteFromStart) && candidates.complete), given_(facts, candidates, report) {
+    if (!knows_past_) return;
     const std::set<std::uint32_t> under_way(candidates.events.begin(), candidates.events.end());
     std::set<StringId> wanted;
     for (const Candidate& candidate : candidates.kernels) wanted.insert(trace_.launches.at(candidate.launch).kernel);
     for (std::uint32_t index = 0; index < report; ++index) {
       const Event& event = trace_.events[index];
-      if (event.kind != EventKind::kLaunch || event.has(kFailed) || event.has(kCaptured) || event.extra >= trace_.launches.size() || under_way.contains(index)) continue;
+      if (event.kind != EventKind::kLaunch || event.device != trace_.events[report].device || event.has(kFailed) || event.has(kCaptured) || event.extra >= trace_.launches.size() || under_way.contains(index)) continue;
       const Launch& launch = trace_.launches.at(LaunchId(event.extra));
       if (!wanted.contains(launch.kernel)) continue;
       Past& past = past_[launch.kernel];
@@ -181,6 +182,7 @@ class Scale {
   }
 
   void weigh_past(const Launch& launch, LaunchId id, Suspect& suspect) const {
+    if (!knows_past_) return;
     const auto found = past_.find(launch.kernel);
     if (found == past_.end()) return against_or_for(suspect, 2, "had not run before");
     const Past& past = found->second;
@@ -193,6 +195,7 @@ class Scale {
   const Facts& facts_;
   const Trace& trace_;
   FaultKind kind_;
+  bool knows_past_;  // the recording begins with the program, and all that was under way is known
   GivenMemory given_;
   std::map<StringId, Past> past_;
 };

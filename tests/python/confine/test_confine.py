@@ -278,6 +278,74 @@ def test_what_is_read_from_standard_input_is_kept(confined, home, tmp_path):
     assert done.stdout.startswith("got line\nres") and kept.read_text().startswith("line\nres")
 
 
+ANOTHER_WAY_TO_READ = {
+    "dup": "one = os.dup(0); print(os.read(one, 100))",
+    "dup2": "os.dup2(0, 9); print(os.read(9, 100))",
+    "in a child": "one = os.dup(0); os.set_inheritable(one, True); subprocess.run(['sh', '-c', f'cat <&{one}'], stdin=subprocess.DEVNULL, close_fds=False)",
+    "in another thread": "one = os.dup(0); thread = threading.Thread(target=lambda: print(os.read(one, 100))); thread.start(); thread.join()",
+    "by its name": "print(open('/dev/stdin').read())",
+    "by its number": "print(open('/proc/self/fd/0').read())",
+    "into pieces": "pieces = bytearray(3), bytearray(90); print(os.readv(0, pieces))",
+}
+
+
+@pytest.mark.parametrize("way", ANOTHER_WAY_TO_READ)
+def test_standard_input_is_kept_however_it_is_read(confined, home, tmp_path, way):
+    kept = tmp_path / "own" / "input"
+    program = "import os, subprocess, threading\nprint(os.read(0, 2))\n" + ANOTHER_WAY_TO_READ[way] + "\nopen('a').read()"
+    done = confined.run(home, sys.executable, "-c", program, input="1 and all the rest", stdin=None, options=["--keep-input", str(kept)])
+    assert done.returncode == 0, done.stderr
+    assert kept.read_text() == "1 and all the rest" and not confined.effects()["input_was_cut"]
+
+
+def test_input_that_is_moved_by_the_kernel_is_known_to_be_cut(confined, home, tmp_path):
+    done = confined.python(home, """
+        import os
+        read, write = os.pipe()
+        print(os.splice(0, write, 100), os.read(read, 100))
+    """, input="all of it", stdin=None, options=["--keep-input", str(tmp_path / "own" / "input")])
+    assert done.returncode == 0, done.stderr
+    assert confined.effects()["input_was_cut"]
+
+
+def test_what_was_open_before_is_written_for_real_and_that_is_told(confined, home):
+    with open(home / "a", "a") as given, open(home / "b", "a") as untouched:
+        numbers = given.fileno(), untouched.fileno()
+        done = confined.python(home, f"import os; os.write({numbers[0]}, b'more'); open('c', 'w').close()", pass_fds=numbers)
+    assert done.returncode == 0, done.stderr
+    assert (home / "a").read_text() == "one\nmore" and confined.effects()["done_for_real"] == [str(home / "a")]
+
+
+def test_datagrams_reach_a_socket_that_was_made_aside(confined, home):
+    done = confined.python(home, """
+        import ctypes, socket
+        C = ctypes.CDLL(None, use_errno=True)
+        server, client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        server.bind("here")
+        assert client.sendto(b"to", "here") == 2 and server.recv(9) == b"to"
+        assert client.sendmsg([b"mess", b"age"], [], 0, "here") == 7 and server.recv(9) == b"message"
+
+        class Piece(ctypes.Structure): _fields_ = [("base", ctypes.c_char_p), ("size", ctypes.c_size_t)]
+        class Header(ctypes.Structure): _fields_ = [("name", ctypes.c_char_p), ("name_size", ctypes.c_uint), ("pieces", ctypes.POINTER(Piece)), ("count", ctypes.c_size_t), ("control", ctypes.c_void_p), ("control_size", ctypes.c_size_t), ("flags", ctypes.c_int)]
+        class Message(ctypes.Structure): _fields_ = [("header", Header), ("sent", ctypes.c_uint)]
+        name = socket.AF_UNIX.to_bytes(2, "little") + b"here\\0"
+        words = b"one", b"three"
+        messages = (Message * 2)(*(Message(Header(name, len(name), ctypes.pointer(Piece(word, len(word))), 1)) for word in words))
+        done = 0
+        while done < 2:
+            sent = C.sendmmsg(client.fileno(), ctypes.byref(messages, done * ctypes.sizeof(Message)), 2 - done, 0)
+            assert sent > 0, ctypes.get_errno()
+            done += sent
+        assert [server.recv(9), server.recv(9)] == list(words) and [message.sent for message in messages] == [3, 5]
+        try:
+            client.sendmsg([b"x"], [], 0, "nowhere")
+        except FileNotFoundError:
+            print("well")
+    """)
+    assert done.stdout == "well\n", done.stderr
+    assert not (home / "here").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file of somebody else's is needed")
 def test_an_ordinary_user_may_not_do_more_than_without(binary):
     with tempfile.TemporaryDirectory() as name:

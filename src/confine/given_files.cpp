@@ -1,0 +1,33 @@
+#include "confine/given_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "confine/paths.h"
+
+namespace faultline::confine {
+
+GivenFiles::GivenFiles() {
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", problem)) {
+    File file{std::atoi(entry.path().filename().c_str()), read_link(entry.path().string()), {}};
+    const int flags = ::fcntl(file.descriptor, F_GETFL), own = ::fcntl(file.descriptor, F_GETFD);
+    const bool is_given = file.descriptor > STDERR_FILENO && own >= 0 && (own & FD_CLOEXEC) == 0;
+    if (is_given && flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && ::fstat(file.descriptor, &file.before) == 0 && S_ISREG(file.before.st_mode)) files_.push_back(std::move(file));
+  }
+}
+
+std::vector<std::string> GivenFiles::changed() const {
+  std::vector<std::string> names;
+  for (const File& file : files_) {
+    struct stat now {};
+    const timespec& before = file.before.st_mtim;
+    if (::fstat(file.descriptor, &now) != 0 || now.st_size != file.before.st_size || now.st_mtim.tv_sec != before.tv_sec || now.st_mtim.tv_nsec != before.tv_nsec) names.push_back(file.name);
+  }
+  return names;
+}
+
+}  // namespace faultline::confine
