@@ -50,10 +50,10 @@ def places(value):
 def what_is_named(folder, kind, where):
     """The first finding in a few words, and whether kernel and line are among what it names."""
     try:
-        reports = json.loads((folder / "report.json").read_text())
+        report = json.loads((folder / "report.json").read_text())
     except (OSError, ValueError):
         return {"says": "no report", "kernel": False, "line": False}
-    findings = [finding for report in (reports if isinstance(reports, list) else [reports]) for finding in report["findings"] if finding["severity"] == "error"]
+    findings = [finding for finding in report["findings"] if finding["severity"] == "error"]
     if not findings:
         return {"says": "nothing", "kernel": False, "line": False}
     first = findings[0]

@@ -247,7 +247,7 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
     if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process});
   }
   if (input.parts.empty()) {
-    return Error{lost.empty() ? "this folder holds no record of a process" : "nothing in this folder could be read: " + lost.begin()->first, {}, {}};
+    return Error{lost.empty() ? "this folder holds no record of a process: no GPU was used, or none could be recorded" : "nothing in this folder could be read: " + lost.begin()->first, {}, {}};
   }
   for (InputPart& part : input.parts) drop_unused_devices(part.trace);
   std::stable_sort(input.parts.begin(), input.parts.end(), [](const InputPart& a, const InputPart& b) { return failed_at(a.trace) < failed_at(b.trace); });
@@ -283,7 +283,8 @@ std::vector<std::string> notes_in(const std::string& folder) {
 }
 
 bool holds_run(const std::string& folder) {
-  return !processes_in(folder).empty() || plan_in(JsonFile((fs::path(folder) / layout::kReport).string()));
+  std::error_code problem;
+  return !processes_in(folder).empty() || fs::exists(fs::path(folder) / layout::kReport, problem) || fs::exists(fs::path(folder) / layout::kCommand, problem);
 }
 
 Result<Input> read_run(const std::string& folder) {
@@ -292,6 +293,7 @@ Result<Input> read_run(const std::string& folder) {
   const JsonFile command((fs::path(folder) / layout::kCommand).string());
   const std::optional<nlohmann::json> plan = plan_in(report);
   Status read = plan ? read_planned(folder, *plan, input) : read_processes(folder, command, input);
+  if (!read && !report.trouble.empty()) return Error{report.trouble, {}, {}};
   if (!read) return read.error();
   if (!report.trouble.empty()) ++input.lost["files of the run that could not be read (" + report.trouble + ")"];
   input.left_out = sentences_of(command, "left_out");

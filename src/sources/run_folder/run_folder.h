@@ -19,7 +19,7 @@
 
 namespace faultline {
 
-// Any file of a process that was recorded is in it, or a plan.
+// Any file of a process that was recorded is in it, or what run and plan themselves write.
 bool holds_run(const std::string& folder);
 
 // The process that failed first comes first; those that touched no GPU memory only where there is no other.

@@ -17,8 +17,8 @@ def run(tmp_path, program, *arguments, gpu="virtual:1GiB", options=(), environme
     folder = tmp_path / "run"
     command = [FAULTLINE, "run", "--gpu", gpu, "-o", str(folder), *options, "--", str(PROGRAMS / program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
-    reports = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
-    return done, reports, folder
+    report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
+    return done, report, folder
 
 
 def line_of(program, text="the bug"):
@@ -145,10 +145,10 @@ def test_a_process_that_ends_while_a_thread_waits_for_the_device_keeps_its_statu
 
 
 def test_a_process_that_replaces_itself_is_told_twice(tmp_path):
-    done, reports, folder = run(tmp_path, "replaces_itself")
+    done, report, folder = run(tmp_path, "replaces_itself")
     assert done.returncode == 0, done.stderr
     assert len(list(folder.glob("process-*.faultline"))) == 2
-    assert len(reports) == 2
+    assert len(report["input"]["parts"]) == 2 and {device["process"] for device in report["devices"]} == {part["name"] for part in report["input"]["parts"]}
 
 
 def test_a_request_to_end_is_handed_on_to_the_program(tmp_path):
