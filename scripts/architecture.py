@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The rules of the house, checked, and the two figures of docs/architecture.md, drawn from the code.
+
+    scripts/architecture.py [--write]
+
+Checked: a room of src/ includes only rooms that stand before it; no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists.
+--write draws the figures anew. Status 1 where something is not as it should be.
+"""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+# Each room sees those before it on its own line, and on the lines it stands on.
+SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "cli"]
+INSIDE = {"elf": ["base"], "driver": [], "capture": ["base", "elf", "trace", "driver"], "vgpu": ["base", "elf", "trace", "driver"], "dryrun": ["base", "trace", "sources", "facts", "models"], "confine": ["base"]}
+MORE = {"trace": [], "sources": ["elf"], "cli": ["driver", "confine", "elf"]}
+MOST_LINES = 500
+
+
+def rooms():
+    return [path.name for path in sorted((ROOT / "src").iterdir()) if path.is_dir()]
+
+
+def allowed(room):
+    if room in SPINE:
+        return SPINE[: SPINE.index(room) + 1] + MORE.get(room, []) + (["elf"] if SPINE.index(room) >= SPINE.index("sources") else [])
+    return [room, *INSIDE.get(room, [])]
+
+
+def code(kind="*", tests=False):
+    for path in sorted((ROOT / "src").rglob(kind)):
+        if path.suffix in (".cpp", ".h") and (tests or not re.search(r"_(test|fuzz|bench|test_support)\.|sample", path.name)):
+            yield path
+
+
+def includes():
+    """room → the rooms it includes, tests apart."""
+    found = {room: set() for room in rooms()}
+    for path in code():
+        room = path.relative_to(ROOT / "src").parts[0]
+        for other in re.findall(r'^#include "(\w+)/', path.read_text(), re.M):
+            if other in found and other != room:
+                found[room].add(other)
+    return found
+
+
+def ordered(found):
+    """Rooms so that each stands behind what it includes."""
+    order = []
+    while len(order) < len(found):
+        ready = [room for room in found if room not in order and found[room] <= set(order)]
+        if not ready:
+            sys.exit("rooms include each other in a circle: " + ", ".join(sorted(set(found) - set(order))))
+        order += sorted(ready, key=lambda room: (room not in SPINE, SPINE.index(room) if room in SPINE else 0, room))
+    return order
+
+
+def figure_of_rooms():
+    found = includes()
+    lines = []
+    for room in ordered(found):
+        below = [other for other in ordered(found) if other in found[room]]
+        lines.append(f"{room:<9}{'on ' + ' '.join(below) if below else ''}".rstrip())
+    return "\n".join(lines)
+
+
+def listed(path, pattern):
+    return re.findall(pattern, (ROOT / path).read_text())
+
+
+def in_rows(words, indent, width=110):
+    rows, row = [], ""
+    for word in words:
+        if row and len(row) + len(word) + 3 > width:
+            rows.append(row)
+            row = ""
+        row += (" · " if row else "") + word
+    return ("\n" + " " * indent).join([*rows, row])
+
+
+def figure_of_report():
+    registry = (ROOT / "src/sources/registry.cpp").read_text()
+    sources = re.findall(r'\.kind = "([\w-]+)"(.*)\}', registry)
+    files = [kind for kind, rest in sources if ".recognises =" in rest]
+    folders = [kind for kind, rest in sources if ".recognises_folder =" in rest]
+    facts = [name for name in listed("src/facts/facts.h", r"^  (?:const )?(?:std::vector<)?[A-Z]\w+>? (\w+);")] or listed("src/facts/facts.h", r"\n  (?:std::vector<)?[A-Z]\w+>? (\w+);")
+    rules = listed("src/rules/registry.cpp", r'\{"(\w+/[\w-]+)"')
+    lines = [
+        "a path",
+        "  │  open_input()      sources/input.h",
+        f"  │    files           {in_rows(files, 23)}",
+        f"  │    folders         {in_rows(folders, 23)}",
+        "  ▼",
+        "Input: parts, each a trace and its statements; notes, what was left out, a plan",
+        "  │  judge()           rules/judge.h, each part",
+        f"  │    facts           {in_rows(facts, 23)}",
+        f"  │    rules           {in_rows(rules, 23)}",
+        "  ▼",
+        "Judgement: findings, what was not judged, proofs",
+        "  │  make_report()     report/assemble.h",
+        "  ▼",
+        "Report ── to_json() ─▶ report.json ── report_of() ─▶ Report ── to_terminal() ─▶ the page",
+    ]
+    lines = "\n".join(lines).split("\n")
+    return "\n".join(line if line.startswith(("  │", "  ▼")) or not line.startswith(" " * 23) else "  │" + line[3:] for line in lines)
+
+
+FIGURES = {"what includes what": figure_of_rooms, "how an input becomes a report": figure_of_report}
+
+
+def drawn(text):
+    for name, figure in FIGURES.items():
+        block = re.compile(rf"(<!-- drawn by scripts/architecture.py: {re.escape(name)} -->\n```\n).*?(\n```)", re.S)
+        if not block.search(text):
+            sys.exit(f"{PAGE.name} has no figure \"{name}\"")
+        text = block.sub(lambda match: match[1] + figure() + match[2], text)
+    return text
+
+
+def main():
+    wrong = []
+    for room, found in includes().items():
+        wrong += [f"src/{room} includes src/{other}, which does not stand before it" for other in sorted(found - set(allowed(room)))]
+    long = [path for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")] if len(path.read_text().splitlines()) > MOST_LINES]
+    wrong += [f"{path.relative_to(ROOT)} has more than {MOST_LINES} lines" for path in long]
+    text = PAGE.read_text()
+    for name in sorted(set(re.findall(r"`((?:src|python|scripts|tests|docs)/[\w./-]+?)`", text))):
+        if not (ROOT / name).exists():
+            wrong.append(f"docs/architecture.md names {name}, which does not exist")
+    new = drawn(text)
+    if "--write" in sys.argv:
+        PAGE.write_text(new)
+    elif new != text:
+        wrong.append("the figures of docs/architecture.md are not those of the code: scripts/architecture.py --write draws them")
+    for sentence in wrong:
+        print(sentence)
+    return 1 if wrong else 0
+
+
+sys.exit(main())
