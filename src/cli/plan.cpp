@@ -1,18 +1,15 @@
 // plan -- CMD…: runs CMD without a GPU, and says whether it would fit on one, why not, and what would make it fit.
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 
 #include "base/units.h"
 #include "cli/options.h"
-#include "cli/plan_changes.h"
 #include "cli/plan_folder.h"
 #include "cli/plan_run.h"
-#include "cli/plan_vary.h"
-#include "cli/plan_verdict.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
+#include "plan/make_plan.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "report/json.h"
@@ -20,8 +17,6 @@
 namespace faultline::cli {
 namespace {
 
-constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer is not run again unasked
-constexpr std::uint64_t kEndlessBytes = kTiB;
 constexpr int kStandardOutput = 1, kStandardError = 2;
 
 struct PlanArguments {
@@ -59,38 +54,13 @@ Result<std::optional<Gpu>> gpu_of(const PlanArguments& arguments) {
   return gpu;
 }
 
-// The GPU as the program sees it. Without one in mind it is a large one that grows where it is not enough.
 DryRunRequest request_for(const PlanArguments& arguments, const std::optional<Gpu>& gpu) {
-  DryRunRequest request;
-  request.gpu = gpu ? *gpu : *find_gpu(fmt::format("{}", kEndlessBytes));
-  request.gpu_name = !gpu ? "GPU of any size" : gpu->name.empty() ? "GPU of " + format_bytes(gpu->capacity_bytes) : std::string(gpu->full_name);
-  request.overcommit = !gpu;
-  request.real = arguments.real;
-  request.steps = arguments.steps;
-  request.seconds = arguments.seconds;
-  return request;
-}
-
-// Why there is nothing to plan, or nothing.
-std::string nothing_planned(const DryRunResult& run, const PlanArguments& arguments) {
-  for (const ProcessSummary& process : run.processes) {
-    if (process.unsupported.empty()) continue;
-    return "this program cannot be dry-run: " + process.unsupported + (arguments.real ? "" : ". --real runs it with real numbers instead, which is slower");
-  }
-  const ProcessSummary* main = run.main();
-  if (main == nullptr || main->trace.empty()) {
-    return fmt::format("nothing was planned: {} did not import PyTorch{}", arguments.command.front(), run.status != 0 ? fmt::format(" and ended with status {}", run.status) : " (or is no Python program)");
-  }
-  return {};
+  const ShownGpu shown = shown_gpu(gpu);
+  return {shown.gpu, shown.name, shown.grows, arguments.real, arguments.steps, arguments.seconds, {}, {}};
 }
 
 // A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
 bool may_run_again(const PlanArguments& arguments) { return !arguments.limits.allow_writes || arguments.try_changes || !arguments.vary.empty(); }
-
-// The rerun reached the request that had failed, so it can be told in the first run's place.
-bool went_as_far(const DryRunResult& again, const DryRunResult& first) {
-  return again.main() != nullptr && !again.main()->trace.empty() && again.main()->operations >= first.main()->operations;
-}
 
 int plan(const PlanArguments& arguments) {
   if (arguments.command.empty()) return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
@@ -116,47 +86,18 @@ int plan(const PlanArguments& arguments) {
     return fail(first.error().message());
   }
   if (Status written = write_command(*folder, {"plan", arguments.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
-  if (const std::string why = nothing_planned(*first, arguments); !why.empty()) {
+  const PlanQuestion question{arguments.command, *gpu, *folder, arguments.vary, arguments.real, may_run_again(arguments), arguments.try_changes, arguments.no_try};
+  if (const std::string why = nothing_planned(question, *first); !why.empty()) {
     std::error_code problem;
     if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);
     return fail(why);
   }
+  const auto run_attempts = [&](const std::vector<Attempt>& attempts) { return run_quietly(*parts, job, attempts, input); };
+  Result<std::unique_ptr<PlannedRun>> planned = make_plan(question, *first, {run_attempts, hint, interrupted});
+  if (!planned) return fail(planned.error().message());
 
-  // A run that died of memory is run again on a device that grows, to learn how much it needs in all.
-  std::optional<DryRunResult> overcommitted;
-  const bool may_again = may_run_again(arguments) && !first->effects.input_was_cut;
-  if (first->effects.input_was_cut) hint("the program is not run again: what it read from standard input is more than is kept");
-  if (first->main()->died_of_memory() && !interrupted() && may_again) {
-    hint("out of memory; running it once more on a larger GPU, to learn how much it needs");
-    DryRunJob again = job;
-    again.folder = *folder + "/overcommitted";
-    again.request.overcommit = true;
-    std::vector<DryRunResult> results = run_quietly(*parts, {again}, input);
-    if (went_as_far(results.front(), *first)) overcommitted = std::move(results.front());
-    else hint("the second run ended before the request that had failed, so how much it needs in all is not known");
-  }
-
-  const DryRunResult& told = overcommitted ? *overcommitted : *first;
-  Result<std::unique_ptr<JudgedRun>> judged = judge_run(told.main()->trace, !*gpu);
-  if (!judged) return fail(judged.error().message());
-  const VerdictInput seen{arguments.command, *gpu, job.request.gpu.context_bytes, *folder, &*first, overcommitted ? &*overcommitted : nullptr, arguments.real};
-  Plan plan = make_plan(seen, **judged);
-
-  const bool may_try = plan.gpu && !arguments.no_try && !interrupted() && may_again;
-  const bool wants_changes = may_try && (plan.verdict == Verdict::kDoesNotFit || arguments.try_changes);
-  const bool wants_search = may_try && (plan.verdict == Verdict::kDoesNotFit || !arguments.vary.empty());
-  const bool takes_long = first->seconds > kLongestToRepeat && !arguments.try_changes;
-  const Attempts attempts{*parts, job, *told.main(), **judged, input};
-  if (wants_changes) add_settings(attempts, plan);
-  if ((wants_changes || wants_search) && takes_long) {
-    plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first->seconds);
-  } else {
-    if (wants_changes) add_changes(attempts, plan);
-    if (wants_search) add_search(attempts, arguments.vary, plan);
-  }
-
-  Report report = make_report((*judged)->trace, (*judged)->judgement);
-  attach_plan(report, std::move(plan));
+  Report report = make_report((*planned)->trace, (*planned)->judgement);
+  attach_plan(report, std::move((*planned)->plan));
   if (Status written = write_text(*folder + "/report.json", to_json(report)); !written) hint(written.error().message());
   const int descriptor = json ? kStandardOutput : kStandardError;
   const std::string text = rendered(report, arguments.output, descriptor);

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <tuple>
 
 #include "base/json_input.h"
 #include "base/plain_file.h"
@@ -101,7 +100,6 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   summary.peak_reserved = whole(json, "peak_reserved");
   summary.allocations = whole(json, "allocations");
   summary.failures = whole(json, "ooms");
-  summary.needed_capacity = whole(json, "needed_capacity");
   summary.operations = whole(json, "operations");
   summary.steps = whole(json, "steps");
   if (const auto seconds = json.find("seconds"); seconds != json.end() && seconds->is_number()) summary.seconds = seconds->get<double>();
@@ -186,8 +184,6 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
   return write_text(folder + "/plan.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-bool ProcessSummary::does(const std::string& what) const { return std::find(uses.begin(), uses.end(), what) != uses.end(); }
-
 std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   std::map<std::string, ProcessSummary> by_process;
   std::error_code problem;
@@ -199,8 +195,7 @@ std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   }
   std::vector<ProcessSummary> summaries;
   for (auto& [process, summary] : by_process) summaries.push_back(std::move(summary));
-  const auto rank = [](const ProcessSummary& s) { return std::tuple(s.died_of_memory(), s.needed_capacity, s.peak_reserved, !s.ended_in_order, s.operations); };
-  std::stable_sort(summaries.begin(), summaries.end(), [&](const ProcessSummary& a, const ProcessSummary& b) { return rank(a) > rank(b); });
+  most_needing_first(summaries);
   return summaries;
 }
 

@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "cli/private_files.h"
 #include "models/gpus.h"
-#include "report/plan.h"
+#include "plan/dry_run.h"
 
 namespace faultline::cli {
 
@@ -44,29 +44,6 @@ struct DryRunRequest {
 };
 // `confined`: the program's changes to files are kept aside, so it may make them.
 Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined);
-
-// What one process of the program left.
-struct ProcessSummary {
-  std::string trace;           // path
-  bool ended_in_order = false;  // it left a summary: what follows is known
-  std::uint64_t peak_allocated = 0;
-  std::uint64_t peak_reserved = 0;
-  std::uint64_t allocations = 0;
-  std::uint64_t failures = 0;
-  std::uint64_t needed_capacity = 0;  // of an overcommitted run
-  std::uint64_t operations = 0;
-  std::uint64_t steps = 0;
-  double seconds = 0;
-  std::string stopped;
-  std::optional<PlanException> exception;
-  std::vector<std::string> uses;               // what the program does by itself: autocast, checkpoint, foreach, …
-  std::map<std::string, std::string> changes;  // what was changed, in words
-  std::uint64_t vary_value = 0;                // the number as the program has it, and where
-  std::string vary_where;
-  std::string unsupported;
-  bool died_of_memory() const { return exception && exception->type == "OutOfMemoryError"; }
-  bool does(const std::string& what) const;
-};
 
 // Of all processes, the one the plan is about first: the one that ran out of memory, else the one that needs most.
 std::vector<ProcessSummary> read_summaries(const std::string& folder);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "report/plan.h"
+#include "plan/plan.h"
 #include "trace/trace.h"
 
 namespace faultline::cli {

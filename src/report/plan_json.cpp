@@ -37,9 +37,8 @@ Json modules_json(const std::vector<PlanModule>& modules) {
 Json changes_json(const Plan& plan) {
   Json json = Json::array();
   for (const PlanChange& change : plan.changes) {
-    const std::uint64_t saves = change.tried && plan.needed_bytes > change.needed_bytes ? plan.needed_bytes - change.needed_bytes : 0;
     json.push_back({{"kind", change.kind}, {"what", change.what}, {"detail", change.detail}, {"tried", change.tried}, {"fits", change.fits},
-                    {"needed", change.needed_bytes}, {"saves", saves}, {"why_not", change.why_not}});
+                    {"needed", change.needed_bytes}, {"saves", plan.saved_bytes(change)}, {"why_not", change.why_not}});
   }
   return json;
 }

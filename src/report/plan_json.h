@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "report/plan.h"
+#include "plan/plan.h"
 
 namespace faultline {
 

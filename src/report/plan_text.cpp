@@ -239,9 +239,10 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
       bullet(page, dot(page), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
       continue;
     }
-    const bool saves = change->needed_bytes < plan.needed_bytes;
+    const std::uint64_t saved = plan.saved_bytes(*change);
+    const bool saves = saved != 0;
     if (!saves && !change->fits && !verbose) continue;
-    const std::uint64_t difference = saves ? plan.needed_bytes - change->needed_bytes : change->needed_bytes - plan.needed_bytes;
+    const std::uint64_t difference = saves ? saved : change->needed_bytes - plan.needed_bytes;
     const std::string by = change->kind == "setting" ? "a replay" : "a dry run";
     std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
     if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");

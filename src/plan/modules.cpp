@@ -1,4 +1,4 @@
-#include "report/modules.h"
+#include "plan/modules.h"
 
 #include <algorithm>
 #include <map>

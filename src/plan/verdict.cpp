@@ -1,4 +1,4 @@
-#include "cli/plan_verdict.h"
+#include "plan/verdict.h"
 
 #include <algorithm>
 #include <csignal>
@@ -7,17 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_input.h"
-#include "base/units.h"
-#include "cli/plan_needs.h"
 #include "fmt/format.h"
-#include "report/modules.h"
+#include "plan/modules.h"
 #include "rules/describe.h"
 #include "sources/source.h"
 
-namespace faultline::cli {
+namespace faultline {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double kTightShare = 0.05;  // of the capacity
 
@@ -51,26 +47,23 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
 }
 
 // What the memory is made of at the peak, told from the whole run: the failure that an overcommitted run went past is left out.
-void describe_peak(const JudgedRun& judged, Plan& plan) {
-  const auto describe = [&](const Facts& facts) {
-    const DeviceUsage& usage = facts.usage.front();
-    plan.peak_allocated_bytes = usage.peak_allocated.allocated;
-    plan.peak_reserved_bytes = usage.peak_reserved.reserved;
-    const CategoryBytes live = facts.live_by_category(0, usage.peak_allocated.event);
+void describe_peak(const Seen& seen, Plan& plan) {
+  const auto fill = [&](const Facts& facts) {
+    const UsageMoment& peak = facts.usage.front().peak_allocated;
+    plan.peak_allocated_bytes = peak.allocated;
+    const CategoryBytes live = facts.live_by_category(0, peak.event);
     for (std::size_t at = 0; at < kCategoryCount; ++at) plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
-    plan.modules = modules_at(facts, 0, usage.peak_allocated.event);
+    plan.modules = modules_at(facts, 0, peak.event);
   };
-  const Facts& facts = *judged.judgement.facts;
-  if (facts.usage.front().failures.empty()) return describe(facts);
-  Result<Trace> again = load(judged.trace.source_path);
-  if (!again || again->devices.empty()) return describe(facts);
+  if (seen.needs.served) return fill(*seen.judgement.facts);
+  Result<Trace> again = load(seen.trace.source_path);
+  if (!again || again->devices.empty()) return fill(*seen.judgement.facts);
   std::erase_if(again->events, [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
   again->source_events = again->events.size();
-  describe(Facts(*again, judged.judgement.held_bytes));
+  fill(Facts(*again, seen.judgement.held_bytes));
 }
 
-void describe_failure(const JudgedRun& judged, Plan& plan) {
-  const Facts& facts = *judged.judgement.facts;
+void describe_failure(const Facts& facts, Plan& plan) {
   const std::vector<UsageMoment>& failures = facts.usage.front().failures;
   if (failures.empty()) return;
   const std::uint32_t event = failures.back().event;
@@ -90,72 +83,55 @@ bool fell_at_the_end(const DryRunResult& run, const ProcessSummary& main) {
   return run.status > 128 && run.status != 128 + SIGINT && main.ended_in_order;
 }
 
-Verdict verdict_of(const DryRunResult& first, const ProcessSummary& main, const Plan& plan) {
+Verdict verdict_on(const Seen& seen, const ProcessSummary& main, const Plan& plan) {
   if (main.died_of_memory()) return Verdict::kDoesNotFit;
-  if (interrupted() || !main.ended_in_order || first.status == 128 + SIGINT) return Verdict::kInterrupted;
-  if (main.exception || (first.status != 0 && !fell_at_the_end(first, main))) return Verdict::kProgramError;
+  if (seen.interrupted || !main.ended_in_order || seen.first.status == 128 + SIGINT) return Verdict::kInterrupted;
+  if (main.exception || (seen.first.status != 0 && !fell_at_the_end(seen.first, main))) return Verdict::kProgramError;
   if (!plan.gpu) return Verdict::kMeasured;
   return is_tight(plan) ? Verdict::kTight : Verdict::kFits;
 }
 
 }  // namespace
 
-PlanGpu plan_gpu(const Gpu& gpu) {
-  const std::string name = gpu.name.empty() ? describe(gpu) : std::string(gpu.full_name);
-  return {name, gpu.capacity_bytes, std::string(to_string(gpu.capacity_source)), gpu.context_bytes, std::string(to_string(gpu.context_source))};
-}
-
-Result<std::unique_ptr<JudgedRun>> judge_run(const std::string& trace_path, bool endless) {
-  Result<Trace> trace = load(trace_path);
-  if (!trace) return Error{trace.error().message(trace_path), {}, {}};
-  if (trace->devices.empty()) return Error{trace_path + ": it has no device", {}, {}};
-  auto judged = std::make_unique<JudgedRun>();
-  judged->trace = std::move(*trace);
-  if (endless) judged->trace.devices.front().capacity_bytes = 0;
-  judged->judgement = judge(judged->trace);
-  judged->outside_bytes = peak_outside_bytes(judged->trace);
-  return judged;
-}
-
-Plan make_plan(const VerdictInput& input, const JudgedRun& judged) {
-  const DryRunResult& told = input.overcommitted != nullptr ? *input.overcommitted : *input.first;
-  const ProcessSummary& first = *input.first->main();
-  const ProcessSummary& main = *told.main();
+Plan describe(const Seen& seen) {
+  const ProcessSummary& first = *seen.first.main();
+  const ProcessSummary& main = *seen.told.main();
+  const std::vector<ProcessSummary>& processes = seen.told.processes;
   Plan plan;
-  plan.command = input.command;
-  plan.exit_status = input.first->status;
-  if (input.gpu) plan.gpu = plan_gpu(*input.gpu);
-  plan.context_bytes = input.context_bytes;
-  plan.limit_bytes = judged.trace.devices.front().allowed_bytes;
-  plan.peak_outside_bytes = judged.outside_bytes;
-  describe_peak(judged, plan);
-  const std::uint64_t beside = plan.context_bytes + plan.peak_outside_bytes;
-  plan.taken_bytes = plan.peak_reserved_bytes + beside;
-  plan.needed_bytes = least_segment_bytes(judged.trace, {}, plan.peak_reserved_bytes).value_or(plan.peak_reserved_bytes) + beside;
+  plan.command = seen.question.command;
+  plan.exit_status = seen.first.status;
+  if (seen.question.gpu) plan.gpu = plan_gpu(*seen.question.gpu);
+  plan.context_bytes = seen.needs.context_bytes;
+  plan.limit_bytes = seen.trace.devices.front().allowed_bytes;
+  plan.peak_outside_bytes = seen.needs.outside_bytes;
+  plan.peak_reserved_bytes = seen.needs.reserved_bytes;
+  plan.taken_bytes = seen.needs.taken_bytes();
+  plan.needed_bytes = seen.needs.needed_bytes();
+  describe_peak(seen, plan);
   plan.failed = first.died_of_memory();
-  if (plan.failed) describe_failure(judged, plan);
+  if (plan.failed) describe_failure(*seen.judgement.facts, plan);
   plan.caught_failures = first.failures - std::min<std::uint64_t>(first.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
   plan.stopped = main.stopped;
-  plan.how = input.real ? "real" : "fake";
-  plan.seconds = input.first->seconds;
+  plan.how = seen.question.real ? "real" : "fake";
+  plan.seconds = seen.first.seconds;
   plan.operations = main.operations;
-  plan.processes = static_cast<std::uint64_t>(std::count_if(told.processes.begin(), told.processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
+  plan.processes = static_cast<std::uint64_t>(std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
-  plan.exception = first.died_of_memory() ? std::nullopt : first.exception;
-  plan.effects = input.first->effects;
-  plan.verdict = verdict_of(*input.first, first, plan);
-  plan.notes = notes_of(judged.trace);
-  if (fell_at_the_end(*input.first, first)) {
-    plan.notes.push_back({"mode", fmt::format("signal {} ended the process when the program was already over; the plan is complete", input.first->status - 128), "", 1});
+  if (!plan.failed) plan.exception = first.exception;
+  plan.effects = seen.first.effects;
+  plan.verdict = verdict_on(seen, first, plan);
+  plan.notes = notes_of(seen.trace);
+  if (fell_at_the_end(seen.first, first)) {
+    plan.notes.push_back({"mode", fmt::format("signal {} ended the process when the program was already over; the plan is complete", seen.first.status - 128), "", 1});
   }
   if (plan.failed && main.exception && !main.died_of_memory()) {
     plan.notes.push_back({"mode", fmt::format("on a larger GPU the program ended with {}: what it needs is counted until there", main.exception->type), "", 1});
   }
-  plan.folder = input.folder;
-  plan.trace = fs::path(judged.trace.source_path).lexically_relative(input.folder).string();
-  if (!plan.gpu) plan.fits = fits_on_catalogue(judged.trace, plan.peak_outside_bytes);
+  plan.folder = seen.question.folder;
+  plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
+  if (!plan.gpu) plan.fits = fits_on_catalogue(seen.needs);
   return plan;
 }
 
-}  // namespace faultline::cli
+}  // namespace faultline

@@ -1,6 +1,6 @@
 // What a dry run found out: does the program fit, by how much, what fills the memory, what would make it fit, what had to be assumed.
 //
-// The verb `plan` makes a Plan and the report carries it, beside the findings of the same run. Like the rest of a report it is data: the text is in
+// make_plan (plan/make_plan.h) makes a Plan and the report carries it, beside the findings of the same run. It is data: the text is in
 // report/plan_text.h, the JSON in report/plan_json.h, which also reads it back, so that a run folder can be explained again without running anything.
 // Bytes of a GPU are counted as the driver does: needed_bytes and capacity_bytes both have the CUDA context in them.
 #pragma once
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/gpus.h"
 #include "rules/finding.h"
 
 namespace faultline {
@@ -33,6 +34,7 @@ struct PlanGpu {
   std::uint64_t context_bytes = 0;
   std::string context_source;
 };
+PlanGpu plan_gpu(const Gpu& gpu);
 
 // A GPU of the catalogue, and whether the recorded requests would all be served on it.
 struct PlanFit {
@@ -137,6 +139,10 @@ struct Plan {
 
   std::uint64_t missing_bytes() const { return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0; }
   std::uint64_t spare_bytes() const { return gpu && gpu->capacity_bytes > needed_bytes ? gpu->capacity_bytes - needed_bytes : 0; }
+  std::uint64_t saved_bytes(const PlanChange& change) const { return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0; }
 };
+
+// The changes that were found to help, as advice for the finding of the failure.
+std::vector<Try> tries_of(const Plan& plan);
 
 }  // namespace faultline

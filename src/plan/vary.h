@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "cli/plan_changes.h"
-#include "report/plan.h"
+#include "plan/dry_run.h"
+#include "plan/plan.h"
 
-namespace faultline::cli {
+namespace faultline {
 
 // name empty: the usual names of a batch size are looked for, and nothing is said where none is found.
-void add_search(const Attempts& attempts, const std::string& name, Plan& plan);
+void add_search(const Reruns& reruns, const std::string& name, Plan& plan);
 
-}  // namespace faultline::cli
+}  // namespace faultline

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "facts/facts.h"
-#include "report/plan.h"
+#include "plan/plan.h"
 
 namespace faultline {
 
