@@ -130,7 +130,7 @@ class Session:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         self.memory.closed = True
         self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
-                        "needed_capacity": stats.needed_capacity_bytes, "operations": self.mode.operations, "exception": self.problem,
+                        "operations": self.mode.operations, "exception": self.problem,
                         "stopped": self.stopped, "steps": self.marks.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None}
         self.device.close()
