@@ -186,7 +186,7 @@ def test_the_end_waits_for_the_backward_threads_to_let_go_of_the_pass(dry_run):
     good(dry_run("""
         import os, sys, weakref
         import torch
-        from faultline.plan import install
+        from faultline.plan import dry_run_session
         stash = torch._C._stash_obj_in_tls
         def noted(name, value):
             global held
@@ -198,7 +198,7 @@ def test_the_end_waits_for_the_backward_threads_to_let_go_of_the_pass(dry_run):
         x = torch.ones(8, device="cuda", requires_grad=True)
         for _ in range(200):
             (x * 2).sum().backward()
-            install._settle_backward_threads()
+            dry_run_session._settle_backward_threads()
             assert held() is None
     """))
 

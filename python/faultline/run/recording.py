@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from .bootstrap import FRAMEWORKS
+from .await_frameworks import FRAMEWORKS
 from .exceptions import Exceptions
 from .process import Process
 
@@ -13,7 +13,7 @@ DEFAULTS = {"history": True, "history_entries": 200000, "buffers": False}
 _BUFFERS = {"jax": (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"), ("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")), "tensorflow": (("TF_GPU_ALLOCATOR", "cuda_malloc_async"),)}
 
 
-class Session:
+class Recording:
     def __init__(self, folder, start_ns):
         self.process = Process(folder, start_ns)
         self.options = dict(DEFAULTS)

@@ -13,7 +13,7 @@ import types
 
 from . import vary
 from .gpu import Gpu
-from .stacks import is_library, is_own
+from .._file_owner import is_library, is_own
 
 _session = None
 
@@ -22,7 +22,7 @@ class PlanComplete(SystemExit):
     """The plan has seen enough."""
 
 
-class Session:
+class DryRunSession:
     """Everything that one process's dry run holds."""
 
     def __init__(self, options: dict):
@@ -31,9 +31,9 @@ class Session:
         from .changes import Changes
         from .cuda_api import Api
         from .device import Device
-        from .marks import Marks
+        from .progress import Progress
         from .memory import Memory
-        from .mode import DryRun
+        from .dispatch_mode import DryRunMode
         from .notes import Notes
         from .stacks import Stacks
         from .values import Values
@@ -51,10 +51,10 @@ class Session:
         self.notes = Notes()
         self.memory = Memory(self.device, Stacks(self.device))
         self.values = Values(self.memory, everything=bool(options.get("real")))
-        self.marks = Marks(self.memory)
-        self.mode = DryRun(self.memory, self.values, self.notes, self.gpu, self.marks)
-        self.marks.host = self.mode.host
-        self.api = Api(self.memory, self.gpu, self.notes, self.marks)
+        self.progress = Progress(self.memory)
+        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpu, self.progress)
+        self.progress.host = self.mode.host
+        self.api = Api(self.memory, self.gpu, self.notes, self.progress)
         self.changes = Changes(self)
         self.problem = None
         self.stopped = None
@@ -62,12 +62,12 @@ class Session:
         self.started = time.monotonic()
 
     def start(self) -> None:
-        from . import frameworks, special
+        from . import special_operations, torch_hooks
         self.api.install()
-        frameworks.install(self)
-        self.marks.on_model = self.changes.model_found
-        self.marks.on_step = self._after_step
-        self.marks.before_first_backward = functools.partial(special.accumulation.learn, self.memory)
+        torch_hooks.install(self)
+        self.progress.on_model = self.changes.model_found
+        self.progress.on_step = self._after_step
+        self.progress.before_first_backward = functools.partial(special_operations.accumulation.learn, self.memory)
         self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
         self.mode.on_deadline = self._out_of_time
         self.mode.__enter__()
@@ -76,8 +76,8 @@ class Session:
         os.register_at_fork(after_in_child=self._forked)
 
     def _after_step(self) -> None:
-        if self.options.get("steps") and self.marks.steps >= self.options["steps"]:
-            self._stop(f"after {self.marks.steps} optimizer steps")
+        if self.options.get("steps") and self.progress.steps >= self.options["steps"]:
+            self._stop(f"after {self.progress.steps} optimizer steps")
 
     def _out_of_time(self) -> None:
         self._stop(f"after {self.options['seconds']} seconds")
@@ -131,7 +131,7 @@ class Session:
         self.memory.closed = True
         self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
                         "operations": self.mode.operations, "exception": self.problem,
-                        "stopped": self.stopped, "steps": self.marks.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
+                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None}
         self.device.close()
         try:
@@ -177,14 +177,14 @@ def _first_sentence(text: str) -> str:
     return text if len(text) < 600 else text[:600].rpartition(". ")[0] + "."
 
 
-def current() -> Session | None:
+def current() -> DryRunSession | None:
     return _session
 
 
-def begin(options: dict) -> Session:
+def begin(options: dict) -> DryRunSession:
     global _session
     if _session is None:
-        _session = Session(options)
+        _session = DryRunSession(options)
         _session.start()
         atexit.register(_session.finish)
     return _session

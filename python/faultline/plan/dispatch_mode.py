@@ -2,7 +2,7 @@
 
 For each ATen operation below autograd it asks PyTorch's meta kernels what the result looks like (and remembers the answer for the next time), makes
 the result's tensors without bytes, and tells the device which blocks a GPU would take and return, in the order in which the real kernel does.
-Operations on the host run as they are, except that large tensors of random numbers are never filled (host.py).
+Operations on the host run as they are, except that large tensors of random numbers are never filled (host_tensors.py).
 """
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, looks, special, temporaries, tensors
-from .host import Host
+from . import layouts, missing_shapes, special_operations, temporaries, tensors
+from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
@@ -57,11 +57,11 @@ def is_made_of_others(func) -> bool:
     return has("CompositeImplicitAutograd") and not has("Meta") and not has("CPU") and not has("CUDA")
 
 
-class DryRun(TorchDispatchMode):
-    def __init__(self, memory: Memory, values: Values, notes: Notes, gpu, marks):
+class DryRunMode(TorchDispatchMode):
+    def __init__(self, memory: Memory, values: Values, notes: Notes, gpu, progress):
         super().__init__()
-        self.memory, self.values, self.notes, self.gpu, self.marks = memory, values, notes, gpu, marks
-        self.host = Host(self)
+        self.memory, self.values, self.notes, self.gpu, self.progress = memory, values, notes, gpu, progress
+        self.host = HostTensors(self)
         self._outcomes: dict = {}
         self.operations = 0
         self.deadline: float | None = None
@@ -92,7 +92,7 @@ class DryRun(TorchDispatchMode):
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
                 return self.host.run(func, args, kwargs, operands)
-            handler = special.HANDLERS.get(func)
+            handler = special_operations.HANDLERS.get(func)
             if handler is not None:
                 result = handler(self, func, args, kwargs)
                 if result is not NotImplemented:
@@ -108,7 +108,7 @@ class DryRun(TorchDispatchMode):
                 raise
             raise Unplannable(f"{op_name(func)} on the GPU is not known to a dry run") from None
         except (RuntimeError, IndexError, TypeError, ValueError) as problem:
-            self.marks.failed_operation(func, operands, problem)
+            self.progress.failed_operation(func, operands, problem)
             raise
 
     def run(self, func, args, kwargs, operands=None, values=True):
@@ -124,7 +124,7 @@ class DryRun(TorchDispatchMode):
         return result
 
     def _check_devices(self, func, operands) -> None:
-        if func in special.MIXES_DEVICES:
+        if func in special_operations.MIXES_DEVICES:
             return
         for operand in operands:
             if not operand.is_cuda and operand.dim() > 0 and operand.device.type != "meta" and not operand.is_sparse:
@@ -133,12 +133,12 @@ class DryRun(TorchDispatchMode):
 
     def _check_operands(self, func, args) -> None:
         """Kernels refuse operands of different types where meta kernels do not look."""
-        positions = special.SAME_TYPE.get(func)
+        positions = special_operations.SAME_TYPE.get(func)
         if positions is None:
             return
         given = [args[p] for p in positions if p < len(args) and isinstance(args[p], Tensor)]
         if any(t.dtype is not given[0].dtype for t in given):
-            raise RuntimeError(special.type_problem(func, given))
+            raise RuntimeError(special_operations.type_problem(func, given))
 
     # --- what comes out
 
@@ -162,7 +162,7 @@ class DryRun(TorchDispatchMode):
         metas: list[Tensor] = []
 
         def swap(tensor):
-            metas.append(tensors.on_meta(tensor, func in special.REACHES_BEYOND) if tensor.is_cuda or tensor.dim() > 0 else tensor)
+            metas.append(tensors.on_meta(tensor, func in special_operations.REACHES_BEYOND) if tensor.is_cuda or tensor.dim() > 0 else tensor)
             return metas[-1]
 
         meta_args, meta_kwargs = replace_tensors(args, kwargs, swap)
@@ -172,12 +172,12 @@ class DryRun(TorchDispatchMode):
             if meta_kwargs.get(name) is not None:
                 meta_kwargs[name] = None
         try:
-            result = looks.RULES.get(func, func)(*meta_args, **meta_kwargs)
+            result = missing_shapes.RULES.get(func, func)(*meta_args, **meta_kwargs)
         except NotImplementedError as problem:
             result = self._decomposed(func, meta_args, meta_kwargs, problem)
         except (RuntimeError, IndexError, ValueError) as problem:
-            raise special.refusal(func, args, kwargs, problem) from None
-        outcome = self._describe(func, result, metas, operands, special.written(func, args, kwargs))
+            raise special_operations.refusal(func, args, kwargs, problem) from None
+        outcome = self._describe(func, result, metas, operands, special_operations.written(func, args, kwargs))
         layouts.keep_format(func, args, outcome.leaves)
         outcome.order = layouts.allocation_order(func, len(outcome.leaves))
         return outcome
@@ -185,7 +185,7 @@ class DryRun(TorchDispatchMode):
     def _decomposed(self, func, args, kwargs, problem):
         """The look of a result where an operation has no meta kernel: from PyTorch's own decompositions, or from the host's kernel."""
         from torch._decomp import decomposition_table
-        rule = decomposition_table.get(func) or looks.returns_what_it_writes(func) or looks.from_host(func, args, kwargs)
+        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.from_host(func, args, kwargs)
         if rule is None:
             raise Unplannable(f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
                               + ("" if func.namespace == "aten" else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)")) from problem
@@ -269,7 +269,7 @@ class DryRun(TorchDispatchMode):
     def take_steps(self, steps, make, stack: int, outcome: Outcome) -> None:
         """The blocks that a kernel takes and returns, in its order; make() is called where it allocates its results."""
         memory = self.memory
-        note = memory.device.tensor((), "uint8", op=outcome.op, name=self.marks.module, operands=outcome.operands)
+        note = memory.device.tensor((), "uint8", op=outcome.op, name=self.progress.module, operands=outcome.operands)
         taken: list[int] = []
         try:
             for step in steps:
@@ -314,11 +314,11 @@ class DryRun(TorchDispatchMode):
                 result.append(leaf[1])
 
     def _born(self, tensor, outcome: Outcome, stack: int) -> int:
-        memory, marks = self.memory, self.marks
+        memory, progress = self.memory, self.progress
         if stack < 0:
             stack = memory.stacks.here()
-        forward = marks.forward_of_current()
-        module = forward[1] if forward else marks.module
+        forward = progress.forward_of_current()
+        module = forward[1] if forward else progress.module
         number = memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands)
         try:
             record = memory.born(tensor, stack, number)
@@ -328,7 +328,7 @@ class DryRun(TorchDispatchMode):
         if forward:
             memory.device.tensor_note(record.allocation, number, forward[0])
         else:
-            marks.note_forward(stack)
+            progress.note_forward(stack)
         return stack
 
     def _reinterpreted(self, base, leaf):
@@ -362,7 +362,7 @@ class DryRun(TorchDispatchMode):
     def compute(self, func, args, kwargs, operands, outcome, fresh) -> None:
         """The operation on the shadows, where all inputs have one."""
         values = self.values
-        written_only = special.only_written(func)
+        written_only = special_operations.only_written(func)
         assumed = False
         hosts = {}
         for index, operand in enumerate(operands):

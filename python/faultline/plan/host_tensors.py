@@ -9,7 +9,7 @@ import torch
 
 from .memory import storage_id
 from .outcome import replace_tensors
-from .special import _overloads, written
+from .special_operations import _overloads, written
 
 UNFILLED = 1 << 16  # elements; smaller tensors are cheap to fill
 _FILLED_BY = set(_overloads("zeros", "ones", "full", "rand", "randn", "normal", "empty", "empty_strided", "new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided",
@@ -21,7 +21,7 @@ def _is_fraction(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
-class Host:
+class HostTensors:
     def __init__(self, dry):
         self._dry = dry
         self._unfilled: dict[int, torch.UntypedStorage] = {}
@@ -49,7 +49,7 @@ class Host:
             return self._real(func, args, kwargs)
         if kwargs.get("pin_memory"):
             kwargs = {**kwargs, "pin_memory": False}
-            return self._dry.marks.pinned(self.run(func, args, kwargs, operands))
+            return self._dry.progress.pinned(self.run(func, args, kwargs, operands))
         place = kwargs.get("device")
         if place is not None and place.type != "cpu":
             return func(*args, **kwargs)

@@ -13,7 +13,7 @@ _sequence = torch.autograd._get_sequence_nr
 _MOST_FORWARDS = 500_000
 
 
-class Marks:
+class Progress:
     def __init__(self, memory: Memory):
         self._memory = memory
         self.module = ""

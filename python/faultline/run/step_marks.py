@@ -5,7 +5,7 @@ import sys
 from .around import around, as_library
 
 
-class Marks:
+class StepMarks:
     def __init__(self):
         self._on = False
         self._installed = False

@@ -55,7 +55,7 @@ def _typed(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.storage.T
     return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
-class Saved:
+class CheckpointFiles:
     def __init__(self, notes, host, confined: bool, token: str):
         self._magic = f"faultline dry run {token}\n".encode()  # of this run: a pickle of anybody else's is not unpickled
         self._notes = notes

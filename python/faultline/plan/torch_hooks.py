@@ -7,8 +7,8 @@ import sys
 
 import torch
 
-from . import legacy, printing, recurrent, safetensors_files, saved, sdpa, storages
-from .mode import Unplannable
+from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
+from .dispatch_mode import Unplannable
 
 
 def install(session) -> None:
@@ -16,10 +16,10 @@ def install(session) -> None:
     _choose_kernels(session)
     _run_eagerly(session)
     confined = bool(session.options.get("confined"))
-    saved.Saved(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
+    checkpoint_files.CheckpointFiles(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
     safetensors_files.install(session.notes, confined)
     storages.install()
-    legacy.install()
+    legacy_tensor_types.install()
     printing.install(session)
     _one_process()
     _profile_the_host()
@@ -28,23 +28,23 @@ def install(session) -> None:
 
 
 def _watch(session) -> None:
-    marks = session.marks
-    torch.nn.modules.module.register_module_forward_pre_hook(marks.enter_module)
-    torch.nn.modules.module.register_module_forward_hook(marks.leave_module, always_call=True)
-    sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(marks.step)
+    progress = session.progress
+    torch.nn.modules.module.register_module_forward_pre_hook(progress.enter_module)
+    torch.nn.modules.module.register_module_forward_hook(progress.leave_module, always_call=True)
+    sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(progress.step)
     run = torch.autograd.graph._engine_run_backward
-    watched = marks.around_backward(run)
+    watched = progress.around_backward(run)
     torch.autograd.graph._engine_run_backward = watched
     if getattr(torch.autograd, "_engine_run_backward", None) is run:
         torch.autograd._engine_run_backward = watched
 
 
 def _choose_kernels(session) -> None:
-    sdpa.install(session)
+    attention_choice.install(session)
     _batch_norm()
     _linear()
     _ctc_loss()
-    recurrent.install(session)
+    cudnn_rnn.install(session)
 
 
 def _linear() -> None:
@@ -152,6 +152,6 @@ def _heard(function, name: str, session):
         except torch.OutOfMemoryError:
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as problem:
-            session.marks.failed_operation(name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem)
+            session.progress.failed_operation(name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem)
             raise
     return faultline

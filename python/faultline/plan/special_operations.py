@@ -193,7 +193,7 @@ def _blocks_of_copy(dry, source, target, non_blocking: bool) -> None:
     """A copy to the host may convert or rearrange on the GPU first."""
     stack = dry.memory.stacks.here()
     for size_bytes in transfer_blocks(source, target, non_blocking):
-        number = dry.memory.device.tensor(tuple(source.size()), dtype_name(source.dtype), op="aten::_to_copy", name=dry.marks.module)
+        number = dry.memory.device.tensor(tuple(source.size()), dtype_name(source.dtype), op="aten::_to_copy", name=dry.progress.module)
         allocation, _ = dry.memory.take(size_bytes, stack, number)
         dry.memory.device.free(allocation, stack)
 
@@ -418,7 +418,7 @@ class Accumulation:
         self._learning = memory.unseen = False
 
     def add(self, dry, func, args, kwargs):
-        if not dry.marks.in_backward or len(args) != 2 or kwargs or torch.is_grad_enabled():
+        if not dry.progress.in_backward or len(args) != 2 or kwargs or torch.is_grad_enabled():
             return NotImplemented
         first, second = args
         if not isinstance(second, Tensor) or first.size() != second.size() or first.dtype is not second.dtype:
