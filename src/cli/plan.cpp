@@ -20,16 +20,12 @@ namespace {
 constexpr int kStandardOutput = 1, kStandardError = 2;
 
 struct PlanArguments {
-  std::vector<std::string> command;
+  PlanQuestion question;
   std::string gpu;
   std::string context;
   std::string folder;
-  std::string vary;
   std::uint64_t steps = 8;
   std::uint64_t seconds = 120;
-  bool real = false;
-  bool try_changes = false;
-  bool no_try = false;
   Limits limits;
   OutputOptions output;
 };
@@ -54,16 +50,9 @@ Result<std::optional<Gpu>> gpu_of(const PlanArguments& arguments) {
   return gpu;
 }
 
-DryRunRequest request_for(const PlanArguments& arguments, const std::optional<Gpu>& gpu) {
-  const ShownGpu shown = shown_gpu(gpu);
-  return {shown.gpu, shown.name, shown.grows, arguments.real, arguments.steps, arguments.seconds, {}, {}};
-}
-
-// A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
-bool may_run_again(const PlanArguments& arguments) { return !arguments.limits.allow_writes || arguments.try_changes || !arguments.vary.empty(); }
-
 int plan(const PlanArguments& arguments) {
-  if (arguments.command.empty()) return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
+  PlanQuestion question = arguments.question;
+  if (question.command.empty()) return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
   Result<std::optional<Gpu>> gpu = gpu_of(arguments);
   if (!gpu) return fail(gpu.error().message());
   Result<PlanParts> parts = find_plan_parts();
@@ -72,26 +61,27 @@ int plan(const PlanArguments& arguments) {
     return fail(confined.error().message() + ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes runs it all the same, once");
   }
   if (arguments.limits.allow_writes && arguments.limits.offline) return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
-  Result<std::string> folder = make_run_folder(arguments.folder, arguments.command);
+  Result<std::string> folder = make_run_folder(arguments.folder, question.command);
   if (!folder) return fail(folder.error().message());
+  const auto give_up = [&](const std::string& why) {
+    std::error_code problem;
+    if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
+    return fail(why);
+  };
+  question.gpu = *gpu;
+  question.folder = *folder;
+  // A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
+  question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
 
   const bool json = arguments.output.format == "json";
-  const DryRunJob job{arguments.command, request_for(arguments, *gpu), *folder, arguments.limits, *folder};
+  const ShownGpu shown = shown_gpu(*gpu);
+  const DryRunJob job{question.command, {shown.gpu, shown.name, shown.grows, question.real, arguments.steps, arguments.seconds, {}, {}}, *folder, arguments.limits, *folder};
   const GivenInput input(*folder);
   const std::string started = utc_now();
   Result<DryRunResult> first = run_in_foreground(*parts, job, input, json ? Output::kToStandardError : Output::kAsIs);
-  if (!first) {
-    std::error_code problem;
-    if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
-    return fail(first.error().message());
-  }
-  if (Status written = write_command(*folder, {"plan", arguments.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
-  const PlanQuestion question{arguments.command, *gpu, *folder, arguments.vary, arguments.real, may_run_again(arguments), arguments.try_changes, arguments.no_try};
-  if (const std::string why = nothing_planned(question, *first); !why.empty()) {
-    std::error_code problem;
-    if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);
-    return fail(why);
-  }
+  if (!first) return give_up(first.error().message());
+  if (Status written = write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
+  if (const std::string why = nothing_planned(question, *first); !why.empty()) return give_up(why);
   const auto run_attempts = [&](const std::vector<Attempt>& attempts) { return run_quietly(*parts, job, attempts, input); };
   Result<std::unique_ptr<PlannedRun>> planned = make_plan(question, *first, {run_attempts, hint, interrupted});
   if (!planned) return fail(planned.error().message());
@@ -110,15 +100,15 @@ int plan(const PlanArguments& arguments) {
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status) {
   CLI::App* verb = app.add_subcommand("plan", "runs a PyTorch program without a GPU, given behind --: will it fit, why not, what would");
   auto arguments = std::make_shared<PlanArguments>();
-  arguments->command = command;
+  arguments->question.command = command;
   verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; without it the report lists the GPUs it fits on");
   verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need");
   verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never")->capture_default_str();
   verb->add_option("--seconds", arguments->seconds, "stop the program after so long; 0: never")->capture_default_str();
-  verb->add_option("--vary", arguments->vary, "the number to search the largest fitting value of, for example batch_size");
-  verb->add_flag("--real", arguments->real, "compute real numbers on the CPU: slow, for programs whose memory depends on them");
-  verb->add_flag("--try", arguments->try_changes, "try changes also when it fits, or when the program takes long");
-  verb->add_flag("--no-try", arguments->no_try, "do not run the program again to try changes");
+  verb->add_option("--vary", arguments->question.vary, "the number to search the largest fitting value of, for example batch_size");
+  verb->add_flag("--real", arguments->question.real, "compute real numbers on the CPU: slow, for programs whose memory depends on them");
+  verb->add_flag("--try", arguments->question.try_changes, "try changes also when it fits, or when the program takes long");
+  verb->add_flag("--no-try", arguments->question.no_try, "do not run the program again to try changes");
   verb->add_flag("--allow-writes", arguments->limits.allow_writes, "let the program write, rename and remove files for real; it is then run once, unless --try or --vary is given");
   verb->add_flag("--offline", arguments->limits.offline, "refuse the program's connections to other machines");
   verb->add_option("--output,-o", arguments->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told");

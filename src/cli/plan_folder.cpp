@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/json_fields.h"
 #include "base/json_input.h"
 #include "base/plain_file.h"
 #include "base/safe_text.h"
@@ -14,7 +15,6 @@
 #include "cli/plain_path.h"
 #include "confine/filter.h"
 #include "fmt/format.h"
-#include "report/json_fields.h"
 
 namespace faultline::cli {
 namespace {
@@ -96,21 +96,15 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   if (!parsed || !parsed->is_object()) return;
   const Json& json = *parsed;
   summary.ended_in_order = true;
-  summary.peak_allocated = whole(json, "peak_allocated");
   summary.peak_reserved = whole(json, "peak_reserved");
   summary.allocations = whole(json, "allocations");
   summary.failures = whole(json, "ooms");
   summary.operations = whole(json, "operations");
   summary.steps = whole(json, "steps");
-  if (const auto seconds = json.find("seconds"); seconds != json.end() && seconds->is_number()) summary.seconds = seconds->get<double>();
   summary.stopped = text(json, "stopped");
   summary.unsupported = text(json, "unsupported");
   summary.exception = exception_of(json);
-  if (const auto uses = json.find("uses"); uses != json.end() && uses->is_array()) {
-    for (const Json& word : *uses) {
-      if (word.is_string()) summary.uses.push_back(word.get<std::string>());
-    }
-  }
+  summary.uses = names_of(json, "uses");
   if (const auto changes = json.find("changes"); changes != json.end() && changes->is_object()) {
     for (const auto& [name, words] : changes->items()) summary.changes[name] = words.is_string() ? words.get<std::string>() : std::string();
   }

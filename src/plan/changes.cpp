@@ -73,7 +73,7 @@ PlanChange described(const Changes& changes, const DryRunResult& run) {
     if (name == "checkpoint") change.detail = done->second;
   }
   change.tried = true;
-  change.fits = needs->served;
+  change.fits = needs->fits;
   return change;
 }
 
@@ -93,7 +93,7 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   for (const SettingChanges& changes : sensible_settings(trace)) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);
     if (!under || (best && under->needed_bytes() >= best->needed_bytes)) continue;
-    const PlanChange change{"setting", "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes), {}, true, under->served, under->needed_bytes(), {}};
+    const PlanChange change{"setting", "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes), {}, true, under->fits, under->needed_bytes(), {}};
     const auto saved = static_cast<double>(plan.saved_bytes(change));
     if (saved > (change.fits ? 0 : kWorthSaying * static_cast<double>(plan.needed_bytes))) best = change;
   }

@@ -88,7 +88,7 @@ TEST(Changes, ASettingThatSavesIsFoundByReplay) {
   for (int block = 0; block < 40; block += 2) lines += "free #a" + std::to_string(block) + "\n";
   for (int block = 0; block < 10; ++block) lines += "alloc #b" + std::to_string(block) + " 18MiB at train.py:2 main\n";
   const Trace trace = traced(lines);
-  const Needs needs = needs_of(trace);
+  const Needs needs = needs_of(trace, true);
   Plan plan = too_large();
   plan.needed_bytes = needs.needed_bytes();
   EXPECT_EQ(plan.needed_bytes, 580 * kMiB);

@@ -21,13 +21,11 @@ namespace faultline {
 struct ProcessSummary {
   std::string trace;            // path
   bool ended_in_order = false;  // it left a summary: what follows is known
-  std::uint64_t peak_allocated = 0;
   std::uint64_t peak_reserved = 0;
   std::uint64_t allocations = 0;
   std::uint64_t failures = 0;
   std::uint64_t operations = 0;
   std::uint64_t steps = 0;
-  double seconds = 0;
   std::string stopped;
   std::optional<PlanException> exception;
   std::vector<std::string> uses;               // what the program does by itself: autocast, checkpoint, foreach, …

@@ -2,7 +2,6 @@
 
 #include "fmt/format.h"
 #include "plan/changes.h"
-#include "plan/needs.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
 #include "sources/source.h"
@@ -23,12 +22,12 @@ std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, cons
   return std::nullopt;
 }
 
-void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told, const Needs& needs, const Reruns& reruns, PlannedRun& run) {
+void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told, const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const bool fails = plan.verdict == Verdict::kDoesNotFit;
   const bool wants_changes = fails || question.try_changes;
   const bool wants_search = fails || !question.vary.empty();
-  if (wants_changes) add_settings(run.trace, needs, plan);
+  if (wants_changes) add_settings(run.trace, run.needs, plan);
   if (!wants_changes && !wants_search) return;
   if (first.seconds > kLongestToRepeat && !question.try_changes) {
     plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
@@ -66,9 +65,9 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->trace = std::move(*trace);
   if (!question.gpu) run->trace.devices.front().capacity_bytes = 0;  // it had no end
   run->judgement = judge(run->trace);
-  const Needs needs = needs_of(run->trace);
-  run->plan = describe({question, first, told, run->trace, run->judgement, needs, reruns.interrupted()});
-  if (question.gpu && !question.no_try && may_again && !reruns.interrupted()) try_what_helps(question, first, *told.main(), needs, reruns, *run);
+  run->needs = needs_of(run->trace, !first.main()->died_of_memory());
+  run->plan = describe(question, first, told, *run, reruns.interrupted());
+  if (question.gpu && !question.no_try && may_again && !reruns.interrupted()) try_what_helps(question, first, *told.main(), reruns, *run);
   return run;
 }
 

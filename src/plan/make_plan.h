@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "models/gpus.h"
 #include "plan/dry_run.h"
+#include "plan/needs.h"
 #include "plan/plan.h"
 #include "rules/judge.h"
 #include "trace/trace.h"
@@ -33,6 +34,7 @@ std::string nothing_planned(const PlanQuestion& question, const DryRunResult& fi
 struct PlannedRun {
   Trace trace;
   Judgement judgement;
+  Needs needs;
   Plan plan;
 };
 

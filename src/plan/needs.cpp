@@ -50,17 +50,16 @@ std::optional<std::uint64_t> dry_run_context_bytes(const Trace& trace) {
   return problem == std::errc() ? std::optional(context_bytes) : std::nullopt;
 }
 
-Needs needs_of(const Trace& trace) {
+Needs needs_of(const Trace& trace, bool fits) {
   const DeviceUsage usage = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace)).front();
   Needs needs;
   needs.context_bytes = dry_run_context_bytes(trace).value_or(0);
   needs.outside_bytes = usage.peak_outside_bytes;
   needs.reserved_bytes = usage.peak_reserved.reserved;
   needs.segment_bytes = least_segment_bytes(trace, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);
-  needs.served = usage.failure_count == 0;
-  // That it was served is proved, whatever the replay took for it.
+  needs.fits = fits;
   const std::uint64_t capacity_bytes = trace.devices.front().capacity_bytes;
-  if (needs.served && capacity_bytes > needs.beside_bytes()) needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
+  if (fits && capacity_bytes > needs.beside_bytes()) needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
   return needs;
 }
 
@@ -74,7 +73,7 @@ Result<Needs> needs_of(const DryRunResult& rerun) {
     return Error{fmt::format("the program then fails with {}: {}", main->exception->type, main->exception->message.substr(0, main->exception->message.find('\n'))), {}, {}};
   }
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
-  return needs_of(*trace);
+  return needs_of(*trace, main->failures == 0);
 }
 
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {
@@ -82,7 +81,7 @@ std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& tra
   if (!least) return std::nullopt;
   Needs needs = as_run;
   needs.segment_bytes = *least;
-  needs.served = needs.needed_bytes() <= trace.devices.front().capacity_bytes;
+  needs.fits = needs.needed_bytes() <= trace.devices.front().capacity_bytes;
   return needs;
 }
 

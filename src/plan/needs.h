@@ -24,14 +24,15 @@ struct Needs {
   std::uint64_t outside_bytes = 0;
   std::uint64_t reserved_bytes = 0;
   std::uint64_t segment_bytes = 0;
-  bool served = false;  // every request was served by the device as it is, also by a limit of the program's own
+  bool fits = false;  // on the device as it is, and within a limit of the program's own
   std::uint64_t beside_bytes() const { return context_bytes + outside_bytes; }
   std::uint64_t needed_bytes() const { return beside_bytes() + segment_bytes; }
   std::uint64_t taken_bytes() const { return beside_bytes() + reserved_bytes; }
 };
 
-// As it was run, to 2 MiB and never below the truth. Where the model cannot tell, what was reserved was enough.
-Needs needs_of(const Trace& trace);
+// As it was run, to 2 MiB and never below the truth. Where the model cannot tell, what was reserved was enough. fits: the program got through on its
+// device, which is then enough, whatever a replay takes for it.
+Needs needs_of(const Trace& trace, bool fits);
 
 // Of a rerun. The Error says why its numbers mean nothing: it ended by an error of its own, or was not run. Its trace is large, told everything, and removed.
 Result<Needs> needs_of(const DryRunResult& rerun);

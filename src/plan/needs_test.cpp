@@ -27,20 +27,23 @@ alloc #b 300MiB at train.py:2 main
 )";
 
 TEST(Needs, AreTheSumOfContextWhatIsOutsideAndTheFewestSegments) {
-  const Needs needs = needs_of(traced(kTwoAfterEachOther));
+  const Needs needs = needs_of(traced(kTwoAfterEachOther), true);
   EXPECT_EQ(needs.context_bytes, 500 * kMiB);
   EXPECT_EQ(needs.outside_bytes, 100 * kMiB);
   EXPECT_EQ(needs.segment_bytes, 300 * kMiB);
   EXPECT_EQ(needs.reserved_bytes, 500 * kMiB);
   EXPECT_EQ(needs.needed_bytes(), 900 * kMiB);
   EXPECT_EQ(needs.taken_bytes(), 1100 * kMiB);
-  EXPECT_TRUE(needs.served);
 }
 
-TEST(Needs, OfARunThatWasServedAreNeverMoreThanItsDeviceHad) {
+TEST(Needs, OfAProgramThatGotThroughAreNeverMoreThanItsDeviceHad) {
   std::string lines = kTwoAfterEachOther;
   lines.replace(lines.find("8GiB"), 4, "850MiB");
-  EXPECT_EQ(needs_of(traced(lines)).needed_bytes(), 850 * kMiB);
+  EXPECT_EQ(needs_of(traced(lines), true).needed_bytes(), 850 * kMiB);
+  EXPECT_EQ(needs_of(traced(lines), false).needed_bytes(), 900 * kMiB);
+  const std::string caught = "source dry-run\nproperty dry-run.context_bytes = 524288000\ndevice 0 capacity=8GiB\nalloc #s 7GiB driver\nalloc #a 7GiB at train.py:1 main\nalloc-failed 1GiB at train.py:2 main\n";
+  EXPECT_EQ(needs_of(traced(caught), true).needed_bytes(), 8 * kGiB);
+  EXPECT_EQ(needs_of(traced(caught), false).needed_bytes(), 8 * kGiB + 500 * kMiB);
 }
 
 TEST(Needs, OfARerunComeFromItsTraceWhichIsThenRemoved) {
@@ -48,7 +51,7 @@ TEST(Needs, OfARerunComeFromItsTraceWhichIsThenRemoved) {
   const Result<Needs> needs = needs_of(rerun);
   ASSERT_TRUE(needs.ok());
   EXPECT_EQ(needs->needed_bytes(), 10 * kGiB + kContextBytes);
-  EXPECT_FALSE(needs->served);
+  EXPECT_FALSE(needs->fits);
   EXPECT_FALSE(std::filesystem::exists(rerun.main()->trace));
 }
 

@@ -104,7 +104,7 @@ class Search {
     std::vector<Point> points;
     for (std::size_t at = 0; at < results.size(); ++at) {
       const Result<Needs> needs = needs_of(results[at]);
-      Point point{values[at], needs ? needs->needed_bytes() : 0, needs && needs->served, needs ? std::string() : needs.error().what, {}, 0};
+      Point point{values[at], needs ? needs->needed_bytes() : 0, needs && needs->fits, needs ? std::string() : needs.error().what, {}, 0};
       if (const ProcessSummary* main = results[at].main()) {
         point.where = main->vary_where;
         point.original = main->vary_value;

@@ -2,21 +2,10 @@
 #pragma once
 
 #include "plan/make_plan.h"
-#include "plan/needs.h"
 
 namespace faultline {
 
-struct Seen {
-  const PlanQuestion& question;
-  const DryRunResult& first;  // as the user would run it
-  const DryRunResult& told;   // likewise, or after an out-of-memory the run on a device that grew
-  const Trace& trace;         // of `told`, like what follows
-  const Judgement& judgement;
-  const Needs& needs;
-  bool interrupted = false;
-};
-
-// Everything but the changes and the search.
-Plan describe(const Seen& seen);
+// Everything but the changes and the search. told: the first run, or after an out-of-memory the one on a device that grew; run: its trace, judged.
+Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run, bool interrupted);
 
 }  // namespace faultline

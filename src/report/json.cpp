@@ -13,10 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // fields in the order the contract lists them
 
-Json location_json(const Location& location) {
-  return {{"file", location.file}, {"line", location.line}, {"function", location.function}, {"op", location.op}, {"kernel", location.kernel}};
-}
-
 Json location_or_null(const Location& location) {
   return location.known() ? location_json(location) : Json(nullptr);
 }

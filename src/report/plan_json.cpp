@@ -3,8 +3,8 @@
 #include <concepts>
 #include <string>
 
+#include "base/json_fields.h"
 #include "base/json_input.h"
-#include "report/json_fields.h"
 
 namespace faultline {
 namespace {
@@ -14,10 +14,6 @@ using Json = nlohmann::ordered_json;
 Json gpu_json(const PlanGpu& gpu) {
   return {{"name", gpu.name}, {"capacity", gpu.capacity_bytes}, {"capacity_source", gpu.capacity_source}, {"context", gpu.context_bytes},
           {"context_source", gpu.context_source}};
-}
-
-Json location_json(const Location& location) {
-  return {{"file", location.file}, {"line", location.line}, {"function", location.function}, {"op", location.op}, {"kernel", location.kernel}};
 }
 
 Json live_json(const std::vector<std::pair<std::string, std::uint64_t>>& live) {
@@ -135,16 +131,28 @@ Plan plan_of(const Json& json) {
   });
   read_results(json, plan);
   plan.changes_skipped = text(json, "changes_skipped");
-  each(json, "effects", [&](const Json& item) {
-    plan.effects = {yes(item, "confined"), yes(item, "known"), names_of(item, "written"), whole(item, "written_count"), names_of(item, "removed"), whole(item, "removed_count"),
-                    whole(item, "connections"), names_of(item, "machines"), yes(item, "offline"), yes(item, "ran_out_of_space"), yes(item, "input_was_cut")};
-  });
+  each(json, "effects", [&](const Json& item) { plan.effects = effects_of(item); });
   plan.folder = text(json, "folder");
   plan.trace = text(json, "trace");
   return plan;
 }
 
 }  // namespace
+
+Json location_json(const Location& location) {
+  return {{"file", location.file}, {"line", location.line}, {"function", location.function}, {"op", location.op}, {"kernel", location.kernel}};
+}
+
+Json effects_json(const PlanEffects& effects) {
+  return {{"confined", effects.confined}, {"known", effects.known}, {"written", effects.written}, {"written_count", effects.written_count}, {"removed", effects.removed},
+          {"removed_count", effects.removed_count}, {"connections", effects.connections}, {"machines", effects.machines},
+          {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut}};
+}
+
+PlanEffects effects_of(const Json& json) {
+  return {yes(json, "confined"), yes(json, "known"), names_of(json, "written"), whole(json, "written_count"), names_of(json, "removed"), whole(json, "removed_count"),
+          whole(json, "connections"), names_of(json, "machines"), yes(json, "offline"), yes(json, "ran_out_of_space"), yes(json, "input_was_cut")};
+}
 
 Json plan_json(const Plan& plan) {
   Json fits = Json::array(), notes = Json::array();
@@ -182,10 +190,7 @@ Json plan_json(const Plan& plan) {
   json["changes_skipped"] = plan.changes_skipped;
   json["vary"] = plan.vary ? vary_json(*plan.vary) : Json(nullptr);
   json["notes"] = std::move(notes);
-  const PlanEffects& effects = plan.effects;
-  json["effects"] = {{"confined", effects.confined}, {"known", effects.known}, {"written", effects.written}, {"written_count", effects.written_count}, {"removed", effects.removed},
-                     {"removed_count", effects.removed_count}, {"connections", effects.connections}, {"machines", effects.machines},
-                     {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut}};
+  json["effects"] = effects_json(plan.effects);
   json["folder"] = plan.folder;
   json["trace"] = plan.trace;
   return json;

@@ -11,6 +11,10 @@
 namespace faultline {
 
 nlohmann::ordered_json plan_json(const Plan& plan);
+nlohmann::ordered_json location_json(const Location& location);
+
+nlohmann::ordered_json effects_json(const PlanEffects& effects);
+PlanEffects effects_of(const nlohmann::ordered_json& json);
 
 // The plan of a report.json; none where the text is no such report, or has no plan in it.
 std::optional<Plan> plan_of_report(std::string_view report_text);
