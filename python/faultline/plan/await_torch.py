@@ -17,22 +17,10 @@ def start(options: dict) -> None:
     from .no_gpu import Unsupported
     try:
         dry_run_session.begin(options)
-    except Unsupported as problem:
-        leave_summary(options, {"unsupported": str(problem)})
-        print(f"faultline: this PyTorch cannot be dry-run: {problem}", file=sys.stderr)
+    except (Unsupported, RuntimeError) as problem:
+        dry_run_session.leave_summary(options, {"unsupported": str(problem)})
+        print(f"faultline: {'this PyTorch cannot be dry-run' if isinstance(problem, Unsupported) else 'the dry run could not start'}: {problem}", file=sys.stderr)
         os._exit(2)
-    except RuntimeError as problem:
-        leave_summary(options, {"unsupported": str(problem)})
-        print(f"faultline: the dry run could not start: {problem}", file=sys.stderr)
-        os._exit(2)
-
-
-def leave_summary(options: dict, summary: dict) -> None:
-    try:
-        with open(os.path.join(options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8") as file:
-            json.dump(summary, file)
-    except OSError as problem:
-        print(f"faultline: {problem}", file=sys.stderr)
 
 
 def arm(plan_path: str) -> None:

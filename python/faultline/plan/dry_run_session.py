@@ -134,11 +134,15 @@ class DryRunSession:
                         "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None}
         self.device.close()
-        try:
-            with open(os.path.join(self.options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8") as file:
-                json.dump(self.summary, file)
-        except OSError:
-            pass
+        leave_summary(self.options, self.summary)
+
+
+def leave_summary(options: dict, summary: dict) -> None:
+    try:
+        with open(os.path.join(options["folder"], f"summary-{os.getpid()}.json"), "w", encoding="utf-8") as file:
+            json.dump(summary, file)
+    except OSError:
+        pass  # the verb finds none, and says so
 
 
 def _settle_backward_threads() -> None:
