@@ -3,7 +3,7 @@
 set -euo pipefail
 build=$1
 status=0
-order="base confine trace driver capture vgpu sources facts models dryrun rules report cli"
+order="base confine trace driver capture vgpu sources facts models dryrun rules plan report cli"
 for layer in $order; do
   seen=0
   for other in $order; do

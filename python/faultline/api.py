@@ -155,9 +155,9 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
         _be_watched(connection, options)
         import torch
         torch.set_num_threads(1)  # threads of the parent's pool are not in the child
-        from .plan import bootstrap, install
-        bootstrap.start(options)
-        session = install.current()
+        from .plan import await_torch, dry_run_session
+        await_torch.start(options)
+        session = dry_run_session.current()
         try:
             function()
         except SystemExit:

@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 def planned(binary, gpu, program):
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([binary, "plan", "--gpu", gpu, "--steps", "0", "--seconds", "0", "--no-try", "-o", f"{folder}/run", "--", sys.executable, str(program)], capture_output=True, text=True)
-        summaries = list(Path(folder, "run").glob("summary-*.json"))
+        summaries = list(Path(folder, "run").glob("process-*.json"))
         if not summaries:
             raise SystemExit(f"{program}: {done.stderr}")
         return json.loads(summaries[0].read_text())

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/json_input.h"
-#include "cli/plan_folder.h"
-#include "report/json_fields.h"
+#include "cli/run_folder.h"
+#include "report/plan_fields.h"
 
 namespace faultline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostNames = 200;
 
@@ -32,40 +30,29 @@ std::vector<std::string> from_here(std::vector<std::string> names) {
 }  // namespace
 
 Status write_effects(const std::string& path, const confine::Effects& effects) {
-  Json written = Json::array(), removed = Json::array(), machines = Json::array();
-  std::uint64_t written_count = 0, removed_count = 0;
+  PlanEffects told{true, true, {}, 0, {}, 0, effects.connections, {}, effects.offline, effects.ran_out_of_space, effects.input_was_cut, effects.done_for_real};
   for (std::size_t at = 0; at < effects.changes.size(); ++at) {
     const confine::Change& change = effects.changes[at];
     const bool has_content = at + 1 < effects.changes.size() && effects.changes[at + 1].path.starts_with(change.path + "/");  // which is told
-    if ((change.folder && change.kind != confine::Change::Kind::kRemoved && has_content) || is_cache(change.path)) continue;
     const bool gone = change.kind == confine::Change::Kind::kRemoved;
-    std::uint64_t& count = gone ? removed_count : written_count;
-    if (count++ < kMostNames) (gone ? removed : written).push_back(change.path);
+    if ((change.folder && !gone && has_content) || is_cache(change.path)) continue;
+    std::uint64_t& count = gone ? told.removed_count : told.written_count;
+    if (count++ < kMostNames) (gone ? told.removed : told.written).push_back(change.path);
   }
-  for (const auto& [machine, times] : effects.machines) machines.push_back(machine);
-  const Json json = {{"written", written}, {"written_count", written_count}, {"removed", removed}, {"removed_count", removed_count},
-                     {"connections", effects.connections}, {"machines", machines}, {"offline", effects.offline}, {"ran_out_of_space", effects.ran_out_of_space}, {"input_was_cut", effects.input_was_cut}, {"done_for_real", effects.done_for_real}};
-  return write_text(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  for (const auto& [machine, times] : effects.machines) told.machines.push_back(machine);
+  return write_text(path, json_of(told).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 PlanEffects read_effects(const std::string& path) {
   PlanEffects effects;
+  if (const Result<std::string> content = read_text_file(path)) {
+    const Result<Json> parsed = parse_json<Json>(*content);
+    if (parsed && parsed->is_object()) read_json(*parsed, effects);
+  }
   effects.confined = true;
-  const Result<std::string> content = read_text_file(path);
-  const Result<Json> parsed = content ? parse_json<Json>(*content) : Result<Json>(content.error());
-  if (!parsed || !parsed->is_object()) return effects;
-  const Json& json = *parsed;
-  effects.known = true;
-  effects.input_was_cut = yes(json, "input_was_cut");
-  effects.written = from_here(names_of(json, "written"));
-  effects.written_count = whole(json, "written_count");
-  effects.removed = from_here(names_of(json, "removed"));
-  effects.removed_count = whole(json, "removed_count");
-  effects.connections = whole(json, "connections");
-  effects.machines = names_of(json, "machines");
-  effects.offline = yes(json, "offline");
-  effects.ran_out_of_space = yes(json, "ran_out_of_space");
-  effects.done_for_real = from_here(names_of(json, "done_for_real"));
+  effects.written = from_here(std::move(effects.written));
+  effects.removed = from_here(std::move(effects.removed));
+  effects.done_for_real = from_here(std::move(effects.done_for_real));
   return effects;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "confine/confined_program.h"
-#include "report/plan.h"
+#include "plan/plan.h"
 
 namespace faultline::cli {
 

@@ -32,7 +32,7 @@ std::string executable_folder() {
 std::string python_part() {
   const fs::path here = executable_folder();
   // A build tree (build/faultline, python/), a package (faultline/bin/faultline or faultline/faultline), FAULTLINE_HOME.
-  const std::string marker = first_with({here / ".." / "python", here / ".." / "..", here / "..", at_home("python"), at_home("")}, fs::path("faultline") / "plan" / "bootstrap.py");
+  const std::string marker = first_with({here / ".." / "python", here / ".." / "..", here / "..", at_home("python"), at_home("")}, fs::path("faultline") / "_inject" / "sitecustomize.py");
   return marker.empty() ? std::string() : fs::path(marker).parent_path().parent_path().parent_path().string();
 }
 

@@ -12,6 +12,7 @@
 #include "cli/effects.h"
 #include "cli/installation.h"
 #include "confine/confined_program.h"
+#include "sources/run_folder/layout.h"
 
 namespace faultline::cli {
 namespace {
@@ -21,13 +22,13 @@ namespace fs = std::filesystem;
 Environment environment_for(const PlanParts& parts, const std::string& folder) {
   Environment environment;
   environment.prepend("PYTHONPATH", parts.python + "/faultline/_inject:" + parts.python);
-  environment.set("FAULTLINE_PLAN", folder + "/plan.json");
+  environment.set("FAULTLINE_PLAN", folder + "/" + std::string(layout::kRequest));
   environment.set("MALLOC_MMAP_THRESHOLD_", "65536");  // large host tensors that nobody fills cost addresses, not memory
   environment.set("CUDA_VISIBLE_DEVICES", "");
   return environment;
 }
 
-std::string effects_file(const std::string& folder) { return folder + "/effects.json"; }
+std::string effects_file(const std::string& folder) { return folder + "/" + std::string(layout::kEffects); }
 
 // The command that runs the job's: through the keeper of its files, unless the user lets it write.
 std::vector<std::string> command_for(const DryRunJob& job, const std::string& keep_input) {
@@ -40,12 +41,21 @@ std::vector<std::string> command_for(const DryRunJob& job, const std::string& ke
   return command;
 }
 
+DryRunJob job_for(const Attempt& attempt, const DryRunJob& first) {
+  DryRunJob job = first;
+  job.command = attempt.command;
+  job.folder = first.folder + "/" + attempt.folder;
+  job.request.overcommit = true;
+  job.request.changes = attempt.changes;
+  job.request.vary = attempt.vary;
+  return job;
+}
+
 DryRunResult finished(pid_t process, const DryRunJob& job) {
   const ProgramEnd end = wait_for_program(process);
   DryRunResult result;
   result.status = end.status;
   result.seconds = end.seconds;
-  if (job.folder_stays) result.folder = job.folder;
   result.processes = read_summaries(job.folder);
   if (job.limits.allow_writes) return result;
   result.effects = read_effects(effects_file(job.folder));
@@ -79,23 +89,24 @@ Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& 
   return finished(*process, job);
 }
 
-std::vector<DryRunResult> run_quietly(const PlanParts& parts, const std::vector<DryRunJob>& jobs, const GivenInput& input) {
+std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& first, const std::vector<Attempt>& attempts, const GivenInput& input) {
   const InterruptsNoted noted;
-  std::vector<DryRunResult> results(jobs.size());
+  std::vector<DryRunResult> results(attempts.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t at = next++; at < jobs.size() && !interrupted(); at = next++) {
-      const DryRunJob& job = jobs[at];
+    for (std::size_t at = next++; at < attempts.size() && !interrupted(); at = next++) {
+      const DryRunJob job = job_for(attempts[at], first);
       if (!write_request(job.folder, parts, job.request, !job.limits.allow_writes)) continue;
       const int again = input.again();
       const Result<pid_t> process = start_program(command_for(job, {}), environment_for(parts, job.folder), Placement{Output::kAsIs, job.folder + "/log.txt", again, false});
       if (again >= 0) ::close(again);
       if (process) results[at] = finished(*process, job);
+      if (job.folder_stays) results[at].log = attempts[at].folder + "/log.txt";
     }
   };
   std::vector<std::thread> threads;
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  for (std::size_t more = 1; more < std::min(cores, jobs.size()); ++more) threads.emplace_back(work);
+  for (std::size_t more = 1; more < std::min(cores, attempts.size()); ++more) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
   return results;

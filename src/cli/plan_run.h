@@ -10,18 +10,10 @@
 #include <vector>
 
 #include "cli/child_process.h"
-#include "cli/plan_folder.h"
+#include "cli/dry_run_files.h"
+#include "cli/run_folder.h"
 
 namespace faultline::cli {
-
-struct DryRunResult {
-  int status = 0;  // 128 + N: ended by signal N
-  double seconds = 0;
-  std::vector<ProcessSummary> processes;  // see read_summaries
-  std::string folder;  // empty: there is none to tell of
-  PlanEffects effects;
-  const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
-};
 
 // What a program may do to the machine while it is planned.
 struct Limits {
@@ -54,8 +46,8 @@ struct DryRunJob {
 // The Error is about starting it: the program was not found, is not executable.
 Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input, Output output);
 
-// Several at once, at most as many as the machine has cores. The answers stand in the order of the jobs; a job that could not be started has no
-// processes.
-std::vector<DryRunResult> run_quietly(const PlanParts& parts, const std::vector<DryRunJob>& jobs, const GivenInput& input);
+// The first job again, otherwise. Several at once, at most as many as the machine has cores; the answers stand in the order of the attempts, and one that
+// could not be started has no processes.
+std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& first, const std::vector<Attempt>& attempts, const GivenInput& input);
 
 }  // namespace faultline::cli

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/apart.h"
 #include "cli/options.h"
-#include "cli/plan_folder.h"
+#include "cli/run_folder.h"
 #include "cli/run_again.h"
 #include "cli/run_setup.h"
 #include "fmt/format.h"
@@ -40,7 +40,7 @@ int tell_report(const std::string& folder, const RunOptions& options) {
   std::vector<Judgement> judgements;
   for (const InputPart& part : input->parts) judgements.push_back(judge(part.trace));
   const Report report = make_report(*input, judgements);
-  if (Status written = write_text(folder + "/report.json", to_json(report)); !written) hint(written.error().message());
+  if (Status written = write_report(folder, report); !written) hint(written.error().message());
   const bool json = options.output.format == "json";
   const int descriptor = json ? kStandardOutput : kStandardError;
   const std::string text = rendered(report, options.output, descriptor);

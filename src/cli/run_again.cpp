@@ -10,7 +10,7 @@
 
 #include "cli/apart.h"
 #include "cli/options.h"
-#include "cli/plan_folder.h"
+#include "cli/run_folder.h"
 #include "cli/private_files.h"
 #include "fmt/format.h"
 #include "sources/run_folder/run_folder.h"

@@ -211,7 +211,6 @@ void DryRunDevice::count_overcommitted() {
   ++overcommitted_;
   TraceFileWriter& writer = recorder_.writer();
   recorder_.keep(writer.define_property("dry-run.overcommitted_requests", std::to_string(overcommitted_)));
-  if (needed_capacity_bytes() != 0) recorder_.keep(writer.define_property("dry-run.needed_capacity_bytes", std::to_string(needed_capacity_bytes())));
   if (grown_limit_bytes_) recorder_.keep(writer.define_property("dry-run.needed_limit_bytes", std::to_string(*grown_limit_bytes_)));
 }
 
@@ -335,10 +334,6 @@ void DryRunDevice::reset_peaks() {
 std::uint64_t DryRunDevice::free_bytes() const {
   if (spec_.capacity_bytes == 0) return kUnlimitedBytes;
   return full_budget_bytes_ > budget_.in_use_bytes() ? full_budget_bytes_ - budget_.in_use_bytes() : 0;
-}
-
-std::uint64_t DryRunDevice::needed_capacity_bytes() const {
-  return budget_.budget_bytes() > full_budget_bytes_ ? spec_.context_bytes + budget_.budget_bytes() : 0;
 }
 
 TorchFinalState DryRunDevice::state() const {

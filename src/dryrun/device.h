@@ -76,7 +76,6 @@ class DryRunDevice final : private NotingDriver {
   const DeviceStats& stats() const { return stats_; }
   void reset_peaks();
   std::uint64_t free_bytes() const;            // as cudaMemGetInfo would say; kUnlimitedBytes of an endless device
-  std::uint64_t needed_capacity_bytes() const;  // 0: what there is was enough so far
   const Heap& heap(HeapId id) const { return heaps_[id.index()]; }
   std::uint64_t stream_handle(StreamId id) const { return streams_[id.index()].handle; }
   TorchFinalState state() const;

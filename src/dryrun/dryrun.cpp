@@ -324,7 +324,6 @@ void faultline_get_stats(faultline_dryrun* handle, faultline_stats* stats) {
     stats->outside_bytes = own.outside_bytes;
     stats->pinned_bytes = own.pinned_bytes;
     stats->device_free_bytes = device.free_bytes();
-    stats->needed_capacity_bytes = device.needed_capacity_bytes();
   });
 }
 

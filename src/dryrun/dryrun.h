@@ -87,9 +87,9 @@ FAULTLINE_API void faultline_set_limit(faultline_dryrun* handle, uint64_t limit_
 
 /* With overcommit on, a request that would fail is served all the same: the device (or the program's own limit) grows by just what is missing
  * after PyTorch's own attempts. The first such request is in the trace as a failure right before it is served; later ones are counted. The
- * trace's properties then say "dry-run.overcommitted_requests", and what would have been enough: "dry-run.needed_capacity_bytes" (a device of
- * that size, context included) and "dry-run.needed_limit_bytes" (where the program's own limit was too low). Only a request beyond any device,
- * or beyond the addresses of an expandable segment, is still refused. */
+ * trace's properties then say "dry-run.overcommitted_requests", and where the program's own limit was too low "dry-run.needed_limit_bytes", the one
+ * that would have been enough; which device would have been is for a replay to tell. Only a request beyond any device, or beyond the addresses of an
+ * expandable segment, is still refused. */
 FAULTLINE_API void faultline_set_overcommit(faultline_dryrun* handle, int32_t on);
 
 /* --- memory beside PyTorch's allocator ------------------------------------------------------------------------------------------------ */
@@ -140,7 +140,6 @@ typedef struct faultline_stats {
   uint64_t outside_bytes;            /* reserved outside PyTorch's allocator */
   uint64_t pinned_bytes;
   uint64_t device_free_bytes;        /* torch.cuda.mem_get_info()[0]; of an endless device the largest number */
-  uint64_t needed_capacity_bytes;    /* with overcommit: the device that would have been enough so far, context included; else 0 */
 } faultline_stats;
 
 FAULTLINE_API void faultline_get_stats(faultline_dryrun* handle, faultline_stats* stats);

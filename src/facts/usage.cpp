@@ -83,6 +83,7 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
     }
     if (moment.allocated > usage.peak_allocated.allocated) usage.peak_allocated = moment;
     if (moment.reserved > usage.peak_reserved.reserved) usage.peak_reserved = moment;
+    usage.peak_outside_bytes = std::max(usage.peak_outside_bytes, moment.outside);
     // What existed before has no order in time: it is where the curve begins.
     if (index + 1 >= trace.preexisting_count && trace.can(kEvents)) add_to_curve(usage, moment, stretch);
   }

@@ -23,6 +23,7 @@ struct DeviceUsage {
   std::uint16_t device = 0;
   UsageMoment peak_allocated;
   UsageMoment peak_reserved;
+  std::uint64_t peak_outside_bytes = 0;
   UsageMoment end;
   std::vector<UsageMoment> failures;  // at each AllocFailed that its asker did not get over: the first ones, and the last
   std::uint64_t failure_count = 0;

@@ -1,29 +1,18 @@
 #include "report/assemble.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "facts/outside.h"
+#include "plan/needs.h"
 #include "rules/error_text/error_text.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::string_view kDryRunSource = "dry-run";
 constexpr std::uint64_t kUsualContextBytes = std::uint64_t{3} << 29;  // more than a context and loaded code take
 
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
-
-// A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
-std::optional<std::uint64_t> planned_context(const Trace& trace) {
-  const auto stated = trace.properties.find("dry-run.context_bytes");
-  if (trace.source_kind != kDryRunSource || stated == trace.properties.end()) return std::nullopt;
-  std::uint64_t context_bytes = 0;
-  const std::string& text = stated->second;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), context_bytes);
-  return problem == std::errc() ? std::optional(context_bytes) : std::nullopt;
-}
 
 // What neither the program nor the free bytes account for: what other libraries asked for, then what no one asked for.
 void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const UsageMoment& moment, bool free_known, std::uint64_t rest, Account& account) {
@@ -74,7 +63,8 @@ Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   account.capacity_known = trace.devices[slot].capacity_bytes >= held + account.free && trace.devices[slot].capacity_bytes != 0;
   account.capacity = account.capacity_known ? trace.devices[slot].capacity_bytes : held + account.free;
   std::uint64_t rest = account.capacity - held - account.free;
-  if (const std::optional<std::uint64_t> context = planned_context(trace); context && account.capacity_known && !free_known) {
+  // A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
+  if (const std::optional<std::uint64_t> context = dry_run_context_bytes(trace); context && account.capacity_known && !free_known) {
     account.outside_framework = std::min(rest, *context);
     account.free = rest - account.outside_framework;
     rest = 0;
@@ -97,7 +87,7 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   if (!trace.events.empty()) report.account = account_of(trace, facts, slot);
   for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
-    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, trace.source_kind == kDryRunSource};
+    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, is_dry_run(trace)};
   } else if (facts.uses.has_framework(usage.device)) {
     report.model.why_not = judgement.no_proof_because[slot];
   }
@@ -124,10 +114,6 @@ void add_message_device(const Trace& trace, Report& report) {
   device.account.free = stated->free;
   device.account.unknown = stated->unknown;
   report.devices.push_back(std::move(device));
-}
-
-std::string as_sentence(const PlanChange& change) {
-  return change.what + (change.detail.empty() ? "" : " (" + change.detail + ")") + (change.fits ? "; it then fits." : "; it is not enough alone.");
 }
 
 // Appends the report of a part to the whole. What is not judged of one is not judged of all.
@@ -183,13 +169,7 @@ void attach_plan(Report& report, Plan plan) {
   const auto is_failure = [](const Finding& finding) { return finding.rule == "memory/out-of-memory"; };
   const auto failure = std::find_if(report.findings.begin(), report.findings.end(), is_failure);
   if (failure != report.findings.end()) {
-    for (const PlanChange& change : plan.changes) {
-      if (!change.tried || change.needed_bytes >= plan.needed_bytes) continue;
-      failure->tries.push_back({as_sentence(change), true, plan.needed_bytes - change.needed_bytes, true});
-    }
-    if (plan.vary && plan.vary->largest_fitting != 0 && plan.vary->largest_fitting < plan.vary->current) {
-      failure->tries.push_back({"Use " + plan.vary->name + " = " + std::to_string(plan.vary->largest_fitting) + "; it then fits.", true, 0, true});
-    }
+    for (Try& advice : tries_of(plan)) failure->tries.push_back(std::move(advice));
   }
   report.plan = std::move(plan);
 }

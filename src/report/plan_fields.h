@@ -2,7 +2,7 @@
 #pragma once
 
 #include "report/json_archive.h"
-#include "report/plan.h"
+#include "plan/plan.h"
 
 namespace faultline {
 
@@ -122,7 +122,7 @@ void fields(Archive& archive, Plan& plan) {
     inside("tried", change.tried);
     inside("fits", change.fits);
     inside("needed", change.needed_bytes);
-    inside.derived("saves", change.tried && plan.needed_bytes > change.needed_bytes ? plan.needed_bytes - change.needed_bytes : 0);
+    inside.derived("saves", plan.saved_bytes(change));
     inside("why_not", change.why_not);
   });
   archive("changes_skipped", plan.changes_skipped);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <tuple>
 
@@ -18,38 +19,21 @@ constexpr std::size_t kTooSmallShown = 4;
 constexpr std::size_t kFittingShown = 8;
 constexpr double kClearlyLess = 0.95;
 
-Style style_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFits:
-    case Verdict::kMeasured:
-      return Style::kGood;
-    case Verdict::kTight:
-    case Verdict::kInterrupted:
-      return Style::kWarning;
-    case Verdict::kDoesNotFit:
-    case Verdict::kProgramError:
-      return Style::kError;
-  }
-  return Style::kPlain;
-}
+struct Headline {
+  Style style;
+  std::string_view text;
+};
+constexpr std::array<Headline, 6> kHeadlines = {{{Style::kGood, "FITS"},
+                                                 {Style::kWarning, "FITS, BUT TIGHTLY"},
+                                                 {Style::kError, "DOES NOT FIT"},
+                                                 {Style::kGood, "NEEDS"},
+                                                 {Style::kError, "NOT PLANNED TO THE END: the program failed by itself"},
+                                                 {Style::kWarning, "NOT PLANNED TO THE END: the program was stopped"}}};  // in the order of verdicts
 
-std::string headline_of(const Plan& plan) {
-  const std::string on = plan.gpu ? " on " + plan.gpu->name : "";
-  switch (plan.verdict) {
-    case Verdict::kFits:
-      return "FITS" + on;
-    case Verdict::kTight:
-      return "FITS, BUT TIGHTLY" + on;
-    case Verdict::kDoesNotFit:
-      return "DOES NOT FIT" + on;
-    case Verdict::kMeasured:
-      return "NEEDS " + format_bytes(plan.needed_bytes);
-    case Verdict::kProgramError:
-      return "NOT PLANNED TO THE END: the program failed by itself";
-    case Verdict::kInterrupted:
-      return "NOT PLANNED TO THE END: the program was stopped";
-  }
-  return {};
+Piece headline_of(const Page& page, const Plan& plan) {
+  const auto& [style, text] = kHeadlines[static_cast<std::size_t>(plan.verdict)];
+  const std::string more = plan.verdict == Verdict::kMeasured ? " " + format_bytes(plan.needed_bytes) : plan.gpu && plan.verdict < Verdict::kMeasured ? " on " + plan.gpu->name : "";
+  return {page.clean(std::string(text) + more), style};
 }
 
 // PyTorch keeps what it took for reuse; where it took clearly more than it needs, both are said.
@@ -243,9 +227,10 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
       bullet(page, dot(page), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
       continue;
     }
-    const bool saves = change->needed_bytes < plan.needed_bytes;
+    const std::uint64_t saved = plan.saved_bytes(*change);
+    const bool saves = saved != 0;
     if (!saves && !change->fits && !verbose) continue;
-    const std::uint64_t difference = saves ? plan.needed_bytes - change->needed_bytes : change->needed_bytes - plan.needed_bytes;
+    const std::uint64_t difference = saves ? saved : change->needed_bytes - plan.needed_bytes;
     const std::string by = change->kind == "setting" ? "a replay" : "a dry run";
     std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
     if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
@@ -301,7 +286,7 @@ void print_notes(Page& page, const Plan& plan, bool verbose) {
 }  // namespace
 
 void print_plan(Page& page, const Plan& plan, bool verbose) {
-  page.line({{page.clean(headline_of(plan)), style_of(plan.verdict)}});
+  page.line({headline_of(page, plan)});
   page.paragraph(2, page.clean(sizes_of(plan)));
   page.blank();
   print_facts(page, plan);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "report/page.h"
-#include "report/plan.h"
+#include "plan/plan.h"
 
 namespace faultline {
 

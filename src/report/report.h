@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/plan.h"
+#include "plan/plan.h"
 #include "rules/finding.h"
 
 namespace faultline {

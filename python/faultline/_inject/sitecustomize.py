@@ -25,15 +25,15 @@ except Exception as problem:  # the user's own file; Python itself would only pr
 
 if os.environ.get("FAULTLINE_PLAN"):
     try:
-        from faultline.plan import bootstrap
-        bootstrap.arm(os.environ["FAULTLINE_PLAN"])
+        from faultline.plan import await_torch
+        await_torch.arm(os.environ["FAULTLINE_PLAN"])
     except Exception as problem:
         print(f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})", file=sys.stderr)
 
 if os.environ.get("FAULTLINE_RUN_FOLDER"):
     try:
-        from faultline.run import bootstrap
-        bootstrap.arm(os.environ["FAULTLINE_RUN_FOLDER"])
+        from faultline.run import await_frameworks
+        await_frameworks.arm(os.environ["FAULTLINE_RUN_FOLDER"])
     except Exception as problem:  # the run is recorded without its Python side; the program's output stays its own
         try:
             with open(os.path.join(os.environ["FAULTLINE_RUN_FOLDER"], f"notes-{os.getpid()}.txt"), "a", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as notes:

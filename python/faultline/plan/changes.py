@@ -45,12 +45,12 @@ class Changes:
     # --- what a plan may change
 
     def _autocast(self, dtype) -> None:
-        marks = self._session.marks
+        progress = self._session.progress
         call = torch.nn.Module.__call__
         self.applied["autocast"] = f"the model was called under torch.autocast('cuda', dtype={dtype})"
 
         def faultline(module, *args, **kwargs):
-            if marks.depth or torch.is_autocast_enabled("cuda"):
+            if progress.depth or torch.is_autocast_enabled("cuda"):
                 return call(module, *args, **kwargs)
             context = torch.autocast("cuda", dtype=dtype)
             context._faultline = True

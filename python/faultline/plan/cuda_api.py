@@ -141,8 +141,8 @@ class Graph:
 
 
 class Api:
-    def __init__(self, memory: Memory, gpu: Gpu, notes, marks):
-        self.memory, self.gpu, self.notes, self.marks = memory, gpu, notes, marks
+    def __init__(self, memory: Memory, gpu: Gpu, notes, progress):
+        self.memory, self.gpu, self.notes, self.progress = memory, gpu, notes, progress
         self.properties = Properties(gpu)
         self.fraction = 1.0
 
@@ -292,7 +292,7 @@ class Api:
             setattr(torch._C, name, answer)
 
     def _patch_tensor(self) -> None:
-        memory, marks = self.memory, self.marks
+        memory, progress = self.memory, self.progress
         data_ptr = torch._C.TensorBase.data_ptr
 
         def planned_data_ptr(tensor):
@@ -308,10 +308,10 @@ class Api:
         def pin_memory(tensor, device=None):
             if tensor.is_cuda:
                 raise RuntimeError(f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned")
-            return tensor if marks.is_pinned(tensor) else marks.pinned(tensor.clone())
+            return tensor if progress.is_pinned(tensor) else progress.pinned(tensor.clone())
         torch.Tensor.pin_memory = pin_memory
         torch.Tensor.record_stream = lambda tensor, stream: None  # the block would be kept until that stream is done: in a dry run, at once
-        torch.Tensor.is_pinned = lambda tensor, device=None: marks.is_pinned(tensor)
+        torch.Tensor.is_pinned = lambda tensor, device=None: progress.is_pinned(tensor)
 
         def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
             index = _index_of(device)

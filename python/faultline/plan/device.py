@@ -16,7 +16,7 @@ class Stats(ctypes.Structure):
     _fields_ = [(name, c_uint64) for name in (
         "allocated_bytes", "peak_allocated_bytes", "reserved_bytes", "peak_reserved_bytes", "active_bytes", "peak_active_bytes", "requested_bytes",
         "peak_requested_bytes", "inactive_split_bytes", "current_allocations", "allocations", "current_segments", "segments_taken",
-        "segments_returned", "alloc_retries", "out_of_memories", "outside_bytes", "pinned_bytes", "device_free_bytes", "needed_capacity_bytes")]
+        "segments_returned", "alloc_retries", "out_of_memories", "outside_bytes", "pinned_bytes", "device_free_bytes")]
 
 
 class Segment(ctypes.Structure):

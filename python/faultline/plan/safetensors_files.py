@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import sys
 
+from .._import_watch import ImportWatch
+
 _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "int64": "I64", "int32": "I32", "int16": "I16",
           "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL", "complex64": "C64"}
 
@@ -16,8 +18,7 @@ def install(notes, confined: bool) -> None:
     if "safetensors.torch" in sys.modules:
         _patch(sys.modules["safetensors.torch"], notes, confined)
         return
-    from .bootstrap import after_import
-    after_import("safetensors.torch", lambda module: _patch(module, notes, confined))
+    ImportWatch(("safetensors.torch",), lambda _name, module: _patch(module, notes, confined))
 
 
 def _patch(module, notes, confined) -> None:

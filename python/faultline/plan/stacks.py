@@ -6,13 +6,12 @@ the call to backward stands before whatever frames the thread has (hooks, custom
 """
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from types import CodeType, FrameType
 
-_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")  # with the slash: a neighbour's name may begin like ours
-_PYTHON = os.path.join(os.path.dirname(os.__file__), "")
+from .._file_owner import is_library, is_own
+
 _THREAD_STARTS = {"_bootstrap", "<module>", "_run_module_as_main"}
 
 
@@ -72,13 +71,3 @@ def user_line() -> str:
             fallback = fallback or f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return fallback
-
-
-def is_own(path: str) -> bool:
-    """Is it a file of Faultline's?"""
-    return path.startswith(_OWN)
-
-
-def is_library(path: str) -> bool:
-    """Is it a file of Python itself or of an installed package, rather than of the program?"""
-    return path.startswith(("<frozen", _PYTHON)) or "/site-packages/" in path or "/dist-packages/" in path

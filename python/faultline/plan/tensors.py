@@ -2,7 +2,7 @@
 
 They are made the way PyTorch makes wrapper tensors, then given to a plain tensor through `.data`, so type(t) is torch.Tensor, parameters keep
 their identity when a module moves, and every check in PyTorch's own Python code sees what it would see on a GPU. No kernel may ever run on one:
-the dispatch mode (mode.py) answers every operation before a kernel is looked up.
+the dispatch mode (dispatch_mode.py) answers every operation before a kernel is looked up.
 """
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import importlib.machinery
 import os
 import sys
 
-from .stacks import is_library
+from .._file_owner import is_library
 
 found: list[dict] = []  # where the constant stood
 

@@ -27,8 +27,8 @@ def kind_of(problem):
 
 
 class Exceptions:
-    def __init__(self, session):
-        self._session = session
+    def __init__(self, recording):
+        self._recording = recording
         self._installed = False
         self._ended_by = None  # id of the exception that ended the main thread
 
@@ -79,6 +79,6 @@ class Exceptions:
             if ends_process:
                 self._ended_by = id(problem)
             strip(problem)
-            self._session.uncaught(describe(problem, traceback, thread, kind_of(problem)), ends_process)
+            self._recording.uncaught(describe(problem, traceback, thread, kind_of(problem)), ends_process)
         except Exception as trouble:
-            self._session.process.note(f"an exception of the program could not be recorded ({type(trouble).__name__}: {trouble})")
+            self._recording.process.note(f"an exception of the program could not be recorded ({type(trouble).__name__}: {trouble})")

@@ -8,8 +8,9 @@ import json
 import os
 import sys
 
+from .._file_owner import is_library, is_own
 from .._private import private
-from .bootstrap import FRAMEWORKS
+from .await_frameworks import FRAMEWORKS
 
 _MOST_FRAMES = 200
 _MOST_TEXT = 20000
@@ -94,7 +95,6 @@ _COMPILED = (".pyx", ".pxd", ".pxi")  # Cython names its own sources, by paths t
 
 def describe(problem, traceback, thread, kind):
     """An exception as JSON. Frames are innermost first; `at` is the innermost one of the program's own files."""
-    from ..plan.stacks import is_library, is_own
     frames, frameworks = [], tuple(_framework_folders())
     while traceback is not None:
         code = traceback.tb_frame.f_code

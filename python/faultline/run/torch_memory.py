@@ -8,15 +8,15 @@ import pickle
 import time
 
 from .around import around
-from .marks import Marks
+from .step_marks import StepMarks
 
 _MOST_OUT_OF_MEMORY = 3
 
 
 class TorchMemory:
-    def __init__(self, session, torch):
-        self._session, self._torch = session, torch
-        self._marks = Marks()
+    def __init__(self, recording, torch):
+        self._recording, self._torch = recording, torch
+        self._marks = StepMarks()
         self._history = None
         self._by_program = False
         self._began_ns = None
@@ -38,11 +38,11 @@ class TorchMemory:
 
     def _cuda_begins(self):
         self._pid, self._began_ns = os.getpid(), time.time_ns()
-        for part in (self._start_history, self._observe_out_of_memory, self._list_devices, lambda: self._marks.start(self._torch), self._session.write):
+        for part in (self._start_history, self._observe_out_of_memory, self._list_devices, lambda: self._marks.start(self._torch), self._recording.write):
             try:
                 part()
             except Exception as problem:  # each build and allocator offers something else; what is missing must not reach the program
-                self._session.process.note(f"PyTorch {self._torch.__version__} cannot be watched in full here ({type(problem).__name__}: {_first_line(problem)})")
+                self._recording.process.note(f"PyTorch {self._torch.__version__} cannot be watched in full here ({type(problem).__name__}: {_first_line(problem)})")
 
     def _observe_out_of_memory(self):
         observe = getattr(self._torch._C, "_cuda_attach_out_of_memory_observer", None)
@@ -50,20 +50,20 @@ class TorchMemory:
             observe(self._out_of_memory)
 
     def _start_history(self):
-        options = self._session.options
+        options = self._recording.options
         if not options["history"] or self._record is None or self._by_program:
             return
         try:
             self._record(enabled="all", context="alloc", stacks="python", max_entries=options["history_entries"])
             self._history = {"entries": options["history_entries"], "context": "alloc", "stacks": "python"}
         except Exception as problem:  # another signature, or a backend without a history
-            self._session.process.note(f"PyTorch {self._torch.__version__} records no memory history here, so tensors have no lines ({type(problem).__name__}: {_first_line(problem)})")
+            self._recording.process.note(f"PyTorch {self._torch.__version__} records no memory history here, so tensors have no lines ({type(problem).__name__}: {_first_line(problem)})")
 
     def _program_records(self, *_args, **_kwargs):
         if not self._by_program:
             self._by_program = True
             self._history = None
-            self._session.process.note("the program switches PyTorch's memory history itself (_record_memory_history): its settings are kept, and tensors outside of its history have no lines")
+            self._recording.process.note("the program switches PyTorch's memory history itself (_record_memory_history): its settings are kept, and tensors outside of its history have no lines")
 
     def _list_devices(self):
         cuda = self._torch.cuda
@@ -76,9 +76,9 @@ class TorchMemory:
     def _out_of_memory(self, *_numbers):
         try:
             self.snapshot("oom", most=_MOST_OUT_OF_MEMORY)
-            self._session.write()
+            self._recording.write()
         except Exception as problem:
-            self._session.process.note(f"no snapshot was taken at an out of memory ({type(problem).__name__}: {problem})")
+            self._recording.process.note(f"no snapshot was taken at an out of memory ({type(problem).__name__}: {problem})")
 
     def snapshot(self, reason, most):
         """torch-<pid>-<reason>.pickle, then -<reason>-2 and so on, `most` times in a process."""
@@ -91,9 +91,9 @@ class TorchMemory:
         try:
             taken = self._torch.cuda.memory._snapshot()
         except Exception as problem:
-            self._session.process.note(f"PyTorch gave no snapshot of its memory ({reason}; {type(problem).__name__}: {_first_line(problem)})")
+            self._recording.process.note(f"PyTorch gave no snapshot of its memory ({reason}; {type(problem).__name__}: {_first_line(problem)})")
             return
-        self._session.process.save(f"torch-{self._pid}-{reason}{'' if number == 1 else f'-{number}'}.pickle", lambda file: pickle.dump(taken, file, protocol=4), may_be_large=True)
+        self._recording.process.save(f"torch-{self._pid}-{reason}{'' if number == 1 else f'-{number}'}.pickle", lambda file: pickle.dump(taken, file, protocol=4), may_be_large=True)
 
     def has_snapshot_of(self, kind):
         """Was one taken at the last error of that kind?"""

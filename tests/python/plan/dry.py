@@ -14,9 +14,9 @@ H200 = {"name": "NVIDIA H200", "capacity_bytes": 150109880320, "context_bytes": 
 class Ran:
     def __init__(self, folder: Path, process: subprocess.CompletedProcess, binary: str):
         self.status, self.out, self.err = process.returncode, process.stdout, process.stderr
-        summaries = sorted(folder.glob("summary-*.json"))
+        summaries = sorted(folder.glob("process-*.json"))
         self.summary = json.loads(summaries[0].read_text()) if summaries else None
-        self.traces = sorted(folder.glob("trace-*.faultline"))
+        self.traces = sorted(folder.glob("process-*.faultline"))
         self._binary = binary
 
     def report(self) -> dict:

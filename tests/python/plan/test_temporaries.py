@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts" / "plan_accuracy")]
 
 import check_kernels  # noqa: E402
-from faultline.plan import attention, temporaries  # noqa: E402
+from faultline.plan import attention_choice, temporaries  # noqa: E402
 from faultline.plan.kernels import blas  # noqa: E402
 from faultline.plan.kernels.copies import transfer_blocks  # noqa: E402
 from faultline.plan.kernels.sorting import radix_sort_bytes  # noqa: E402
@@ -179,7 +179,7 @@ def test_a_copy_from_a_transposed_tensor_is_arranged_on_the_gpu():
 
 def choose(gpu, dtype=torch.float16, t=512, s=512, d=64, heads=8, keys=8, mask=None, dropout=0.0, causal=False, gqa=False, grad=True, enabled=None):
     q, k, v = meta(2, heads, t, d, dtype=dtype), meta(2, keys, s, d, dtype=dtype), meta(2, keys, s, d, dtype=dtype)
-    return attention.choose(q, k, v, mask, dropout, causal, None, gqa, grad, gpu, enabled or {})
+    return attention_choice.choose(q, k, v, mask, dropout, causal, None, gqa, grad, gpu, enabled or {})
 
 
 def test_hopper_prefers_cudnn_for_half_and_efficient_for_float():

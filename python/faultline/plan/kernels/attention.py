@@ -1,6 +1,6 @@
 """Scaled dot-product attention: the fused kernels' accumulators, and results whose meta kernel reports another size.
 
-Which of the kernels runs is decided in ../attention.py. Head dimension d, queries t, keys s, b batches, h heads.
+Which of the kernels runs is decided in ../attention_choice.py. Head dimension d, queries t, keys s, b batches, h heads.
 """
 from __future__ import annotations
 

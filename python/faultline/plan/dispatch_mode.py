@@ -1,0 +1,416 @@
+"""The dispatch mode of a dry run: answers every operation on the planned GPU without running a kernel.
+
+For each ATen operation below autograd it asks PyTorch's meta kernels what the result looks like (and remembers the answer for the next time), makes
+the result's tensors without bytes, and tells the device which blocks a GPU would take and return, in the order in which the real kernel does.
+Operations on the host run as they are, except that large tensors of random numbers are never filled (host_tensors.py).
+"""
+from __future__ import annotations
+
+import functools
+import time
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from . import layouts, missing_shapes, special_operations, temporaries, tensors
+from .host_tensors import HostTensors
+from .memory import Memory
+from .naming import dtype_name, op_name, operands_text
+from .notes import Notes
+from .outcome import Outcome, flatten, replace_tensors
+from .tensors import META
+from .values import Values
+
+Tensor = torch.Tensor
+_current_mode, _FAKE = torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE
+_ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
+
+
+class Unplannable(RuntimeError):
+    """An operation that the dry run cannot answer."""
+
+
+def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
+    """Sparse and nested tensors have no one storage whose size could be followed."""
+    other = next((t for t in operands if t.layout is not torch.strided or t.is_nested), None)
+    layout = kwargs.get("layout") if other is None else other.layout
+    place = kwargs.get("device")
+    if on_gpu and (other is not None or layout not in (None, torch.strided)) or other is not None and place is not None and place.type == "cuda":
+        raise Unplannable(f"{'nested' if layout in (torch.strided, torch.jagged) else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
+
+
+def _key_of(value):
+    if isinstance(value, Tensor):
+        return value.size(), value.stride(), value.storage_offset(), value.dtype, value.is_cuda
+    if isinstance(value, _ALIKE):
+        return type(value), value
+    if isinstance(value, (list, tuple)):
+        return tuple(_key_of(v) for v in value)
+    return value
+
+
+@functools.lru_cache(maxsize=None)
+def is_made_of_others(func) -> bool:
+    """Has it only an implementation through other operations, for every device? (Some have that beside kernels of their own.)"""
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
+    return has("CompositeImplicitAutograd") and not has("Meta") and not has("CPU") and not has("CUDA")
+
+
+class DryRunMode(TorchDispatchMode):
+    def __init__(self, memory: Memory, values: Values, notes: Notes, gpu, progress):
+        super().__init__()
+        self.memory, self.values, self.notes, self.gpu, self.progress = memory, values, notes, gpu, progress
+        self.host = HostTensors(self)
+        self._outcomes: dict = {}
+        self.operations = 0
+        self.deadline: float | None = None
+        self.on_deadline = None
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False
+
+    # --- the way of one operation
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if _current_mode(_FAKE) is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
+            return func(*args, **kwargs)
+        self.operations += 1
+        if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
+            self.deadline = None
+            self.on_deadline()
+        operands = flatten(args, kwargs)
+        place = kwargs.get("device")
+        on_gpu = place is not None and place.type == "cuda"
+        for operand in operands:
+            if operand.is_cuda:
+                on_gpu = True
+                break
+        try:
+            _check_layouts(func, args, kwargs, operands, on_gpu)
+            if not on_gpu:
+                return self.host.run(func, args, kwargs, operands)
+            handler = special_operations.HANDLERS.get(func)
+            if handler is not None:
+                result = handler(self, func, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+            if is_made_of_others(func):  # seen whole only in inference mode; its parts come back here one by one
+                with self:
+                    return func.decompose(*args, **kwargs)
+            return self.run(func, args, kwargs, operands)
+        except torch.OutOfMemoryError:
+            raise
+        except NotImplementedError as problem:
+            if "backend" not in str(problem):
+                raise
+            raise Unplannable(f"{op_name(func)} on the GPU is not known to a dry run") from None
+        except (RuntimeError, IndexError, TypeError, ValueError) as problem:
+            self.progress.failed_operation(func, operands, problem)
+            raise
+
+    def run(self, func, args, kwargs, operands=None, values=True):
+        operands = flatten(args, kwargs) if operands is None else operands
+        self._check_devices(func, operands)
+        self._check_operands(func, args)
+        outcome = self.outcome(func, args, kwargs, operands)
+        result, fresh = self._realize(func, outcome, operands)
+        for index, size, stride, offset, grows in outcome.changed:
+            self._change(operands[index], size, stride, offset, grows)
+        if values:
+            self._follow_values(func, args, kwargs, operands, outcome, fresh)
+        return result
+
+    def _check_devices(self, func, operands) -> None:
+        if func in special_operations.MIXES_DEVICES:
+            return
+        for operand in operands:
+            if not operand.is_cuda and operand.dim() > 0 and operand.device.type != "meta" and not operand.is_sparse:
+                raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
+                                   f"(operands of {op_name(func)}: {operands_text(operands)})")
+
+    def _check_operands(self, func, args) -> None:
+        """Kernels refuse operands of different types where meta kernels do not look."""
+        positions = special_operations.SAME_TYPE.get(func)
+        if positions is None:
+            return
+        given = [args[p] for p in positions if p < len(args) and isinstance(args[p], Tensor)]
+        if any(t.dtype is not given[0].dtype for t in given):
+            raise RuntimeError(special_operations.type_problem(func, given))
+
+    # --- what comes out
+
+    def outcome(self, func, args, kwargs, operands) -> Outcome:
+        try:
+            key = (func, _key_of(args), tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else ())
+            known = self._outcomes.get(key)
+        except TypeError:  # something unhashable, a generator
+            key, known = None, None
+        if known is not None:
+            return known
+        outcome = self._ask(func, args, kwargs, operands)
+        outcome.op = op_name(func)
+        outcome.operands = operands_text(operands)
+        self._add_memory(func, args, kwargs, outcome)
+        if key is not None:
+            self._outcomes[key] = outcome
+        return outcome
+
+    def _ask(self, func, args, kwargs, operands) -> Outcome:
+        metas: list[Tensor] = []
+
+        def swap(tensor):
+            metas.append(tensors.on_meta(tensor, func in special_operations.REACHES_BEYOND) if tensor.is_cuda or tensor.dim() > 0 else tensor)
+            return metas[-1]
+
+        meta_args, meta_kwargs = replace_tensors(args, kwargs, swap)
+        if "device" in meta_kwargs:
+            meta_kwargs["device"] = META
+        for name in ("generator", "pin_memory"):
+            if meta_kwargs.get(name) is not None:
+                meta_kwargs[name] = None
+        try:
+            result = missing_shapes.RULES.get(func, func)(*meta_args, **meta_kwargs)
+        except NotImplementedError as problem:
+            result = self._decomposed(func, meta_args, meta_kwargs, problem)
+        except (RuntimeError, IndexError, ValueError) as problem:
+            raise special_operations.refusal(func, args, kwargs, problem) from None
+        outcome = self._describe(func, result, metas, operands, special_operations.written(func, args, kwargs))
+        layouts.keep_format(func, args, outcome.leaves)
+        outcome.order = layouts.allocation_order(func, len(outcome.leaves))
+        return outcome
+
+    def _decomposed(self, func, args, kwargs, problem):
+        """The look of a result where an operation has no meta kernel: from PyTorch's own decompositions, or from the host's kernel."""
+        from torch._decomp import decomposition_table
+        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.from_host(func, args, kwargs)
+        if rule is None:
+            raise Unplannable(f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
+                              + ("" if func.namespace == "aten" else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)")) from problem
+        return rule(*args, **kwargs)
+
+    def _describe(self, func, result, metas, operands, writes) -> Outcome:
+        storages = {}
+        for index, meta in enumerate(metas):
+            if meta.device.type == "meta":
+                storages.setdefault(meta.untyped_storage()._cdata, index)
+        leaves = []
+
+        def leaf(value):
+            if not isinstance(value, Tensor):
+                leaves.append(("value", value))
+                return
+            if value.layout is not torch.strided:
+                raise Unplannable(f"sparse tensors on the GPU are not known to a dry run ({op_name(func)})")
+            for index, meta in enumerate(metas):
+                if meta is value:
+                    leaves.append(("same", index))
+                    return
+            index = storages.get(value.untyped_storage()._cdata) if value.device.type == "meta" else None
+            if index is not None and operands[index].is_cuda:
+                leaves.append(("view", index, value.size(), value.stride(), value.storage_offset(), value.dtype))
+            else:
+                leaves.append(("new", value.size(), value.stride(), value.dtype, value.untyped_storage().nbytes()))
+
+        parts, shape = tree_flatten(result) if isinstance(result, (list, tuple)) else ([result], None)
+        for part in parts:
+            leaf(part)
+        changed, mutated = [], []
+        if writes:
+            mutated = [index for index in writes if operands[index].is_cuda]
+            for index in mutated:
+                meta, operand = metas[index], operands[index]
+                if meta.size() != operand.size() or meta.stride() != operand.stride() or meta.storage_offset() != operand.storage_offset():
+                    grows = meta.untyped_storage().nbytes() if meta.untyped_storage().nbytes() > operand.untyped_storage().nbytes() else 0
+                    changed.append((index, meta.size(), meta.stride(), meta.storage_offset(), grows))
+        return Outcome(leaves, shape, changed, mutated)
+
+    def _add_memory(self, func, args, kwargs, outcome: Outcome) -> None:
+        """What the real kernel takes beside the result. A mistake in these models must not end the program."""
+        args, kwargs = replace_tensors(args, kwargs, lambda t: tensors.on_meta(t) if t.is_cuda else t)
+        try:
+            for index, size_bytes in (temporaries.extra_outputs(func, args, kwargs, self.gpu) or {}).items():
+                leaf = outcome.leaves[index]
+                if leaf[0] == "new" and size_bytes == 0:  # not on the GPU after all
+                    outcome.leaves[index] = ("unseen", *leaf[1:])
+                elif leaf[0] == "new":
+                    outcome.leaves[index] = ("new", torch.Size((size_bytes // leaf[3].itemsize,)), (1,), leaf[3], size_bytes)
+            for index, size_bytes in (temporaries.kept_storage(func, args, kwargs, self.gpu) or {}).items():
+                leaf = outcome.leaves[index]
+                if leaf[0] == "new":
+                    outcome.leaves[index] = (*leaf[:4], size_bytes)
+            looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in outcome.leaves if leaf[0] == "new"]
+            outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
+            outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
+        except Exception as problem:
+            self.notes.add("kernel", f"what {op_name(func)} takes beside its result is not known here ({type(problem).__name__}: {problem})", group=op_name(func))
+
+    # --- making it
+
+    def _realize(self, func, outcome: Outcome, operands):
+        fresh: list[Tensor] = []
+        result: list = []
+        if outcome.steps is None and not outcome.workspaces:
+            self._make_leaves(outcome, operands, result, fresh, -1)
+        else:
+            stack = self.memory.stacks.here()
+
+            def make():
+                self._make_leaves(outcome, operands, result, fresh, stack)
+                for key, size_bytes in outcome.workspaces or ():
+                    self.memory.workspace(key, size_bytes, stack, self.memory.device.tensor((size_bytes,), "uint8", op=str(key)))
+            self.take_steps(outcome.steps or [temporaries.OUT], make, stack, outcome)
+        if outcome.shape is None:
+            return result[0], fresh
+        return tree_unflatten(result, outcome.shape), fresh
+
+    def take_steps(self, steps, make, stack: int, outcome: Outcome) -> None:
+        """The blocks that a kernel takes and returns, in its order; make() is called where it allocates its results."""
+        memory = self.memory
+        note = memory.device.tensor((), "uint8", op=outcome.op, name=self.progress.module, operands=outcome.operands)
+        taken: list[int] = []
+        try:
+            for step in steps:
+                if step == temporaries.OUT:
+                    make()
+                elif step > 0:
+                    taken.append(memory.take(step, stack, note)[0])
+                else:
+                    memory.device.free(taken[-step - 1], stack)
+                    taken[-step - 1] = 0
+        finally:
+            for allocation in reversed(taken):
+                if allocation:
+                    memory.device.free(allocation, stack)
+
+    def _make_leaves(self, outcome, operands, result, fresh, stack) -> None:
+        early: dict[int, Tensor] = {}
+        for index in outcome.order or ():
+            leaf = outcome.leaves[index]
+            if leaf[0] == "new":
+                early[index] = tensors.make(leaf[1], leaf[2], leaf[3], leaf[4])
+                stack = self._born(early[index], outcome, stack)
+        for index, leaf in enumerate(outcome.leaves):
+            kind = leaf[0]
+            if index in early:
+                fresh.append(early[index])
+                result.append(early[index])
+                continue
+            if kind == "new":
+                tensor = tensors.make(leaf[1], leaf[2], leaf[3], leaf[4])
+                stack = self._born(tensor, outcome, stack)
+                fresh.append(tensor)
+                result.append(tensor)
+            elif kind == "view":
+                base = operands[leaf[1]]
+                result.append(tensors.alias(base, leaf[2], leaf[3], leaf[4]) if leaf[5] is base.dtype else self._reinterpreted(base, leaf))
+            elif kind == "same":
+                result.append(operands[leaf[1]])
+            elif kind == "unseen":
+                result.append(tensors.make(leaf[1], leaf[2], leaf[3], leaf[4]))
+            else:
+                result.append(leaf[1])
+
+    def _born(self, tensor, outcome: Outcome, stack: int) -> int:
+        memory, progress = self.memory, self.progress
+        if stack < 0:
+            stack = memory.stacks.here()
+        forward = progress.forward_of_current()
+        module = forward[1] if forward else progress.module
+        number = memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands)
+        try:
+            record = memory.born(tensor, stack, number)
+        except torch.OutOfMemoryError:
+            memory.device.tensor_note(0, number, forward[0] if forward else 0)
+            raise
+        if forward:
+            memory.device.tensor_note(record.allocation, number, forward[0])
+        else:
+            progress.note_forward(stack)
+        return stack
+
+    def _reinterpreted(self, base, leaf):
+        """The same bytes as another type (view_as_real, view(dtype)): a storage of its own for PyTorch, none for the GPU."""
+        whole = tensors.make(leaf[2], leaf[3], leaf[5])
+        self.memory.born(whole, 0, 0, keep=base.untyped_storage())
+        return whole
+
+    def _change(self, tensor, size, stride, offset, grows) -> None:
+        if not grows:
+            tensors.reshape_in_place(tensor, size, stride, offset)
+            return
+        other = tensors.make(size, stride, tensor.dtype, grows)
+        self._born(other, Outcome((), None, (), ()), -1)
+        tensors.replace(tensor, other)
+
+    # --- values
+
+    def _follow_values(self, func, args, kwargs, operands, outcome: Outcome, fresh) -> None:
+        values = self.values
+        if not fresh and not outcome.mutated:
+            return
+        if not values.everything:
+            if fresh and not any(t.numel() <= 1024 or values.worth_knowing(t.numel(), t.dtype) for t in fresh) and not outcome.mutated:
+                return
+            if outcome.op.startswith("aten::_foreach") or outcome.op.startswith("aten::_fused"):
+                self._unknown(operands, outcome, fresh)
+                return
+        self.compute(func, args, kwargs, operands, outcome, fresh)
+
+    def compute(self, func, args, kwargs, operands, outcome, fresh) -> None:
+        """The operation on the shadows, where all inputs have one."""
+        values = self.values
+        written_only = special_operations.only_written(func)
+        assumed = False
+        hosts = {}
+        for index, operand in enumerate(operands):
+            if not operand.is_cuda:
+                hosts[index] = operand
+                continue
+            host = values.view(operand)
+            if host is None:
+                if index in written_only and self.values.worth_knowing(operand.numel(), operand.dtype) and outcome.mutated:
+                    values.assume(operand)
+                    host = values.view(operand)
+                if host is None:
+                    self._unknown(operands, outcome, fresh)
+                    return
+            elif index not in written_only:
+                assumed = assumed or values.is_assumed(operand)
+            hosts[index] = host
+        if not values.everything and not all(values.worth_knowing(t.numel(), t.dtype) for t in fresh):
+            self._unknown(operands, outcome, fresh)
+            return
+        order = iter(range(len(operands)))
+        host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: hosts[next(order)])
+        if "device" in host_kwargs:
+            host_kwargs["device"] = torch.device("cpu")
+        try:
+            result = func(*host_args, **host_kwargs)
+        except Exception:
+            if values.everything:
+                raise
+            self._unknown(operands, outcome, fresh)
+            return
+        leaves = list(result) if isinstance(result, (list, tuple)) else [result]
+        made = [leaf for leaf, look in zip(leaves, outcome.leaves) if look[0] == "new"]
+        for tensor, host in zip(fresh, made):
+            if isinstance(host, Tensor) and host.size() == tensor.size():
+                values.know(tensor, host, assumed)
+        for index in outcome.mutated:
+            record = self.memory.find(operands[index])
+            if record is not None:
+                record.assumed = assumed or (record.assumed and index not in written_only)
+
+    def _unknown(self, operands, outcome, fresh) -> None:
+        for tensor in fresh:
+            if tensor.numel() == 1 or (tensor.numel() <= 1024 and not outcome.op.startswith("aten::_foreach")):
+                self.values.assume(tensor)
+        for index in outcome.mutated:
+            operand = operands[index]
+            if operand.is_cuda:
+                record = self.memory.find(operand)
+                if record is not None and record.shadow is not None:
+                    self.values.assume(operand)

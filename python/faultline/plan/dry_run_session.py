@@ -1,0 +1,195 @@
+"""Starts the dry run in this process, once PyTorch is imported, and ends it when the program does."""
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+import types
+
+from . import vary
+from .._private import private
+from .gpu import Gpu
+from .._file_owner import is_library, is_own
+
+_session = None
+
+
+class PlanComplete(SystemExit):
+    """The plan has seen enough."""
+
+
+class DryRunSession:
+    """Everything that one process's dry run holds."""
+
+    def __init__(self, options: dict):
+        import torch
+        from . import no_gpu
+        from .changes import Changes
+        from .cuda_api import Api
+        from .device import Device
+        from .progress import Progress
+        from .memory import Memory
+        from .dispatch_mode import DryRunMode
+        from .notes import Notes
+        from .stacks import Stacks
+        from .values import Values
+
+        gpu_entry = dict(options["gpu"])
+        gpu_entry["compute_capability"] = tuple(gpu_entry.get("compute_capability", (8, 0)))
+        known = Gpu.__dataclass_fields__
+        self.gpu = Gpu(**{k: v for k, v in gpu_entry.items() if k in known})
+        self.options = options
+        no_gpu.prepare(options["library"])
+        trace = os.path.join(options["folder"], f"process-{os.getpid()}.faultline")
+        self.device = Device(options["library"], trace, self.gpu.name, self.gpu.capacity_bytes, self.gpu.context_bytes,
+                             os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])
+        self.device.set_overcommit(bool(options.get("overcommit")))
+        self.notes = Notes()
+        self.memory = Memory(self.device, Stacks(self.device))
+        self.values = Values(self.memory, everything=bool(options.get("real")))
+        self.progress = Progress(self.memory)
+        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpu, self.progress)
+        self.progress.host = self.mode.host
+        self.api = Api(self.memory, self.gpu, self.notes, self.progress)
+        self.changes = Changes(self)
+        self.problem = None
+        self.stopped = None
+        self.owner = os.getpid()
+        self.started = time.monotonic()
+
+    def start(self) -> None:
+        from . import special_operations, torch_hooks
+        self.api.install()
+        torch_hooks.install(self)
+        self.progress.on_model = self.changes.model_found
+        self.progress.on_step = self._after_step
+        self.progress.before_first_backward = functools.partial(special_operations.accumulation.learn, self.memory)
+        self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
+        self.mode.on_deadline = self._out_of_time
+        self.mode.__enter__()
+        self._other_threads()
+        sys.excepthook = self._around_excepthook(sys.excepthook)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _after_step(self) -> None:
+        if self.options.get("steps") and self.progress.steps >= self.options["steps"]:
+            self._stop(f"after {self.progress.steps} optimizer steps")
+
+    def _out_of_time(self) -> None:
+        self._stop(f"after {self.options['seconds']} seconds")
+
+    def _stop(self, why: str) -> None:
+        """Ends the program as sys.exit() would: its own clean-up still runs."""
+        self.stopped = why
+        raise PlanComplete(0)
+
+    def _forked(self) -> None:
+        self.device.leave_to_parent()
+
+    def _around_excepthook(self, before):
+        def faultline(kind, problem, trace):
+            self.note_death(problem, trace)
+            trace = without_own_frames(trace)
+            before(kind, problem.with_traceback(trace), trace)
+        return faultline
+
+    def note_death(self, problem: BaseException, trace) -> None:
+        """The exception that ended the program, with its line."""
+        if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
+            return
+        frames = traceback.extract_tb(trace)
+        own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
+        place = (own or list(frames) or [None])[-1]
+        self.problem = {"type": type(problem).__name__, "message": _first_sentence(str(problem)), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
+
+    def _other_threads(self) -> None:
+        """Threads of the program see the same GPU: the dispatch mode belongs to a thread."""
+        start, mode = threading.Thread._bootstrap_inner, self.mode
+
+        def faultline(thread):
+            with mode:
+                start(thread)
+        threading.Thread._bootstrap_inner = faultline
+
+    def finish(self) -> None:
+        if os.getpid() != self.owner or self.memory.closed:
+            return
+        _settle_backward_threads()
+        stats = self.device.stats()
+        self.notes.write(self.device)
+        self.device.property("dry-run.operations", str(self.mode.operations))
+        for key, value in (("dry-run.gpu", self.gpu.name), ("dry-run.how", "real" if self.values.everything else "fake")):
+            self.device.property(key, value)
+        if self.stopped:
+            self.device.property("dry-run.stopped", self.stopped)
+        if self.problem:
+            self.device.property("dry-run.exception", json.dumps(self.problem))
+        self.memory.closed = True
+        self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
+                        "operations": self.mode.operations, "exception": self.problem,
+                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
+                        "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None}
+        self.device.close()
+        leave_summary(self.options, self.summary)
+
+
+def leave_summary(options: dict, summary: dict) -> None:
+    try:
+        with open(os.path.join(options["folder"], f"process-{os.getpid()}.json"), "w", encoding="utf-8", opener=private) as file:
+            json.dump(summary, file)
+    except OSError:
+        pass  # the verb finds none, and says so
+
+
+def _settle_backward_threads() -> None:
+    """Returns when autograd's threads, one for each GPU it can count, have started and have let go of the last backward pass.
+
+    PyTorch reports a pass as done before the GPU's thread has dropped it, and a pass holds Python objects (since 2.13 the caller's context). A
+    thread that drops them, or that only now starts, while the interpreter shuts down asks for a GIL it can no longer have, and the process
+    aborts: a program that ends with its backward pass does so now and then. One more pass, which computes nothing and whose own tensors are
+    never freed, goes through every thread behind whatever is there.
+    """
+    import torch
+    from . import tensors
+    for index in range(torch.iinfo(torch.int8).max):
+        leaf, gradient = tensors.immortal_on(index).requires_grad_(), tensors.immortal_on(index)
+        try:
+            torch.autograd.Variable._execution_engine.run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
+        except RuntimeError:
+            return  # there are no more
+
+
+def without_own_frames(trace):
+    """The program's traceback as it would be without Faultline."""
+    kept = []
+    while trace is not None:
+        if not is_own(trace.tb_frame.f_code.co_filename):
+            kept.append(trace)
+        trace = trace.tb_next
+    result = None
+    for entry in reversed(kept):
+        result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result
+
+
+def _first_sentence(text: str) -> str:
+    """PyTorch's messages about missing kernels list all of its backends."""
+    return text if len(text) < 600 else text[:600].rpartition(". ")[0] + "."
+
+
+def current() -> DryRunSession | None:
+    return _session
+
+
+def begin(options: dict) -> DryRunSession:
+    global _session
+    if _session is None:
+        _session = DryRunSession(options)
+        _session.start()
+        atexit.register(_session.finish)
+    return _session

@@ -1,0 +1,145 @@
+"""What the program is doing: which module runs, which step it is, which forward line a gradient belongs to, which operation failed."""
+from __future__ import annotations
+
+import functools
+import weakref
+
+import torch
+
+from .memory import Memory, storage_id
+from .naming import dtype_name, op_name
+
+_sequence = torch.autograd._get_sequence_nr
+_MOST_FORWARDS = 500_000
+
+
+class Progress:
+    def __init__(self, memory: Memory):
+        self._memory = memory
+        self.module = ""
+        self._paths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._open: list[str] = []
+        self._roots = 0
+        self._forward: dict[int, tuple[int, str]] = {}
+        self._backwards = 0
+        self.steps = 0
+        self._failed: Exception | None = None
+        self.host = None
+        self.on_model = None   # told of each model before it first runs
+        self.before_first_backward = None
+        self.on_step = None    # told after each optimizer step
+        self._pins: dict[int, object] = {}
+
+    # --- modules
+
+    def enter_module(self, module, _inputs) -> None:
+        if not self._open and module not in self._paths:
+            self._name_all(module)
+            if self.on_model is not None:
+                self.on_model(module)
+        self._open.append(self.module)
+        path = self._paths.get(module)
+        self.module = path if path is not None else (self.module + "." if self.module else "") + type(module).__name__
+
+    def leave_module(self, module, _inputs, _output) -> None:
+        if self._open:
+            self.module = self._open.pop()
+
+    @property
+    def depth(self) -> int:
+        """How many modules are running, one inside the other."""
+        return len(self._open)
+
+    def unwind(self) -> None:
+        """After an exception no module is open."""
+        self._open.clear()
+        self.module = ""
+
+    def _name_all(self, root) -> None:
+        prefix = type(root).__name__
+        for path, module in root.named_modules():
+            self._paths.setdefault(module, f"{prefix}.{path}" if path else prefix)
+        for path, parameter in root.named_parameters():
+            record = self._memory.find(parameter) if parameter.is_cuda else None
+            if record is not None and record.allocation:
+                number = self._memory.device.tensor(tuple(parameter.size()), dtype_name(parameter.dtype), "parameter", f"{prefix}.{path}")
+                self._memory.device.tensor_note(record.allocation, number, 0)
+
+    # --- forward and backward
+
+    def note_forward(self, stack: int) -> None:
+        if torch.is_grad_enabled():
+            if len(self._forward) > _MOST_FORWARDS:
+                self._forward.clear()
+            self._forward[_sequence() - 1] = (stack, self.module)
+
+    def forward_of_current(self) -> tuple[int, str] | None:
+        if not self._backwards:
+            return None
+        node = torch._C._current_autograd_node()
+        return None if node is None else self._forward.get(node._sequence_nr())
+
+    @property
+    def in_backward(self) -> bool:
+        return self._backwards > 0
+
+    def around_backward(self, run):
+        @functools.wraps(run)
+        def faultline(*args, **kwargs):
+            if self.before_first_backward is not None and not torch._C._are_functorch_transforms_active():
+                prepare, self.before_first_backward = self.before_first_backward, None
+                prepare()
+            self._memory.stacks.enter_backward()
+            self._backwards += 1
+            try:
+                return run(*args, **kwargs)
+            finally:
+                self._backwards -= 1
+                self._memory.stacks.leave_backward()
+        return faultline
+
+    # --- steps
+
+    def step(self, optimizer, _args=None, _kwargs=None) -> None:
+        self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
+        self.steps += 1
+        if self.on_step is not None:
+            self.on_step()
+
+    # --- failures
+
+    def failed_operation(self, func, operands, problem: Exception) -> None:
+        if self._failed is problem:
+            return  # already told, further in
+        self._failed = problem
+        device, stacks = self._memory.device, self._memory.stacks
+        here = stacks.here()
+        device.op_begin(op_name(func) if not isinstance(func, str) else func, here)
+        for operand in operands[:16]:
+            if operand.layout is not torch.strided or operand.is_nested:
+                continue
+            record = self._memory.find(operand) if operand.is_cuda else None
+            number = device.tensor(tuple(operand.size()), dtype_name(operand.dtype))
+            stack = record.stack if record is not None else self.host.made.get(storage_id(operand), 0) if self.host is not None else 0
+            device.tensor_note(record.allocation if record is not None else 0, number, stack)
+        device.op_end(str(problem), True, here)
+
+    # --- pinned host memory
+
+    def pinned(self, tensor: torch.Tensor) -> torch.Tensor:
+        size_bytes = tensor.untyped_storage().nbytes()
+        if size_bytes == 0 or storage_id(tensor) in self._pins:
+            return tensor
+        device = self._memory.device
+        key = storage_id(tensor)
+        allocation = device.pin(size_bytes, self._memory.stacks.here(), device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), "pin_memory"))
+
+        def unpin(_, key=key, allocation=allocation):
+            self._pins.pop(key, None)
+            if not self._memory.closed:
+                device.unpin(allocation, self._memory.stacks.here())
+        self._pins[key] = weakref.ref(tensor.untyped_storage(), unpin)
+        return tensor
+
+    def is_pinned(self, tensor: torch.Tensor) -> bool:
+        return storage_id(tensor) in self._pins

@@ -1,0 +1,157 @@
+"""Hooks into PyTorch's Python code: steps, modules, backward, attention, recurrent layers, compile, and what a dry run must not do."""
+from __future__ import annotations
+
+import functools
+import secrets
+import sys
+
+import torch
+
+from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
+from .dispatch_mode import Unplannable
+
+
+def install(session) -> None:
+    _watch(session)
+    _choose_kernels(session)
+    _run_eagerly(session)
+    confined = bool(session.options.get("confined"))
+    checkpoint_files.CheckpointFiles(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
+    safetensors_files.install(session.notes, confined)
+    storages.install()
+    legacy_tensor_types.install()
+    printing.install(session)
+    _one_process()
+    _profile_the_host()
+    _hear_refusals(session)
+    session.changes.install()
+
+
+def _watch(session) -> None:
+    progress = session.progress
+    torch.nn.modules.module.register_module_forward_pre_hook(progress.enter_module)
+    torch.nn.modules.module.register_module_forward_hook(progress.leave_module, always_call=True)
+    sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(progress.step)
+    run = torch.autograd.graph._engine_run_backward
+    watched = progress.around_backward(run)
+    torch.autograd.graph._engine_run_backward = watched
+    if getattr(torch.autograd, "_engine_run_backward", None) is run:
+        torch.autograd._engine_run_backward = watched
+
+
+def _choose_kernels(session) -> None:
+    attention_choice.install(session)
+    _batch_norm()
+    _linear()
+    _ctc_loss()
+    cudnn_rnn.install(session)
+
+
+def _linear() -> None:
+    """A linear layer on an input that is not contiguous adds its bias in place, but not while a dispatch mode is on."""
+    original = torch._C._nn.linear
+
+    def linear(input, weight, bias=None):
+        if bias is None or not input.is_cuda or input.dim() < 3 or input.is_contiguous() or bias.dim() != 1:
+            return original(input, weight, bias)
+        if torch.is_autocast_enabled("cuda"):
+            bias = bias.to(torch.get_autocast_dtype("cuda"))
+        return torch.matmul(input, weight.t()).add_(bias)
+    torch._C._nn.linear = torch.nn.functional.linear = linear
+
+
+def _ctc_loss() -> None:
+    """Lengths on the host are read as numbers, but not while a dispatch mode is on."""
+    original = torch.ctc_loss
+
+    def ctc_loss(log_probs, targets, input_lengths, target_lengths, *rest, **options):
+        if log_probs.is_cuda:
+            input_lengths, target_lengths = (t.tolist() if isinstance(t, torch.Tensor) and not t.is_cuda else t for t in (input_lengths, target_lengths))
+        return original(log_probs, targets, input_lengths, target_lengths, *rest, **options)
+    torch.ctc_loss = ctc_loss
+
+
+def _batch_norm() -> None:
+    """On a GPU batch norm is cuDNN's wherever cuDNN takes it."""
+    original = torch.batch_norm
+
+    def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+        if (input.is_cuda and cudnn_enabled and weight is not None and bias is not None and (running_mean is not None or training) and 2 <= input.dim() <= 5 and eps >= 1e-5
+                and input.numel() and (input.size(0) <= 880801 if training else input.size(0) <= 65535) and input.dtype is not torch.float64 and input.dtype is not torch.bfloat16):
+            return torch.cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+        return original(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+    torch.batch_norm = batch_norm
+
+
+def _run_eagerly(session) -> None:
+    """torch.compile takes other memory than eager execution, mostly less; a dry run shows the eager program and says so."""
+    def compile(model=None, **options):
+        if model is None:
+            return lambda function: compile(function, **options)
+        session.notes.add("mode", "torch.compile was not applied: the plan shows the eager program, which usually needs more memory than the compiled one")
+        return model
+    compiled = torch.jit.script
+
+    def script(obj, *args, **kwargs):
+        if sys._getframe(1).f_code.co_filename.startswith(torch.__path__[0]):  # PyTorch's own use of it
+            return compiled(obj, *args, **kwargs)
+        session.notes.add("mode", "torch.jit.script was not applied: the plan shows the eager program")
+        return obj
+    torch.compile = compile
+    torch.compiler.reset = lambda: None
+    for name in ("_cuda_CUDAAllocator_AllocatorState", "_set_cached_tensors_enabled"):  # torch._dynamo.reset() imports them where there is CUDA
+        if not hasattr(torch._C, name):
+            setattr(torch._C, name, lambda *_args: None)
+    torch.jit.script = script
+    torch.jit.script_if_tracing = lambda function: function
+    torch.nn.Module.compile = lambda module, *args, **kwargs: compile(module) and None
+
+
+def _profile_the_host() -> None:
+    """A profiler that was asked for the GPU would complain at every operation."""
+    kind = torch.autograd.profiler.profile
+    init = kind.__init__
+
+    def faultline(profiler, *args, **kwargs):
+        init(profiler, *args, **{name: value for name, value in kwargs.items() if not (name == "use_cuda" or name == "use_device" and value == "cuda")})
+    kind.__init__ = faultline
+
+
+def _one_process() -> None:
+    """Several processes that share their work cannot be planned; a program that begins with it is told at once."""
+    if not torch.distributed.is_available():
+        return
+    start, parallel = torch.distributed.init_process_group, torch.nn.parallel.DistributedDataParallel
+    init = parallel.__init__
+
+    def init_process_group(backend=None, *args, **kwargs):
+        if "nccl" in str(backend):
+            raise Unplannable("torch.distributed with NCCL is not known to a dry run: plan one process, without init_process_group()")
+        return start(backend, *args, **kwargs)
+
+    def faultline(wrapper, module, *args, **kwargs):
+        if any(p.is_cuda for p in module.parameters()):
+            raise Unplannable("DistributedDataParallel on the GPU is not known to a dry run: plan one process, with the model as it is; DDP's buckets take as much as its gradients again")
+        init(wrapper, module, *args, **kwargs)
+    torch.distributed.init_process_group = torch.distributed.distributed_c10d.init_process_group = init_process_group
+    parallel.__init__ = faultline
+
+
+def _hear_refusals(session) -> None:
+    """Some functions refuse shapes before any operation is reached; the operands are known only here."""
+    functional = torch.nn.functional
+    for name in ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "batch_norm", "layer_norm", "group_norm", "embedding", "multi_head_attention_forward", "bilinear", "kl_div"):
+        setattr(functional, name, _heard(getattr(functional, name), f"torch.nn.functional.{name}", session))
+
+
+def _heard(function, name: str, session):
+    @functools.wraps(function)
+    def faultline(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError, IndexError, TypeError) as problem:
+            session.progress.failed_operation(name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem)
+            raise
+    return faultline

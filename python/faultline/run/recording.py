@@ -1,0 +1,83 @@
+"""The recording's Python side in one process: begins with the first framework's import, ends with the process."""
+import json
+import os
+import sys
+import time
+
+from .await_frameworks import FRAMEWORKS
+from .exceptions import Exceptions
+from .process import Process
+
+DEFAULTS = {"history": True, "history_entries": 200000, "buffers": False}
+# With --buffers: settings that make each of a framework's buffers an allocation of the driver's, where the recording sees it.
+_BUFFERS = {"jax": (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"), ("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")), "tensorflow": (("TF_GPU_ALLOCATOR", "cuda_malloc_async"),)}
+
+
+class Recording:
+    def __init__(self, folder, start_ns):
+        self.process = Process(folder, start_ns)
+        self.options = dict(DEFAULTS)
+        self.torch = None
+        self._exceptions = Exceptions(self)
+        try:
+            given = json.loads(os.environ.get("FAULTLINE_RUN_OPTIONS") or "{}")
+            self.options.update({name: value for name, value in given.items() if type(value) is type(DEFAULTS.get(name))})
+        except (ValueError, AttributeError) as problem:
+            self.process.note(f"FAULTLINE_RUN_OPTIONS is not understood ({problem}): the defaults are used")
+
+    def before_import(self, name):
+        if not self.options["buffers"]:
+            return
+        for variable, value in _BUFFERS.get(name, ()):
+            if variable not in os.environ:
+                os.environ[variable] = value
+                self.process.note(f"{variable}={value} was set for {name}, so that each of its buffers is seen: its own pool is not in use, and it may be slower")
+
+    def after_import(self, name, module):
+        if name == "torch":
+            from .torch_memory import TorchMemory
+            self.torch = TorchMemory(self, module)
+        self._exceptions.install()
+        self.write()
+
+    def write(self):
+        self.process.know(frameworks={name: str(version) for name, version in _versions()})
+        if self.torch is not None:
+            self.process.know(torch=self.torch.state())
+        self.process.write()
+
+    def uncaught(self, described, ends_process):
+        """An exception that nobody caught. The snapshot comes before the report of it, which may not return."""
+        process = self.process
+        if ends_process:
+            process.know(exception=described)
+        elif len(process.knows("other_exceptions")) < 8:
+            process.know(other_exceptions=process.knows("other_exceptions") + [described])
+        if self.torch is not None and described["kind"] == "device":
+            self.torch.snapshot("error", most=1)
+        self.write()
+
+    def at_exit(self):
+        if self.process.pid != os.getpid():
+            return  # forked where Python was not told
+        self._exceptions.look_back()
+        died = self.process.knows("exception")
+        if self.torch is not None and not (died and self.torch.has_snapshot_of(died["kind"])):
+            self.torch.snapshot("exit", most=1)
+        # What Python itself ends with after an uncaught exception; sys.exit's status is known only outside.
+        self.process.know(end_ns=time.time_ns(), exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None)
+        self.write()
+        if os.environ.get("FAULTLINE_CORE_DUMP_ARMED") == "1":
+            time.sleep(1)  # the driver ends the program for a fault, but for some kinds a moment after it said that all went well
+
+    def after_fork(self, start_ns):
+        self.process.after_fork(start_ns)
+        if self.torch is not None:
+            self.torch.after_fork()
+
+
+def _versions():
+    for name in (*FRAMEWORKS, "triton", "numpy"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            yield name, version

@@ -1,0 +1,41 @@
+// What a dry run needs and leaves: Faultline's own parts on this machine, the request that is put into the run's folder (the program's processes are pointed to
+// it by FAULTLINE_PLAN), and what they leave there. Reruns under a change have folders of the same kind inside the first.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "models/gpus.h"
+#include "plan/dry_run.h"
+
+namespace faultline::cli {
+
+struct PlanParts {
+  std::string python;   // the folder that holds the package `faultline`
+  std::string library;  // libfaultline_dryrun.so
+};
+// Beside the executable (a build tree, an installed package), else below FAULTLINE_HOME.
+Result<PlanParts> find_plan_parts();
+
+struct DryRunRequest {
+  Gpu gpu;
+  std::string gpu_name;  // as the program is told
+  bool overcommit = false;
+  bool real = false;
+  std::uint64_t steps = 0;
+  std::uint64_t seconds = 0;
+  std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true
+  std::optional<std::pair<std::string, std::uint64_t>> vary;
+};
+// `confined`: the program's changes to files are kept aside, so it may make them.
+Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined);
+
+// Of all processes, the one the plan is about first: the one that ran out of memory, else the one that needs most.
+std::vector<ProcessSummary> read_summaries(const std::string& folder);
+
+}  // namespace faultline::cli

@@ -1,0 +1,35 @@
+// The folder that run and plan leave, as it is made and written: for its owner alone, in one layout (sources/run_folder/layout.h, docs/run-folder.md).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/private_files.h"
+#include "report/report.h"
+
+namespace faultline::cli {
+
+// Makes the folder, for its owner alone: `wanted`, or a new one named after the program and the time. The absolute path.
+Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command);
+
+// command.json: what was run, how it ended, and what else the verb knows of it.
+struct CommandRecord {
+  std::string verb;
+  std::vector<std::string> command;
+  std::string started;
+  int exit_status = 0;
+  double seconds = 0;
+  std::map<std::string, std::string> choices;
+  std::optional<std::vector<std::string>> left_out;  // what could not be recorded; none for verbs that record nothing
+};
+Status write_command(const std::string& folder, const CommandRecord& record);
+Status write_report(const std::string& folder, const Report& report);
+std::string shown_folder(const std::string& folder);  // from here, where it lies below
+
+std::string utc_now();  // 2026-01-31T12:00:00Z
+Result<std::string> read_text_file(const std::string& path);
+
+}  // namespace faultline::cli

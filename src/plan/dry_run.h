@@ -1,0 +1,74 @@
+// Dry runs as a plan sees them: what one left, and how another is asked for.
+//
+// The caller starts programs (their processes, folders and files are its own affair) and hands in what they left. Where a plan wants the program run
+// again it describes the run as an Attempt and asks Reruns for it, so that a plan can be made of any results, also of made-up ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/gpus.h"
+#include "plan/plan.h"
+
+namespace faultline {
+
+// What one process of the program left.
+struct ProcessSummary {
+  std::string trace;            // path
+  bool ended_in_order = false;  // it left a summary: what follows is known
+  std::uint64_t peak_reserved = 0;
+  std::uint64_t allocations = 0;
+  std::uint64_t failures = 0;
+  std::uint64_t operations = 0;
+  std::uint64_t steps = 0;
+  std::string stopped;
+  std::optional<PlanException> exception;
+  std::vector<std::string> uses;               // what the program does by itself: autocast, checkpoint, foreach, …
+  std::map<std::string, std::string> changes;  // what was changed, in words
+  std::uint64_t vary_value = 0;                // the number as the program has it, and where
+  std::string vary_where;
+  std::string unsupported;
+  bool died_of_memory() const { return exception && exception->type == "OutOfMemoryError"; }
+  bool does(const std::string& what) const;
+};
+
+struct DryRunResult {
+  int status = 0;  // 128 + N: ended by signal N
+  double seconds = 0;
+  std::vector<ProcessSummary> processes;  // see most_needing_first
+  PlanEffects effects;
+  std::string log;  // what it printed, of a run that was kept quiet; empty: it is not kept
+  const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
+};
+
+// Puts the process that a plan is about first: the one that ran out of memory, else the one that took most.
+void most_needing_first(std::vector<ProcessSummary>& processes);
+
+// The GPU as the program sees it. Without one in mind it is a large one that grows where it is not enough.
+struct ShownGpu {
+  Gpu gpu;
+  std::string name;
+  bool grows = false;
+};
+ShownGpu shown_gpu(const std::optional<Gpu>& named);
+
+// One more run of the program, on the same GPU, which grows where it is not enough.
+struct Attempt {
+  std::string folder;                          // to keep it in, below the run's own
+  std::vector<std::string> command;
+  std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true
+  std::optional<std::pair<std::string, std::uint64_t>> vary;  // a number in the program's source, and another value for it
+};
+
+struct Reruns {
+  std::function<std::vector<DryRunResult>(const std::vector<Attempt>&)> run;  // quietly, beside each other; a result without processes was not run
+  std::function<void(const std::string&)> tell;                               // the user, what is being done
+  std::function<bool()> interrupted;                                          // nothing more is to be started
+};
+
+}  // namespace faultline

@@ -1,0 +1,74 @@
+#include "plan/make_plan.h"
+
+#include "fmt/format.h"
+#include "plan/changes.h"
+#include "plan/vary.h"
+#include "plan/verdict.h"
+#include "sources/source.h"
+
+namespace faultline {
+namespace {
+
+constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer is not run again unasked
+
+// A run that died of memory is run again on a device that grows, to learn how much it needs in all. It can be told in the first run's place where it
+// reached the request that had failed.
+std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
+  reruns.tell("out of memory; running it once more on a larger GPU, to learn how much it needs");
+  DryRunResult again = std::move(reruns.run({{"larger", question.command, {}, {}}}).front());
+  const ProcessSummary* main = again.main();
+  if (main != nullptr && !main->trace.empty() && main->operations >= first.main()->operations) return again;
+  reruns.tell("the second run ended before the request that had failed, so how much it needs in all is not known");
+  return std::nullopt;
+}
+
+void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told, const Reruns& reruns, PlannedRun& run) {
+  Plan& plan = run.plan;
+  const bool fails = plan.verdict == Verdict::kDoesNotFit;
+  const bool wants_changes = fails || question.try_changes;
+  const bool wants_search = fails || !question.vary.empty();
+  if (wants_changes) add_settings(run.trace, run.needs, plan);
+  if (!wants_changes && !wants_search) return;
+  if (first.seconds > kLongestToRepeat && !question.try_changes) {
+    plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
+    return;
+  }
+  if (wants_changes) add_changes(reruns, told, *question.gpu, plan);
+  if (wants_search) add_search(reruns, question.vary, plan);
+}
+
+}  // namespace
+
+std::string nothing_planned(const PlanQuestion& question, const DryRunResult& first) {
+  for (const ProcessSummary& process : first.processes) {
+    if (process.unsupported.empty()) continue;
+    return "this program cannot be dry-run: " + process.unsupported + (question.real ? "" : ". --real runs it with real numbers instead, which is slower");
+  }
+  const ProcessSummary* main = first.main();
+  if (main != nullptr && !main->trace.empty()) return {};
+  return fmt::format("nothing was planned: {} did not import PyTorch{}", question.command.front(),
+                     first.status != 0 ? fmt::format(" and ended with status {}", first.status) : " (or is no Python program)");
+}
+
+Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
+  const bool may_again = question.may_run_again && !first.effects.input_was_cut;
+  if (first.effects.input_was_cut) reruns.tell("the program is not run again: what it read from standard input is more than is kept");
+  std::optional<DryRunResult> overcommitted;
+  if (first.main()->died_of_memory() && may_again && !reruns.interrupted()) overcommitted = run_overcommitted(question, first, reruns);
+  const DryRunResult& told = overcommitted ? *overcommitted : first;
+
+  const std::string& path = told.main()->trace;
+  Result<Trace> trace = load(path);
+  if (!trace) return Error{trace.error().message(path), {}, {}};
+  if (trace->devices.empty()) return Error{path + ": it has no device", {}, {}};
+  auto run = std::make_unique<PlannedRun>();
+  run->trace = std::move(*trace);
+  if (!question.gpu) run->trace.devices.front().capacity_bytes = 0;  // it had no end
+  run->judgement = judge(run->trace);
+  run->needs = needs_of(run->trace, !first.main()->died_of_memory());
+  run->plan = describe(question, first, told, *run, reruns.interrupted());
+  if (question.gpu && !question.no_try && may_again && !reruns.interrupted()) try_what_helps(question, first, *told.main(), reruns, *run);
+  return run;
+}
+
+}  // namespace faultline

@@ -1,0 +1,124 @@
+#include "plan/make_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/plan_test_support.h"
+
+namespace faultline {
+namespace {
+
+TEST(MakePlan, AProgramThatFitsIsNotRunAgain) {
+  MadeUpProgram program;
+  program.batch = [](const Attempt&) { return 2; };
+  const Plan plan = program.plan(program.question());
+  EXPECT_EQ(plan.verdict, Verdict::kFits);
+  EXPECT_EQ(plan.needed_bytes, 2 * kGiB + kContextBytes);
+  EXPECT_EQ(plan.spare_bytes(), 8 * kGiB - plan.needed_bytes);
+  EXPECT_TRUE(program.attempts.empty());
+}
+
+TEST(MakePlan, LittleToSpareIsTight) {
+  MadeUpProgram program;
+  program.takes = [](const Attempt&, std::uint64_t) { return 8 * kGiB - kContextBytes - 20 * kMiB; };
+  EXPECT_EQ(program.plan(program.question()).verdict, Verdict::kTight);
+}
+
+TEST(MakePlan, WhatDoesNotFitIsRunOnALargerGpuToLearnHowMuchItNeeds) {
+  MadeUpProgram program;
+  PlanQuestion question = program.question();
+  question.no_try = true;
+  const Plan plan = program.plan(question);
+  EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
+  EXPECT_EQ(plan.needed_bytes, 9 * kGiB + kContextBytes);
+  EXPECT_EQ(plan.failed_at.line, 7u);
+  EXPECT_EQ(plan.peak_allocated_bytes, 9 * kGiB);
+  EXPECT_FALSE(plan.exception.has_value());
+  ASSERT_EQ(program.attempts.size(), 1u);
+  EXPECT_EQ(program.attempts.front().folder, "larger");
+}
+
+TEST(MakePlan, AProgramThatMayNotRunAgainIsToldAsFarAsItCame) {
+  MadeUpProgram program;
+  PlanQuestion question = program.question();
+  question.may_run_again = false;
+  const Plan plan = program.plan(question);
+  EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
+  EXPECT_TRUE(program.attempts.empty());
+  EXPECT_TRUE(plan.changes.empty());
+}
+
+TEST(MakePlan, AProgramThatTakesLongIsNotRunAgainWithChangesUnasked) {
+  MadeUpProgram program;
+  DryRunResult first = program.first();
+  first.seconds = 61;
+  const auto planned = make_plan(program.question(), first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  EXPECT_NE((*planned)->plan.changes_skipped.find("61 s"), std::string::npos);
+  EXPECT_EQ(program.attempts.size(), 1u);
+}
+
+TEST(MakePlan, WithoutAGpuTheCatalogueIsListedAndHasTheSameNumber) {
+  MadeUpProgram program;
+  PlanQuestion question = program.question();
+  question.gpu.reset();
+  DryRunResult first = MadeUpProgram::left(kGiB, true);
+  const auto planned = make_plan(question, first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  const Plan& plan = (*planned)->plan;
+  EXPECT_EQ(plan.verdict, Verdict::kMeasured);
+  for (const PlanFit& fit : plan.fits) EXPECT_EQ(fit.fits, plan.needed_bytes - plan.context_bytes + fit.gpu.context_bytes <= fit.gpu.capacity_bytes) << fit.gpu.name;
+}
+
+TEST(MakePlan, AnErrorOfTheProgramsOwnIsNoVerdictOnItsMemory) {
+  MadeUpProgram program;
+  DryRunResult first = MadeUpProgram::left(kGiB, false);
+  first.status = 1;
+  first.processes.front().exception = PlanException{"KeyError", "'x'", {}};
+  const auto planned = make_plan(program.question(), first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ((*planned)->plan.verdict, Verdict::kProgramError);
+  EXPECT_EQ((*planned)->plan.exception->type, "KeyError");
+}
+
+TEST(MakePlan, ASignalAfterTheProgramsEndIsNotedAndOneBeforeItIsAnInterruption) {
+  MadeUpProgram program;
+  DryRunResult first = MadeUpProgram::left(kGiB, false);
+  first.status = 128 + 11;
+  auto planned = make_plan(program.question(), first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ((*planned)->plan.verdict, Verdict::kFits);
+  EXPECT_EQ((*planned)->plan.notes.size(), 1u);
+  first.processes.front().ended_in_order = false;
+  planned = make_plan(program.question(), first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ((*planned)->plan.verdict, Verdict::kInterrupted);
+}
+
+TEST(MakePlan, NothingIsPlannedWithoutATraceOrWhereSomethingIsUnsupported) {
+  const PlanQuestion question = MadeUpProgram().question();
+  EXPECT_EQ(nothing_planned(question, {}), "nothing was planned: python did not import PyTorch (or is no Python program)");
+  DryRunResult run = MadeUpProgram::left(kGiB, false);
+  EXPECT_EQ(nothing_planned(question, run), "");
+  run.processes.front().unsupported = "sparse tensors (train.py:3)";
+  EXPECT_EQ(nothing_planned(question, run), "this program cannot be dry-run: sparse tensors (train.py:3). --real runs it with real numbers instead, which is slower");
+}
+
+TEST(DryRun, ThePlanIsAboutTheProcessThatRanOutElseTheOneThatTookMost) {
+  std::vector<ProcessSummary> processes(3);
+  processes[1].peak_reserved = kGiB;
+  processes[2].exception = PlanException{"OutOfMemoryError", "", {}};
+  processes[2].trace = "2";
+  most_needing_first(processes);
+  EXPECT_EQ(processes[0].trace, "2");
+  EXPECT_EQ(processes[1].peak_reserved, kGiB);
+}
+
+TEST(DryRun, WithoutAGpuInMindTheProgramSeesOneThatGrows) {
+  EXPECT_TRUE(shown_gpu(std::nullopt).grows);
+  EXPECT_EQ(shown_gpu(std::nullopt).name, "GPU of any size");
+  EXPECT_EQ(shown_gpu(gpu_of_8_gib()).name, "GPU of 8.00 GiB");
+  EXPECT_EQ(shown_gpu(*find_gpu("T4")).name, "Tesla T4");
+}
+
+}  // namespace
+}  // namespace faultline

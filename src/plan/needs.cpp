@@ -1,0 +1,99 @@
+#include "plan/needs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/units.h"
+#include "facts/usage.h"
+#include "fmt/format.h"
+#include "sources/source.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::uint64_t kResolution = 2 * kMiB;  // PyTorch takes memory in multiples of it
+
+bool is_served(const Trace& trace, const SettingChanges& changes, std::uint64_t segment_bytes) {
+  ReplayOptions options;
+  options.changes = changes;
+  options.segment_budget_bytes = segment_bytes;
+  const Result<ReplayResult> result = replay(trace, options);
+  return result && result->failure_count == 0;
+}
+
+// reserved_bytes is where to begin to look.
+std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, const SettingChanges& changes, std::uint64_t reserved_bytes) {
+  std::uint64_t enough = (reserved_bytes + kResolution - 1) / kResolution * kResolution, too_little = 0;
+  if (!is_served(trace, changes, enough)) {
+    too_little = enough;
+    enough += enough / 4 + 64 * kMiB;
+    if (!is_served(trace, changes, enough)) return std::nullopt;
+  }
+  while (enough - too_little > kResolution) {
+    const std::uint64_t middle = too_little + (enough - too_little) / 2 / kResolution * kResolution;
+    (is_served(trace, changes, middle) ? enough : too_little) = middle;
+  }
+  return enough;
+}
+
+}  // namespace
+
+bool is_dry_run(const Trace& trace) { return trace.source_kind == "dry-run"; }
+
+std::optional<std::uint64_t> dry_run_context_bytes(const Trace& trace) {
+  const auto stated = trace.properties.find("dry-run.context_bytes");
+  if (!is_dry_run(trace) || stated == trace.properties.end()) return std::nullopt;
+  std::uint64_t context_bytes = 0;
+  const std::string& text = stated->second;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), context_bytes);
+  return problem == std::errc() ? std::optional(context_bytes) : std::nullopt;
+}
+
+Needs needs_of(const Trace& trace, bool fits) {
+  const DeviceUsage usage = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace)).front();
+  Needs needs;
+  needs.context_bytes = dry_run_context_bytes(trace).value_or(0);
+  needs.outside_bytes = usage.peak_outside_bytes;
+  needs.reserved_bytes = usage.peak_reserved.reserved;
+  needs.segment_bytes = least_segment_bytes(trace, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);
+  needs.fits = fits;
+  const std::uint64_t capacity_bytes = trace.devices.front().capacity_bytes;
+  if (fits && capacity_bytes > needs.beside_bytes()) needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
+  return needs;
+}
+
+Result<Needs> needs_of(const DryRunResult& rerun) {
+  const ProcessSummary* main = rerun.main();
+  if (main == nullptr || !main->ended_in_order || main->trace.empty()) return Error{"the program did not run to its end" + (rerun.log.empty() ? std::string() : " (see " + rerun.log + ")"), {}, {}};
+  const Result<Trace> trace = load(main->trace);
+  std::error_code ignored;
+  std::filesystem::remove(main->trace, ignored);
+  if (main->exception) {
+    return Error{fmt::format("the program then fails with {}: {}", main->exception->type, main->exception->message.substr(0, main->exception->message.find('\n'))), {}, {}};
+  }
+  if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
+  return needs_of(*trace, main->failures == 0);
+}
+
+std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {
+  const std::optional<std::uint64_t> least = least_segment_bytes(trace, changes, as_run.reserved_bytes);
+  if (!least) return std::nullopt;
+  Needs needs = as_run;
+  needs.segment_bytes = *least;
+  needs.fits = needs.needed_bytes() <= trace.devices.front().capacity_bytes;
+  return needs;
+}
+
+std::vector<PlanFit> fits_on_catalogue(const Needs& needs) {
+  std::vector<PlanFit> fits;
+  for (const GpuEntry& entry : gpu_catalogue()) {
+    Needs there = needs;
+    there.context_bytes = entry.gpu.context_bytes;
+    fits.push_back({plan_gpu(entry.gpu), there.needed_bytes() <= entry.gpu.capacity_bytes});
+  }
+  std::stable_sort(fits.begin(), fits.end(), [](const PlanFit& a, const PlanFit& b) { return a.gpu.capacity_bytes < b.gpu.capacity_bytes; });
+  return fits;
+}
+
+}  // namespace faultline

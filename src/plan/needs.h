@@ -1,0 +1,49 @@
+// How much memory the requests of a dry run need: the smallest device that serves them all, found by replay. Every number of a plan that says "needs"
+// is Needs::needed_bytes, of the run itself, of a run under a change, or of a replay under other allocator settings.
+//
+//     context_bytes    what CUDA and its libraries take before PyTorch's first byte
+//   + outside_bytes    the most that was taken beside PyTorch's allocator at one time
+//   + segment_bytes    the fewest bytes in segments with which every request is served, PyTorch giving its cache back where that helps
+//   = needed_bytes     with reserved_bytes, what PyTorch takes where there is room, in the place of segment_bytes: taken_bytes
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "models/replay.h"
+#include "plan/dry_run.h"
+#include "plan/plan.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+struct Needs {
+  std::uint64_t context_bytes = 0;
+  std::uint64_t outside_bytes = 0;
+  std::uint64_t reserved_bytes = 0;
+  std::uint64_t segment_bytes = 0;
+  bool fits = false;  // on the device as it is, and within a limit of the program's own
+  std::uint64_t beside_bytes() const { return context_bytes + outside_bytes; }
+  std::uint64_t needed_bytes() const { return beside_bytes() + segment_bytes; }
+  std::uint64_t taken_bytes() const { return beside_bytes() + reserved_bytes; }
+};
+
+// As it was run, to 2 MiB and never below the truth. Where the model cannot tell, what was reserved was enough. fits: the program got through on its
+// device, which is then enough, whatever a replay takes for it.
+Needs needs_of(const Trace& trace, bool fits);
+
+// Of a rerun. The Error says why its numbers mean nothing: it ended by an error of its own, or was not run. Its trace is large, told everything, and removed.
+Result<Needs> needs_of(const DryRunResult& rerun);
+
+// With other allocator settings; nothing where the model cannot tell.
+std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run);
+
+// The GPUs of the catalogue, smallest first.
+std::vector<PlanFit> fits_on_catalogue(const Needs& needs);
+
+bool is_dry_run(const Trace& trace);
+std::optional<std::uint64_t> dry_run_context_bytes(const Trace& trace);  // of the device it ran on
+
+}  // namespace faultline

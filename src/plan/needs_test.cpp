@@ -1,0 +1,84 @@
+#include "plan/needs.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "facts/facts_test_support.h"
+#include "plan/plan_test_support.h"
+
+namespace faultline {
+namespace {
+
+// Two blocks that are never there together: with little room PyTorch gives the first one's segment back.
+const std::string kTwoAfterEachOther = R"(source dry-run
+property dry-run.context_bytes = 524288000
+device 0 capacity=8GiB
+heap driver kind=driver
+heap torch kind=torch below=driver
+heap outside kind=driver below=driver
+alloc #o 100MiB outside
+alloc #s 200MiB driver
+alloc #a 200MiB at train.py:1 main
+free #a
+free #o
+alloc #t 300MiB driver
+alloc #b 300MiB at train.py:2 main
+)";
+
+TEST(Needs, AreTheSumOfContextWhatIsOutsideAndTheFewestSegments) {
+  const Needs needs = needs_of(traced(kTwoAfterEachOther), true);
+  EXPECT_EQ(needs.context_bytes, 500 * kMiB);
+  EXPECT_EQ(needs.outside_bytes, 100 * kMiB);
+  EXPECT_EQ(needs.segment_bytes, 300 * kMiB);
+  EXPECT_EQ(needs.reserved_bytes, 500 * kMiB);
+  EXPECT_EQ(needs.needed_bytes(), 900 * kMiB);
+  EXPECT_EQ(needs.taken_bytes(), 1100 * kMiB);
+}
+
+TEST(Needs, OfAProgramThatGotThroughAreNeverMoreThanItsDeviceHad) {
+  std::string lines = kTwoAfterEachOther;
+  lines.replace(lines.find("8GiB"), 4, "850MiB");
+  EXPECT_EQ(needs_of(traced(lines), true).needed_bytes(), 850 * kMiB);
+  EXPECT_EQ(needs_of(traced(lines), false).needed_bytes(), 900 * kMiB);
+  const std::string caught = "source dry-run\nproperty dry-run.context_bytes = 524288000\ndevice 0 capacity=8GiB\nalloc #s 7GiB driver\nalloc #a 7GiB at train.py:1 main\nalloc-failed 1GiB at train.py:2 main\n";
+  EXPECT_EQ(needs_of(traced(caught), true).needed_bytes(), 8 * kGiB);
+  EXPECT_EQ(needs_of(traced(caught), false).needed_bytes(), 8 * kGiB + 500 * kMiB);
+}
+
+TEST(Needs, OfARerunComeFromItsTraceWhichIsThenRemoved) {
+  const DryRunResult rerun = MadeUpProgram::left(10 * kGiB, true);
+  const Result<Needs> needs = needs_of(rerun);
+  ASSERT_TRUE(needs.ok());
+  EXPECT_EQ(needs->needed_bytes(), 10 * kGiB + kContextBytes);
+  EXPECT_FALSE(needs->fits);
+  EXPECT_FALSE(std::filesystem::exists(rerun.main()->trace));
+}
+
+TEST(Needs, OfARerunThatBrokeAreNotKnown) {
+  EXPECT_FALSE(needs_of(DryRunResult{}).ok());
+  DryRunResult broken = MadeUpProgram::left(kGiB, true);
+  broken.processes.front().exception = PlanException{"ValueError", "Expected more than 1 value\nsecond line", {}};
+  const Result<Needs> needs = needs_of(broken);
+  ASSERT_FALSE(needs.ok());
+  EXPECT_EQ(needs.error().what, "the program then fails with ValueError: Expected more than 1 value");
+}
+
+TEST(Needs, TheCatalogueIsJudgedByTheSameNumberWithEachGpusOwnContext) {
+  Needs needs;
+  needs.context_bytes = kGiB;
+  needs.segment_bytes = 20 * kGiB;
+  const std::vector<PlanFit> fits = fits_on_catalogue(needs);
+  ASSERT_GT(fits.size(), 5u);
+  EXPECT_FALSE(fits.front().fits);
+  EXPECT_TRUE(fits.back().fits);
+  for (std::size_t at = 0; at < fits.size(); ++at) {
+    EXPECT_EQ(fits[at].fits, 20 * kGiB + fits[at].gpu.context_bytes <= fits[at].gpu.capacity_bytes) << fits[at].gpu.name;
+    if (at != 0) {
+      EXPECT_LE(fits[at - 1].gpu.capacity_bytes, fits[at].gpu.capacity_bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace faultline

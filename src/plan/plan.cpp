@@ -1,0 +1,33 @@
+#include "plan/plan.h"
+
+#include <array>
+
+namespace faultline {
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames = {"fits", "fits-tightly", "does-not-fit", "measured", "program-error", "interrupted"};
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) { return kNames[static_cast<std::size_t>(verdict)]; }
+
+PlanGpu plan_gpu(const Gpu& gpu) {
+  const std::string name = gpu.name.empty() ? describe(gpu) : std::string(gpu.full_name);
+  return {name, gpu.capacity_bytes, std::string(to_string(gpu.capacity_source)), gpu.context_bytes, std::string(to_string(gpu.context_source))};
+}
+
+std::vector<Try> tries_of(const Plan& plan) {
+  std::vector<Try> tries;
+  for (const PlanChange& change : plan.changes) {
+    const std::uint64_t saved_bytes = plan.saved_bytes(change);
+    if (saved_bytes == 0) continue;
+    const std::string what = change.what + (change.detail.empty() ? "" : " (" + change.detail + ")");
+    tries.push_back({what + (change.fits ? "; it then fits." : "; it is not enough alone."), true, saved_bytes, true});
+  }
+  if (plan.vary && plan.vary->largest_fitting != 0 && plan.vary->largest_fitting < plan.vary->current) {
+    tries.push_back({"Use " + plan.vary->name + " = " + std::to_string(plan.vary->largest_fitting) + "; it then fits.", true, 0, true});
+  }
+  return tries;
+}
+
+}  // namespace faultline

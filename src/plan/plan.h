@@ -1,0 +1,149 @@
+// What a dry run found out: does the program fit, by how much, what fills the memory, what would make it fit, what had to be assumed.
+//
+// make_plan (plan/make_plan.h) makes a Plan and the report carries it, beside the findings of the same run. It is data: the text is in
+// report/plan_text.h, the JSON in report/json.h, which also reads it back, so that a run folder can be explained again without running anything.
+// Bytes of a GPU are counted as the driver does: needed_bytes and capacity_bytes both have the CUDA context in them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/gpus.h"
+#include "rules/finding.h"
+
+namespace faultline {
+
+enum class Verdict : std::uint8_t {
+  kFits,
+  kTight,         // it fits, but with less room than the figures are sure of
+  kDoesNotFit,
+  kMeasured,      // no GPU was named: which ones it fits on is listed
+  kProgramError,  // the program ended by an exception or a status of its own
+  kInterrupted,   // by a signal
+};
+std::string_view name_of(Verdict verdict);  // "does-not-fit"
+
+struct PlanGpu {
+  std::string name;  // "Tesla T4", "a device of 24.00 GiB"
+  std::uint64_t capacity_bytes = 0;
+  std::string capacity_source;  // measured, published, estimated, assumed
+  std::uint64_t context_bytes = 0;
+  std::string context_source;
+};
+PlanGpu plan_gpu(const Gpu& gpu);
+
+// A GPU of the catalogue, and whether the recorded requests would all be served on it.
+struct PlanFit {
+  PlanGpu gpu;
+  bool fits = false;
+};
+
+// Memory of one module at the peak, or of modules that differ only in a number: "GPT.blocks.*.mlp", 12 of them.
+struct PlanModule {
+  std::string path;
+  std::uint64_t count = 1;
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> live;  // by category, most first
+};
+
+// What the dry run had to assume or leave out.
+struct PlanNote {
+  std::string kind;  // value, skipped, kernel, mode
+  std::string text;
+  std::string line;  // "train.py:12"; may be empty
+  std::uint64_t count = 1;
+};
+
+// A change that was tried, and what the program needs with it.
+struct PlanChange {
+  std::string kind;  // setting (replayed), program (dry-run again)
+  std::string what;  // as an instruction: "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+  std::string detail;  // what was done, for example which layers; may be empty
+  bool tried = true;   // false: see why_not
+  bool fits = false;
+  std::uint64_t needed_bytes = 0;
+  std::string why_not;
+};
+
+// The search for the largest value of a number of the program, its batch size as a rule.
+struct PlanVary {
+  std::string name;
+  std::string where;              // "train.py:12", "the argument --batch-size"
+  std::uint64_t current = 0;
+  std::uint64_t largest_fitting = 0;  // 0: none was found
+  std::uint64_t smallest_failing = 0; // 0: none was found
+  std::uint64_t runs = 0;
+  std::string why_not;            // the search could not be made
+};
+
+struct PlanException {
+  std::string type;
+  std::string message;
+  Location location;
+};
+
+// What the program would have done to the machine. A confined program did it to a layer of its own, which is gone.
+struct PlanEffects {
+  bool confined = false;             // false: the user allowed its writes, and they are there
+  bool known = false;                // false: the watch ended before it could tell
+  std::vector<std::string> written;  // names of files made or changed, the first few hundred; below the working folder from there
+  std::uint64_t written_count = 0;
+  std::vector<std::string> removed;
+  std::uint64_t removed_count = 0;
+  std::uint64_t connections = 0;     // to other machines; told, not kept aside
+  std::vector<std::string> machines;  // "203.0.113.7:443"
+  bool offline = false;              // and refused
+  bool ran_out_of_space = false;     // what it wrote was too much for the disk
+  bool input_was_cut = false;        // what it read from standard input could not be kept whole for another run
+  std::vector<std::string> done_for_real;  // files that were changed all the same: open before the program began, or the kernel's own
+};
+
+struct Plan {
+  Verdict verdict = Verdict::kFits;
+  std::vector<std::string> command;
+  int exit_status = 0;             // the program's own; 128 + N: signal N
+  std::optional<PlanGpu> gpu;      // none: it was not named
+  std::uint64_t context_bytes = 0;
+  std::uint64_t needed_bytes = 0;  // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
+  std::uint64_t taken_bytes = 0;   // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
+  std::uint64_t limit_bytes = 0;   // the program's own limit on PyTorch's memory; 0: none
+  std::uint64_t peak_allocated_bytes = 0;
+  std::uint64_t peak_reserved_bytes = 0;
+  std::uint64_t peak_outside_bytes = 0;  // taken beside PyTorch's allocator, the context apart
+  std::vector<std::pair<std::string, std::uint64_t>> live_at_peak;  // by category, the fixed order of accounts
+  std::vector<PlanModule> modules;  // at the peak, most bytes first
+
+  bool failed = false;              // a request could not be served and the program ended of it
+  Location failed_at;
+  std::uint64_t failed_in_step = 0;  // from 1; 0: before any step was seen to end, or not failed
+  std::uint64_t caught_failures = 0;  // the program went on after them
+  std::uint64_t steps = 0;           // optimizer steps seen
+  std::string stopped;               // "after 8 optimizer steps"; empty: the program ended by itself
+  std::string how;                   // fake, real
+  double seconds = 0;
+  std::uint64_t operations = 0;
+  std::uint64_t processes = 1;       // that used the GPU; the plan is about the one that needs most
+  std::optional<PlanException> exception;
+
+  std::vector<PlanFit> fits;         // without a GPU: the catalogue
+  std::vector<PlanChange> changes;
+  std::string changes_skipped;       // why no change was tried where one would be; may be empty
+  std::optional<PlanVary> vary;
+  std::vector<PlanNote> notes;
+  PlanEffects effects;
+  std::string folder;
+  std::string trace;                 // file name in the folder of the trace that the report is about
+
+  std::uint64_t missing_bytes() const { return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0; }
+  std::uint64_t spare_bytes() const { return gpu && gpu->capacity_bytes > needed_bytes ? gpu->capacity_bytes - needed_bytes : 0; }
+  std::uint64_t saved_bytes(const PlanChange& change) const { return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0; }
+};
+
+// The changes that were found to help, as advice for the finding of the failure.
+std::vector<Try> tries_of(const Plan& plan);
+
+}  // namespace faultline

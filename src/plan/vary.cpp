@@ -1,0 +1,207 @@
+#include "plan/vary.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "fmt/format.h"
+#include "plan/needs.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::uint64_t kMostRuns = 8;
+constexpr std::uint64_t kCloseEnough = 64;  // a border known to this part of the value is close enough
+constexpr std::array<std::string_view, 3> kUsualNames = {"batch_size", "batch", "bs"};
+constexpr std::array<std::string_view, 6> kUsualArguments = {"--batch-size", "--per-device-train-batch-size", "--train-batch-size", "--batch", "--bs", "-b"};
+
+std::string with_dashes(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, text.size())), text.end(), '_', '-');
+  return text;
+}
+
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size() || value == 0) return std::nullopt;
+  return value;
+}
+
+// Where the command line itself carries the number: "--batch-size 8", "--batch-size=8", "batch_size=8", "train.batch_size=8".
+struct InCommand {
+  std::size_t word = 0;
+  std::string head;  // what stands before the number in that word
+  std::string name;
+  std::uint64_t value = 0;
+};
+
+bool names_it(std::string_view word, const std::string& name) {
+  if (!name.empty()) {
+    const std::size_t dot = word.rfind('.');
+    const std::string_view last = !word.starts_with('-') && dot != std::string_view::npos ? word.substr(dot + 1) : word;
+    return with_dashes("--" + std::string(last)) == with_dashes("--" + name) || with_dashes(word) == with_dashes("--" + name) || word == name;
+  }
+  const std::string dashed = with_dashes(word);
+  const bool usual = std::find(kUsualArguments.begin(), kUsualArguments.end(), dashed) != kUsualArguments.end();
+  return usual || (!word.starts_with('-') && names_it(word, "batch_size"));
+}
+
+std::optional<InCommand> find_in_command(const std::vector<std::string>& command, const std::string& name) {
+  for (std::size_t at = 1; at < command.size(); ++at) {
+    const std::string& word = command[at];
+    const std::size_t sign = word.find('=');
+    if (sign != std::string::npos && names_it(word.substr(0, sign), name)) {
+      if (const auto value = number_in(std::string_view(word).substr(sign + 1))) return InCommand{at, word.substr(0, sign + 1), word.substr(0, sign), *value};
+    }
+    if (sign == std::string::npos && word.starts_with('-') && at + 1 < command.size() && names_it(word, name)) {
+      if (const auto value = number_in(command[at + 1])) return InCommand{at + 1, "", word, *value};
+    }
+  }
+  return std::nullopt;
+}
+
+// One value that was tried.
+struct Point {
+  std::uint64_t value = 0;
+  std::uint64_t needed_bytes = 0;
+  bool fits = false;
+  std::string problem;          // the number means nothing
+  std::string where;            // of a number in the source: where it stands, and what it is there
+  std::uint64_t original = 0;
+};
+
+class Search {
+ public:
+  Search(const Reruns& reruns, const Plan& plan, const std::string& name)
+      : reruns_(reruns), plan_(plan), in_command_(find_in_command(plan.command, name)), current_{0, plan.needed_bytes, plan.verdict != Verdict::kDoesNotFit, {}, {}, 0} {}
+
+  // Nothing where no number of that name, or of a usual one, was found.
+  std::optional<PlanVary> run(const std::string& name) {
+    std::optional<Point> lowest = in_command_ ? std::nullopt : find_in_source(name);
+    if (in_command_) vary_ = {in_command_->name, "in the command", in_command_->value, 0, 0, 0, {}};
+    else if (!lowest) return std::nullopt;
+    current_.value = vary_.current;
+    if (current_.fits) search_up();
+    else search_down(lowest ? std::move(*lowest) : try_value(1));
+    vary_.runs = runs_;
+    return std::move(vary_);
+  }
+
+ private:
+  std::vector<Point> try_values(const std::vector<std::uint64_t>& values) {
+    std::vector<Attempt> attempts;
+    for (const std::uint64_t value : values) {
+      Attempt attempt{fmt::format("tries/{}={}", in_command_ ? "argument" : vary_.name, value), plan_.command, {}, {}};
+      if (in_command_) attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
+      else attempt.vary = {vary_.name, value};
+      attempts.push_back(std::move(attempt));
+    }
+    runs_ += attempts.size();
+    const std::vector<DryRunResult> results = reruns_.run(attempts);
+    std::vector<Point> points;
+    for (std::size_t at = 0; at < results.size(); ++at) {
+      const Result<Needs> needs = needs_of(results[at]);
+      Point point{values[at], needs ? needs->needed_bytes() : 0, needs && needs->fits, needs ? std::string() : needs.error().what, {}, 0};
+      if (const ProcessSummary* main = results[at].main()) {
+        point.where = main->vary_where;
+        point.original = main->vary_value;
+      }
+      points.push_back(std::move(point));
+    }
+    return points;
+  }
+  Point try_value(std::uint64_t value) { return std::move(try_values({value}).front()); }
+
+  // A first run with 1 tells where the number stands, and what it is.
+  std::optional<Point> find_in_source(const std::string& name) {
+    std::vector<std::string> names = {name};
+    if (name.empty()) names.assign(kUsualNames.begin(), kUsualNames.end());
+    for (const std::string& candidate : names) {
+      if (reruns_.interrupted()) return std::nullopt;
+      vary_.name = candidate;
+      Point point = try_value(1);
+      if (point.original == 0) continue;
+      vary_.where = point.where;
+      vary_.current = point.original;
+      return point;
+    }
+    return std::nullopt;
+  }
+
+  // It does not fit as it is: from below.
+  void search_down(Point lowest) {
+    if (!lowest.problem.empty() && lowest.value == 1 && vary_.current > 2) lowest = try_value(2);  // batch normalisation needs two
+    if (!lowest.problem.empty()) {
+      vary_.why_not = "with " + std::to_string(lowest.value) + ", " + lowest.problem;
+    } else if (lowest.needed_bytes >= current_.needed_bytes && vary_.current > lowest.value) {
+      vary_.why_not = fmt::format("with {} in place of {} the program needs just as much", lowest.value, vary_.current);
+    } else if (!lowest.fits) {
+      vary_.smallest_failing = lowest.value;
+    } else {
+      narrow(std::move(lowest), current_);
+    }
+  }
+
+  // It fits as it is: upwards by doubling until it does not.
+  void search_up() {
+    Point low = current_;
+    vary_.largest_fitting = low.value;
+    while (runs_ + 2 < kMostRuns && !reruns_.interrupted()) {
+      Point next = try_value(low.value * 2);
+      if (!next.problem.empty()) return;
+      if (next.needed_bytes <= low.needed_bytes) {
+        vary_.why_not = fmt::format("with {} in place of {} the program needs no more", next.value, low.value);
+        return;
+      }
+      if (!next.fits) return narrow(std::move(low), std::move(next));
+      low = std::move(next);
+      vary_.largest_fitting = low.value;
+    }
+  }
+
+  // Between a value that fits and one that does not. What is needed grows about evenly with a batch, so a straight line leads close.
+  void narrow(Point low, Point high) {
+    bool far_off = false;  // the line led astray: halve instead
+    while (true) {
+      vary_.largest_fitting = low.value;
+      vary_.smallest_failing = high.value;
+      const std::uint64_t before = high.value - low.value;
+      if (before <= std::max<std::uint64_t>(1, low.value / kCloseEnough) || runs_ + 1 >= kMostRuns || reruns_.interrupted()) return;
+      const double span = static_cast<double>(high.needed_bytes) - static_cast<double>(low.needed_bytes);
+      const double room = static_cast<double>(plan_.gpu->capacity_bytes) - static_cast<double>(low.needed_bytes);
+      const double share = span > 0 && !far_off ? std::clamp(room / span, 0.0, 1.0) : 0.5;
+      const auto guess = low.value + static_cast<std::uint64_t>(share * static_cast<double>(before));
+      const std::uint64_t first = std::clamp(guess, low.value + 1, high.value - 1);
+      std::vector<std::uint64_t> values = {first};
+      if (first + 1 < high.value) values.push_back(first + 1);
+      for (Point& point : try_values(values)) {
+        if (!point.problem.empty()) return;  // this value breaks the program: no more can be said
+        if (point.fits && point.value > low.value) low = std::move(point);
+        else if (!point.fits && point.value < high.value) high = std::move(point);
+      }
+      if (low.value >= high.value) return;
+      far_off = high.value - low.value > before / 2;
+    }
+  }
+
+  const Reruns& reruns_;
+  const Plan& plan_;
+  const std::optional<InCommand> in_command_;
+  Point current_;  // the program as it is
+  PlanVary vary_;
+  std::uint64_t runs_ = 0;
+};
+
+}  // namespace
+
+void add_search(const Reruns& reruns, const std::string& name, Plan& plan) {
+  reruns.tell("looking for the largest batch that fits");
+  plan.vary = Search(reruns, plan, name).run(name);
+  if (plan.vary || name.empty() || reruns.interrupted()) return;
+  plan.vary = PlanVary{name, {}, 0, 0, 0, 0, "no number of this name was found in the command or in the program's own files"};
+}
+
+}  // namespace faultline

@@ -1,0 +1,11 @@
+// What is said about a dry run before anything is tried: the verdict, the failure, the peak and what fills it, what was assumed.
+#pragma once
+
+#include "plan/make_plan.h"
+
+namespace faultline {
+
+// Everything but the changes and the search. told: the first run, or after an out-of-memory the one on a device that grew; run: its trace, judged.
+Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run, bool interrupted);
+
+}  // namespace faultline
