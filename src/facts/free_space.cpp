@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/byte_range.h"
-#include "base/units.h"
 #include "facts/heap_uses.h"
 
 namespace faultline {
@@ -32,16 +31,9 @@ void unmap(Mappings& mapped, ByteRange range) {
   }
 }
 
-// Physical memory behind expandable segments comes in handles: 20 MiB for the large pool, 2 MiB for the small one. Told by the size, as a
-// run of the large pool is a multiple of 20 MiB.
-std::uint64_t handle_bytes(std::uint64_t run_bytes) {
-  constexpr std::uint64_t kLarge = 20 * kMiB;
-  return run_bytes % kLarge == 0 ? kLarge : 2 * kMiB;
-}
-
-// Free bytes of [begin, end) that lie in handles which also hold live bytes.
-std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap) {
-  const std::uint64_t handle = handle_bytes(segment.size_bytes);
+// Free bytes of [begin, end) that lie in handles which also hold live bytes. The pool is told by the size: a run of the large one is a multiple of its handle.
+std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap, HandleSizes handles) {
+  const std::uint64_t handle = segment.size_bytes % handles.large_bytes == 0 ? handles.large_bytes : handles.small_bytes;
   const std::uint64_t first_whole = segment.address + (gap.begin - segment.address + handle - 1) / handle * handle;
   const std::uint64_t last_whole = segment.address + (gap.end - segment.address) / handle * handle;
   return first_whole < last_whole ? gap.size() - (last_whole - first_whole) : gap.size();
@@ -49,7 +41,7 @@ std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap) {
 
 }  // namespace
 
-FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event) {
+FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event, HandleSizes handles) {
   FreeSpace picture;
   Mappings mapped;
   const HeapUses uses(trace);
@@ -102,7 +94,7 @@ FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std
     const auto gap = [&](std::uint64_t until) {
       if (until <= free_from) return;
       segment.largest_free_bytes = std::max(segment.largest_free_bytes, until - free_from);
-      segment.pinned_free_bytes += segment.expandable ? stuck_in_handles(segment, {free_from, until}) : until - free_from;
+      segment.pinned_free_bytes += segment.expandable ? stuck_in_handles(segment, {free_from, until}, handles) : until - free_from;
     };
     while (next < picture.live.size() && picture.live[next].address < end) {
       const LiveBlock& block = picture.live[next++];

@@ -1,29 +1,16 @@
 #include "report/assemble.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "facts/outside.h"
-#include "rules/error_text/error_text.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::string_view kDryRunSource = "dry-run";
 constexpr std::uint64_t kUsualContextBytes = std::uint64_t{3} << 29;  // more than a context and loaded code take
 
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
-
-// A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
-std::optional<std::uint64_t> planned_context(const Trace& trace) {
-  const auto stated = trace.properties.find("dry-run.context_bytes");
-  if (trace.source_kind != kDryRunSource || stated == trace.properties.end()) return std::nullopt;
-  std::uint64_t context_bytes = 0;
-  const std::string& text = stated->second;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), context_bytes);
-  return problem == std::errc() ? std::optional(context_bytes) : std::nullopt;
-}
 
 // What neither the program nor the free bytes account for: what other libraries asked for, then what no one asked for.
 void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const UsageMoment& moment, bool free_known, std::uint64_t rest, Account& account) {
@@ -51,7 +38,7 @@ void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const 
   account.unknown = left;
 }
 
-Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
+Account account_of(const Trace& trace, const Statements& statements, const Facts& facts, std::size_t slot) {
   const UsageMoment& moment = facts.focus(slot);
   Account account;
   account.moment = !facts.usage[slot].failures.empty() ? "at the failure" : trace.can(kEvents) ? "at the peak" : "when the snapshot was taken";
@@ -74,7 +61,8 @@ Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   account.capacity_known = trace.devices[slot].capacity_bytes >= held + account.free && trace.devices[slot].capacity_bytes != 0;
   account.capacity = account.capacity_known ? trace.devices[slot].capacity_bytes : held + account.free;
   std::uint64_t rest = account.capacity - held - account.free;
-  if (const std::optional<std::uint64_t> context = planned_context(trace); context && account.capacity_known && !free_known) {
+  // A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
+  if (const std::optional<std::uint64_t> context = statements.planned_context_bytes; context && account.capacity_known && !free_known) {
     account.outside_framework = std::min(rest, *context);
     account.free = rest - account.outside_framework;
     rest = 0;
@@ -93,35 +81,43 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   report.peak_allocated = usage.peak_allocated.allocated;
   report.peak_reserved = usage.peak_reserved.reserved;
   report.peak_event = usage.peak_allocated.event;
-  if (!trace.events.empty()) report.account = account_of(trace, facts, slot);
+  if (!trace.events.empty()) report.account = account_of(trace, judgement.statements, facts, slot);
   for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
-    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, trace.source_kind == kDryRunSource};
+    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, judgement.statements.placed_by_model};
   } else if (facts.uses.has_framework(usage.device)) {
     report.model.why_not = judgement.no_proof_because[slot];
   }
   return report;
 }
 
-// A pasted message has no events: its account is what its numbers say.
-void add_message_device(const Trace& trace, Report& report) {
-  const std::optional<ErrorAccount> stated = error_account(trace);
-  if (!stated || trace.devices.empty()) return;
+// A message's account is what its numbers say, as they were printed; what no number covers is unknown.
+void add_message_device(const Device& described, const StatedError& stated, Report& report) {
+  if (!stated.capacity) return;
   DeviceReport device;
-  device.index = trace.devices.front().index;
-  device.name = trace.devices.front().name;
-  device.allowed_bytes = trace.devices.front().allowed_bytes;
-  device.account.moment = "at the failure";
-  device.account.capacity = stated->capacity;
-  device.account.capacity_known = true;
+  device.index = described.index;
+  device.name = described.name;
+  device.allowed_bytes = described.allowed_bytes;
+  Account& account = device.account;
+  account.moment = "at the failure";
+  account.capacity = stated.capacity->middle();
+  account.capacity_known = true;
+  account.unknown = account.capacity;
+  // Rounded parts may overshoot the rounded whole by a little; each takes at most what is left.
+  const auto take = [&](const std::optional<ByteInterval>& part) {
+    const std::uint64_t bytes = part ? std::min(part->middle(), account.unknown) : 0;
+    account.unknown -= bytes;
+    return bytes;
+  };
+  account.free = take(stated.free);
+  const std::uint64_t live = take(stated.live);
   for (std::size_t at = 0; at < kCategoryCount; ++at) {
     const auto category = static_cast<Category>(at);
-    device.account.live.emplace_back(std::string(name_of(category)), category == Category::kOther ? stated->allocated : 0);
+    account.live.emplace_back(std::string(name_of(category)), category == Category::kOther ? live : 0);
   }
-  device.account.cached = stated->cached;
-  device.account.outside_framework = stated->outside_framework + stated->other_processes;
-  device.account.free = stated->free;
-  device.account.unknown = stated->unknown;
+  account.cached = take(stated.cached && stated.graph_pool ? *stated.cached + *stated.graph_pool : stated.cached);
+  account.outside_framework = take(stated.outside());
+  if (!stated.processes_ambiguous) account.outside_framework += take(stated.others);
   report.devices.push_back(std::move(device));
 }
 
@@ -139,10 +135,9 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
   report.lost = trace.lost;
   report.findings = judgement.findings;
   report.not_judged = judgement.not_judged;
-  if (judgement.facts != nullptr) {
-    for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) report.devices.push_back(device_report(trace, judgement, slot));
-  } else {
-    add_message_device(trace, report);
+  for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) {
+    if (judgement.statements.message_only) add_message_device(trace.devices[slot], judgement.statements.error, report);
+    else report.devices.push_back(device_report(trace, judgement, slot));
   }
   return report;
 }

@@ -1,11 +1,18 @@
 #include "rules/rule.h"
 
+#include "models/torch/segment_sizes.h"
+
 namespace faultline {
 
 bool Case::model_is_trusted(std::size_t device_slot) const {
   const ReplayResult* known = proof(device_slot);
   // A lost beginning costs a few placements; a model that is wrong about the allocator misses many.
   return known != nullptr && known->placements != 0 && known->exact * 100 >= known->placements * 99;
+}
+
+FreeSpace Case::free_space(std::uint16_t device, std::uint32_t event) const {
+  const TorchSegmentSizes sizes = torch_segment_sizes(trace_);
+  return picture_free_space(trace_, facts_.lifetimes, device, event, {sizes.small_bytes, sizes.large_bytes});
 }
 
 const ReplayResult* Case::what_if(std::size_t device_slot, const SettingChanges& changes, std::optional<std::uint64_t> segment_budget_bytes) {

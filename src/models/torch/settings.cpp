@@ -224,7 +224,7 @@ std::string TorchSettings::text() const {
   std::vector<std::string> parts;
   if (expandable) parts.emplace_back("expandable_segments:True");
   if (gc_threshold > 0) parts.push_back("garbage_collection_threshold:" + decimal_text(gc_threshold));
-  if (large_segment_bytes != 20 * kMiB) parts.push_back("large_segment_size_mb:" + mib_text(large_segment_bytes));
+  if (large_segment_bytes != kTorchLargeSegment) parts.push_back("large_segment_size_mb:" + mib_text(large_segment_bytes));
   if (max_non_split_rounding_bytes != large_segment_bytes) parts.push_back("max_non_split_rounding_mb:" + mib_text(max_non_split_rounding_bytes));
   if (max_split_bytes != kUnlimitedBytes) parts.push_back("max_split_size_mb:" + mib_text(max_split_bytes));
   if (memory_fraction < 1) parts.push_back("per_process_memory_fraction:" + decimal_text(memory_fraction));

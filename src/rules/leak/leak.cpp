@@ -125,7 +125,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       findings.push_back(std::move(finding));
     }
   }
-  judge_left_at_exit(facts, kept, told, findings);
+  judge_left_at_exit(facts, subject.statements().ending, kept, told, findings);
 }
 
 }  // namespace faultline

@@ -141,10 +141,9 @@ StackId KeptMemory::line_of(StackId stack) const {
   return user.value != 0 ? user : stack;
 }
 
-void judge_left_at_exit(const Facts& facts, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings) {
+void judge_left_at_exit(const Facts& facts, const Ending& ending, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings) {
   const Trace& trace = facts.trace;
-  const auto ending = trace.properties.find("process.ended");
-  if (ending == trace.properties.end() || ending->second != "exit" || !trace.can(kCompleteFromStart)) return;
+  if (!ending.exited || !trace.can(kCompleteFromStart)) return;
   const auto is_fault = [](const Event& event) { return event.kind == EventKind::kFault; };
   if (std::any_of(trace.events.begin(), trace.events.end(), is_fault)) return;  // it could not give anything back any more
   std::map<FrameId, Line> lines;

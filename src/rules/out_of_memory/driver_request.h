@@ -13,7 +13,4 @@ bool is_driver_request(const Trace& trace, const Event& failed);
 
 Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times);
 
-// The process came to a good end as far as the recording knows: the failure was met and handled.
-bool ended_well(const Trace& trace);
-
 }  // namespace faultline

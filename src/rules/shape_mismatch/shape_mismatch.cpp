@@ -96,7 +96,7 @@ void judge_shape_mismatch(Case& subject, std::vector<Finding>& findings, std::ve
     std::uint64_t times = 0;
   };
   std::map<std::tuple<FrameId, std::string_view, Trouble>, Group> by_line;
-  const std::vector<FailedOp> failures = failed_operations(subject.trace(), facts.lifetimes);
+  const std::vector<FailedOp> failures = failed_operations(subject.trace(), facts.lifetimes, subject.statements().planned_to_end);
   for (const FailedOp& failed : failures) {
     const Trouble trouble = judge_failure(failed);
     if (trouble == Trouble::kUnrelated) continue;

@@ -21,7 +21,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     const DeviceUsage& usage = facts.usage[slot];
     if (usage.end.reserved < kLeastBytes || !facts.uses.has_framework(usage.device)) continue;
     const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
-    const FreeSpace space = picture_free_space(trace, facts.lifetimes, usage.device, last);
+    const FreeSpace space = subject.free_space(usage.device, last);
     // Idle means: not one allocation in it during the later half of the recording. What was there before it began takes no part of its time.
     const std::uint32_t half = trace.preexisting_count + (last - std::min(last, trace.preexisting_count)) / 2;
     std::vector<bool> touched(space.segments.size());

@@ -51,7 +51,7 @@ bool stands_as_message(const ErrorPassage& passage) {
   return std::string_view(":])|>-*!'").find(passage.before[last]) != std::string_view::npos;
 }
 
-std::optional<PrintedBytes> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style) {
+std::optional<ByteInterval> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style) {
   until = std::min(until, words.size());
   for (std::size_t at = from; at < until; ++at) {
     const bool digit = words[at] >= '0' && words[at] <= '9';

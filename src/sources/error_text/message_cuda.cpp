@@ -199,10 +199,10 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
       message.kind = "shared-memory-limit";
       message.framework = "triton";
       if (const std::size_t at = passage.lower.find("required: "); at != std::string::npos) {
-        if (const auto bytes = number_at(passage.lower, at + 10)) message.numbers["requested"] = PrintedBytes::exactly(*bytes);
+        if (const auto bytes = number_at(passage.lower, at + 10)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
       }
       if (const std::size_t at = passage.lower.find("hardware limit: "); at != std::string::npos) {
-        if (const auto bytes = number_at(passage.lower, at + 16)) message.numbers["limit"] = PrintedBytes::exactly(*bytes);
+        if (const auto bytes = number_at(passage.lower, at + 16)) message.numbers["limit"] = ByteInterval::exactly(*bytes);
       }
       if (message.numbers.size() < 2) return std::nullopt;
       message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 300);

@@ -77,7 +77,7 @@ std::optional<SizeToken> parse_printed_size(std::string_view text, std::size_t a
     if (unit.name != word) continue;
     const std::uint64_t low = style == SizeStyle::kMetal ? unit.high : unit.low;
     const Wide twice = digits * 2;
-    PrintedBytes bytes;
+    ByteInterval bytes;
     if (!fraction) {
       bytes = {clamp(digits * low), clamp(digits * unit.high)};
     } else {
@@ -85,7 +85,7 @@ std::optional<SizeToken> parse_printed_size(std::string_view text, std::size_t a
       bytes.min = clamp((lower + 2 * scale - 1) / (2 * scale));
       bytes.max = clamp((twice + 1) * unit.high / (2 * scale));
     }
-    if (style == SizeStyle::kXla && unit.high > 1) bytes = bytes + PrintedBytes{0, unit.high / 1024};
+    if (style == SizeStyle::kXla && unit.high > 1) bytes = bytes + ByteInterval{0, unit.high / 1024};
     return SizeToken{bytes, unit_at - start};
   }
   return std::nullopt;
