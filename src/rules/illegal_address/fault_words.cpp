@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "fmt/format.h"
-
 namespace faultline {
 namespace {
 
@@ -54,9 +52,9 @@ bool checks_index(std::string_view kernel) {
   return is_torch && std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) { return kernel.find(mark) != std::string_view::npos; });
 }
 
-std::string core_dump_advice(std::string_view program) {
-  return fmt::format("Run it as faultline run --core-dump -- {}: the GPU core dump names the instruction, its line and the address, and the driver then ends the program at the fault; --again does so by "
-                     "itself in a second run, after a fault.", program);
+std::string core_dump_advice() {
+  return "Run it with faultline run --core-dump (or --again, which does so by itself after a fault): the GPU core dump names the instruction, its line and the address. The driver then ends the program "
+         "at the fault.";
 }
 
 }  // namespace faultline

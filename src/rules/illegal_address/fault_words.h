@@ -21,6 +21,6 @@ const FaultWords& words_of(FaultKind kind);
 bool checks_index(std::string_view kernel);
 
 // What names the kernel, its line and the address.
-std::string core_dump_advice(std::string_view program);
+std::string core_dump_advice();
 
 }  // namespace faultline

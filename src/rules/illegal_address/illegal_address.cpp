@@ -209,7 +209,7 @@ class Judge {
 
   // What would name the one.
   void add_next_step(Finding& finding) const {
-    if (!statements_.second_run_status) return add_try(finding, core_dump_advice("python train.py"));
+    if (!statements_.second_run_status) return add_try(finding, core_dump_advice());
     add_evidence(finding, "status_of_the_second_run", *statements_.second_run_status);
     add_try(finding, "The second run left no GPU core dump, so it did not fault this time, or elsewhere: a fault that comes and goes hints at memory that is used too early or too late.");
   }

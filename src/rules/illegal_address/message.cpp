@@ -24,7 +24,7 @@ std::string about_place(const StatedError& stated, const Finding& finding) {
 void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
   const std::string program = program_words(subject);
   add_try(finding, "Run it as faultline run -- " + program + ": it leaves the program as it is, and names the launches that can have done it, with what speaks for and against each.");
-  if (of_access) add_try(finding, core_dump_advice(program));
+  if (of_access) add_try(finding, core_dump_advice());
   if (subject.statements().error.asynchronous != false) add_try(finding, "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
   if (!of_access) return;
   add_try(finding, "In addition, PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer " + program + " sees accesses that land in other tensors (slow; without that variable it cannot see past a tensor's end).");
