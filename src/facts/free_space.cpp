@@ -1,35 +1,13 @@
 #include "facts/free_space.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/byte_range.h"
 #include "facts/heap_uses.h"
+#include "facts/mapped_ranges.h"
 
 namespace faultline {
 namespace {
-
-struct Mapped {
-  std::uint64_t end = 0;
-  StreamId stream;
-};
-using Mappings = std::map<std::uint64_t, Mapped>;
-
-void unmap(Mappings& mapped, ByteRange range) {
-  auto at = mapped.upper_bound(range.begin);
-  if (at != mapped.begin()) --at;
-  while (at != mapped.end() && at->first < range.end) {
-    const ByteRange held{at->first, at->second.end};
-    if (!held.overlaps(range)) {
-      ++at;
-      continue;
-    }
-    const StreamId stream = at->second.stream;
-    at = mapped.erase(at);
-    if (held.begin < range.begin) mapped[held.begin] = {range.begin, stream};
-    if (range.end < held.end) at = mapped.insert_or_assign(range.end, Mapped{held.end, stream}).first;
-  }
-}
 
 // Free bytes of [begin, end) that lie in handles which also hold live bytes. The pool is told by the size: a run of the large one is a multiple of its handle.
 std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap, HandleSizes handles) {
@@ -43,18 +21,8 @@ std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap, Han
 
 FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event, HandleSizes handles) {
   FreeSpace picture;
-  Mappings mapped;
   const HeapUses uses(trace);
-  for (std::uint32_t index = 0; index <= event && index < trace.events.size(); ++index) {
-    const Event& at = trace.events[index];
-    if (at.device != device || (at.kind != EventKind::kMap && at.kind != EventKind::kUnmap) || uses.of(at.heap) != HeapUse::kSegments) continue;
-    const bool fits = at.size_bytes <= ~at.address;
-    if (at.kind == EventKind::kMap && fits) {
-      unmap(mapped, ByteRange::of(at.address, at.size_bytes));
-      mapped[at.address] = {at.address + at.size_bytes, at.stream};
-    }
-    if (at.kind == EventKind::kUnmap && fits) unmap(mapped, ByteRange::of(at.address, at.size_bytes));
-  }
+  const std::vector<MappedRange> mapped = mapped_at(trace, event, [&](const Event& at) { return at.device == device && uses.of(at.heap) == HeapUse::kSegments; });
   for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
     const AllocationId id(number);
     const Lifetime& life = lifetimes.of(id);
@@ -74,11 +42,11 @@ FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std
   }
   for (auto run = mapped.begin(); run != mapped.end();) {  // neighbouring ranges are one run
     SegmentPicture segment;
-    segment.address = run->first;
-    segment.stream = run->second.stream;
+    segment.address = run->range.begin;
+    segment.stream = run->by->stream;
     segment.expandable = true;
-    std::uint64_t end = run->second.end;
-    for (++run; run != mapped.end() && run->first == end && run->second.stream == segment.stream; ++run) end = run->second.end;
+    std::uint64_t end = run->range.end;
+    for (++run; run != mapped.end() && run->range.begin == end && run->by->stream == segment.stream; ++run) end = run->range.end;
     segment.size_bytes = end - segment.address;
     picture.segments.push_back(segment);
   }

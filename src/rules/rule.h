@@ -58,4 +58,7 @@ struct Rule {
 
 std::span<const Rule> all_rules();
 
+// The recording saw allocations being made; else the rule is noted as not judged.
+bool has_history(const Trace& trace, std::string_view rule, std::vector<NotJudged>& not_judged);
+
 }  // namespace faultline

@@ -10,13 +10,9 @@ StackId stack_of(const Case& subject) { return subject.statements().message_only
 
 }  // namespace
 
-Finding begin_stated(const Case& subject, std::string rule) {
-  Finding finding;
-  finding.rule = std::move(rule);
-  finding.severity = Severity::kError;
-  finding.device = subject.trace().devices.empty() ? std::uint16_t{0} : subject.trace().devices.front().index;
-  finding.location = location_of(subject.facts(), stack_of(subject));
-  finding.call_path = callers_of(subject.facts(), stack_of(subject));
+Finding begin_stated(const Case& subject, std::string_view rule) {
+  const std::uint16_t device = subject.trace().devices.empty() ? std::uint16_t{0} : subject.trace().devices.front().index;
+  Finding finding = finding_at(subject.facts(), rule, Severity::kError, Confidence::kProved, device, stack_of(subject));
   finding.count = subject.statements().error.count;
   return finding;
 }

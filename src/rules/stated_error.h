@@ -2,13 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "rules/rule.h"
 
 namespace faultline {
 
-// With device, place and count set.
-Finding begin_stated(const Case& subject, std::string rule);
+// With device, place and count set; proved until something else is said.
+Finding begin_stated(const Case& subject, std::string_view rule);
 // Adds what the message itself is, and the fingerprint.
 void finish_stated(const Case& subject, Finding& finding);
 

@@ -175,14 +175,9 @@ class Judge {
   void add(std::uint32_t index, const Story& story, const Refusal& refusal) {
     const Event& event = trace_.events[index];
     const std::string library = asking_library(facts_, event.stack);
-    Finding finding;
-    finding.rule = "api/bad-copy";
-    finding.severity = library.empty() ? Severity::kError : Severity::kWarning;
-    finding.confidence = story.kind == "refused" ? Confidence::kLikely : Confidence::kProved;
-    finding.device = event.device;
+    Finding finding = finding_at(facts_, "api/bad-copy", library.empty() ? Severity::kError : Severity::kWarning, story.kind == "refused" ? Confidence::kLikely : Confidence::kProved,
+                                 event.device, event.stack);
     finding.message = story.message;
-    finding.location = location_of(facts_, event.stack);
-    finding.call_path = callers_of(facts_, event.stack);
     finding.memory = event.has(kFailed) ? "The driver refused it; nothing was moved." : "The driver did it: what lies behind was " + std::string(story.kind == "source" ? "read" : "overwritten") + ".";
     if (!library.empty()) finding.memory += " The call came from " + library + ".";
     finding.bytes = story.too_many_bytes != 0 ? story.too_many_bytes : event.size_bytes;

@@ -73,13 +73,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       ++pinned_segments;
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
-    Finding finding;
-    finding.rule = "memory/fragmentation";
-    finding.device = usage.device;
-    finding.severity = broke_it ? Severity::kError : Severity::kWarning;
-    finding.confidence = Confidence::kProved;
-    finding.location = location_of(facts, pins.front().stack);
-    finding.call_path = callers_of(facts, pins.front().stack);
+    Finding finding = finding_at(facts, "memory/fragmentation", broke_it ? Severity::kError : Severity::kWarning, Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message = format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " + (failed ? "at the failure" : "at the peak") +
                       " were free but could neither serve a larger request nor go back to the device: live tensors share their " +

@@ -113,7 +113,6 @@ void judge_library(const Case& subject, Finding& finding) {
 Finding describe_fault_message(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   Finding finding = begin_stated(subject, "api/launch-error");
-  finding.confidence = Confidence::kProved;
   if (stated.kind != ErrorKind::kFault) judge_library(subject, finding);
   else if (stated.fault == FaultKind::kAssert) judge_assertion(subject, finding);
   else judge_kernel(subject, finding);

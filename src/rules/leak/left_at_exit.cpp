@@ -36,13 +36,7 @@ struct Line {
 
 Finding growing(const Facts& facts, const Line& line) {
   const KeptMemory::Stack& sum = line.sum;
-  Finding finding;
-  finding.rule = "memory/leak";
-  finding.severity = Severity::kWarning;
-  finding.confidence = Confidence::kLikely;
-  finding.device = sum.device;
-  finding.location = location_of(facts, line.stack);
-  finding.call_path = callers_of(facts, line.stack);
+  Finding finding = finding_at(facts, "memory/leak", Severity::kWarning, Confidence::kLikely, sum.device, line.stack);
   finding.bytes = sum.kept_bytes;
   finding.message = format_count(sum.kept) + " of the " + format_count(sum.made) + " allocations made at this line were never freed, " + format_bytes(sum.kept_bytes) +
                     " in all; the program came back to it " + format_count(sum.rounds) + " times, with other work between.";

@@ -239,27 +239,13 @@ class Judge {
 
 const char* Verdict::cause() const {
   switch (story) {
-    case Story::kAbsurd:
-    case Story::kTooLarge:
-    case Story::kLentMemory:
-    case Story::kFull:
-    case Story::kNearlyFull: return "exhausted";
-    case Story::kIdleCache:
-    case Story::kGraphPool: return "idle-cache";
-    case Story::kPieces:
-    case Story::kPiecesUnderLimit: return "fragmented";
-    case Story::kLimit:
-    case Story::kDriverLimit: return "own-limit";
-    case Story::kOthers:
-    case Story::kBeforeStart:
-    case Story::kUnseen: return "other-process";
-    case Story::kOutside:
-    case Story::kUnexplained: return "outside-framework";
-    case Story::kJustAbove:
-    case Story::kAsGoodAsFull:
-    case Story::kRoomLeft:
-    case Story::kFreeUnknown:
-    case Story::kOpen: break;
+    case Story::kAbsurd: case Story::kTooLarge: case Story::kLentMemory: case Story::kFull: case Story::kNearlyFull: return "exhausted";
+    case Story::kIdleCache: case Story::kGraphPool: return "idle-cache";
+    case Story::kPieces: case Story::kPiecesUnderLimit: return "fragmented";
+    case Story::kLimit: case Story::kDriverLimit: return "own-limit";
+    case Story::kOthers: case Story::kBeforeStart: case Story::kUnseen: return "other-process";
+    case Story::kOutside: case Story::kUnexplained: return "outside-framework";
+    case Story::kJustAbove: case Story::kAsGoodAsFull: case Story::kRoomLeft: case Story::kFreeUnknown: case Story::kOpen: break;
   }
   return "";
 }

@@ -64,14 +64,8 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
   const Verdict verdict = on_host ? Verdict{Story::kOpen, Confidence::kProved, "the system gave no more page-locked host memory", ""} : cause_of(shortage);
 
   const std::string asker = asker_words(facts, event);
-  Finding finding;
-  finding.rule = "memory/out-of-memory";
-  finding.severity = subject.statements().ending.well() ? Severity::kWarning : Severity::kError;
-  finding.confidence = verdict.confidence;
+  Finding finding = finding_at(facts, "memory/out-of-memory", subject.statements().ending.well() ? Severity::kWarning : Severity::kError, verdict.confidence, event.device, event.stack);
   finding.cause = verdict.cause();
-  finding.device = event.device;
-  finding.location = location_of(facts, event.stack);
-  finding.call_path = callers_of(facts, event.stack);
   finding.bytes = event.size_bytes;
   finding.count = times;
   finding.message = (asker.empty() ? format_bytes(event.size_bytes) + " were asked for" : asker + " asked the driver for " + format_bytes(event.size_bytes)) + ": " + verdict.why + ".";

@@ -81,12 +81,8 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   const Shortage shortage = shortage_of(subject, slot, moment);
   const Verdict verdict = cause_of(shortage);
   const Whereabouts where = whereabouts(facts, slot, moment.event);
-  Finding finding;
-  finding.rule = "memory/out-of-memory";
-  finding.severity = Severity::kError;
-  finding.confidence = verdict.confidence;
+  Finding finding = finding_at(facts, "memory/out-of-memory", Severity::kError, verdict.confidence, event.device, event.stack);
   finding.cause = verdict.cause();
-  finding.device = event.device;
   finding.location = where.location;
   finding.call_path = where.callers;
   finding.bytes = event.size_bytes;

@@ -56,16 +56,11 @@ std::string origin_text(const Facts& facts, const Given& given) {
 }
 
 Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, const Facts& facts) {
-  Finding finding;
-  finding.rule = "tensor/shape-mismatch";
-  finding.confidence = Confidence::kProved;
   const bool from_user = facts.stacks.user(failed.stack).value != 0;
   // A library that tries an operation and catches the error knows what it does.
-  finding.severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
-  finding.device = failed.device;
-  finding.location = location_of(facts, failed.stack);
+  const Severity severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
+  Finding finding = finding_at(facts, "tensor/shape-mismatch", severity, Confidence::kProved, failed.device, failed.stack);
   finding.location.op = failed.op;
-  finding.call_path = callers_of(facts, failed.stack);
   finding.count = times;
   const std::string raised = times == 1 ? "" : ", " + format_count(times) + " times";
   finding.message = std::string(failed.op) + " refused " + (failed.operands.empty() ? "its operands" : operands_text(failed)) + raised + ": " +

@@ -55,13 +55,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     }
     const double share = static_cast<double>(idle) / static_cast<double>(usage.end.reserved);
     if (idle < kLeastBytes || share < kLeastShare) continue;
-    Finding finding;
-    finding.rule = "memory/unreturned-cache";
-    finding.device = usage.device;
-    finding.severity = Severity::kNote;
-    finding.confidence = Confidence::kProved;
-    finding.location = location_of(facts, user);
-    finding.call_path = callers_of(facts, user);
+    Finding finding = finding_at(facts, "memory/unreturned-cache", Severity::kNote, Confidence::kProved, usage.device, user);
     finding.bytes = idle;
     finding.message = format_bytes(idle) + " of the " + format_bytes(usage.end.reserved) + " that PyTorch holds at the end have not been used during the later half of "
                       "the recording; this program can use them again, other processes and libraries cannot.";

@@ -25,26 +25,8 @@ constexpr std::array kNames = {
 bool ends_as_message(const ErrorPassage& passage, std::size_t end) {
   if (end >= passage.lower.size() || end >= passage.first_line_length) return true;
   const std::string_view rest = std::string_view(passage.lower).substr(end);
-  for (const std::string_view follows : {"\n",
-                                         ".",
-                                         "'",
-                                         "\"",
-                                         "(",
-                                         ")",
-                                         ",",
-                                         ";",
-                                         "\\n",
-                                         " (",
-                                         " at ",
-                                         " cuda kernel errors",
-                                         " search for",
-                                         " compile with",
-                                         " current device",
-                                         " terminate called",
-                                         " exception raised",
-                                         " in function",
-                                         " [",
-                                         " ("}) {
+  for (const std::string_view follows : {"\n", ".", "'", "\"", "(", ")", ",", ";", "\\n", " (", " at ", " cuda kernel errors", " search for", " compile with", " current device", " terminate called",
+                                         " exception raised", " in function", " ["}) {
     if (rest.starts_with(follows)) return true;
   }
   return false;
