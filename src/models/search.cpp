@@ -26,18 +26,16 @@ std::vector<Row> table() {
   return rows;
 }
 
-std::vector<SettingChanges> rows(bool only_proposed) {
-  std::vector<SettingChanges> found;
-  for (const Row& row : table()) {
-    if (row.proposed || !only_proposed) found.push_back(row.changes);
-  }
-  return found;
-}
-
 }  // namespace
 
 const std::vector<SettingChanges>& proposed_settings() {
-  static const std::vector<SettingChanges> kProposed = rows(true);
+  static const std::vector<SettingChanges> kProposed = [] {
+    std::vector<SettingChanges> proposed;
+    for (Row& row : table()) {
+      if (row.proposed) proposed.push_back(std::move(row.changes));
+    }
+    return proposed;
+  }();
   return kProposed;
 }
 
@@ -48,17 +46,17 @@ std::string written(const SettingChanges& changes) {
 }
 
 std::vector<SettingChanges> sensible_settings(const Trace& trace) {
-  std::vector<SettingChanges> all = rows(false);
-  Result<RecordedTorchSettings> recorded = recorded_torch_settings(trace.properties);
-  if (!recorded) return all;
+  const Result<RecordedTorchSettings> recorded = recorded_torch_settings(trace.properties);
   std::vector<SettingChanges> fitting;
-  std::vector<TorchSettings> seen{recorded->settings};
-  for (SettingChanges& changes : all) {
-    TorchSettings changed = recorded->settings;
-    if (!apply_changes(changed, recorded->traits, changes)) continue;
-    if (std::find(seen.begin(), seen.end(), changed) != seen.end()) continue;
-    seen.push_back(changed);
-    fitting.push_back(std::move(changes));
+  std::vector<TorchSettings> seen;
+  if (recorded) seen.push_back(recorded->settings);
+  for (Row& row : table()) {
+    if (recorded) {
+      TorchSettings changed = recorded->settings;
+      if (!apply_changes(changed, recorded->traits, row.changes) || std::find(seen.begin(), seen.end(), changed) != seen.end()) continue;
+      seen.push_back(changed);
+    }
+    fitting.push_back(std::move(row.changes));
   }
   return fitting;
 }

@@ -155,6 +155,12 @@ Finding finding_at(const Facts& facts, std::string_view rule, Severity severity,
   return finding;
 }
 
+void tell_memory(const Facts& facts, AllocationId allocation, bool was_freed, Finding& finding) {
+  finding.allocated_at = location_of(facts, facts.lifetimes.birth(allocation).stack);
+  const std::uint32_t released = facts.lifetimes.of(allocation).released;
+  if (was_freed && released != kNever) finding.freed_at = location_of(facts, facts.trace.events[released].stack);
+}
+
 std::string fingerprint(std::string_view rule, const Location& location, std::string_view extra) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
   const auto add = [&](std::string_view text) {

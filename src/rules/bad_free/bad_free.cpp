@@ -90,10 +90,8 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
     finding.message = story.message;
     if (!library.empty()) finding.memory = "The call came from " + library + ".";
     if (place.where == Where::kInside || place.where == Where::kFreed) {
-      finding.allocated_at = location_of(facts, facts.lifetimes.birth(place.allocation).stack);
+      tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
       finding.bytes = facts.lifetimes.birth(place.allocation).size_bytes;
-      const std::uint32_t released = facts.lifetimes.of(place.allocation).released;
-      if (place.where == Where::kFreed && released != kNever) finding.freed_at = location_of(facts, trace.events[released].stack);
     }
     if (place.where == Where::kInside && place.distance_bytes != 0) finding.evidence.push_back({"offset_bytes", static_cast<std::int64_t>(place.distance_bytes)});
     finding.evidence.push_back({"pointer", hex(event.address)});

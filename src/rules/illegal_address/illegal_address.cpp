@@ -12,7 +12,6 @@
 #include "rules/illegal_address/bad_address.h"
 #include "rules/illegal_address/candidates.h"
 #include "rules/illegal_address/fault_words.h"
-#include "rules/illegal_address/message.h"
 #include "rules/illegal_address/suspects.h"
 #include "rules/memory_words.h"
 
@@ -120,12 +119,8 @@ class Judge {
   }
 
   Finding begin(FaultKind kind, std::uint32_t event, std::string_view kernel) const {
-    Finding finding;
-    finding.rule = words_of(kind).rule;
-    finding.severity = Severity::kError;
-    finding.device = trace_.events[event].device;
+    Finding finding = finding_at(facts_, words_of(kind).rule, Severity::kError, Confidence::kProved, trace_.events[event].device, {});
     finding.location.kernel = kernel_name_with_arguments(kernel);
-    finding.evidence = {};
     return finding;
   }
 

@@ -1,9 +1,7 @@
-#include "rules/illegal_address/message.h"
-
 #include <algorithm>
-#include <span>
 
 #include "rules/illegal_address/fault_words.h"
+#include "rules/illegal_address/illegal_address.h"
 #include "rules/stated_error.h"
 
 namespace faultline {

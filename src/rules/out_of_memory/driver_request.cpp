@@ -1,5 +1,3 @@
-#include "rules/out_of_memory/driver_request.h"
-
 #include <algorithm>
 
 #include "base/units.h"
@@ -7,6 +5,7 @@
 #include "facts/outside.h"
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
+#include "rules/out_of_memory/out_of_memory.h"
 
 namespace faultline {
 namespace {
@@ -20,7 +19,7 @@ void add_holders(const Facts& facts, std::size_t slot, std::uint32_t event, Find
   finding.holders = holders_at(facts, slot, event);
   for (const OutsidePart& part : outside_parts(facts.trace, facts.lifetimes, facts.uses, facts.usage[slot].device, event)) {
     if (finding.holders.size() >= 12) break;
-    finding.holders.push_back({part.bytes, part.count, "outside", {}, part.what});
+    finding.holders.push_back(Holder{part.bytes, part.count, "outside", Location(), part.what});
   }
   std::stable_sort(finding.holders.begin(), finding.holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
 }

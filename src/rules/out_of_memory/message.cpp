@@ -1,8 +1,7 @@
-#include "rules/out_of_memory/message.h"
-
 #include "base/units.h"
 #include "models/torch/segment_sizes.h"
 #include "rules/out_of_memory/advice.h"
+#include "rules/out_of_memory/out_of_memory.h"
 #include "rules/stated_error.h"
 
 namespace faultline {

@@ -10,8 +10,6 @@
 #include "models/torch/segment_sizes.h"
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
-#include "rules/out_of_memory/driver_request.h"
-#include "rules/out_of_memory/message.h"
 #include "rules/out_of_memory/request.h"
 
 namespace faultline {

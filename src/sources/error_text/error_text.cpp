@@ -1,7 +1,6 @@
 #include "sources/error_text/error_text.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/hash.h"
 #include "sources/error_text/anchors.h"
