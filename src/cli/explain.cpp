@@ -26,7 +26,7 @@ struct ExplainOptions {
 
 std::string reported(const Input& input, const OutputOptions& output, int& status) {
   std::vector<Judgement> judgements;
-  for (const InputPart& part : input.parts) judgements.push_back(judge(part.trace));
+  for (const InputPart& part : input.parts) judgements.push_back(judge(part.trace, part.statements));
   Report report = make_report(input, judgements);
   if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan)) attach_plan(report, std::move(*plan));
   status = std::max(status, exit_status(report));

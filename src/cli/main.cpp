@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <exception>
 #include <new>
 #include <string_view>
 
 #include "cli/options.h"
 #include "cli/signals.h"
+#include "rules/rule.h"
 
 namespace faultline::cli {
 
@@ -29,6 +31,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   const std::vector<std::string> command = take_command(argument_count, arguments);
   CLI::App app("Faultline finds the line behind a GPU memory fault.", "faultline");
   app.set_version_flag("--version", "faultline " FAULTLINE_VERSION);
+  app.add_flag_callback("--rules", [] { for (const Rule& rule : all_rules()) std::puts(std::string(rule.name).c_str()); throw CLI::Success(); })->group("");  // for tests
   app.require_subcommand(1);
   app.footer("Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error.");
   int status = kClean;

@@ -38,7 +38,7 @@ int tell_report(const std::string& folder, const RunOptions& options) {
   Result<Input> input = open_input(folder);
   if (!input) return fail(input.error().message(shown_folder(folder)));
   std::vector<Judgement> judgements;
-  for (const InputPart& part : input->parts) judgements.push_back(judge(part.trace));
+  for (const InputPart& part : input->parts) judgements.push_back(judge(part.trace, part.statements));
   const Report report = make_report(*input, judgements);
   if (Status written = write_report(folder, report); !written) hint(written.error().message());
   const bool json = options.output.format == "json";

@@ -1,7 +1,8 @@
 #include "facts/address_map.h"
 
 #include <algorithm>
-#include <map>
+
+#include "facts/mapped_ranges.h"
 
 namespace faultline {
 namespace {
@@ -30,34 +31,12 @@ bool is_in(const std::vector<ByteRange>& ranges, std::uint64_t address) {
   return after != ranges.begin() && std::prev(after)->contains(address);
 }
 
-void unmap(std::map<std::uint64_t, std::uint64_t>& mapped, ByteRange range) {
-  auto at = mapped.upper_bound(range.begin);
-  if (at != mapped.begin()) --at;
-  while (at != mapped.end() && at->first < range.end) {
-    const ByteRange held{at->first, at->second};
-    if (!held.overlaps(range)) {
-      ++at;
-      continue;
-    }
-    at = mapped.erase(at);
-    if (held.begin < range.begin) mapped[held.begin] = range.begin;
-    if (range.end < held.end) at = mapped.insert_or_assign(range.end, held.end).first;
-  }
-}
-
 }  // namespace
 
 AddressMap::AddressMap(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses, std::uint32_t event)
     : trace_(trace), lifetimes_(lifetimes), uses_(uses), event_(event) {
-  std::map<std::uint64_t, std::uint64_t> pages;
-  for (std::size_t index = 0; index <= event && index < trace.events.size(); ++index) {
-    const Event& at = trace.events[index];
-    if ((at.kind != EventKind::kMap && at.kind != EventKind::kUnmap) || !fits(at) || at.has(kFailed)) continue;
-    unmap(pages, ByteRange::of(at.address, at.size_bytes));
-    if (at.kind == EventKind::kMap) pages[at.address] = at.address + at.size_bytes;
-  }
   std::vector<ByteRange> ranges;
-  for (const auto& [begin, end] : pages) ranges.push_back({begin, end});
+  for (const MappedRange& mapped : mapped_at(trace, event, [](const Event&) { return true; })) ranges.push_back(mapped.range);
   for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
     const Lifetime& life = lifetimes.of(AllocationId(number));
     if (life.born == kNever || life.born > event || life.returned <= event) continue;

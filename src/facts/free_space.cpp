@@ -1,47 +1,17 @@
 #include "facts/free_space.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/byte_range.h"
-#include "base/units.h"
 #include "facts/heap_uses.h"
+#include "facts/mapped_ranges.h"
 
 namespace faultline {
 namespace {
 
-struct Mapped {
-  std::uint64_t end = 0;
-  StreamId stream;
-};
-using Mappings = std::map<std::uint64_t, Mapped>;
-
-void unmap(Mappings& mapped, ByteRange range) {
-  auto at = mapped.upper_bound(range.begin);
-  if (at != mapped.begin()) --at;
-  while (at != mapped.end() && at->first < range.end) {
-    const ByteRange held{at->first, at->second.end};
-    if (!held.overlaps(range)) {
-      ++at;
-      continue;
-    }
-    const StreamId stream = at->second.stream;
-    at = mapped.erase(at);
-    if (held.begin < range.begin) mapped[held.begin] = {range.begin, stream};
-    if (range.end < held.end) at = mapped.insert_or_assign(range.end, Mapped{held.end, stream}).first;
-  }
-}
-
-// Physical memory behind expandable segments comes in handles: 20 MiB for the large pool, 2 MiB for the small one. Told by the size, as a
-// run of the large pool is a multiple of 20 MiB.
-std::uint64_t handle_bytes(std::uint64_t run_bytes) {
-  constexpr std::uint64_t kLarge = 20 * kMiB;
-  return run_bytes % kLarge == 0 ? kLarge : 2 * kMiB;
-}
-
-// Free bytes of [begin, end) that lie in handles which also hold live bytes.
-std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap) {
-  const std::uint64_t handle = handle_bytes(segment.size_bytes);
+// Free bytes of [begin, end) that lie in handles which also hold live bytes. The pool is told by the size: a run of the large one is a multiple of its handle.
+std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap, HandleSizes handles) {
+  const std::uint64_t handle = segment.size_bytes % handles.large_bytes == 0 ? handles.large_bytes : handles.small_bytes;
   const std::uint64_t first_whole = segment.address + (gap.begin - segment.address + handle - 1) / handle * handle;
   const std::uint64_t last_whole = segment.address + (gap.end - segment.address) / handle * handle;
   return first_whole < last_whole ? gap.size() - (last_whole - first_whole) : gap.size();
@@ -49,20 +19,10 @@ std::uint64_t stuck_in_handles(const SegmentPicture& segment, ByteRange gap) {
 
 }  // namespace
 
-FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event) {
+FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event, HandleSizes handles) {
   FreeSpace picture;
-  Mappings mapped;
   const HeapUses uses(trace);
-  for (std::uint32_t index = 0; index <= event && index < trace.events.size(); ++index) {
-    const Event& at = trace.events[index];
-    if (at.device != device || (at.kind != EventKind::kMap && at.kind != EventKind::kUnmap) || uses.of(at.heap) != HeapUse::kSegments) continue;
-    const bool fits = at.size_bytes <= ~at.address;
-    if (at.kind == EventKind::kMap && fits) {
-      unmap(mapped, ByteRange::of(at.address, at.size_bytes));
-      mapped[at.address] = {at.address + at.size_bytes, at.stream};
-    }
-    if (at.kind == EventKind::kUnmap && fits) unmap(mapped, ByteRange::of(at.address, at.size_bytes));
-  }
+  const std::vector<MappedRange> mapped = mapped_at(trace, event, [&](const Event& at) { return at.device == device && uses.of(at.heap) == HeapUse::kSegments; });
   for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
     const AllocationId id(number);
     const Lifetime& life = lifetimes.of(id);
@@ -82,11 +42,11 @@ FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std
   }
   for (auto run = mapped.begin(); run != mapped.end();) {  // neighbouring ranges are one run
     SegmentPicture segment;
-    segment.address = run->first;
-    segment.stream = run->second.stream;
+    segment.address = run->range.begin;
+    segment.stream = run->by->stream;
     segment.expandable = true;
-    std::uint64_t end = run->second.end;
-    for (++run; run != mapped.end() && run->first == end && run->second.stream == segment.stream; ++run) end = run->second.end;
+    std::uint64_t end = run->range.end;
+    for (++run; run != mapped.end() && run->range.begin == end && run->by->stream == segment.stream; ++run) end = run->range.end;
     segment.size_bytes = end - segment.address;
     picture.segments.push_back(segment);
   }
@@ -102,7 +62,7 @@ FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std
     const auto gap = [&](std::uint64_t until) {
       if (until <= free_from) return;
       segment.largest_free_bytes = std::max(segment.largest_free_bytes, until - free_from);
-      segment.pinned_free_bytes += segment.expandable ? stuck_in_handles(segment, {free_from, until}) : until - free_from;
+      segment.pinned_free_bytes += segment.expandable ? stuck_in_handles(segment, {free_from, until}, handles) : until - free_from;
     };
     while (next < picture.live.size() && picture.live[next].address < end) {
       const LiveBlock& block = picture.live[next++];

@@ -42,7 +42,13 @@ struct FreeSpace {
   std::uint64_t largest_free_bytes = 0;
 };
 
+// How much physical memory is mapped behind expandable segments at a time, in the pool of small requests and in that of large ones.
+struct HandleSizes {
+  std::uint64_t small_bytes = 0;
+  std::uint64_t large_bytes = 0;
+};
+
 // The state right after `event` on `device`. Without a framework there are no segments to look into, and the picture is empty.
-FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event);
+FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event, HandleSizes handles);
 
 }  // namespace faultline

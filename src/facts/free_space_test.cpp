@@ -7,7 +7,7 @@ namespace faultline {
 namespace {
 
 FreeSpace pictured(const Trace& trace) {
-  return picture_free_space(trace, Lifetimes(trace, {}), 0, static_cast<std::uint32_t>(trace.events.size() - 1));
+  return picture_free_space(trace, Lifetimes(trace, {}), 0, static_cast<std::uint32_t>(trace.events.size() - 1), {2 * kMiB, 20 * kMiB});
 }
 
 TEST(FreeSpace, FreePiecesBesideALiveBlockArePinned) {
@@ -74,7 +74,7 @@ TEST(FreeSpace, AnUnmapInTheMiddleLeavesTwoRuns) {
 
 TEST(FreeSpace, ThePictureIsOfItsMoment) {
   const Trace trace = traced("alloc #s 20MiB driver @0x10000000\nalloc #a 4MiB @0x10000000\nfree #a\n");
-  EXPECT_EQ(picture_free_space(trace, Lifetimes(trace, {}), 0, 1).live_bytes, 4 * kMiB);
+  EXPECT_EQ(picture_free_space(trace, Lifetimes(trace, {}), 0, 1, {2 * kMiB, 20 * kMiB}).live_bytes, 4 * kMiB);
 }
 
 TEST(FreeSpace, RecordedSegmentsAddUp) {

@@ -27,16 +27,9 @@ constexpr std::array<Named, 12> kFolders = {{{"/torch/", "PyTorch"}, {"/triton/"
 
 std::string_view name_of_path(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-bool is_installed(std::string_view path) { return path.find("/site-packages/") != std::string_view::npos || path.find("/dist-packages/") != std::string_view::npos; }
-
 // "flash_attn" of "…/site-packages/flash_attn/ops.py"; "libfoo" of "/usr/lib/libfoo.so.3".
 std::string own_name(std::string_view path) {
-  for (const std::string_view installed : {"/site-packages/", "/dist-packages/"}) {
-    const std::size_t at = path.rfind(installed);
-    if (at == std::string_view::npos) continue;
-    const std::string_view rest = path.substr(at + installed.size());
-    return std::string(rest.substr(0, std::min(rest.find('/'), rest.find('.'))));
-  }
+  if (const std::string_view rest = installed_part(path); !rest.empty()) return std::string(rest.substr(0, rest.find_first_of("/\\.")));
   const std::string_view name = name_of_path(path);
   return std::string(name.substr(0, name.find(".so")));
 }
@@ -44,6 +37,16 @@ std::string own_name(std::string_view path) {
 constexpr std::size_t kMostFrames = 1024;
 
 }  // namespace
+
+std::string_view installed_part(std::string_view path) {
+  for (const std::string_view installed : {"site-packages", "dist-packages"}) {
+    const std::size_t at = path.rfind(installed);
+    if (at == std::string_view::npos || (at != 0 && path[at - 1] != '/' && path[at - 1] != '\\')) continue;
+    const std::string_view rest = path.substr(at + installed.size());
+    if (rest.starts_with('/') || rest.starts_with('\\')) return rest.substr(1);
+  }
+  return {};
+}
 
 std::string library_of_file(std::string_view path) {
   const std::string_view name = name_of_path(path);
@@ -54,7 +57,7 @@ std::string library_of_file(std::string_view path) {
   for (const auto& [begin, library] : kModules) {
     if (name.starts_with(begin) && name.find(".so") != std::string_view::npos) return std::string(library);
   }
-  if (is_installed(path)) {
+  if (!installed_part(path).empty()) {
     for (const auto& [folder, library] : kFolders) {
       if (path.find(folder) != std::string_view::npos) return std::string(library);
     }

@@ -25,6 +25,9 @@ class StackLibraries {
   std::vector<StringId> files_;  // by stack: the file that names its library; empty where none does
 };
 
+// What stands behind "site-packages/" or "dist-packages/" in a path, with either slash; empty where nothing was installed there.
+std::string_view installed_part(std::string_view path);
+
 // The same of one file, a module or a source; empty for what only passes calls on (CUDA's runtime, the C library, Python itself).
 std::string library_of_file(std::string_view path);
 

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <map>
 
-#include "base/byte_range.h"
 #include "facts/libraries.h"
+#include "facts/mapped_ranges.h"
 
 namespace faultline {
 namespace {
@@ -20,28 +20,6 @@ std::string asker_of(const Trace& trace, const Event& birth, std::optional<Stack
 }
 
 constexpr std::size_t kMostParts = 24;
-
-struct Mapped {
-  std::uint64_t end = 0;
-  StackId stack;
-  HeapId heap;
-};
-
-void unmap(std::map<std::uint64_t, Mapped>& mapped, ByteRange range) {
-  auto at = mapped.upper_bound(range.begin);
-  if (at != mapped.begin()) --at;
-  while (at != mapped.end() && at->first < range.end) {
-    const Mapped held = at->second;
-    const ByteRange whole{at->first, held.end};
-    if (!whole.overlaps(range)) {
-      ++at;
-      continue;
-    }
-    at = mapped.erase(at);
-    if (whole.begin < range.begin) mapped[whole.begin] = {range.begin, held.stack, held.heap};
-    if (range.end < whole.end) at = mapped.insert_or_assign(range.end, held).first;
-  }
-}
 
 std::optional<std::uint64_t> stated(const Trace& trace, const std::string& name) {
   const auto found = trace.properties.find(name);
@@ -62,26 +40,13 @@ std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& life
     part.bytes += bytes;
     ++part.count;
   };
-  std::map<std::uint64_t, Mapped> mapped;
-  for (std::size_t index = 0; index <= event && index < trace.events.size(); ++index) {
-    const Event& at = trace.events[index];
-    const bool maps = at.kind == EventKind::kMap || at.kind == EventKind::kUnmap;
-    if (!maps || at.device != device || at.size_bytes > ~at.address || uses.of(at.heap) != HeapUse::kOutside) continue;
-    unmap(mapped, ByteRange::of(at.address, at.size_bytes));
-    if (at.kind == EventKind::kMap) mapped[at.address] = {at.address + at.size_bytes, at.stack, at.heap};
-  }
-  for (const auto& [begin, range] : mapped) {
-    Event birth;
-    birth.stack = range.stack;
-    birth.heap = range.heap;
-    add(asker_of(trace, birth, libraries), range.end - begin);
-  }
+  const auto is_outside = [&](const Event& at) { return at.device == device && uses.of(at.heap) == HeapUse::kOutside; };
+  for (const MappedRange& mapped : mapped_at(trace, event, is_outside)) add(asker_of(trace, *mapped.by, libraries), mapped.range.size());
   for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
     const Lifetime& life = lifetimes.of(AllocationId(number));
     if (life.born == kNever || life.born > event || life.returned <= event) continue;
     const Event& birth = lifetimes.birth(AllocationId(number));
-    if (birth.device != device || uses.of(birth.heap) != HeapUse::kOutside) continue;
-    add(asker_of(trace, birth, libraries), birth.size_bytes);
+    if (is_outside(birth)) add(asker_of(trace, birth, libraries), birth.size_bytes);
   }
   std::vector<OutsidePart> parts;
   for (auto& [what, part] : by_asker) parts.push_back(std::move(part));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "facts/libraries.h"
+
 namespace faultline {
 namespace {
 
@@ -12,13 +14,15 @@ bool any_of(std::string_view text, std::initializer_list<std::string_view> words
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// /usr/lib/python3.12/threading.py, /usr/lib/python3/…; not a folder of the user's whose name only begins so.
+// /usr/lib/python3.12/threading.py, /usr/lib64/python3/…, C:\Python310\lib\threading.py; not a folder of the user's whose name only begins so.
 bool is_inside_python(std::string_view path) {
-  constexpr std::string_view kFolder = "/lib/python3";
+  if (contains(path, "\\lib\\")) return true;
+  constexpr std::string_view kFolder = "/python3";
   for (std::size_t at = path.find(kFolder); at != std::string_view::npos; at = path.find(kFolder, at + 1)) {
     const std::string_view rest = path.substr(at + kFolder.size());
     const std::size_t end = rest.find_first_not_of(".0123456789");
-    if (end != std::string_view::npos && rest[end] == '/') return true;
+    const std::string_view parent = path.substr(0, at);
+    if (end != std::string_view::npos && rest[end] == '/' && (parent.ends_with("/lib") || parent.ends_with("/lib64"))) return true;
   }
   return false;
 }
@@ -98,8 +102,9 @@ bool is_library_file(std::string_view path) {
   if (is_native_file(path) || path.starts_with("<frozen ")) return true;
   // Code that torch.compile and torch.fx write for themselves.
   if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
-  return contains(path, "/site-packages/") || contains(path, "/dist-packages/") || is_inside_python(path) || contains(path, "\\site-packages\\") ||
-         contains(path, "/torch/nn/modules/") || contains(path, "/torch/_dynamo/") || contains(path, "/torch/_inductor/");
+  if (!installed_part(path).empty() || is_inside_python(path)) return true;
+  // A traceback may have been shortened to what stands behind the folder of packages.
+  return contains(path, "torch/nn/modules/") || contains(path, "/torch/_dynamo/") || contains(path, "/torch/_inductor/");
 }
 
 StackFacts::StackFacts(const Trace& trace) {

@@ -7,7 +7,8 @@
 #include "base/units.h"
 #include "facts/usage.h"
 #include "fmt/format.h"
-#include "sources/source.h"
+#include "sources/input.h"
+#include "sources/statements.h"
 
 namespace faultline {
 namespace {
@@ -39,21 +40,10 @@ std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, const Setti
 
 }  // namespace
 
-bool is_dry_run(const Trace& trace) { return trace.source_kind == "dry-run"; }
-
-std::optional<std::uint64_t> dry_run_context_bytes(const Trace& trace) {
-  const auto stated = trace.properties.find("dry-run.context_bytes");
-  if (!is_dry_run(trace) || stated == trace.properties.end()) return std::nullopt;
-  std::uint64_t context_bytes = 0;
-  const std::string& text = stated->second;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), context_bytes);
-  return problem == std::errc() ? std::optional(context_bytes) : std::nullopt;
-}
-
 Needs needs_of(const Trace& trace, bool fits) {
   const DeviceUsage usage = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace)).front();
   Needs needs;
-  needs.context_bytes = dry_run_context_bytes(trace).value_or(0);
+  needs.context_bytes = read_statements(trace).planned_context_bytes.value_or(0);
   needs.outside_bytes = usage.peak_outside_bytes;
   needs.reserved_bytes = usage.peak_reserved.reserved;
   needs.segment_bytes = least_segment_bytes(trace, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);

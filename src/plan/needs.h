@@ -43,7 +43,5 @@ std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& tra
 // The GPUs of the catalogue, smallest first.
 std::vector<PlanFit> fits_on_catalogue(const Needs& needs);
 
-bool is_dry_run(const Trace& trace);
-std::optional<std::uint64_t> dry_run_context_bytes(const Trace& trace);  // of the device it ran on
 
 }  // namespace faultline

@@ -4,8 +4,6 @@
 #include <optional>
 
 #include "facts/outside.h"
-#include "plan/needs.h"
-#include "rules/error_text/error_text.h"
 
 namespace faultline {
 namespace {
@@ -40,7 +38,7 @@ void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const 
   account.unknown = left;
 }
 
-Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
+Account account_of(const Trace& trace, const Statements& statements, const Facts& facts, std::size_t slot) {
   const UsageMoment& moment = facts.focus(slot);
   Account account;
   account.moment = !facts.usage[slot].failures.empty() ? "at the failure" : trace.can(kEvents) ? "at the peak" : "when the snapshot was taken";
@@ -64,7 +62,7 @@ Account account_of(const Trace& trace, const Facts& facts, std::size_t slot) {
   account.capacity = account.capacity_known ? trace.devices[slot].capacity_bytes : held + account.free;
   std::uint64_t rest = account.capacity - held - account.free;
   // A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
-  if (const std::optional<std::uint64_t> context = dry_run_context_bytes(trace); context && account.capacity_known && !free_known) {
+  if (const std::optional<std::uint64_t> context = statements.planned_context_bytes; context && account.capacity_known && !free_known) {
     account.outside_framework = std::min(rest, *context);
     account.free = rest - account.outside_framework;
     rest = 0;
@@ -84,35 +82,43 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   report.peak_reserved = usage.peak_reserved.reserved;
   report.peak_event = usage.peak_allocated.event;
   report.event_count = trace.source_event_count();
-  if (!trace.events.empty()) report.account = account_of(trace, facts, slot);
+  if (!trace.events.empty()) report.account = account_of(trace, judgement.statements, facts, slot);
   for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
-    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, is_dry_run(trace)};
+    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, judgement.statements.placed_by_model};
   } else if (facts.uses.has_framework(usage.device)) {
     report.model.why_not = judgement.no_proof_because[slot];
   }
   return report;
 }
 
-// A pasted message has no events: its account is what its numbers say.
-void add_message_device(const Trace& trace, Report& report) {
-  const std::optional<ErrorAccount> stated = error_account(trace);
-  if (!stated || trace.devices.empty()) return;
+// A message's account is what its numbers say, as they were printed; what no number covers is unknown.
+void add_message_device(const Device& described, const StatedError& stated, Report& report) {
+  if (!stated.capacity) return;
   DeviceReport device;
-  device.index = trace.devices.front().index;
-  device.name = trace.devices.front().name;
-  device.allowed_bytes = trace.devices.front().allowed_bytes;
-  device.account.moment = "at the failure";
-  device.account.capacity = stated->capacity;
-  device.account.capacity_known = true;
+  device.index = described.index;
+  device.name = described.name;
+  device.allowed_bytes = described.allowed_bytes;
+  Account& account = device.account;
+  account.moment = "at the failure";
+  account.capacity = stated.capacity->middle();
+  account.capacity_known = true;
+  account.unknown = account.capacity;
+  // Rounded parts may overshoot the rounded whole by a little; each takes at most what is left.
+  const auto take = [&](const std::optional<ByteInterval>& part) {
+    const std::uint64_t bytes = part ? std::min(part->middle(), account.unknown) : 0;
+    account.unknown -= bytes;
+    return bytes;
+  };
+  account.free = take(stated.free);
+  const std::uint64_t live = take(stated.live);
   for (std::size_t at = 0; at < kCategoryCount; ++at) {
     const auto category = static_cast<Category>(at);
-    device.account.live.emplace_back(std::string(name_of(category)), category == Category::kOther ? stated->allocated : 0);
+    account.live.emplace_back(std::string(name_of(category)), category == Category::kOther ? live : 0);
   }
-  device.account.cached = stated->cached;
-  device.account.outside_framework = stated->outside_framework + stated->other_processes;
-  device.account.free = stated->free;
-  device.account.unknown = stated->unknown;
+  account.cached = take(stated.cached && stated.graph_pool ? *stated.cached + *stated.graph_pool : stated.cached);
+  account.outside_framework = take(stated.outside());
+  if (!stated.processes_ambiguous) account.outside_framework += take(stated.others);
   report.devices.push_back(std::move(device));
 }
 
@@ -145,10 +151,9 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
   report.lost = trace.lost;
   report.findings = judgement.findings;
   report.not_judged = judgement.not_judged;
-  if (judgement.facts != nullptr) {
-    for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) report.devices.push_back(device_report(trace, judgement, slot));
-  } else {
-    add_message_device(trace, report);
+  for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) {
+    if (judgement.statements.message_only) add_message_device(trace.devices[slot], judgement.statements.error, report);
+    else report.devices.push_back(device_report(trace, judgement, slot));
   }
   return report;
 }

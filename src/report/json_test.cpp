@@ -213,7 +213,7 @@ TEST(Json, SeveralProcessesArePartsOfOneReport) {
   for (const char* name : {"process 4", "process 7"}) {
     Result<Trace> trace = load(FAULTLINE_FIXTURES "/torch/gpt_oom.pickle.xz");
     ASSERT_TRUE(trace.ok());
-    input.parts.push_back({std::move(*trace), name});
+    input.parts.push_back({std::move(*trace), name, {}});
   }
   input.notes = {"a note"};
   const std::array<Judgement, 2> judgements = {judge(input.parts[0].trace), judge(input.parts[1].trace)};

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "facts/libraries.h"
 #include "report/text.h"
 
 namespace faultline {
 namespace {
-
-constexpr std::array<std::string_view, 2> kInstalled = {"/site-packages/", "/dist-packages/"};
 
 bool take_folder(std::string_view& path, std::string_view folder) {
   while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
@@ -39,10 +37,7 @@ std::string drop_folders(const std::string& path, int width, bool unicode) {
 }  // namespace
 
 std::string shorten_path(std::string_view path, const PathStyle& style, int width) {
-  std::string text;
-  for (const std::string_view installed : kInstalled) {
-    if (const std::size_t at = path.rfind(installed); at != std::string_view::npos) text = path.substr(at + installed.size());
-  }
+  std::string text(installed_part(path));
   if (text.empty()) {
     if (take_folder(path, style.cwd)) {
       text = path;

@@ -144,6 +144,23 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
   return holders;
 }
 
+Finding finding_at(const Facts& facts, std::string_view rule, Severity severity, Confidence confidence, std::uint16_t device, StackId stack) {
+  Finding finding;
+  finding.rule = rule;
+  finding.severity = severity;
+  finding.confidence = confidence;
+  finding.device = device;
+  finding.location = location_of(facts, stack);
+  finding.call_path = callers_of(facts, stack);
+  return finding;
+}
+
+void tell_memory(const Facts& facts, AllocationId allocation, bool was_freed, Finding& finding) {
+  finding.allocated_at = location_of(facts, facts.lifetimes.birth(allocation).stack);
+  const std::uint32_t released = facts.lifetimes.of(allocation).released;
+  if (was_freed && released != kNever) finding.freed_at = location_of(facts, facts.trace.events[released].stack);
+}
+
 std::string fingerprint(std::string_view rule, const Location& location, std::string_view extra) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
   const auto add = [&](std::string_view text) {

@@ -1,6 +1,9 @@
 #include "rules/finding.h"
 
+#include <algorithm>
+#include <limits>
 #include <string_view>
+#include <utility>
 
 namespace faultline {
 
@@ -11,5 +14,16 @@ std::string_view name_of(Severity severity) {
 std::string_view name_of(Confidence confidence) {
   return confidence == Confidence::kProved ? "proved" : confidence == Confidence::kLikely ? "likely" : "hint";
 }
+
+void add_evidence(Finding& finding, std::string name, std::uint64_t value) {
+  constexpr auto kTop = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  finding.evidence.push_back({std::move(name), static_cast<std::int64_t>(std::min(value, kTop))});
+}
+
+void add_evidence(Finding& finding, std::string name, std::string word) {
+  if (!word.empty()) finding.evidence.push_back({std::move(name), std::move(word)});
+}
+
+void add_try(Finding& finding, std::string what) { finding.tries.push_back({std::move(what), std::nullopt, 0}); }
 
 }  // namespace faultline

@@ -77,6 +77,12 @@ struct Finding {
   std::string fingerprint;       // stable across runs of the same program: rule + place, no addresses or times
 };
 
+// A number, or a word where there is one.
+void add_evidence(Finding& finding, std::string name, std::uint64_t value);
+void add_evidence(Finding& finding, std::string name, std::string word);
+// Advice that no replay can check.
+void add_try(Finding& finding, std::string what);
+
 struct NotJudged {
   std::string rule;
   std::string why;

@@ -4,9 +4,7 @@
 #include <future>
 
 #include "base/units.h"
-#include "rules/error_text/error_text.h"
 #include "rules/rule.h"
-#include "sources/error_text/error_text.h"
 #include "trace/recorded_part.h"
 
 namespace faultline {
@@ -21,6 +19,24 @@ void prove(const Trace& trace, Judgement& judgement) {
     Result<ReplayResult> proof = replay(trace, options);
     judgement.no_proof_because.push_back(proof ? "" : proof.error().what);
     judgement.proofs.push_back(proof ? std::optional<ReplayResult>(std::move(*proof)) : std::nullopt);
+  }
+}
+
+// Empty: the rule can be asked.
+std::string what_it_lacks(const Rule& rule, const Trace& trace, const Statements& statements) {
+  if (rule.reads_messages && statements.error) return {};
+  if (statements.message_only) return "a recording";
+  if (trace.can(rule.needs)) return {};
+  return "it needs " + describe_capabilities(rule.needs & ~trace.capabilities) + ", which this input does not have";
+}
+
+// Of everything that a message cannot show, what one reads about such a failure for.
+void add_beyond_message(Judgement& judgement) {
+  const auto group = [](std::string_view rule) { return rule.substr(0, rule.find('/')); };
+  for (const Rule& rule : all_rules()) {
+    const auto is_near = [&](const Finding& finding) { return group(finding.rule) == group(rule.name); };
+    if (rule.beyond_messages.empty() || std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near)) continue;
+    judgement.not_judged.push_back({std::string(rule.name), std::string(rule.beyond_messages)});
   }
 }
 
@@ -45,26 +61,28 @@ void keep_in_bounds(const Rule& rule, std::size_t before, Judgement& judgement) 
 
 }  // namespace
 
-Judgement judge(const Trace& trace) {
+Judgement judge(const Trace& trace) { return judge(trace, read_statements(trace)); }
+
+Judgement judge(const Trace& trace, const Statements& statements) {
   Judgement judgement;
-  if (trace.source_kind == kErrorTextSource) {
-    judge_error_text(trace, judgement.findings, judgement.not_judged);
-  } else {
-    // The proof tells block sizes; the facts that do not need them are derived meanwhile.
-    judgement.held_bytes.resize(trace.allocation_count + std::size_t{1});
-    std::future<void> proving = std::async(std::launch::async, [&] { prove(trace, judgement); });
-    judgement.facts = std::make_unique<Facts>(trace, judgement.held_bytes, [&] { proving.get(); });
-    Case subject(trace, *judgement.facts, judgement.proofs);
-    for (const Rule& rule : all_rules()) {
-      if (trace.can(rule.needs)) {
-        const std::size_t before = judgement.findings.size();
-        rule.judge(subject, judgement.findings, judgement.not_judged);
-        keep_in_bounds(rule, before, judgement);
-      } else {
-        judgement.not_judged.push_back({std::string(rule.name), "it needs " + describe_capabilities(rule.needs & ~trace.capabilities) + ", which this input does not have"});
-      }
+  judgement.statements = statements;
+  // The proof tells block sizes; the facts that do not need them are derived meanwhile.
+  judgement.held_bytes.resize(trace.allocation_count + std::size_t{1});
+  std::future<void> proving = std::async(std::launch::async, [&] { prove(trace, judgement); });
+  judgement.facts = std::make_unique<Facts>(trace, judgement.held_bytes, [&] { proving.get(); });
+  Case subject(trace, judgement.statements, *judgement.facts, judgement.proofs);
+  for (const Rule& rule : all_rules()) {
+    if (rule.judge == nullptr) continue;
+    const std::string lacks = what_it_lacks(rule, trace, statements);
+    if (lacks.empty()) {
+      const std::size_t before = judgement.findings.size();
+      rule.judge(subject, judgement.findings, judgement.not_judged);
+      keep_in_bounds(rule, before, judgement);
+    } else if (!statements.message_only) {
+      judgement.not_judged.push_back({std::string(rule.name), lacks});
     }
   }
+  if (statements.message_only) add_beyond_message(judgement);
   add_unrecorded(trace, judgement);
   // What broke comes before what explains it: rules run in that order, so within one severity the order of the rules stays.
   std::stable_sort(judgement.findings.begin(), judgement.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });

@@ -17,13 +17,16 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<Rule, 12> kRules = {{
-    {"access/illegal-address", 0, judge_faults, true},
+constexpr std::array<Rule, 15> kRules = {{
+    {"access/illegal-address", 0, judge_faults, true, true, "which kernel it was, what address and what tensor: a message names none of them; faultline run --core-dump does"},
+    {"access/misaligned", 0, nullptr, true, true},
+    {"tensor/index-out-of-range", 0, nullptr, true, true},
+    {"api/launch-error", 0, nullptr, true, true},
     {"api/bad-free", 0, judge_bad_free},
     {"api/bad-copy", 0, judge_bad_copy, true},
-    {"memory/out-of-memory", kEvents, judge_out_of_memory},
-    {"memory/leak", kEvents | kStacks, judge_leak},
-    {"memory/fragmentation", kAddresses, judge_fragmentation},
+    {"memory/out-of-memory", kEvents, judge_out_of_memory, false, true},
+    {"memory/leak", kEvents | kStacks, judge_leak, false, false, "a message shows one moment; growth needs a recording over several steps"},
+    {"memory/fragmentation", kAddresses, judge_fragmentation, false, false, "a message does not say which blocks pin which segments; a snapshot does"},
     {"memory/unreturned-cache", kEvents | kAddresses, judge_unreturned_cache},
     {"memory/cache-churn", kEvents | kStacks, judge_cache_churn},
     {"tensor/shape-mismatch", kTensors, judge_shape_mismatch},

@@ -1,6 +1,6 @@
 // A rule: reads facts, emits findings. Rules do not know each other, nor how findings look.
 //
-// What a rule may look at is a Case: one trace with its facts, the proof replay of each device where a model knows its allocator, and a way to
+// What a rule may look at is a Case: one trace with its facts and what the input states beside it, the proof replay of each device where a model knows its allocator, and a way to
 // ask "what if". A rule that cannot judge says why; it never just stays silent for want of evidence. A new rule is a folder here, a
 // line in registry.cpp, a page under docs/rules and golden cases with their clean twins.
 #pragma once
@@ -16,16 +16,21 @@
 #include "facts/facts.h"
 #include "models/replay.h"
 #include "rules/finding.h"
+#include "sources/statements.h"
 #include "trace/trace.h"
 
 namespace faultline {
 
 class Case {
  public:
-  Case(const Trace& trace, const Facts& facts, std::span<const std::optional<ReplayResult>> proofs) : trace_(trace), facts_(facts), proofs_(proofs) {}
+  Case(const Trace& trace, const Statements& statements, const Facts& facts, std::span<const std::optional<ReplayResult>> proofs)
+      : trace_(trace), statements_(statements), facts_(facts), proofs_(proofs) {}
 
   const Trace& trace() const { return trace_; }
+  const Statements& statements() const { return statements_; }
   const Facts& facts() const { return facts_; }
+  // The address picture of a device right after an event.
+  FreeSpace free_space(std::uint16_t device, std::uint32_t event) const;
   // The proof of the device in this slot of Trace::devices; null where no model could be run.
   const ReplayResult* proof(std::size_t device_slot) const { return proofs_[device_slot] ? &*proofs_[device_slot] : nullptr; }
   // The model gave (nearly) the recording's own placements, so its what-ifs can be believed.
@@ -36,6 +41,7 @@ class Case {
 
  private:
   const Trace& trace_;
+  const Statements& statements_;
   const Facts& facts_;
   std::span<const std::optional<ReplayResult>> proofs_;
   std::map<std::string, std::optional<ReplayResult>> answers_;
@@ -44,10 +50,15 @@ class Case {
 struct Rule {
   std::string_view name;      // "memory/leak"
   std::uint32_t needs = 0;    // Capability bits; a trace without them is "not judged"
-  void (*judge)(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
-  bool reads_calls = false;   // launches, copies, waits: what was recorded without them is "not judged"
+  void (*judge)(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);  // null: the rule before it judges this one as well
+  bool reads_calls = false;     // launches, copies, waits: what was recorded without them is "not judged"
+  bool reads_messages = false;  // a message is enough, whatever else it needs
+  std::string_view beyond_messages = {};  // what a message of the same group cannot show; empty: it has nothing to do with messages
 };
 
 std::span<const Rule> all_rules();
+
+// The recording saw allocations being made; else the rule is noted as not judged.
+bool has_history(const Trace& trace, std::string_view rule, std::vector<NotJudged>& not_judged);
 
 }  // namespace faultline

@@ -22,7 +22,10 @@ Result<Input> guarded(const Source& source, const std::string& path, Read read) 
     if (!input) return input;
     if (input->kind.empty()) input->kind = source.kind;
     input->path = path;
-    for (InputPart& part : input->parts) keep_in_bounds(part.trace);
+    for (InputPart& part : input->parts) {
+      keep_in_bounds(part.trace);
+      part.statements = read_statements(part.trace);
+    }
     return input;
   } catch (const std::bad_alloc&) {
     return Error{"there is not enough memory to read it", {}, {}};
@@ -42,8 +45,6 @@ Result<Trace> first_trace(Result<Input> input) {
   return std::move(input->parts.front().trace);
 }
 
-bool states_sizes(const Trace& trace) { return trace.properties.contains("error.kind"); }
-
 void take_sizes(const Trace& message, Trace& other) {
   for (const Device& stated : message.devices) {
     for (Device& device : other.devices) {
@@ -56,7 +57,7 @@ void take_sizes(const Trace& message, Trace& other) {
 
 }  // namespace
 
-Input::Input(Trace trace) { parts.push_back({std::move(trace), {}}); }
+Input::Input(Trace trace) { parts.push_back({std::move(trace), {}, {}}); }
 
 std::uint64_t Input::event_count() const {
   std::uint64_t count = 0;
@@ -99,7 +100,7 @@ Result<Trace> load(ByteStream& stream, const std::string& path) { return first_t
 void share_device_sizes(std::vector<Input>& inputs) {
   for (const Input& from : inputs) {
     for (const InputPart& message : from.parts) {
-      if (!states_sizes(message.trace)) continue;
+      if (!message.statements.error) continue;
       for (Input& into : inputs) {
         for (InputPart& part : into.parts) take_sizes(message.trace, part.trace);
       }

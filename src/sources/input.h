@@ -12,6 +12,7 @@
 
 #include "base/byte_stream.h"
 #include "base/result.h"
+#include "sources/statements.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -19,7 +20,8 @@ namespace faultline {
 // One process of a run, or one file of a folder.
 struct InputPart {
   Trace trace;
-  std::string name;  // "process 4711", "oom.log": which of several
+  std::string name;       // "process 4711", "oom.log": which of several
+  Statements statements;  // what it says beside its events
 };
 
 struct Input {

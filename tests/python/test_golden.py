@@ -4,7 +4,7 @@ tests/golden/<rule>/<case>/ holds one input (`trace.txt`, a trace as text; `mess
 of the repository), `expect.json`, and perhaps `args` for the command line. A folder whose name ends in `-clean` is a twin: its rule is silent.
 
 `expect.json` lists the findings, all of them, in the order of the report. A finding names `rule severity confidence` and, where it has them, `cause`
-and `at` ("file.py:12", by the file's own name). Optional: `evidence` (numbers that must be equal), `says` (words that must stand somewhere in it),
+and `at` ("file.py:12", by the file's own name). Every rule that the tool may name (`faultline --rules`) has its page, its cases and its place in the schema. Optional: `evidence` (numbers that must be equal), `says` (words that must stand somewhere in it),
 `tries` (how many changes a replay confirmed). Optional beside `findings`: `not_judged`, the rules that could not be judged. `why` says what the program does.
 """
 import json
@@ -23,6 +23,7 @@ TRUTH = {entry["case"]: entry for entry in json.loads((RECORDINGS / "truth.json"
 INCOMPLETE = {"ring_default", "ring_expandable", "ring_streams", "ring_train", "state_only"}  # their peaks may lie before the recording
 CASES = sorted(path.parent for path in GOLDEN.glob("*/*/expect.json"))
 RULES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
+REGISTERED = subprocess.run([FAULTLINE, "--rules"], capture_output=True, text=True, check=True).stdout.split()
 KEYS = {"rule", "severity", "confidence", "cause", "at", "evidence", "says", "tries"}
 
 
@@ -71,6 +72,7 @@ def test_what_is_found_is_what_is_there(case):
     expect = json.loads((case / "expect.json").read_text())
     report, status = explain(case)
     assert [identity(finding) for finding in report["findings"]] == [wanted_identity(finding) for finding in expect["findings"]]
+    assert {entry["rule"] for entry in report["findings"] + report["not_judged"]} <= set(REGISTERED)
     for finding, wanted in zip(report["findings"], expect["findings"]):
         for name, value in wanted.get("evidence", {}).items():
             got = finding["evidence"].get(name)
@@ -96,6 +98,16 @@ def test_every_rule_has_a_bug_and_a_twin(rule):
     cases = [case.name for case in CASES if case.parent == rule]
     assert any(name.endswith("-clean") for name in cases)
     assert any(not name.endswith("-clean") for name in cases)
+
+
+def test_every_rule_has_a_page_cases_and_its_place_in_the_schema():
+    folders = sorted(name.replace("/", "-") for name in REGISTERED)
+    assert folders == sorted(page.stem for page in (ROOT / "docs" / "rules").glob("*.md") if page.stem != "README")
+    assert folders == [rule.name for rule in RULES]
+    described = json.loads((ROOT / "docs" / "report.schema.json").read_text())["$defs"]["rule"]["description"]
+    assert REGISTERED == described.split("so far: ")[1].split(", ")
+    table = (ROOT / "docs" / "rules" / "README.md").read_text()
+    assert [name for name in REGISTERED if f"| [{name}]({name.replace('/', '-')}.md) |" not in table] == []
 
 
 def test_every_case_has_one_input():

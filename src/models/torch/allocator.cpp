@@ -70,9 +70,7 @@ std::uint64_t TorchAllocator::round_by_divisions(std::uint64_t size_bytes) const
 }
 
 std::uint64_t TorchAllocator::segment_bytes(std::uint64_t rounded_bytes) const {
-  if (rounded_bytes <= kTorchSmallRequest) return kTorchSmallSegment;
-  if (rounded_bytes < kTorchOwnSegment) return settings_.large_segment_bytes;
-  return (rounded_bytes + kTorchSmallSegment - 1) / kTorchSmallSegment * kTorchSmallSegment;
+  return TorchSegmentSizes{kTorchSmallSegment, settings_.large_segment_bytes}.segment_bytes(rounded_bytes);
 }
 
 BlockIndex TorchAllocator::find(ListIndex list, std::uint64_t rounded_bytes) const {

@@ -27,6 +27,7 @@
 #include "base/hash.h"
 #include "models/torch/driver.h"
 #include "models/torch/free_index.h"
+#include "models/torch/segment_sizes.h"
 #include "models/torch/settings.h"
 #include "trace/trace.h"
 
@@ -37,10 +38,6 @@ using ListIndex = std::uint32_t;
 using SegmentIndex = std::uint32_t;
 inline constexpr std::uint32_t kNoIndex = 0xFFFFFFFF;
 
-inline constexpr std::uint64_t kTorchSmallestBlock = 512;
-inline constexpr std::uint64_t kTorchSmallRequest = kMiB;       // the largest request of the small pool
-inline constexpr std::uint64_t kTorchSmallSegment = 2 * kMiB;
-inline constexpr std::uint64_t kTorchOwnSegment = 10 * kMiB;    // from here on a request gets a segment of its own size
 inline constexpr std::uint64_t kTorchLargestRequest = 1ull << 46;  // beyond any device; larger requests are refused unseen
 
 struct TorchBlock {

@@ -120,25 +120,26 @@ Status set_expandable(TorchSettings& settings, const TorchTraits&, std::string_v
   return Ok{};
 }
 
+// A number of MiB that is no less than a segment, within what the arithmetic takes.
+Status set_beyond_segment(const TorchSettings& settings, const TorchTraits& traits, std::string_view name, std::string_view value, std::string_view or_else, std::uint64_t& bytes) {
+  const auto mib = number<std::uint64_t>(value);
+  const std::uint64_t least = settings.large_segment_bytes / kMiB + (traits.split_limit_may_equal_segment ? 0 : 1);
+  if (!mib || *mib < least) return bad_value(name, value, fmt::format("a number of MiB, {} or more{}", least, or_else));
+  bytes = std::min(*mib, kLargestMiB) * kMiB;
+  return Ok{};
+}
+
 Status set_max_split(TorchSettings& settings, const TorchTraits& traits, std::string_view value) {
   if (value == "unlimited") {
     settings.max_split_bytes = kUnlimitedBytes;
     return Ok{};
   }
-  const auto mib = number<std::uint64_t>(value);
-  const std::uint64_t least = settings.large_segment_bytes / kMiB + (traits.split_limit_may_equal_segment ? 0 : 1);
-  if (!mib || *mib < least) return bad_value("max_split_size_mb", value, fmt::format("a number of MiB, {} or more, or 'unlimited'", least));
-  settings.max_split_bytes = std::min(*mib, kLargestMiB) * kMiB;
-  return Ok{};
+  return set_beyond_segment(settings, traits, "max_split_size_mb", value, ", or 'unlimited'", settings.max_split_bytes);
 }
 
 Status set_non_split_rounding(TorchSettings& settings, const TorchTraits& traits, std::string_view value) {
   if (!traits.non_split_rounding_setting) return Error{"max_non_split_rounding_mb does not exist in the recorded PyTorch", {}, "It came with 2.6."};
-  const auto mib = number<std::uint64_t>(value);
-  const std::uint64_t least = settings.large_segment_bytes / kMiB + (traits.split_limit_may_equal_segment ? 0 : 1);
-  if (!mib || *mib < least) return bad_value("max_non_split_rounding_mb", value, fmt::format("a number of MiB, {} or more", least));
-  settings.max_non_split_rounding_bytes = std::min(*mib, kLargestMiB) * kMiB;
-  return Ok{};
+  return set_beyond_segment(settings, traits, "max_non_split_rounding_mb", value, "", settings.max_non_split_rounding_bytes);
 }
 
 Status set_large_segment(TorchSettings& settings, const TorchTraits& traits, std::string_view value) {
@@ -224,7 +225,7 @@ std::string TorchSettings::text() const {
   std::vector<std::string> parts;
   if (expandable) parts.emplace_back("expandable_segments:True");
   if (gc_threshold > 0) parts.push_back("garbage_collection_threshold:" + decimal_text(gc_threshold));
-  if (large_segment_bytes != 20 * kMiB) parts.push_back("large_segment_size_mb:" + mib_text(large_segment_bytes));
+  if (large_segment_bytes != kTorchLargeSegment) parts.push_back("large_segment_size_mb:" + mib_text(large_segment_bytes));
   if (max_non_split_rounding_bytes != large_segment_bytes) parts.push_back("max_non_split_rounding_mb:" + mib_text(max_non_split_rounding_bytes));
   if (max_split_bytes != kUnlimitedBytes) parts.push_back("max_split_size_mb:" + mib_text(max_split_bytes));
   if (memory_fraction < 1) parts.push_back("per_process_memory_fraction:" + decimal_text(memory_fraction));

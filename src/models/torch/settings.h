@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "models/replay.h"
+#include "models/torch/segment_sizes.h"
 
 namespace faultline {
 
@@ -44,8 +45,8 @@ inline constexpr std::size_t kRoundupIntervals = 16;  // 1 MiB, 2 MiB, … 32 Gi
 
 struct TorchSettings {
   std::uint64_t max_split_bytes = kUnlimitedBytes;
-  std::uint64_t max_non_split_rounding_bytes = 20 * kMiB;
-  std::uint64_t large_segment_bytes = 20 * kMiB;
+  std::uint64_t max_non_split_rounding_bytes = kTorchLargeSegment;
+  std::uint64_t large_segment_bytes = kTorchLargeSegment;
   double gc_threshold = 0;      // 0: off
   double memory_fraction = 1;   // of the device's memory; 1: no limit
   bool expandable = false;

@@ -175,22 +175,13 @@ class Judge {
   void add(std::uint32_t index, const Story& story, const Refusal& refusal) {
     const Event& event = trace_.events[index];
     const std::string library = asking_library(facts_, event.stack);
-    Finding finding;
-    finding.rule = "api/bad-copy";
-    finding.severity = library.empty() ? Severity::kError : Severity::kWarning;
-    finding.confidence = story.kind == "refused" ? Confidence::kLikely : Confidence::kProved;
-    finding.device = event.device;
+    Finding finding = finding_at(facts_, "api/bad-copy", library.empty() ? Severity::kError : Severity::kWarning, story.kind == "refused" ? Confidence::kLikely : Confidence::kProved,
+                                 event.device, event.stack);
     finding.message = story.message;
-    finding.location = location_of(facts_, event.stack);
-    finding.call_path = callers_of(facts_, event.stack);
     finding.memory = event.has(kFailed) ? "The driver refused it; nothing was moved." : "The driver did it: what lies behind was " + std::string(story.kind == "source" ? "read" : "overwritten") + ".";
     if (!library.empty()) finding.memory += " The call came from " + library + ".";
     finding.bytes = story.too_many_bytes != 0 ? story.too_many_bytes : event.size_bytes;
-    if (story.place.allocation.value != 0) {
-      finding.allocated_at = location_of(facts_, facts_.lifetimes.birth(story.place.allocation).stack);
-      const std::uint32_t released = facts_.lifetimes.of(story.place.allocation).released;
-      if (story.place.where == Where::kFreed && released != kNever) finding.freed_at = location_of(facts_, trace_.events[released].stack);
-    }
+    if (story.place.allocation.value != 0) tell_memory(facts_, story.place.allocation, story.place.where == Where::kFreed, finding);
     finding.evidence.push_back({"copied_bytes", static_cast<std::int64_t>(event.size_bytes)});
     if (story.too_many_bytes != 0) finding.evidence.push_back({"too_many_bytes", static_cast<std::int64_t>(story.too_many_bytes)});
     if (event.kind == EventKind::kCopy) add_geometry(trace_.copies.at(CopyId(event.extra)), finding);

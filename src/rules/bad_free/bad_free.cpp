@@ -86,20 +86,12 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
       continue;
     }
     const std::string library = asking_library(facts, event.stack);
-    Finding finding;
-    finding.rule = "api/bad-free";
-    finding.severity = library.empty() ? Severity::kError : Severity::kWarning;
-    finding.confidence = story.confidence;
-    finding.device = event.device;
+    Finding finding = finding_at(facts, "api/bad-free", library.empty() ? Severity::kError : Severity::kWarning, story.confidence, event.device, event.stack);
     finding.message = story.message;
-    finding.location = location_of(facts, event.stack);
-    finding.call_path = callers_of(facts, event.stack);
     if (!library.empty()) finding.memory = "The call came from " + library + ".";
     if (place.where == Where::kInside || place.where == Where::kFreed) {
-      finding.allocated_at = location_of(facts, facts.lifetimes.birth(place.allocation).stack);
+      tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
       finding.bytes = facts.lifetimes.birth(place.allocation).size_bytes;
-      const std::uint32_t released = facts.lifetimes.of(place.allocation).released;
-      if (place.where == Where::kFreed && released != kNever) finding.freed_at = location_of(facts, trace.events[released].stack);
     }
     if (place.where == Where::kInside && place.distance_bytes != 0) finding.evidence.push_back({"offset_bytes", static_cast<std::int64_t>(place.distance_bytes)});
     finding.evidence.push_back({"pointer", hex(event.address)});

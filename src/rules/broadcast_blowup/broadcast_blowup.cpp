@@ -172,14 +172,9 @@ Finding describe(const Facts& facts, const Group& group) {
   const std::array<Operand, 2>& operands = blowup.given;
   const std::string op(facts.trace.strings.at(tensor.op));
   const std::string longer = tensor_text(operands[blowup.longer].dtype, operands[blowup.longer].shape);
-  Finding finding;
-  finding.rule = "tensor/broadcast-blowup";
-  finding.severity = Severity::kWarning;
-  finding.confidence = blowup.is_loss && !blowup.was_expanded ? Confidence::kProved : Confidence::kLikely;
-  finding.device = group.event->device;
-  finding.location = location_of(facts, group.event->stack);
+  const Confidence confidence = blowup.is_loss && !blowup.was_expanded ? Confidence::kProved : Confidence::kLikely;
+  Finding finding = finding_at(facts, "tensor/broadcast-blowup", Severity::kWarning, confidence, group.event->device, group.event->stack);
   finding.location.op = op;
-  finding.call_path = callers_of(facts, group.event->stack);
   finding.bytes = blowup.result_bytes;
   finding.count = group.times;
   const std::string shapes = op + " of " + tensor_text(operands[0].dtype, operands[0].shape) + " and " + tensor_text(operands[1].dtype, operands[1].shape);

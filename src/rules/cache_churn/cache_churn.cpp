@@ -103,15 +103,9 @@ Lines find_calls(const Facts& facts, std::uint16_t device) {
 Finding describe(const Facts& facts, std::uint16_t device, const Line& line) {
   const Amounts& amounts = line.before_last();
   const std::uint64_t per_call = amounts.returned / (line.calls() - 1);
-  Finding finding;
-  finding.rule = "memory/cache-churn";
-  finding.device = device;
-  finding.severity = Severity::kNote;
   // Segments of the sizes that were returned could have served; of other sizes, new ones may have kept fragmentation down.
   const bool same_sizes = amounts.in_same_sizes >= amounts.taken_again / 100 * kLeastPercentTakenAgain;
-  finding.confidence = same_sizes ? Confidence::kProved : Confidence::kLikely;
-  finding.location = location_of(facts, line.caller());
-  finding.call_path = callers_of(facts, line.caller());
+  Finding finding = finding_at(facts, "memory/cache-churn", Severity::kNote, same_sizes ? Confidence::kProved : Confidence::kLikely, device, line.caller());
   finding.bytes = per_call;
   finding.count = line.calls();
   finding.message = "torch.cuda.empty_cache() gave memory back to the driver " + format_count(line.calls()) + " times at this line, " + format_bytes(per_call) + " each time on average, and " +
@@ -134,12 +128,7 @@ Finding describe(const Facts& facts, std::uint16_t device, const Line& line) {
 
 void judge_cache_churn(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
-  const Trace& trace = subject.trace();
-  const bool saw_any_made = std::any_of(trace.events.begin() + trace.preexisting_count, trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAlloc; });
-  if (!saw_any_made) {
-    not_judged.push_back({"memory/cache-churn", "the recording holds no allocations over time, only a state"});
-    return;
-  }
+  if (!has_history(subject.trace(), "memory/cache-churn", not_judged)) return;
   for (const DeviceUsage& usage : facts.usage) {
     for (const auto& [place, line] : find_calls(facts, usage.device)) {
       if (line.churns()) findings.push_back(describe(facts, usage.device, line));

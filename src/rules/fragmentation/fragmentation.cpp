@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/units.h"
+#include "models/search.h"
 #include "rules/describe.h"
-#include "rules/settings_to_try.h"
 
 namespace faultline {
 namespace {
@@ -59,7 +59,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     const bool failed = !usage.failures.empty();
     const UsageMoment& moment = failed ? usage.failures.back() : usage.peak_reserved;
     if (moment.reserved == 0) continue;
-    const FreeSpace space = picture_free_space(subject.trace(), facts.lifetimes, usage.device, moment.event);
+    const FreeSpace space = subject.free_space(usage.device, moment.event);
     const double share = static_cast<double>(space.pinned_free_bytes) / static_cast<double>(space.reserved_bytes);
     const std::uint64_t request = failed ? subject.trace().events[moment.event].size_bytes : 0;
     const bool broke_it = failed && space.pinned_free_bytes >= request && request != 0;
@@ -73,13 +73,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       ++pinned_segments;
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
-    Finding finding;
-    finding.rule = "memory/fragmentation";
-    finding.device = usage.device;
-    finding.severity = broke_it ? Severity::kError : Severity::kWarning;
-    finding.confidence = Confidence::kProved;
-    finding.location = location_of(facts, pins.front().stack);
-    finding.call_path = callers_of(facts, pins.front().stack);
+    Finding finding = finding_at(facts, "memory/fragmentation", broke_it ? Severity::kError : Severity::kWarning, Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message = format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " + (failed ? "at the failure" : "at the peak") +
                       " were free but could neither serve a larger request nor go back to the device: live tensors share their " +
@@ -105,16 +99,16 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     }
     if (subject.model_is_trusted(slot)) {
       const ReplayResult* best = nullptr;
-      const char* best_setting = nullptr;
-      for (const auto& [changes, setting] : settings_to_try()) {
+      std::string best_setting;
+      for (const SettingChanges& changes : proposed_settings()) {
         const ReplayResult* answer = subject.what_if(slot, changes, std::nullopt);
         if (answer == nullptr || (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes)) continue;
         best = answer;
-        best_setting = setting;
+        best_setting = written(changes);
       }
       // Worth a line only if it gives back a good part of the waste.
       if (best != nullptr && best->peak_reserved_bytes + space.pinned_free_bytes / 4 <= usage.peak_reserved.reserved) {
-        finding.tries.push_back({std::string("Set PYTORCH_CUDA_ALLOC_CONF=") + best_setting + " before the program starts: the same requests reserve " +
+        finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + best_setting + " before the program starts: the same requests reserve " +
                                      format_bytes(best->peak_reserved_bytes) + " instead of " + format_bytes(usage.peak_reserved.reserved) + ".",
                                  true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
       }

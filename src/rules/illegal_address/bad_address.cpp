@@ -181,11 +181,8 @@ std::string describe_access(const Facts& facts, std::uint32_t event_index, const
                             : near.of_argument     ? ", which the kernel was given."
                                                    : ".";
   finding.memory = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0]))) + words.substr(1) + whose;
-  if (!near.is_one_of_several) finding.allocated_at = location_of(facts, birth.stack);
-  if (place.where == Where::kFreed) {
-    const std::uint32_t released = facts.lifetimes.of(place.allocation).released;
-    if (released != kNever) finding.freed_at = location_of(facts, facts.trace.events[released].stack);
-  }
+  tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
+  if (near.is_one_of_several) finding.allocated_at = {};
   finding.evidence.push_back({"tensor_bytes", static_cast<std::int64_t>(birth.size_bytes)});
   if (misaligned) {
     const auto given = std::find_if(arguments.begin(), arguments.end(), [&](const Argument& argument) { return argument.place.allocation == place.allocation; });

@@ -31,14 +31,9 @@ std::optional<std::uint32_t> failed_launch(const Trace& trace, std::uint32_t eve
   return std::nullopt;
 }
 
-bool every_launch_was_waited_for(const Trace& trace) {
-  const auto set = trace.properties.find("run.launch_blocking");
-  return set != trace.properties.end() && !set->second.empty() && set->second != "0";
-}
-
 }  // namespace
 
-Candidates launched_since_sync(const Trace& trace, std::uint32_t event) {
+Candidates launched_since_sync(const Trace& trace, std::uint32_t event, bool waits_for_launches) {
   Candidates found;
   const std::optional<std::uint32_t> refused = failed_launch(trace, event);
   const auto only = [&](std::uint32_t launch) {
@@ -48,7 +43,7 @@ Candidates launched_since_sync(const Trace& trace, std::uint32_t event) {
     one.returned_by_launch = true;
     return one;
   };
-  if (refused && every_launch_was_waited_for(trace)) return only(*refused);
+  if (refused && waits_for_launches) return only(*refused);
 
   if (!recorded_part(trace).all_calls) {  // the last launches in the trace are not the last that there were
     found.complete = false;

@@ -25,6 +25,6 @@ struct Candidates {
 
 // Launches on the event's device since the host last waited for them, before `event`, the first report of the error. Where every launch was waited for
 // (CUDA_LAUNCH_BLOCKING), or where nothing else was under way, a launch that returned the error is the one itself.
-Candidates launched_since_sync(const Trace& trace, std::uint32_t event);
+Candidates launched_since_sync(const Trace& trace, std::uint32_t event, bool waits_for_launches = false);
 
 }  // namespace faultline

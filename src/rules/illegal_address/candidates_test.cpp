@@ -11,8 +11,9 @@ namespace faultline {
 namespace {
 
 // The lines of the launches that may be the one, the last first.
-std::vector<std::uint32_t> candidate_lines(const std::string& lines, const std::string& properties = {}) {
-  Result<Trace> trace = parse_trace_text("faultline-trace-text 1\n" + properties + R"(heap driver
+std::vector<std::uint32_t> candidate_lines(const std::string& lines, bool waits_for_launches = false) {
+  Result<Trace> trace = parse_trace_text(R"(faultline-trace-text 1
+heap driver
 stream 1 handle=0x1
 stream 2 handle=0x2
 call k = launch _Z3addPf grid=4 block=32
@@ -25,7 +26,7 @@ call there = copy from=0x1000 host-to-device
   EXPECT_TRUE(trace.ok()) << trace.error().message();
   std::vector<std::uint32_t> found;
   if (!trace.ok()) return found;
-  const Candidates candidates = launched_since_sync(*trace, static_cast<std::uint32_t>(trace->events.size() - 1));
+  const Candidates candidates = launched_since_sync(*trace, static_cast<std::uint32_t>(trace->events.size() - 1), waits_for_launches);
   for (const std::uint32_t event : candidates.events) found.push_back(trace->stacks.frame(trace->events[event].stack).line);
   return found;
 }
@@ -55,7 +56,7 @@ TEST(Candidates, OnlyACopyThatIsWithTheHostWhenItReturnsIsAWait) {
 TEST(Candidates, ALaunchThatReturnedTheErrorIsTheOneOnlyWhereEachWasWaitedForOrNoOtherWas) {
   const std::string both = "launch call=k at a.py:1 m\nlaunch call=k failed at a.py:2 m\nfault call=by_launch\n";
   EXPECT_EQ(candidate_lines(both), (Lines{1}));
-  EXPECT_EQ(candidate_lines(both, "property run.launch_blocking = 1\n"), (Lines{2}));
+  EXPECT_EQ(candidate_lines(both, true), (Lines{2}));
   EXPECT_EQ(candidate_lines("launch call=k failed at a.py:2 m\nfault call=by_launch\n"), (Lines{2}));
 }
 

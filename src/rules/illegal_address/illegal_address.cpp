@@ -11,7 +11,7 @@
 #include "rules/describe.h"
 #include "rules/illegal_address/bad_address.h"
 #include "rules/illegal_address/candidates.h"
-#include "rules/illegal_address/fault_kinds.h"
+#include "rules/illegal_address/fault_words.h"
 #include "rules/illegal_address/suspects.h"
 #include "rules/memory_words.h"
 
@@ -38,7 +38,7 @@ Told gather(const Trace& trace) {
   std::map<std::tuple<StringId, std::uint64_t, StringId, std::uint32_t>, std::size_t> groups;
   for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
-    if (event.kind != EventKind::kFault || event.extra >= trace.faults.size()) continue;
+    if (event.kind != EventKind::kFault || event.extra == 0 || event.extra >= trace.faults.size()) continue;
     const Fault& fault = trace.faults.at(FaultId(event.extra));
     if (fault.reported_by.value != 0) {
       if (!told.by_driver) told.by_driver = Report{index, &fault};
@@ -53,7 +53,7 @@ Told gather(const Trace& trace) {
 
 class Judge {
  public:
-  explicit Judge(const Facts& facts) : facts_(facts), trace_(facts.trace) {}
+  explicit Judge(const Case& subject) : facts_(subject.facts()), trace_(subject.trace()), statements_(subject.statements()) {}
 
   Finding of_dump(const std::vector<Report>& reports, const std::optional<Report>& by_driver) {
     // The first that has an address speaks for all.
@@ -70,7 +70,7 @@ class Judge {
     if (of_address) what = describe_access(facts_, report.event, fault, kind == FaultKind::kMisaligned, finding);
     finding.message = kernel_words(fault.kernel) + " " + what + ".";
     if (kind == FaultKind::kAssert && checks_index(kernel_name(text(fault.kernel)))) as_index_check(finding);
-    if (trace_.properties.contains("again.exit_status")) {
+    if (statements_.second_run_status) {
       finding.confidence = Confidence::kLikely;
       finding.message += " Kernel, line and address are from a second run of the program, with the GPU core dump armed.";
     }
@@ -85,8 +85,8 @@ class Judge {
   Finding of_driver(const Report& report) {
     const Fault& fault = *report.fault;
     const FaultKind kind = kind_of_fault(text(fault.what), fault.code);
-    const Candidates candidates = launched_since_sync(trace_, report.event);
-    const std::vector<Suspect> suspects = weigh(facts_, candidates, kind, report.event);
+    const Candidates candidates = launched_since_sync(trace_, report.event, statements_.waits_for_launches);
+    const std::vector<Suspect> suspects = weigh(facts_, statements_, candidates, kind, report.event);
     const bool only_one = suspects.size() == 1 && candidates.complete && launch_of(suspects[0]).graph == 0;
     const bool leads = only_one || (candidates.complete && has_leader(suspects) && suspects.size() > 1);
     Finding finding = begin(kind, report.event, leads ? text(launch_of(suspects[0]).kernel) : std::string_view());
@@ -119,12 +119,8 @@ class Judge {
   }
 
   Finding begin(FaultKind kind, std::uint32_t event, std::string_view kernel) const {
-    Finding finding;
-    finding.rule = words_of(kind).rule;
-    finding.severity = Severity::kError;
-    finding.device = trace_.events[event].device;
+    Finding finding = finding_at(facts_, words_of(kind).rule, Severity::kError, Confidence::kProved, trace_.events[event].device, {});
     finding.location.kernel = kernel_name_with_arguments(kernel);
-    finding.evidence = {};
     return finding;
   }
 
@@ -208,13 +204,9 @@ class Judge {
 
   // What would name the one.
   void add_next_step(Finding& finding) const {
-    if (const auto again = trace_.properties.find("again.exit_status"); again != trace_.properties.end()) {
-      finding.evidence.push_back({"status_of_the_second_run", again->second});
-      finding.tries.push_back({"The second run left no GPU core dump, so it did not fault this time, or elsewhere: a fault that comes and goes hints at memory that is used too early or too late.", std::nullopt, 0});
-      return;
-    }
-    finding.tries.push_back({"Run it again with faultline run --core-dump (or --again, which does so by itself after a fault): the GPU core dump names the instruction, its line and the address. "
-                             "The driver then ends the program at the fault.", std::nullopt, 0});
+    if (!statements_.second_run_status) return add_try(finding, core_dump_advice());
+    add_evidence(finding, "status_of_the_second_run", *statements_.second_run_status);
+    add_try(finding, "The second run left no GPU core dump, so it did not fault this time, or elsewhere: a fault that comes and goes hints at memory that is used too early or too late.");
   }
 
   void add_thread(const Fault& fault, Finding& finding) const {
@@ -244,18 +236,22 @@ class Judge {
 
   const Facts& facts_;
   const Trace& trace_;
+  const Statements& statements_;
 };
 
 }  // namespace
 
 void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Told told = gather(subject.trace());
-  Judge judge(subject.facts());
+  Judge judge(subject);
   for (std::size_t at = 0; at < std::min(told.dumped.size(), kMostFaults); ++at) findings.push_back(judge.of_dump(told.dumped[at], told.by_driver));
   if (told.dumped.size() > kMostFaults) {
     not_judged.push_back({"access/illegal-address", format_count(told.dumped.size() - kMostFaults) + " faults beyond the first " + std::to_string(kMostFaults) + " were not looked at"});
   }
   if (told.dumped.empty() && told.by_driver) findings.push_back(judge.of_driver(*told.by_driver));
+  const ErrorKind stated = subject.statements().error.kind;
+  const bool speaks_of_a_fault = stated == ErrorKind::kFault || stated == ErrorKind::kNcclCall || stated == ErrorKind::kLibraryStart || stated == ErrorKind::kLibraryFailure;
+  if (speaks_of_a_fault && told.dumped.empty() && !told.by_driver) findings.push_back(describe_fault_message(subject));
 }
 
 }  // namespace faultline

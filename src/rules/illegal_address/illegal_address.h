@@ -4,7 +4,7 @@
 // make one finding. The dump's kind of exception decides the rule: an address that is not mapped is access/illegal-address, one that is not aligned
 // access/misaligned; a failed check in one of PyTorch's index kernels is tensor/index-out-of-range; everything else api/launch-error. Without a dump the
 // error came late: the kernels launched since the program last waited for the device are the candidates (candidates.h), put in order by what speaks for and
-// against each (suspects.h), and none of them is called proved.
+// against each (suspects.h), and none of them is called proved. Where nothing was recorded of the fault, a message may speak of it (message.cpp).
 #pragma once
 
 #include "rules/rule.h"
@@ -12,5 +12,8 @@
 namespace faultline {
 
 void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
+
+// What a message says of a kernel or of a GPU library that failed.
+Finding describe_fault_message(const Case& subject);
 
 }  // namespace faultline

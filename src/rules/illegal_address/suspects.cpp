@@ -82,8 +82,8 @@ class GivenMemory {
 
 class Scale {
  public:
-  Scale(const Facts& facts, const Candidates& candidates, FaultKind kind, std::uint32_t report)
-      : facts_(facts), trace_(facts.trace), kind_(kind), knows_past_(trace_.can(kCompleteFromStart) && candidates.complete), given_(facts, candidates, report) {
+  Scale(const Facts& facts, const Statements& statements, const Candidates& candidates, FaultKind kind, std::uint32_t report)
+      : facts_(facts), trace_(facts.trace), statements_(statements), kind_(kind), knows_past_(trace_.can(kCompleteFromStart) && candidates.complete), given_(facts, candidates, report) {
     if (!knows_past_) return;
     const std::set<std::uint32_t> under_way(candidates.events.begin(), candidates.events.end());
     std::set<StringId> wanted;
@@ -131,10 +131,9 @@ class Scale {
 
   // Some builds of PyTorch, and some libraries, name the kernel in the error that they raise.
   void weigh_message(const std::string& name, Suspect& suspect) const {
-    const auto message = trace_.properties.find("process.exception.message");
     const std::size_t scope = name.rfind("::");
     const std::string own_name = scope == std::string::npos ? name : name.substr(scope + 2);
-    if (message == trace_.properties.end() || own_name.size() < kLeastNameToLookFor || message->second.find(own_name) == std::string::npos) return;
+    if (own_name.size() < kLeastNameToLookFor || statements_.ending.exception_message.find(own_name) == std::string::npos) return;
     against_or_for(suspect, 5, "is named in the error that ended the program");
   }
 
@@ -194,6 +193,7 @@ class Scale {
 
   const Facts& facts_;
   const Trace& trace_;
+  const Statements& statements_;
   FaultKind kind_;
   bool knows_past_;  // the recording begins with the program, and all that was under way is known
   GivenMemory given_;
@@ -208,8 +208,8 @@ std::string joined(const std::vector<std::string>& sentences) {
 
 }  // namespace
 
-std::vector<Suspect> weigh(const Facts& facts, const Candidates& candidates, FaultKind kind, std::uint32_t report_event) {
-  Scale scale(facts, candidates, kind, report_event);
+std::vector<Suspect> weigh(const Facts& facts, const Statements& statements, const Candidates& candidates, FaultKind kind, std::uint32_t report_event) {
+  Scale scale(facts, statements, candidates, kind, report_event);
   std::vector<Suspect> suspects;
   for (const Candidate& candidate : candidates.kernels) suspects.push_back(scale.weigh(candidate));
   std::stable_sort(suspects.begin(), suspects.end(), [](const Suspect& a, const Suspect& b) { return a.points > b.points; });

@@ -10,7 +10,8 @@
 
 #include "facts/facts.h"
 #include "rules/illegal_address/candidates.h"
-#include "rules/illegal_address/fault_kinds.h"
+#include "rules/illegal_address/fault_words.h"
+#include "sources/statements.h"
 
 namespace faultline {
 
@@ -26,7 +27,7 @@ struct Suspect {
 inline constexpr int kClearLead = 3;
 
 // The most suspected first; of equals the last launched.
-std::vector<Suspect> weigh(const Facts& facts, const Candidates& candidates, FaultKind kind, std::uint32_t report_event);
+std::vector<Suspect> weigh(const Facts& facts, const Statements& statements, const Candidates& candidates, FaultKind kind, std::uint32_t report_event);
 
 // The first has a clear lead.
 bool has_leader(const std::vector<Suspect>& suspects);

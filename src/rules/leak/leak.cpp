@@ -68,11 +68,7 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework) 
 void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();
-  const bool saw_any_made = std::any_of(trace.events.begin() + trace.preexisting_count, trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAlloc; });
-  if (!saw_any_made) {
-    not_judged.push_back({"memory/leak", "the recording holds no allocations over time, only a state"});
-    return;
-  }
+  if (!has_history(subject.trace(), "memory/leak", not_judged)) return;
   std::set<FrameId> told;  // lines that are found to grow
   const KeptMemory kept(facts);
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
@@ -125,7 +121,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       findings.push_back(std::move(finding));
     }
   }
-  judge_left_at_exit(facts, kept, told, findings);
+  judge_left_at_exit(facts, subject.statements().ending, kept, told, findings);
 }
 
 }  // namespace faultline

@@ -36,13 +36,7 @@ struct Line {
 
 Finding growing(const Facts& facts, const Line& line) {
   const KeptMemory::Stack& sum = line.sum;
-  Finding finding;
-  finding.rule = "memory/leak";
-  finding.severity = Severity::kWarning;
-  finding.confidence = Confidence::kLikely;
-  finding.device = sum.device;
-  finding.location = location_of(facts, line.stack);
-  finding.call_path = callers_of(facts, line.stack);
+  Finding finding = finding_at(facts, "memory/leak", Severity::kWarning, Confidence::kLikely, sum.device, line.stack);
   finding.bytes = sum.kept_bytes;
   finding.message = format_count(sum.kept) + " of the " + format_count(sum.made) + " allocations made at this line were never freed, " + format_bytes(sum.kept_bytes) +
                     " in all; the program came back to it " + format_count(sum.rounds) + " times, with other work between.";
@@ -141,10 +135,9 @@ StackId KeptMemory::line_of(StackId stack) const {
   return user.value != 0 ? user : stack;
 }
 
-void judge_left_at_exit(const Facts& facts, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings) {
+void judge_left_at_exit(const Facts& facts, const Ending& ending, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings) {
   const Trace& trace = facts.trace;
-  const auto ending = trace.properties.find("process.ended");
-  if (ending == trace.properties.end() || ending->second != "exit" || !trace.can(kCompleteFromStart)) return;
+  if (!ending.exited || !trace.can(kCompleteFromStart)) return;
   const auto is_fault = [](const Event& event) { return event.kind == EventKind::kFault; };
   if (std::any_of(trace.events.begin(), trace.events.end(), is_fault)) return;  // it could not give anything back any more
   std::map<FrameId, Line> lines;

@@ -11,6 +11,7 @@
 
 #include "facts/facts.h"
 #include "rules/finding.h"
+#include "sources/statements.h"
 
 namespace faultline {
 
@@ -49,6 +50,6 @@ class KeptMemory {
 };
 
 // told: lines that have been reported already.
-void judge_left_at_exit(const Facts& facts, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings);
+void judge_left_at_exit(const Facts& facts, const Ending& ending, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings);
 
 }  // namespace faultline

@@ -1,14 +1,7 @@
 // memory/out-of-memory: a request that failed, and why.
 //
-// The allocator reports failure only after it has given back everything it could, so what is reserved then is live or pinned. Six things
-// can be behind it, told apart by arithmetic on the moment of failure:
-//   own-limit          the driver had room for the segment that was needed: the program limited itself
-//   fragmented         without the pinned free pieces the request would fit the device, or what the program's limit is known to allow
-//   idle-cache         whole free segments were still cached (no one could return them, for example during graph capture)
-//   other-process      most of the device was taken before the program asked for anything (only where the recording measured that)
-//   outside-framework  the device's memory is held by something the recording does not see (only with a known capacity)
-//   exhausted          none of these: live memory and the request are simply too much
-// A request that went straight to the driver is judged in driver_request.h.
+// Three inputs tell of one: a recording of a framework's allocator, a request that went straight to the driver (of a library beside the framework, or of a program without
+// one), and a message, which is judged where nothing recorded the failure itself. All three put their numbers into a Shortage, and cause.h decides.
 #pragma once
 
 #include "rules/rule.h"
@@ -16,5 +9,10 @@
 namespace faultline {
 
 void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
+
+// Whether the failed request was the driver's to serve.
+bool is_driver_request(const Trace& trace, const Event& failed);
+Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times);
+Finding describe_message(const Case& subject);
 
 }  // namespace faultline

@@ -40,7 +40,7 @@ Given given_of(const Trace& trace, const Lifetimes& lifetimes, const Event& note
 
 }  // namespace
 
-std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lifetimes) {
+std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lifetimes, bool ended_in_order) {
   struct Open {
     std::uint32_t begin = 0;
     std::vector<std::uint32_t> notes;
@@ -83,9 +83,7 @@ std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lif
     }
     failed.push_back(std::move(op));
   }
-  // A dry run says how the program ended; its work on the host, which leaves no events, may have gone on.
-  const auto ending = trace.properties.find("dry-run.exception");
-  const bool ended_in_order = trace.source_kind == "dry-run" && ending == trace.properties.end();
+  // Work on the host leaves no events, and may have gone on.
   for (FailedOp& op : failed) op.is_last = last_doing < op.end && !ended_in_order;
   return failed;
 }

@@ -35,6 +35,6 @@ struct FailedOp {
 };
 
 // In the order of their ends. An operation that failed because one inside it failed with the same words is not told again.
-std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lifetimes);
+std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lifetimes, bool ended_in_order);
 
 }  // namespace faultline

@@ -56,16 +56,11 @@ std::string origin_text(const Facts& facts, const Given& given) {
 }
 
 Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, const Facts& facts) {
-  Finding finding;
-  finding.rule = "tensor/shape-mismatch";
-  finding.confidence = Confidence::kProved;
   const bool from_user = facts.stacks.user(failed.stack).value != 0;
   // A library that tries an operation and catches the error knows what it does.
-  finding.severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
-  finding.device = failed.device;
-  finding.location = location_of(facts, failed.stack);
+  const Severity severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
+  Finding finding = finding_at(facts, "tensor/shape-mismatch", severity, Confidence::kProved, failed.device, failed.stack);
   finding.location.op = failed.op;
-  finding.call_path = callers_of(facts, failed.stack);
   finding.count = times;
   const std::string raised = times == 1 ? "" : ", " + format_count(times) + " times";
   finding.message = std::string(failed.op) + " refused " + (failed.operands.empty() ? "its operands" : operands_text(failed)) + raised + ": " +
@@ -96,7 +91,7 @@ void judge_shape_mismatch(Case& subject, std::vector<Finding>& findings, std::ve
     std::uint64_t times = 0;
   };
   std::map<std::tuple<FrameId, std::string_view, Trouble>, Group> by_line;
-  const std::vector<FailedOp> failures = failed_operations(subject.trace(), facts.lifetimes);
+  const std::vector<FailedOp> failures = failed_operations(subject.trace(), facts.lifetimes, subject.statements().planned_to_end);
   for (const FailedOp& failed : failures) {
     const Trouble trouble = judge_failure(failed);
     if (trouble == Trouble::kUnrelated) continue;

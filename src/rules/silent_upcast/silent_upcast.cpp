@@ -163,18 +163,13 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
   const bool at_focus = group.at_focus >= kLeastBytes && group.at_focus >= focus.allocated / 100 * kLeastPercentOfPeak;
   const std::uint64_t least_elsewhere = capacity != 0 ? capacity / 100 * kLeastPercentOfDevice : usage.peak_allocated.allocated / 100 * kLeastPercentOfPeakElsewhere;
   if (!at_focus && group.most < std::max(kLeastBytes, least_elsewhere)) return std::nullopt;
-  Finding finding;
-  finding.rule = "tensor/silent-upcast";
-  finding.device = usage.device;
-  finding.confidence = group.how == Widening::kDouble ? Confidence::kLikely : Confidence::kProved;
   // A norm in float32 is numerics that its authors chose; it still costs what it costs.
-  finding.severity = at_focus && !(group.how == Widening::kCopy && is_norm(facts, group.largest)) ? Severity::kWarning : Severity::kNote;
+  const Severity severity = at_focus && !(group.how == Widening::kCopy && is_norm(facts, group.largest)) ? Severity::kWarning : Severity::kNote;
+  const Confidence confidence = group.how == Widening::kDouble ? Confidence::kLikely : Confidence::kProved;
+  Finding finding = finding_at(facts, "tensor/silent-upcast", severity, confidence, usage.device, facts.lifetimes.birth(group.largest).stack);
   finding.bytes = at_focus ? group.at_focus : group.most;
   finding.count = group.members.size();
   const std::string when = !at_focus ? "at one time, though not at the peak," : usage.failures.empty() ? "at the peak" : "when memory ran out";
-  const StackId stack = facts.lifetimes.birth(group.largest).stack;
-  finding.location = location_of(facts, stack);
-  finding.call_path = callers_of(facts, stack);
   if (at_focus) {
     finding.evidence.push_back({usage.failures.empty() ? "extra_at_peak_bytes" : "extra_at_failure_bytes", static_cast<std::int64_t>(group.at_focus)});
     finding.evidence.push_back({usage.failures.empty() ? "share_of_peak" : "share_of_allocated", static_cast<double>(group.at_focus) / static_cast<double>(focus.allocated)});

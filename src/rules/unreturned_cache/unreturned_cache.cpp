@@ -21,7 +21,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     const DeviceUsage& usage = facts.usage[slot];
     if (usage.end.reserved < kLeastBytes || !facts.uses.has_framework(usage.device)) continue;
     const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
-    const FreeSpace space = picture_free_space(trace, facts.lifetimes, usage.device, last);
+    const FreeSpace space = subject.free_space(usage.device, last);
     // Idle means: not one allocation in it during the later half of the recording. What was there before it began takes no part of its time.
     const std::uint32_t half = trace.preexisting_count + (last - std::min(last, trace.preexisting_count)) / 2;
     std::vector<bool> touched(space.segments.size());
@@ -55,13 +55,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     }
     const double share = static_cast<double>(idle) / static_cast<double>(usage.end.reserved);
     if (idle < kLeastBytes || share < kLeastShare) continue;
-    Finding finding;
-    finding.rule = "memory/unreturned-cache";
-    finding.device = usage.device;
-    finding.severity = Severity::kNote;
-    finding.confidence = Confidence::kProved;
-    finding.location = location_of(facts, user);
-    finding.call_path = callers_of(facts, user);
+    Finding finding = finding_at(facts, "memory/unreturned-cache", Severity::kNote, Confidence::kProved, usage.device, user);
     finding.bytes = idle;
     finding.message = format_bytes(idle) + " of the " + format_bytes(usage.end.reserved) + " that PyTorch holds at the end have not been used during the later half of "
                       "the recording; this program can use them again, other processes and libraries cannot.";

@@ -1,7 +1,6 @@
 #include "sources/error_text/error_text.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/hash.h"
 #include "sources/error_text/anchors.h"
@@ -77,7 +76,7 @@ std::uint64_t line_number(std::string_view text, std::size_t at) {
   return 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-const PrintedBytes* number(const ErrorMessage& message, const char* name) {
+const ByteInterval* number(const ErrorMessage& message, const char* name) {
   const auto found = message.numbers.find(name);
   return found == message.numbers.end() ? nullptr : &found->second;
 }
@@ -88,8 +87,8 @@ void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
   event.stack = stack;
   if (message.is_allocation()) {
     event.kind = EventKind::kAllocFailed;
-    if (const PrintedBytes* requested = number(message, "requested")) event.size_bytes = requested->middle();
-    if (const PrintedBytes* free = number(message, "free")) {
+    if (const ByteInterval* requested = number(message, "requested")) event.size_bytes = requested->middle();
+    if (const ByteInterval* free = number(message, "free")) {
       event.set(kHasDeviceFree);
       event.address = free->middle();
     }
@@ -104,8 +103,8 @@ void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
 
   Device device;
   device.index = event.device;
-  if (const PrintedBytes* capacity = number(message, "capacity")) device.capacity_bytes = capacity->middle();
-  if (const PrintedBytes* allowed = number(message, "allowed")) device.allowed_bytes = allowed->middle();
+  if (const ByteInterval* capacity = number(message, "capacity")) device.capacity_bytes = capacity->middle();
+  if (const ByteInterval* allowed = number(message, "allowed")) device.allowed_bytes = allowed->middle();
   trace.devices.push_back(device);
 }
 
@@ -116,6 +115,7 @@ void add_properties(Trace& trace, const ErrorMessage& message) {
   if (!message.framework.empty()) properties["error.framework"] = message.framework;
   if (!message.tag.empty()) properties["error.tag"] = message.tag;
   if (message.device) properties["error.device"] = std::to_string(*message.device);
+  if (message.address != 0) properties["error.address"] = std::to_string(message.address);
   for (const auto& [name, bytes] : message.numbers) {
     properties["error." + name + "_bytes.min"] = std::to_string(bytes.min);
     properties["error." + name + "_bytes.max"] = std::to_string(bytes.max);
@@ -143,10 +143,9 @@ Result<Trace> read_error_text(std::string_view text, std::string path) {
   }
 
   Trace trace;
-  trace.source_kind = kErrorTextSource;
+  trace.source_kind = "error-text";
   trace.source_path = std::move(path);
   trace.source_events = 1;
-  trace.capabilities = kEvents;
   trace.streams.emplace_back();
   trace.heaps.push_back({HeapKind::kDriver, message.device.value_or(0), HeapId(0), 0, 0, "driver"});
 
@@ -166,24 +165,6 @@ Result<Trace> read_error_text(std::string_view text, std::string path) {
   trace.properties["error.distinct"] = std::to_string(std::max<std::size_t>(seen.texts[message.kind].size(), 1));
   trace.count("error messages not looked at", found.not_kept + seen.not_read);
   return trace;
-}
-
-std::optional<PrintedBytes> stated_bytes(const Trace& trace, std::string_view name) {
-  const std::string key = "error." + std::string(name) + "_bytes";
-  const auto read = [&](const std::string& part) -> std::optional<std::uint64_t> {
-    const auto found = trace.properties.find(key + part);
-    if (found == trace.properties.end()) return std::nullopt;
-    return number_at(found->second, 0);
-  };
-  const auto min = read(".min");
-  const auto max = read(".max");
-  if (!min || !max) return std::nullopt;
-  return PrintedBytes{*min, *max};
-}
-
-std::string_view stated_word(const Trace& trace, std::string_view name) {
-  const auto found = trace.properties.find("error." + std::string(name));
-  return found == trace.properties.end() ? std::string_view() : std::string_view(found->second);
 }
 
 }  // namespace faultline

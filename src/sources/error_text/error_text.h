@@ -8,30 +8,21 @@
 //   error.text        the matched sentences
 //   error.<x>_bytes.min, .max   each stated number as the interval of byte counts it can stand for
 //   error.count, error.distinct   messages of this kind in the text, and different ones among them; the first is the one reported
-// rules/error_text says what follows from them.
+// sources/statements.h reads them back, typed.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/byte_stream.h"
 #include "base/result.h"
-#include "sources/error_text/printed_bytes.h"
 #include "trace/trace.h"
 
 namespace faultline {
 
-inline constexpr std::string_view kErrorTextSource = "error-text";
-
 bool recognises_error_text(std::span<const std::uint8_t> head);
 Result<Trace> read_error_text(ByteStream& stream, const std::string& path);
 Result<Trace> read_error_text(std::string_view text, std::string path);
-
-// A number the message states, by its short name ("requested", "free"); nothing when it states none.
-std::optional<PrintedBytes> stated_bytes(const Trace& trace, std::string_view name);
-// A word the message states ("kind", "assert.kernel"), empty when there is none.
-std::string_view stated_word(const Trace& trace, std::string_view name);
 
 }  // namespace faultline

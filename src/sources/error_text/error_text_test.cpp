@@ -5,7 +5,9 @@
 #include "base/units.h"
 #include "sources/error_text/anchors.h"
 #include "sources/error_text/log_lines.h"
+#include "sources/error_text/printed_bytes.h"
 #include "sources/error_text/traceback.h"
+#include "sources/statements.h"
 
 namespace faultline {
 namespace {
@@ -14,12 +16,12 @@ constexpr const char* kMessage =
     "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 7.79 GiB total capacity; 5.20 GiB already allocated; 1.08 GiB free; 5.50 GiB reserved in "
     "total by PyTorch)";
 
-PrintedBytes size_of(std::string_view text, SizeStyle style = SizeStyle::kTorch) {
+ByteInterval size_of(std::string_view text, SizeStyle style = SizeStyle::kTorch) {
   return parse_printed_size(text, 0, style).value().bytes;
 }
 
 TEST(PrintedSize, CoversEveryByteCountThatRoundsToIt) {
-  const PrintedBytes size = size_of("5.20 GiB");
+  const ByteInterval size = size_of("5.20 GiB");
   const auto printed = [](std::uint64_t bytes) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f", static_cast<double>(bytes) / static_cast<double>(kGiB));
@@ -32,9 +34,9 @@ TEST(PrintedSize, CoversEveryByteCountThatRoundsToIt) {
 }
 
 TEST(PrintedSize, IsExactWithoutDecimals) {
-  EXPECT_EQ(size_of("512 bytes"), PrintedBytes::exactly(512));
-  EXPECT_EQ(size_of("4,000,000,000 bytes"), PrintedBytes::exactly(4000000000));
-  EXPECT_EQ(size_of("33554432B"), PrintedBytes::exactly(33554432));
+  EXPECT_EQ(size_of("512 bytes"), ByteInterval::exactly(512));
+  EXPECT_EQ(size_of("4,000,000,000 bytes"), ByteInterval::exactly(4000000000));
+  EXPECT_EQ(size_of("33554432B"), ByteInterval::exactly(33554432));
 }
 
 TEST(PrintedSize, TakesADecimalComma) {
@@ -44,7 +46,7 @@ TEST(PrintedSize, TakesADecimalComma) {
 TEST(PrintedSize, LeavesOpenWhichGigabyteIsMeantUnlessTheWriterIsKnown) {
   EXPECT_LE(size_of("2 GB").min, 2000000000u);
   EXPECT_GE(size_of("2 GB").max, 2 * kGiB);
-  EXPECT_EQ(size_of("2 GB", SizeStyle::kMetal), PrintedBytes::exactly(2 * kGiB));
+  EXPECT_EQ(size_of("2 GB", SizeStyle::kMetal), ByteInterval::exactly(2 * kGiB));
 }
 
 TEST(PrintedSize, SaturatesInsteadOfOverflowing) {
@@ -64,12 +66,12 @@ TEST(ReadErrorText, PutsTheStatedNumbersIntoTheTrace) {
   EXPECT_EQ(event.device, 1);
   EXPECT_EQ(event.size_bytes, 2 * kGiB);
   ASSERT_TRUE(event.has(kHasDeviceFree));
-  EXPECT_EQ(event.address, stated_bytes(*trace, "free")->middle());
+  EXPECT_EQ(event.address, read_statements(*trace).error.free->middle());
   ASSERT_EQ(trace->devices.size(), 1u);
   EXPECT_EQ(trace->devices[0].index, 1);
-  EXPECT_EQ(trace->devices[0].capacity_bytes, stated_bytes(*trace, "capacity")->middle());
+  EXPECT_EQ(trace->devices[0].capacity_bytes, read_statements(*trace).error.capacity->middle());
   // Idle is reserved minus allocated, as wide as both roundings together.
-  const PrintedBytes cached = stated_bytes(*trace, "cached").value();
+  const ByteInterval cached = read_statements(*trace).error.cached.value();
   EXPECT_EQ(cached, size_of("5.50 GiB") - size_of("5.20 GiB"));
   EXPECT_GT(cached.max - cached.min, 20 * kMiB);
 }
@@ -93,7 +95,7 @@ TEST(ReadErrorText, FindsTheMessageBehindNulBytesAndInsideOneEndlessLine) {
   text += std::string(3000000, 'x') + " RuntimeError: " + kMessage + std::string(3000000, 'y');
   const auto trace = read_error_text(text, "");
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(stated_bytes(*trace, "requested"), size_of("2.00 GiB"));
+  EXPECT_EQ(read_statements(*trace).error.requested, size_of("2.00 GiB"));
 }
 
 TEST(ReadErrorText, ReadsATruncatedMessageAsFarAsItGoes) {
@@ -105,7 +107,7 @@ TEST(ReadErrorText, ReadsATruncatedMessageAsFarAsItGoes) {
     }
     if (length < message.find(" (GPU")) continue;
     ASSERT_TRUE(trace.ok()) << length;
-    EXPECT_EQ(stated_bytes(*trace, "requested"), size_of("2.00 GiB"));
+    EXPECT_EQ(read_statements(*trace).error.requested, size_of("2.00 GiB"));
   }
 }
 

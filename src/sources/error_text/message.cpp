@@ -51,7 +51,7 @@ bool stands_as_message(const ErrorPassage& passage) {
   return std::string_view(":])|>-*!'").find(passage.before[last]) != std::string_view::npos;
 }
 
-std::optional<PrintedBytes> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style) {
+std::optional<ByteInterval> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style) {
   until = std::min(until, words.size());
   for (std::size_t at = from; at < until; ++at) {
     const bool digit = words[at] >= '0' && words[at] <= '9';
@@ -95,29 +95,13 @@ std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit&
 
   std::optional<ErrorMessage> message;
   switch (hit.anchor) {
-    case Anchor::kTorchOom:
-    case Anchor::kTorchOomBare:
-    case Anchor::kMetalOom:
-    case Anchor::kAsyncOom:
+    case Anchor::kTorchOom: case Anchor::kTorchOomBare: case Anchor::kMetalOom: case Anchor::kAsyncOom:
       message = read_torch_message(hit.anchor, passage);
       break;
-    case Anchor::kCublas:
-    case Anchor::kCudnn:
-    case Anchor::kNcclFailure:
-    case Anchor::kNcclCalloc:
-    case Anchor::kNcclUnhandled:
+    case Anchor::kCublas: case Anchor::kCudnn: case Anchor::kNcclFailure: case Anchor::kNcclCalloc: case Anchor::kNcclUnhandled:
       message = read_library_message(hit.anchor, passage);
       break;
-    case Anchor::kXlaOom:
-    case Anchor::kTfOom:
-    case Anchor::kBfcOom:
-    case Anchor::kTfDriver:
-    case Anchor::kTfDst:
-    case Anchor::kTfMemory:
-    case Anchor::kCupyOom:
-    case Anchor::kGgmlOom:
-    case Anchor::kOrtOom:
-    case Anchor::kRmmOom:
+    case Anchor::kXlaOom: case Anchor::kTfOom: case Anchor::kBfcOom: case Anchor::kTfDriver: case Anchor::kTfDst: case Anchor::kTfMemory: case Anchor::kCupyOom: case Anchor::kGgmlOom: case Anchor::kOrtOom: case Anchor::kRmmOom:
       message = read_framework_message(hit.anchor, passage);
       break;
     default:

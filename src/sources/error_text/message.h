@@ -21,7 +21,7 @@ struct ErrorMessage {
   std::string text;       // the matched sentences, on one line
   std::string tag;        // which writer of an interleaved log: "[rank3]:"
   std::optional<std::uint16_t> device;
-  std::map<std::string, PrintedBytes> numbers;  // "requested" → bytes; the properties error.requested_bytes.min and .max
+  std::map<std::string, ByteInterval> numbers;  // "requested" → bytes; the properties error.requested_bytes.min and .max
   std::map<std::string, std::string> words;     // "assert.kernel" → "indexSelectSmallIndex"; the properties error.<key>
   std::uint64_t address = 0;                    // of an illegal access, 0: not stated
   bool weak = false;
@@ -55,7 +55,7 @@ struct CudaPhrase {
 };
 const CudaPhrase* cuda_phrase_at(std::string_view lower);
 // The first size in `words` at or after `from`, before `until`.
-std::optional<PrintedBytes> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style);
+std::optional<ByteInterval> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style);
 // Decimal digits at `at`, nullopt when there are none or too many.
 std::optional<std::uint64_t> number_at(std::string_view words, std::size_t at);
 // The sentence up to `length` characters, cut at a word.

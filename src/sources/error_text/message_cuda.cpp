@@ -25,26 +25,8 @@ constexpr std::array kNames = {
 bool ends_as_message(const ErrorPassage& passage, std::size_t end) {
   if (end >= passage.lower.size() || end >= passage.first_line_length) return true;
   const std::string_view rest = std::string_view(passage.lower).substr(end);
-  for (const std::string_view follows : {"\n",
-                                         ".",
-                                         "'",
-                                         "\"",
-                                         "(",
-                                         ")",
-                                         ",",
-                                         ";",
-                                         "\\n",
-                                         " (",
-                                         " at ",
-                                         " cuda kernel errors",
-                                         " search for",
-                                         " compile with",
-                                         " current device",
-                                         " terminate called",
-                                         " exception raised",
-                                         " in function",
-                                         " [",
-                                         " ("}) {
+  for (const std::string_view follows : {"\n", ".", "'", "\"", "(", ")", ",", ";", "\\n", " (", " at ", " cuda kernel errors", " search for", " compile with", " current device", " terminate called",
+                                         " exception raised", " in function", " ["}) {
     if (rest.starts_with(follows)) return true;
   }
   return false;
@@ -199,10 +181,10 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
       message.kind = "shared-memory-limit";
       message.framework = "triton";
       if (const std::size_t at = passage.lower.find("required: "); at != std::string::npos) {
-        if (const auto bytes = number_at(passage.lower, at + 10)) message.numbers["requested"] = PrintedBytes::exactly(*bytes);
+        if (const auto bytes = number_at(passage.lower, at + 10)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
       }
       if (const std::size_t at = passage.lower.find("hardware limit: "); at != std::string::npos) {
-        if (const auto bytes = number_at(passage.lower, at + 16)) message.numbers["limit"] = PrintedBytes::exactly(*bytes);
+        if (const auto bytes = number_at(passage.lower, at + 16)) message.numbers["limit"] = ByteInterval::exactly(*bytes);
       }
       if (message.numbers.size() < 2) return std::nullopt;
       message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 300);

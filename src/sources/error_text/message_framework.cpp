@@ -12,9 +12,9 @@ std::string first_line(const ErrorPassage& passage, std::size_t length) {
 }
 
 // "2.21GiB" or "8.41G (9029127168 bytes)": the exact number where there is one.
-std::optional<PrintedBytes> xla_size(const std::string& lower, std::size_t from, std::size_t reach) {
+std::optional<ByteInterval> xla_size(const std::string& lower, std::size_t from, std::size_t reach) {
   const std::size_t until = std::min(lower.size(), from + reach);
-  std::optional<PrintedBytes> shown = size_between(lower, from, until, SizeStyle::kXla);
+  std::optional<ByteInterval> shown = size_between(lower, from, until, SizeStyle::kXla);
   for (const std::string_view open : {"(rounded to ", "("}) {
     const std::size_t at = lower.find(open, from);
     if (at == std::string::npos || at >= until) continue;
@@ -22,7 +22,7 @@ std::optional<PrintedBytes> xla_size(const std::string& lower, std::size_t from,
     const std::size_t behind = lower.find_first_not_of("0123456789", at + open.size());
     if (!number || behind == std::string::npos) continue;
     const std::string_view rest = std::string_view(lower).substr(behind);
-    if (rest.starts_with(" bytes)") || rest.starts_with("b)") || open.size() > 1) return PrintedBytes::exactly(*number);
+    if (rest.starts_with(" bytes)") || rest.starts_with("b)") || open.size() > 1) return ByteInterval::exactly(*number);
   }
   return shown;
 }
@@ -71,7 +71,7 @@ std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
       if (bytes >> 63 != 0) bytes = 0;
       at = lower.find_first_of(",]", at) + 1;
     }
-    if (bytes != 0) message.numbers["requested"] = PrintedBytes::exactly(static_cast<std::uint64_t>(bytes));
+    if (bytes != 0) message.numbers["requested"] = ByteInterval::exactly(static_cast<std::uint64_t>(bytes));
   }
   if (const std::size_t at = lower.find("device:gpu:"); at != std::string::npos && at < 400) {
     if (const auto device = number_at(lower, at + 11); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
@@ -202,7 +202,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     }
     case Anchor::kOrtOom: {
       ErrorMessage message = plain("out-of-memory", "onnxruntime", passage);
-      if (const auto bytes = number_at(lower, 55)) message.numbers["requested"] = PrintedBytes::exactly(*bytes);
+      if (const auto bytes = number_at(lower, 55)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
       return message;
     }
     case Anchor::kRmmOom:

@@ -66,7 +66,7 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
     message.words["asynchronous"] = "yes";
     if (const std::size_t at = passage.lower.find("failed to cuda calloc "); at != std::string::npos && at < 600) {
       const std::size_t digits = at + 22 + (passage.lower.compare(at + 22, 6, "async ") == 0 ? 6 : 0);
-      if (const auto bytes = number_at(passage.lower, digits)) message.numbers["requested"] = PrintedBytes::exactly(*bytes);
+      if (const auto bytes = number_at(passage.lower, digits)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
     }
     return message;
   }

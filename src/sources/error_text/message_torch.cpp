@@ -40,7 +40,7 @@ constexpr std::array kFields = {
 };
 
 // Sizes of 2^60 and more are how the drivers write "not known" (all bits set).
-bool is_stated(PrintedBytes bytes) {
+bool is_stated(ByteInterval bytes) {
   return bytes.min < (std::uint64_t{1} << 60);
 }
 
@@ -86,7 +86,7 @@ void settle(ErrorMessage& message) {
   if (numbers.count("allocated") != 0 && numbers.count("reserved") != 0 && numbers.count("cached") == 0) {
     numbers["cached"] = numbers["reserved"] - numbers["allocated"];
   } else if (numbers.count("allocated") != 0 && numbers.count("cached") != 0 && numbers.count("reserved") == 0) {
-    PrintedBytes reserved = numbers["allocated"] + numbers["cached"];
+    ByteInterval reserved = numbers["allocated"] + numbers["cached"];
     if (const auto pools = numbers.find("graph_pool"); pools != numbers.end()) reserved = reserved + pools->second;
     numbers["reserved"] = reserved;
   }

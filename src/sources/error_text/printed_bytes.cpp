@@ -21,21 +21,8 @@ struct Unit {
   std::uint64_t high;     // differs from low where the spelling is used for both powers
 };
 constexpr std::uint64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
-constexpr std::array<Unit, 15> kUnits = {{{"bytes", 1, 1},
-                                          {"byte", 1, 1},
-                                          {"b", 1, 1},
-                                          {"kib", kKi, kKi},
-                                          {"mib", kMi, kMi},
-                                          {"gib", kGi, kGi},
-                                          {"tib", kTi, kTi},
-                                          {"kb", 1000, kKi},
-                                          {"mb", 1000000, kMi},
-                                          {"gb", 1000000000, kGi},
-                                          {"tb", 1000000000000, kTi},
-                                          {"k", kKi, kKi},
-                                          {"m", kMi, kMi},
-                                          {"g", kGi, kGi},
-                                          {"t", kTi, kTi}}};
+constexpr std::array<Unit, 15> kUnits = {{{"bytes", 1, 1}, {"byte", 1, 1}, {"b", 1, 1}, {"kib", kKi, kKi}, {"mib", kMi, kMi}, {"gib", kGi, kGi}, {"tib", kTi, kTi}, {"kb", 1000, kKi},
+    {"mb", 1000000, kMi}, {"gb", 1000000000, kGi}, {"tb", 1000000000000, kTi}, {"k", kKi, kKi}, {"m", kMi, kMi}, {"g", kGi, kGi}, {"t", kTi, kTi}}};
 
 std::uint64_t clamp(Wide value) {
   constexpr Wide kTop = std::numeric_limits<std::uint64_t>::max();
@@ -77,7 +64,7 @@ std::optional<SizeToken> parse_printed_size(std::string_view text, std::size_t a
     if (unit.name != word) continue;
     const std::uint64_t low = style == SizeStyle::kMetal ? unit.high : unit.low;
     const Wide twice = digits * 2;
-    PrintedBytes bytes;
+    ByteInterval bytes;
     if (!fraction) {
       bytes = {clamp(digits * low), clamp(digits * unit.high)};
     } else {
@@ -85,7 +72,7 @@ std::optional<SizeToken> parse_printed_size(std::string_view text, std::size_t a
       bytes.min = clamp((lower + 2 * scale - 1) / (2 * scale));
       bytes.max = clamp((twice + 1) * unit.high / (2 * scale));
     }
-    if (style == SizeStyle::kXla && unit.high > 1) bytes = bytes + PrintedBytes{0, unit.high / 1024};
+    if (style == SizeStyle::kXla && unit.high > 1) bytes = bytes + ByteInterval{0, unit.high / 1024};
     return SizeToken{bytes, unit_at - start};
   }
   return std::nullopt;

@@ -49,7 +49,7 @@ Result<Input> read_files(const std::string& folder) {
       ++all.lost["files that could not be read (" + input.error().what + ")"];
       continue;
     }
-    for (InputPart& part : input->parts) all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name});
+    for (InputPart& part : input->parts) all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name, {}});
   }
   if (all.parts.empty()) return *first;
   return all;

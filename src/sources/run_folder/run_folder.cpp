@@ -222,7 +222,7 @@ Status read_planned(const std::string& folder, const nlohmann::json& plan, Input
     for (Device& device : trace->devices) device.capacity_bytes = 0;  // no GPU was named: it had no end
   }
   input.kind = trace->source_kind;
-  input.parts.push_back({std::move(*trace), {}});
+  input.parts.push_back({std::move(*trace), {}, {}});
   input.plan = plan.dump();
   return Ok{};
 }
@@ -244,7 +244,7 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
     const bool is_busy = !idle(*trace);
     if (is_busy && !any_busy) input.parts.clear();  // those that touched no memory are told of only where there is no other
     any_busy |= is_busy;
-    if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process});
+    if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process, {}});
   }
   if (input.parts.empty()) {
     return Error{lost.empty() ? "this folder holds no record of a process: no GPU was used, or none could be recorded" : "nothing in this folder could be read: " + lost.begin()->first, {}, {}};

@@ -1,6 +1,6 @@
 // Every text under tests/fixtures/errors is read and judged, and held against the verdict that stands beside it. A .expect file has one claim a
 // line ("cause: fragmented", "says: words of the message", "evidence: name" or "evidence: name=value"), or the one word "silent".
-#include "rules/error_text/error_text.h"
+#include "rules/stated_error.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/units.h"
+#include "facts/facts_test_support.h"
+#include "rules/judge.h"
 #include "sources/error_text/error_text.h"
 #include "trace/validate.h"
 
@@ -43,11 +46,11 @@ std::string evidence_value(const Finding& finding, const std::string& name) {
   return "";
 }
 
-void check_claim(const std::string& key, const std::string& value, const Trace& trace, const Finding& finding) {
+void check_claim(const std::string& key, const std::string& value, const StatedError& stated, const Finding& finding) {
   if (key == "kind")
-    EXPECT_EQ(stated_word(trace, "kind"), value);
+    EXPECT_EQ(stated.name, value);
   else if (key == "framework")
-    EXPECT_EQ(stated_word(trace, "framework"), value);
+    EXPECT_EQ(stated.framework_name, value);
   else if (key == "rule")
     EXPECT_EQ(finding.rule, value);
   else if (key == "cause")
@@ -63,9 +66,9 @@ void check_claim(const std::string& key, const std::string& value, const Trace& 
   else if (key == "messages")
     EXPECT_EQ(std::to_string(finding.count), value);
   else if (key == "distinct")
-    EXPECT_EQ(stated_word(trace, "distinct"), value);
+    EXPECT_EQ(std::to_string(stated.distinct), value);
   else if (key == "log_line")
-    EXPECT_EQ(stated_word(trace, "line"), value);
+    EXPECT_EQ(std::to_string(stated.line), value);
   else if (key == "location")
     EXPECT_EQ(finding.location.file + ":" + std::to_string(finding.location.line), value);
   else if (key == "function")
@@ -91,41 +94,32 @@ class ErrorTexts : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(ErrorTexts, AreJudgedAsTheirVerdictSays) {
   const std::string text = slurp(GetParam());
-  const auto trace = read_error_text(text, GetParam().string());
+  auto trace = read_error_text(text, GetParam().string());
   std::istringstream expect(slurp(std::filesystem::path(GetParam()).replace_extension(".expect")));
   std::string line;
   ASSERT_TRUE(std::getline(expect, line)) << "no verdict beside the text";
   if (line == "silent") {
-    ASSERT_FALSE(trace.ok()) << stated_word(*trace, "kind") << ": " << stated_word(*trace, "text");
+    ASSERT_FALSE(trace.ok()) << trace->properties["error.text"];
     EXPECT_EQ(trace.error().what, "no GPU memory error was found in this text");
     return;
   }
   ASSERT_TRUE(trace.ok()) << trace.error().message();
   const Status valid = check_trace(*trace);
   EXPECT_TRUE(valid.ok()) << valid.error().message();
-  std::vector<Finding> findings;
-  std::vector<NotJudged> not_judged;
-  judge_error_text(*trace, findings, not_judged);
+  const Judgement judgement = judge(*trace);
+  const std::vector<Finding>& findings = judgement.findings;
   ASSERT_EQ(findings.size(), 1u);
+  EXPECT_LE(judgement.not_judged.size(), 2u);
+  EXPECT_TRUE(std::any_of(all_rules().begin(), all_rules().end(), [&](const Rule& rule) { return rule.name == findings[0].rule; })) << findings[0].rule;
   SCOPED_TRACE(findings[0].message);
   do {
     if (line.empty()) continue;
     const std::size_t colon = line.find(": ");
     ASSERT_NE(colon, std::string::npos) << line;
-    check_claim(line.substr(0, colon), line.substr(colon + 2), *trace, findings[0]);
+    check_claim(line.substr(0, colon), line.substr(colon + 2), judgement.statements.error, findings[0]);
   } while (std::getline(expect, line));
   EXPECT_FALSE(findings[0].message.empty());
   for (const Try& attempt : findings[0].tries) EXPECT_FALSE(attempt.confirmed.has_value());
-}
-
-TEST_P(ErrorTexts, HaveAccountsThatAddUp) {
-  const auto trace = read_error_text(slurp(GetParam()), "text");
-  if (!trace) return;
-  const auto account = error_account(*trace);
-  if (!account) return;
-  EXPECT_EQ(account->allocated + account->cached + account->outside_framework + account->other_processes + account->free + account->unknown,
-            account->capacity);
-  EXPECT_EQ(trace->devices.front().capacity_bytes, account->capacity);
 }
 
 std::vector<std::filesystem::path> texts() {
@@ -138,50 +132,29 @@ std::vector<std::filesystem::path> texts() {
 }
 INSTANTIATE_TEST_SUITE_P(Fixtures, ErrorTexts, testing::ValuesIn(texts()), [](const auto& instance) { return instance.param.stem().string(); });
 
-TEST(ErrorAccountOfAMessage, NamesEveryByteThatTheMessageNames) {
-  const auto trace = read_error_text(
-      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 1.00 GiB is free. "
-      "Process 7 has 9.00 GiB "
-      "memory in use. Including non-PyTorch memory, this process has 69.00 GiB memory in use. Of the allocated memory 66.00 GiB is allocated by "
-      "PyTorch, with 4.00 GiB "
-      "allocated in private pools (e.g., CUDA Graphs), and 1.50 GiB is reserved by PyTorch but unallocated.",
-      "text");
-  ASSERT_TRUE(trace.ok());
-  const auto account = error_account(*trace);
-  ASSERT_TRUE(account.has_value());
-  constexpr std::uint64_t kGi = std::uint64_t{1} << 30;
-  const auto near = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b < 4 : b - a < 4; };
-  EXPECT_TRUE(near(account->allocated, 62 * kGi)) << account->allocated;  // what is printed as allocated includes the pools' free blocks
-  EXPECT_TRUE(near(account->cached, 5 * kGi + kGi / 2)) << account->cached;
-  EXPECT_TRUE(near(account->outside_framework, kGi + kGi / 2)) << account->outside_framework;
-  EXPECT_TRUE(near(account->other_processes, 9 * kGi));
-  EXPECT_TRUE(near(account->free, kGi));
-  EXPECT_TRUE(near(account->unknown, kGi));
-}
-
-TEST(JudgeErrorText, SaysNothingAboutOtherTraces) {
-  Trace trace;
-  trace.source_kind = "torch-snapshot";
-  trace.events.emplace_back();
-  std::vector<Finding> findings;
-  std::vector<NotJudged> not_judged;
-  judge_error_text(trace, findings, not_judged);
-  EXPECT_TRUE(findings.empty());
-  EXPECT_TRUE(not_judged.empty());
+TEST(StatedError, IsNotJudgedWhereTheFailureWasRecorded) {
+  Trace trace = traced("device 0 capacity=5GiB\nalloc #s 4GiB driver @0x100000000 at run.py:1 main\nalloc #x 4GiB @0x100000000 at run.py:1 main\nalloc-failed 1GiB device-free=400MiB at run.py:2 main\n");
+  const auto message = read_error_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.", "text");
+  Statements stated = read_statements(*message);
+  stated.message_only = false;  // as an input puts it that has both
+  const Judgement both = judge(trace, stated);
+  ASSERT_EQ(both.findings.size(), 1u);
+  EXPECT_EQ(both.findings[0].bytes, 1 * kGiB);
+  trace.events.pop_back();
+  const Judgement only_told = judge(trace, stated);
+  ASSERT_EQ(only_told.findings.size(), 1u);
+  EXPECT_EQ(only_told.findings[0].bytes, 3 * kGiB);
 }
 
 // Rounding decides: the same printed numbers may or may not have sufficed, and then nothing is claimed.
-TEST(JudgeErrorText, ClaimsNoFragmentationThatRoundingCouldUndo) {
+TEST(StatedError, ClaimsNoFragmentationThatRoundingCouldUndo) {
   const auto judged = [](const char* free) {
     const auto trace = read_error_text(
         std::string("CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which ") + free +
             " is free. Including non-PyTorch memory, this process has 15.00 GiB memory in use. Of the allocated memory 11.50 GiB is allocated by "
             "PyTorch, and 3.00 GiB is reserved by PyTorch but unallocated.",
         "text");
-    std::vector<Finding> findings;
-    std::vector<NotJudged> not_judged;
-    judge_error_text(*trace, findings, not_judged);
-    return findings.at(0).cause;
+    return judge(*trace).findings.at(0).cause;
   };
   EXPECT_EQ(judged("1.02 GiB"), "fragmented");
   EXPECT_EQ(judged("1.00 GiB"), "");

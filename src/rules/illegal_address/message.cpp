@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "rules/illegal_address/fault_words.h"
+#include "rules/illegal_address/illegal_address.h"
+#include "rules/stated_error.h"
+
+namespace faultline {
+namespace {
+
+bool has_any(std::string_view text, std::initializer_list<std::string_view> marks) {
+  return std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) { return text.find(mark) != std::string_view::npos; });
+}
+
+// Whether the line in the traceback is the line at fault.
+std::string about_place(const StatedError& stated, const Finding& finding) {
+  if (!finding.location.known()) return ".";
+  if (stated.asynchronous == false) return "; CUDA_LAUNCH_BLOCKING was on (the message lacks its sentence on late errors), so the line shown should be the one that launched it.";
+  return "; the line shown is where the program noticed, the kernel was launched at or before it.";
+}
+
+// What names the launch, and then the line inside the kernel.
+void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
+  const std::string program = program_words(subject);
+  add_try(finding, "Run it as faultline run -- " + program + ": it leaves the program as it is, and names the launches that can have done it, with what speaks for and against each.");
+  if (of_access) add_try(finding, core_dump_advice());
+  if (subject.statements().error.asynchronous != false) add_try(finding, "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
+  if (!of_access) return;
+  add_try(finding, "In addition, PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer " + program + " sees accesses that land in other tensors (slow; without that variable it cannot see past a tensor's end).");
+  add_try(finding, "All later CUDA calls of that process fail as well: only the first error of a log counts, and the process must be started anew.");
+}
+
+std::string index_advice(const StatedError::Assertion& assertion) {
+  if (has_any(assertion.expression, {"classes", "CLASSES", "target"})) {
+    return "A target of the loss is not a class: targets must lie in 0 … classes-1 (labels that start at 1, an ignore value that was not passed as ignore_index, a head with too few outputs).";
+  }
+  if (has_any(assertion.kernel, {"indexSelect"}) || has_any(assertion.expression, {"srcIndex"})) {
+    return "An embedding or index_select got an index beyond its table: a token id ≥ the vocabulary size (special tokens added without resize_token_embeddings), or a position ≥ the longest length.";
+  }
+  return "An index tensor holds a value outside the dimension it indexes.";
+}
+
+void judge_assertion(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  const StatedError::Assertion& assertion = stated.assertion;
+  const std::string& condition = assertion.expression;
+  const std::string kernel = assertion.kernel.empty() ? "a kernel" : assertion.kernel, place = about_place(stated, finding);
+  finding.location.kernel = assertion.kernel;
+  if (condition.empty()) {
+    finding.message = "A check inside a kernel failed; which one stands in a line of its own (\"Assertion `…` failed\") on standard error, and this text lacks it" + place;
+    add_try(finding, "Keep standard error too: " + program_words(subject) + " > log.txt 2>&1, then: faultline explain log.txt");
+  } else if (has_any(condition, {"out of bounds", "out of range", "srcIndex <", "dstIndex <", "n_classes", "num_classes", "N_CLASSES", "idx_dim", "index_size", "ind_dim_size", "index >= 0", "idx >= 0",
+                                 "target", "indexValue"})) {
+    finding.rule = "tensor/index-out-of-range";
+    finding.message = "An index lay outside its dimension: " + kernel + " checks " + condition + place;
+    add_try(finding, index_advice(assertion));
+    add_try(finding, "Find the value: check min() and max() of the index tensor before this line, or run the same line on the CPU, where the error names index and size.");
+  } else {
+    finding.message = "A check inside " + kernel + " failed: " + condition + place;
+    if (has_any(condition, {"probability", "val < zero", "cumdist"})) {
+      add_try(finding, "The probabilities given to a sampler hold NaN, infinity or negative values: look for overflow in half precision before it.");
+    } else if (has_any(condition, {"<= one"})) {
+      add_try(finding, "Binary cross entropy got a value outside 0 … 1: apply a sigmoid, or use the variant with logits.");
+    }
+  }
+  add_evidence(finding, "assertion", condition);
+  add_evidence(finding, "kernel", assertion.kernel);
+  add_evidence(finding, "first_block", assertion.block);
+  add_evidence(finding, "first_thread", assertion.thread);
+  if (assertion.lines != 0) add_evidence(finding, "threads_reporting", assertion.lines);
+  add_next_steps(subject, false, finding);
+}
+
+void judge_kernel(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  const FaultWords& words = words_of(stated.fault);
+  finding.rule = words.rule;
+  finding.message = "A kernel " + std::string(words.sentence) + about_place(stated, finding);
+  if (stated.address != 0) add_evidence(finding, "address", stated.address);
+  if (stated.requested) add_evidence(finding, "shared_memory_requested_bytes", stated.requested->middle());
+  if (stated.shared_memory_limit) add_evidence(finding, "shared_memory_limit_bytes", stated.shared_memory_limit->middle());
+  for (const std::string_view advice : {words.advice, words.usually}) {
+    if (!advice.empty()) add_try(finding, std::string(advice));
+  }
+  if (words.of_access) add_next_steps(subject, true, finding);
+}
+
+void judge_library(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  add_evidence(finding, "status", stated.status);
+  add_evidence(finding, "call", stated.call);
+  if (stated.kind == ErrorKind::kNcclCall) {
+    finding.confidence = Confidence::kHint;
+    finding.message = "A CUDA call inside NCCL failed and the message does not say which error it was; out of memory is one of the possible ones.";
+    add_try(finding, "NCCL_DEBUG=INFO " + program_words(subject) + " prints the error (\"Cuda failure 2 'out of memory'\") and the bytes.");
+    return add_try(finding, "Look for an earlier error on another rank: NCCL often reports somebody else's failure.");
+  }
+  finding.confidence = Confidence::kLikely;
+  if (stated.kind == ErrorKind::kLibraryStart) {
+    finding.message = stated.library + " could not start (" + stated.status +
+                      "): most often because no memory was left for its handle, otherwise a mismatch of driver and library, or an earlier error of a kernel.";
+    add_try(finding, "Try with less on the device (a batch of 1): if it works, it was memory.");
+    return add_try(finding, "Otherwise look for an earlier error in the log; faultline run -- " + program_words(subject) + " tells what the driver refused, and what was under way.");
+  }
+  finding.message = stated.library + " failed (" + stated.status + "): a kernel of it, or one launched before it, went wrong" + about_place(stated, finding);
+  add_try(finding, "An index out of range in an earlier kernel often shows up here first.");
+  add_next_steps(subject, true, finding);
+}
+
+}  // namespace
+
+Finding describe_fault_message(const Case& subject) {
+  const StatedError& stated = subject.statements().error;
+  Finding finding = begin_stated(subject, "api/launch-error");
+  if (stated.kind != ErrorKind::kFault) judge_library(subject, finding);
+  else if (stated.fault == FaultKind::kAssert) judge_assertion(subject, finding);
+  else judge_kernel(subject, finding);
+  finish_stated(subject, finding);
+  return finding;
+}
+
+}  // namespace faultline

@@ -1,0 +1,69 @@
+// Why a request for GPU memory failed: one decision for snapshots, for requests to the driver, and for the numbers of a message.
+//
+// Everything is an interval of bytes (an exact number has width 0), and what is not known is left out. A cause is called proved only where its inequality holds for
+// every value inside the intervals. The first of these that holds decides; R is the block that was needed, S what the driver was asked for to serve it:
+//   too large         R > capacity, or more than any device has
+//   idle cache        whole free segments ≥ S, more than lies in pieces; for a request that went straight to the driver: with the free bytes ≥ S
+//   pieces            idle ≥ R, where the picture of the memory is known
+//   the limit         reserved + S > allowed; or the device had S + 256 MiB free and only a limit that the input would not state can have refused.
+//                     If live + R is within the limit, the idle pieces are the cause, else the limit
+//   room left         free ≥ S all the same: no cause can be told
+//   pieces            idle ≥ R, and a tenth of what is reserved
+//   others            free + what other processes hold ≥ S; what is held outside the allocator beyond a context's usual room likewise
+//   pieces            free + idle ≥ R
+//   private pools     free + idle + what lies in the pools of CUDA graphs ≥ R
+//   exhausted         free + idle + pools < R: live + R + what others hold > capacity, whatever the allocator does
+// So "exhausted" is never said where live + R + the rest ≤ capacity, nor "fragmented" where R would not fit without any waste.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/byte_interval.h"
+#include "base/units.h"
+#include "rules/finding.h"
+
+namespace faultline {
+
+inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;     // a device refuses its last pages; beyond this a refusal was not for want of room
+inline constexpr std::uint64_t kUsualOutsideBytes = 3 * kGiB / 2;   // a context and its libraries: 0.6 to 0.8 GiB were measured; 1 GiB more than this is worth naming
+
+struct Shortage {
+  ByteInterval requested, segment;  // R and S
+  bool from_driver = false;         // the request went past the framework's allocator
+  bool states_limits = false;       // the input would say so if the program had set itself a limit
+  std::optional<ByteInterval> live, reserved, free, capacity;
+  std::optional<ByteInterval> idle;             // reserved, not in use, and not in the pools of graphs
+  std::optional<ByteInterval> graph_pool;       // idle in the private pools of CUDA graphs
+  std::optional<ByteInterval> returnable;       // of the idle, in whole segments
+  std::optional<ByteInterval> largest_piece;    // of the idle; known where the picture of the memory is
+  std::optional<ByteInterval> allowed;          // the program's own limit
+  std::optional<ByteInterval> allowed_so_far;   // what such a limit, if there is one, has let through
+  std::optional<ByteInterval> outside;          // of this process, beside the allocator
+  std::optional<ByteInterval> others;           // other processes, as listed
+  std::optional<ByteInterval> before_start;     // taken of the device before the program asked for anything
+  bool sees_own_requests = false;               // every request of this process is known: what is unexplained is not its own
+  ByteInterval other_streams;                   // of the idle, in segments of other streams
+  std::vector<std::string> other_pids;
+  std::string holder = "PyTorch";
+  std::string device = "the device";
+};
+
+enum class Story : std::uint8_t {
+  kAbsurd, kTooLarge, kIdleCache, kPieces, kPiecesUnderLimit, kLimit, kDriverLimit, kJustAbove, kRoomLeft, kFreeUnknown, kOthers, kBeforeStart, kUnseen, kOutside, kUnexplained,
+  kGraphPool, kLentMemory, kFull, kNearlyFull, kAsGoodAsFull, kOpen,
+};
+
+struct Verdict {
+  Story story = Story::kOpen;
+  Confidence confidence = Confidence::kHint;
+  std::string why;         // continues "N were asked for: …"
+  std::string inequality;  // in numbers that hold: "1.00 GiB free + 3.00 GiB idle < 4.00 GiB asked for"; may be empty
+  const char* cause() const;  // "exhausted", …; empty: none can be told
+};
+
+Verdict cause_of(const Shortage& shortage);
+
+}  // namespace faultline

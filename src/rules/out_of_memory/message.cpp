@@ -1,0 +1,175 @@
+#include "base/units.h"
+#include "models/torch/segment_sizes.h"
+#include "rules/out_of_memory/advice.h"
+#include "rules/out_of_memory/out_of_memory.h"
+#include "rules/stated_error.h"
+
+namespace faultline {
+namespace {
+
+std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
+std::string size_words(const StatedError& stated) { return stated.requested ? shown(*stated.requested) : std::string("memory"); }
+
+void conclude(Finding& finding, Confidence confidence, std::string message) {
+  finding.confidence = confidence;
+  finding.message = std::move(message);
+}
+
+Shortage shortage_of(const Case& subject) {
+  const StatedError& stated = subject.statements().error;
+  Shortage shortage;
+  // What the usual allocator prints is what it asked the driver for; the others print the tensor's own bytes.
+  shortage.segment = *stated.requested;
+  shortage.requested = stated.framework == Framework::kPyTorch ? TorchSegmentSizes().block_behind(*stated.requested) : *stated.requested;
+  shortage.states_limits = true;
+  shortage.live = stated.live;
+  shortage.reserved = stated.reserved;
+  if (stated.other_metal) shortage.reserved = shortage.reserved.value_or(stated.live.value_or(ByteInterval{})) + *stated.other_metal;
+  shortage.free = stated.free;
+  shortage.capacity = stated.capacity;
+  shortage.idle = stated.cached;
+  shortage.graph_pool = stated.graph_pool;
+  shortage.allowed = stated.allowed;
+  shortage.outside = stated.outside();
+  shortage.others = stated.others;
+  shortage.other_pids = stated.other_pids;
+  if (stated.framework != Framework::kPyTorch) shortage.holder = "the program";
+  shortage.device = device_words(subject);
+  return shortage;
+}
+
+void add_numbers(const StatedError& stated, const Shortage& shortage, Finding& finding) {
+  const auto add = [&](const char* name, const std::optional<ByteInterval>& bytes) {
+    if (bytes) add_evidence(finding, name, bytes->middle());
+  };
+  add("requested_bytes", stated.requested);
+  add("capacity_bytes", stated.capacity);
+  add("free_bytes", stated.free);
+  add("allocated_bytes", stated.live);
+  add("cached_bytes", stated.cached);
+  add("graph_pool_free_bytes", stated.graph_pool);
+  if (!stated.live) add("reserved_bytes", stated.reserved);
+  add("allowed_bytes", stated.allowed);
+  add("this_process_bytes", stated.this_process);
+  add("outside_framework_bytes", stated.outside());
+  if (!stated.processes_ambiguous) add("other_processes_bytes", stated.others);
+  if (stated.found_self) add_evidence(finding, "process_list", std::string("this process is listed under another number, as in a container: only one entry is large enough to be it"));
+  if (stated.processes_ambiguous) add_evidence(finding, "process_list", std::string("it cannot be told which of the listed processes is this one"));
+  if (stated.framework == Framework::kPyTorch && stated.allocator == StatedAllocator::kUsual && shortage.segment.min < (std::uint64_t{1} << 60)) {
+    add_evidence(finding, "block_at_least_bytes", shortage.requested.min);
+    add_evidence(finding, "block_at_most_bytes", shortage.requested.max);
+  }
+}
+
+// A message with the numbers of an allocator. False: they tell of no cause.
+bool judge_numbers(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  const Shortage shortage = shortage_of(subject);
+  Verdict verdict = cause_of(shortage);
+  add_numbers(stated, shortage, finding);
+  if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit) return false;
+  if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {
+    verdict.why = "PyTorch's tensors took " + shown(*stated.live) + " of " + shown(*stated.capacity) +
+                  "; the rest is the CUDA pool's own cache, the context, and other programs, and this text does not divide it further";
+  }
+  finding.cause = verdict.cause();
+  conclude(finding, verdict.story == Story::kFreeUnknown ? Confidence::kLikely : verdict.confidence, (verdict.story == Story::kAbsurd ? "More than an exabyte was" : shown(*stated.requested) + " were") + " asked for: " + verdict.why + ".");
+  add_evidence(finding, "inequality", verdict.inequality);
+  AdviceContext context;
+  context.program = program_words(subject);
+  context.message = &stated;
+  advise(verdict, context, finding);
+  return true;
+}
+
+void judge_tensorflow(const StatedError& stated, Finding& finding) {
+  if (stated.kind == ErrorKind::kPoolGrowth) {
+    conclude(finding, Confidence::kHint, "TensorFlow asked the driver for a pool of " + size_words(stated) +
+                                             " and did not get it; it goes on with less, so this line alone is no failure, but something else held the device's memory.");
+    finding.severity = Severity::kWarning;
+    return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: TF_FORCE_GPU_ALLOW_GROWTH=true");
+  }
+  if (stated.benign) {
+    finding.severity = Severity::kNote;
+    return conclude(finding, Confidence::kLikely, "TensorFlow could not get " + size_words(stated) + " of scratch memory and went on without it: slower, no failure, as its message says.");
+  }
+  if (stated.disguised) {
+    conclude(finding, Confidence::kLikely, "A copy to the GPU found no memory for its target: TensorFlow's words for that are that the target is not initialized.");
+  } else {
+    conclude(finding, Confidence::kLikely, "TensorFlow could not find " + size_words(stated) + (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
+                                               " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+  }
+  if (!stated.tensor_shape.empty()) finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
+  add_try(finding, "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
+}
+
+void judge_jax(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  conclude(finding, Confidence::kLikely,
+           "XLA could not find " + size_words(stated) + " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+  if (stated.executable_total) add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
+  add_try(finding, "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 (older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
+  add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
+}
+
+// A framework or a library that says no more than that it got nothing.
+void judge_without_numbers(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.framework == Framework::kJax) {
+    judge_jax(subject, finding);
+  } else if (stated.framework == Framework::kTensorFlow) {
+    judge_tensorflow(stated, finding);
+  } else if (stated.framework == Framework::kOther) {
+    conclude(finding, Confidence::kLikely, stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") + " from " + device_words(subject) +
+                                               "; the message does not say who held the rest.");
+    add_try(finding, "See who holds the device: nvidia-smi");
+  } else {
+    conclude(finding, Confidence::kLikely,
+             "A CUDA call outside the framework's allocator found no memory: making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message has no numbers, so "
+             "who held the memory cannot be told.");
+    add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
+    add_try(finding, "If it fails later, PyTorch's idle cache may be what is missing: it is given back only when PyTorch itself runs out, so here torch.cuda.empty_cache() before this line can help.");
+  }
+  if (!stated.buffer_file.empty() && !finding.location.known()) {
+    finding.location.file = stated.buffer_file;
+    finding.location.line = stated.buffer_line;
+    finding.location.op = stated.buffer_op;
+  }
+}
+
+void judge_library(const StatedError& stated, Finding& finding) {
+  if (stated.requested) add_evidence(finding, "requested_bytes", stated.requested->middle());
+  add_evidence(finding, "status", stated.status);
+  add_evidence(finding, "call", stated.call);
+  conclude(finding, Confidence::kProved,
+           stated.library + " asked the driver for " + size_words(stated) + " and got none; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back first, and nothing "
+           "here says who held the memory.");
+  add_try(finding, "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the memory was idle cache.");
+  if (stated.library == "NCCL") add_try(finding, "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of the device.");
+  else add_try(finding, "Make its handle while there is room: one small matrix product or convolution at the start of the program.");
+  add_try(finding, "See who holds the device: nvidia-smi");
+}
+
+// What would tell more than a message can.
+void add_next_step(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (finding.severity != Severity::kError || stated.allocator == StatedAllocator::kMetal || stated.framework == Framework::kJax) return;
+  add_try(finding, "Record the next run: faultline run -- " + program_words(subject) + " names the lines that hold the memory and tries settings on the recording.");
+  if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted") return;
+  add_try(finding, "Ask before renting a larger GPU: faultline plan --gpu H100 -- " + program_words(subject) + " tells without one whether it would fit, and what would.");
+}
+
+}  // namespace
+
+Finding describe_message(const Case& subject) {
+  const StatedError& stated = subject.statements().error;
+  Finding finding = begin_stated(subject, "memory/out-of-memory");
+  if (stated.requested) finding.bytes = stated.requested->middle();
+  if (stated.kind == ErrorKind::kLibraryMemory) judge_library(stated, finding);
+  else if (!stated.requested || stated.framework == Framework::kNone || !judge_numbers(subject, finding)) judge_without_numbers(subject, finding);
+  add_next_step(subject, finding);
+  finish_stated(subject, finding);
+  return finding;
+}
+
+}  // namespace faultline

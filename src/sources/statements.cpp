@@ -1,0 +1,194 @@
+#include "sources/statements.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace faultline {
+namespace {
+
+constexpr std::string_view kPrefix = "error.";
+
+class Properties {
+ public:
+  explicit Properties(const Trace& trace) : properties_(trace.properties) {}
+
+  const std::string* find(const std::string& name) const {
+    const auto found = properties_.find(name);
+    return found == properties_.end() ? nullptr : &found->second;
+  }
+  std::string word(const std::string& name) const {
+    const std::string* found = find(name);
+    return found == nullptr ? std::string() : *found;
+  }
+  std::optional<std::uint64_t> number(const std::string& name) const {
+    const std::string* found = find(name);
+    std::uint64_t value = 0;
+    if (found == nullptr || std::from_chars(found->data(), found->data() + found->size(), value).ec != std::errc()) return std::nullopt;
+    return value;
+  }
+  std::optional<ByteInterval> bytes(const std::string& name) const {
+    const auto min = number(name + "_bytes.min"), max = number(name + "_bytes.max");
+    return min && max && *min <= *max ? std::optional(ByteInterval{*min, *max}) : std::nullopt;
+  }
+  std::vector<std::string> all(const std::string& prefix) const {
+    std::vector<std::string> found;
+    for (auto at = properties_.lower_bound(prefix); at != properties_.end() && at->first.starts_with(prefix); ++at) found.push_back(at->second);
+    return found;
+  }
+
+ private:
+  const std::map<std::string, std::string>& properties_;
+};
+
+std::string error(std::string_view name) { return std::string(kPrefix) + std::string(name); }
+
+ErrorKind kind_of_error(std::string_view name) {
+  if (name.empty()) return ErrorKind::kNone;
+  if (name == "out-of-memory") return ErrorKind::kOutOfMemory;
+  if (name == "pool-growth") return ErrorKind::kPoolGrowth;
+  if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
+  if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
+  if (name.ends_with("-init") || name == "cudnn-internal") return ErrorKind::kLibraryStart;
+  return name.starts_with("cublas-") || name.starts_with("cudnn-") || name.starts_with("cusolver-") ? ErrorKind::kLibraryFailure : ErrorKind::kFault;
+}
+
+std::string library_of_error(std::string_view name) {
+  for (const auto& [begin, library] : {std::pair("cudnn-", "cuDNN"), {"cublas-", "cuBLAS"}, {"cusolver-", "cuSOLVER"}, {"nccl-", "NCCL"}}) {
+    if (name.starts_with(begin)) return library;
+  }
+  return {};
+}
+
+Framework framework_of(std::string_view name) {
+  if (name.empty()) return Framework::kNone;
+  return name == "pytorch" ? Framework::kPyTorch : name == "jax" ? Framework::kJax : name == "tensorflow" ? Framework::kTensorFlow : Framework::kOther;
+}
+
+StatedAllocator allocator_of(std::string_view name) {
+  if (name.empty()) return StatedAllocator::kUsual;
+  return name == "cudaMallocAsync" ? StatedAllocator::kAsync : name == "metal" ? StatedAllocator::kMetal : StatedAllocator::kOther;
+}
+
+struct ListedProcess {
+  std::string pid;
+  ByteInterval bytes;
+};
+
+// In a container a process does not know the number it is listed under. Its own entry is still certain when only one entry is large
+// enough for what it has reserved, and when there is no room for that outside the list.
+std::optional<std::size_t> find_self(const StatedError& stated, const std::vector<ListedProcess>& processes, ByteInterval sum) {
+  if (!stated.reserved || !stated.capacity || !stated.free) return std::nullopt;
+  if (!surely_less(*stated.capacity - *stated.free - sum, *stated.reserved)) return std::nullopt;
+  std::optional<std::size_t> self;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (surely_less(processes[i].bytes, *stated.reserved)) continue;
+    if (self) return std::nullopt;
+    self = i;
+  }
+  return self;
+}
+
+void read_processes(const Properties& properties, StatedError& stated) {
+  constexpr int kMostProcesses = 64;
+  std::vector<ListedProcess> processes;
+  bool incomplete = false;
+  for (int i = 1; i <= kMostProcesses; ++i) {
+    const std::string name = error("process." + std::to_string(i)), pid = properties.word(name + ".pid");
+    if (pid.empty()) break;
+    if (const auto bytes = properties.bytes(name)) processes.push_back({pid, *bytes});
+    else incomplete = true;
+  }
+  if (!stated.this_process && !processes.empty()) {
+    ByteInterval sum, largest;
+    for (const ListedProcess& process : processes) {
+      sum = sum + process.bytes;
+      largest = {std::max(largest.min, process.bytes.min), std::max(largest.max, process.bytes.max)};
+    }
+    const auto self = incomplete ? std::nullopt : find_self(stated, processes, sum);
+    stated.found_self = self.has_value();
+    stated.processes_ambiguous = !self;
+    if (!self) {
+      stated.others = ByteInterval{(sum - largest).min, sum.max};
+      return;
+    }
+    stated.this_process = processes[*self].bytes;
+    processes.erase(processes.begin() + static_cast<std::ptrdiff_t>(*self));
+  }
+  for (const ListedProcess& process : processes) {
+    stated.others = stated.others.value_or(ByteInterval{}) + process.bytes;
+    stated.other_pids.push_back(process.pid);
+  }
+}
+
+StatedError read_error(const Properties& properties) {
+  StatedError stated;
+  const auto word = [&](std::string_view name) { return properties.word(error(name)); };
+  stated.name = word("kind");
+  stated.kind = kind_of_error(stated.name);
+  if (!stated) return stated;
+  if (stated.kind == ErrorKind::kFault) stated.fault = kind_of_fault(stated.name);
+  stated.framework_name = word("framework");
+  stated.framework = framework_of(stated.framework_name);
+  stated.allocator = allocator_of(word("allocator"));
+  stated.library = library_of_error(stated.name);
+  using Number = std::optional<ByteInterval> StatedError::*;
+  static constexpr std::array<std::pair<const char*, Number>, 12> kNumbers = {{{"requested", &StatedError::requested}, {"capacity", &StatedError::capacity},
+      {"free", &StatedError::free}, {"allocated", &StatedError::live}, {"cached", &StatedError::cached}, {"graph_pool", &StatedError::graph_pool},
+      {"reserved", &StatedError::reserved}, {"allowed", &StatedError::allowed}, {"this_process", &StatedError::this_process},
+      {"other_metal", &StatedError::other_metal}, {"executable_total", &StatedError::executable_total}, {"limit", &StatedError::shared_memory_limit}}};
+  for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
+  using Word = std::string StatedError::*;
+  static constexpr std::array<std::pair<const char*, Word>, 9> kWords = {{{"text", &StatedError::text}, {"tag", &StatedError::writer}, {"device", &StatedError::device},
+      {"status", &StatedError::status}, {"call", &StatedError::call}, {"tensor.shape", &StatedError::tensor_shape}, {"tensor.type", &StatedError::tensor_type},
+      {"buffer.file", &StatedError::buffer_file}, {"buffer.op", &StatedError::buffer_op}}};
+  for (const auto& [name, member] : kWords) stated.*member = word(name);
+  stated.line = properties.number(error("line")).value_or(1);
+  stated.count = properties.number(error("count")).value_or(1);
+  stated.distinct = properties.number(error("distinct")).value_or(1);
+  stated.address = properties.number(error("address")).value_or(0);
+  stated.buffer_line = static_cast<std::uint32_t>(properties.number(error("buffer.line")).value_or(0));
+  if (const std::string late = word("asynchronous"); !late.empty()) stated.asynchronous = late != "no";
+  stated.benign = word("benign") == "yes";
+  stated.disguised = !word("disguise").empty();
+  stated.assertion = {word("assert.expression"), word("assert.kernel"), word("assert.block"), word("assert.thread"), properties.number(error("assert.lines")).value_or(0)};
+  read_processes(properties, stated);
+  return stated;
+}
+
+Ending read_ending(const Properties& properties) {
+  Ending ending;
+  ending.exited = properties.word("process.ended") == "exit";
+  const auto own = properties.number("process.exit_status"), command = properties.number("run.exit_status");
+  if (own || command) ending.status = static_cast<std::int64_t>(own ? *own : *command);
+  ending.exception_type = properties.word("process.exception.type");
+  ending.exception_message = properties.word("process.exception.message");
+  ending.exception_file = properties.word("process.exception.at.file");
+  ending.exception_line = static_cast<std::uint32_t>(properties.number("process.exception.at.line").value_or(0));
+  return ending;
+}
+
+}  // namespace
+
+std::optional<ByteInterval> StatedError::outside() const {
+  return this_process && reserved ? std::optional(*this_process - *reserved) : std::nullopt;
+}
+
+Statements read_statements(const Trace& trace) {
+  const Properties properties(trace);
+  Statements statements;
+  statements.error = read_error(properties);
+  statements.message_only = statements.error && !trace.can(kEvents);
+  statements.ending = read_ending(properties);
+  const std::string blocking = properties.word("run.launch_blocking");
+  statements.waits_for_launches = !blocking.empty() && blocking != "0";
+  if (const std::string* status = properties.find("again.exit_status")) statements.second_run_status = *status;
+  statements.placed_by_model = trace.source_kind == "dry-run";
+  statements.planned_to_end = statements.placed_by_model && properties.find("dry-run.exception") == nullptr;
+  if (statements.placed_by_model) statements.planned_context_bytes = properties.number("dry-run.context_bytes");
+  statements.notes = properties.all("run.note");
+  statements.left_out = properties.all("run.left_out");
+  return statements;
+}
+
+}  // namespace faultline

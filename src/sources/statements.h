@@ -1,0 +1,91 @@
+// What an input says in words and numbers beside its events: the message a failure left, how the process ended, what a dry run was told.
+//
+// Read once from a trace's properties, typed, so that nothing behind the sources asks which source it was or compares its words. A number of a message is the
+// interval of byte counts that it can stand for. A member that nothing was said about is empty.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_interval.h"
+#include "trace/fault_kind.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+enum class ErrorKind : std::uint8_t {
+  kNone,            // there is no message
+  kOutOfMemory,     // of a framework, or of the runtime itself
+  kPoolGrowth,      // TensorFlow's pool did not get larger: not fatal by itself
+  kLibraryMemory,   // cuBLAS, cuDNN, NCCL say that they got no memory
+  kLibraryStart,    // a library could not start, most often for want of memory
+  kLibraryFailure,  // it failed in another way
+  kNcclCall,        // a CUDA call of NCCL's failed, and the message does not say how
+  kFault,           // a kernel: ErrorMessage::fault
+};
+enum class Framework : std::uint8_t { kNone, kPyTorch, kJax, kTensorFlow, kOther };
+enum class StatedAllocator : std::uint8_t { kUsual, kAsync, kMetal, kOther };
+
+struct StatedError {
+  ErrorKind kind = ErrorKind::kNone;
+  FaultKind fault = FaultKind::kUnknown;
+  std::string name;  // as the source spells the kind: "cublas-alloc"
+  Framework framework = Framework::kNone;
+  std::string framework_name;  // "cupy"
+  StatedAllocator allocator = StatedAllocator::kUsual;
+  std::string library;  // "cuBLAS", where a library failed
+  std::string text;     // the matched sentences
+  std::string writer;   // which writer of an interleaved log: "[rank3]:"
+  std::string device;   // "0"; empty where the message names none
+  std::uint64_t line = 1, count = 1, distinct = 1;
+  std::uint64_t address = 0;  // of an illegal access; 0: not stated
+
+  std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process, other_metal, executable_total, shared_memory_limit;
+  std::optional<ByteInterval> others;       // other processes, where the message lists them: at least all but the largest of the list
+  std::vector<std::string> other_pids;
+  bool found_self = false;                  // this process was recognised in the list although its number there is another one
+  bool processes_ambiguous = false;         // the list may or may not hold this process
+  std::optional<ByteInterval> outside() const;  // of this process, beside the framework's allocator
+
+  std::optional<bool> asynchronous;  // whether the line may be later than the launch
+  bool benign = false;               // the writer says itself that it goes on
+  bool disguised = false;            // TensorFlow's "Dst tensor is not initialized"
+  std::string status, call;          // of a library: "CUBLAS_STATUS_ALLOC_FAILED", the call that returned it
+  std::string tensor_shape, tensor_type;
+  std::string buffer_file, buffer_op;
+  std::uint32_t buffer_line = 0;
+  struct Assertion {
+    std::string expression, kernel, block, thread;
+    std::uint64_t lines = 0;
+  } assertion;
+
+  explicit operator bool() const { return kind != ErrorKind::kNone; }
+};
+
+// How the process ended, as far as somebody saw it.
+struct Ending {
+  bool exited = false;                // it came to exit(), and everything up to there is recorded
+  std::optional<std::int64_t> status; // its own, else the command's; 128 + N: signal N
+  std::string exception_type, exception_message, exception_file;
+  std::uint32_t exception_line = 0;
+  bool well() const { return exited && status == 0 && exception_type.empty() && exception_message.empty(); }
+  std::optional<int> signal() const { return status && *status > 128 && *status < 256 ? std::optional(static_cast<int>(*status - 128)) : std::nullopt; }
+};
+
+struct Statements {
+  StatedError error;
+  bool message_only = false;  // the message is all there is: nothing was recorded
+  Ending ending;
+  bool waits_for_launches = false;              // CUDA_LAUNCH_BLOCKING was set
+  std::optional<std::string> second_run_status; // of the run that was repeated for its core dump
+  bool placed_by_model = false;                 // addresses are a model's own, not an allocator's: a dry run
+  bool planned_to_end = false;                  // a dry run whose program came to its end
+  std::optional<std::uint64_t> planned_context_bytes;  // what a dry run was told its context takes
+  std::vector<std::string> notes, left_out;     // sentences: trouble on the way, and what could not be recorded
+};
+Statements read_statements(const Trace& trace);
+
+}  // namespace faultline
