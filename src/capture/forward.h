@@ -16,31 +16,33 @@ void note_failure(const char* function, CUresult error);
 
 template <class Tag, class... Arguments>
 CUresult forward(const Call& call, CUresult (*function)(Arguments...), Arguments... arguments) {
-  using Observes = Observer<Tag, CUresult(Arguments...)>;
-  if constexpr (Observes::kExists) {
-    const Recording recording;
-    if (!recording) return function(arguments...);
-    if (!Observes::kIsCall || recording->recorder().wants_calls()) [[likely]] {
-      const Real<Arguments...> real(function);
+  const auto make = [&] { return function(arguments...); };
+  if constexpr (kObserved<Tag> != Observed::kNo) {
+    constexpr auto observer = Observer<Tag, CUresult (*)(Arguments...)>::function;
+    if (observer != nullptr) [[likely]] {
+      const Recording recording;
+      if (!recording) return make();
+      ObservedCall observed(call, *recording, make);
+      if (kObserved<Tag> == Observed::kCall && !recording->recorder().wants_calls()) [[unlikely]] {
+        recording->leave_call_out();
+        const CUresult result = make();
+        guarded([&] { (void)observed.told(result); });
+        return result;
+      }
       try {
-        return Observes::call(*recording, call, real, arguments...);
+        return observer(observed, arguments...);
       } catch (const abi::__forced_unwind&) {
         throw;
       } catch (...) {
-        if (real.is_under_way()) throw;
+        if (observed.is_under_way()) throw;
         recording_failed();
       }
-      return real.was_made() ? real.result() : function(arguments...);
+      return observed.was_made() ? observed.result() : make();
     }
-    recording->leave_call_out();
-    const CUresult result = function(arguments...);
-    if (result != CUDA_SUCCESS) [[unlikely]] guarded([&] { recording->recorder().failed(*recording, call.name, result); });
-    return result;
-  } else {
-    const CUresult result = function(arguments...);
-    if (result != CUDA_SUCCESS) [[unlikely]] note_failure(call.name, result);
-    return result;
   }
+  const CUresult result = make();
+  if (result != CUDA_SUCCESS) [[unlikely]] note_failure(call.name, result);
+  return result;
 }
 
 }  // namespace faultline::capture

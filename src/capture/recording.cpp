@@ -67,11 +67,6 @@ void begin_anew_in_child() {
   guarded([] {
     ::pthread_setspecific(thread_end, nullptr);
     forget_python_after_fork();
-    forget_kernels_after_fork();
-    forget_memory_after_fork();
-    forget_captures_after_fork();
-    forget_devices_after_fork();
-    forget_ranges_after_fork();
   });
 }
 
