@@ -20,19 +20,31 @@ struct Call {
   driver::StreamKind stream;  // what stream 0 means to it
 };
 
+// Something to call that lives on the caller's stack.
+template <class... Arguments>
+class Step {
+ public:
+  template <class Function>
+  explicit Step(const Function& function)
+      : function_(&function), call_([](const void* of, Arguments... arguments) { return (*static_cast<const Function*>(of))(arguments...); }) {}
+  CUresult operator()(Arguments... arguments) const { return call_(function_, arguments...); }
+
+ private:
+  const void* function_;
+  CUresult (*call_)(const void*, Arguments...);
+};
+
 // A call of the program on its way through an observer, and what became of it.
 class ObservedCall : public Call {
  public:
-  template <class Make>
-  ObservedCall(const Call& call, ThreadRecorder& by, const Make& make)
-      : Call(call), thread(by), make_([](const void* real) { return (*static_cast<const Make*>(real))(); }), real_(&make) {}
+  ObservedCall(const Call& call, ThreadRecorder& by, Step<> make) : Call(call), thread(by), make_(make) {}
 
   ThreadRecorder& thread;
 
   // The driver's function with the program's arguments.
   CUresult real() {
     state_ = State::kUnderWay;
-    result_ = make_(real_);
+    result_ = make_();
     state_ = State::kMade;
     return result_;
   }
@@ -46,8 +58,7 @@ class ObservedCall : public Call {
 
  private:
   enum class State : unsigned char { kNotMade, kUnderWay, kMade };
-  CUresult (*make_)(const void*);
-  const void* real_;
+  Step<> make_;
   CUresult result_ = CUDA_SUCCESS;
   State state_ = State::kNotMade;
 };

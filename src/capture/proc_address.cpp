@@ -8,6 +8,7 @@
 
 #include "capture/forward.h"
 #include "capture/real_driver.h"
+#include "capture/recorder.h"
 
 namespace faultline::capture {
 namespace {
