@@ -22,14 +22,13 @@ CUresult load(CUmodule* module, const void* image) {
   return CUDA_SUCCESS;
 }
 
-CUresult attribute_of(const Function& function, CUfunction_attribute attribute, int* value) {
+CUresult attribute_of(CUfunction_attribute attribute, int* value) {
   require(value != nullptr && attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX);
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 80; break;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(function.kernel.shared_bytes); break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = 48 << 10; break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = -1; break;
     default: *value = 0; break;
@@ -92,7 +91,8 @@ CUresult api::cuModuleEnumerateFunctions(CUfunction* functions, unsigned room, C
 }
 
 CUresult api::cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
-  return attribute_of(*require_function(function), attribute, value);
+  require_function(function);
+  return attribute_of(attribute, value);
 }
 CUresult api::cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int) {
   require_function(function);
@@ -209,7 +209,8 @@ CUresult api::cuKernelGetParamCount(CUkernel kernel, std::size_t* count) {
 }
 
 CUresult api::cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
-  return attribute_of(*require_kernel(kernel), attribute, value);
+  require_kernel(kernel);
+  return attribute_of(attribute, value);
 }
 
 CUresult api::cuKernelSetAttribute(CUfunction_attribute, int, CUkernel kernel, CUdevice) {
