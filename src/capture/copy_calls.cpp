@@ -15,7 +15,7 @@ CopyId interned(ThreadRecorder& thread, const Copy& copy) {
   key.add(copy.destination_pitch_bytes);
   if (const std::uint32_t known = thread.copies().find(key); known != KeyMap::kNone) return CopyId(known);
   const CopyId id = thread.recorder().next_copy();
-  (void)thread.writer().define_copy(id, copy);
+  (void)thread.writer().define_call(id, copy);
   thread.copies().insert(key, id.value);
   return id;
 }

@@ -82,7 +82,7 @@ CUresult observe::cuGraphLaunch(ObservedCall& call, CUgraphExec executable, CUst
     Launch of_graph;
     of_graph.graph = graph;
     launch = recorder.next_launch().value;
-    (void)call.thread.writer().define_launch(LaunchId(launch), of_graph);
+    (void)call.thread.writer().define_call(LaunchId(launch), of_graph);
     call.thread.launches().insert(key, launch);
   }
   event.extra = launch;

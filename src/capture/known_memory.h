@@ -72,6 +72,7 @@ class LiveAllocations {
     if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] -= allocation.size_bytes;
     return allocation;
   }
+  AllocationId beginning_at(std::uint64_t address) const;  // 0: none
   void add_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device);
   void remove_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device);
   // What the program has of a device's memory: plain and stream-ordered allocations, and mappings.

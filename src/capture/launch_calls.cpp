@@ -71,7 +71,7 @@ LaunchId interned(ThreadRecorder& thread, const Kernel& kernel, const Shape& sha
   launch.block = shape.block;
   launch.shared_bytes = shape.shared_bytes;
   launch.arguments.assign(arguments.begin(), arguments.end());
-  (void)thread.writer().define_launch(id, launch);
+  (void)thread.writer().define_call(id, launch);
   thread.launches().insert(key, id.value);
   return id;
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "capture/violations.h"
 #include "driver/find_driver.h"
 
 namespace faultline::capture {
@@ -40,6 +41,9 @@ struct RealDriver {
     find(own.kernel_name, "cuKernelGetName");
     find(own.kernel_parameter, "cuKernelGetParamInfo");
     find(own.is_capturing, "cuStreamIsCapturing");
+    void (*set_sink)(driver::ViolationSink) = nullptr;
+    find(set_sink, driver::kSetViolationSink);
+    if (set_sink != nullptr) set_sink(record_violation);
   }
   void search() {
     try {

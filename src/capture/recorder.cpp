@@ -299,7 +299,7 @@ void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) 
     fault.reported_by = string(by, function);
     fault.code = static_cast<std::uint32_t>(error);
     const FaultId id = next_fault();
-    (void)by.writer().define_fault(id, fault);
+    (void)by.writer().define_call(id, fault);
     event.extra = id.value;
     event.device = current_device();
     by.append(event);

@@ -127,6 +127,7 @@ class Recorder {
   LaunchId next_launch() { return LaunchId(launch_ids_.next()); }
   CopyId next_copy() { return CopyId(copy_ids_.next()); }
   FaultId next_fault() { return FaultId(fault_ids_.next()); }
+  ViolationId next_violation() { return ViolationId(violation_ids_.next()); }
   // Small numbers for handles: events, graphs.
   std::uint32_t number_of(const void* handle);
   void forget(const void* handle);
@@ -188,7 +189,7 @@ class Recorder {
   std::uint64_t passed_through_ = 0;
   std::unordered_map<std::string, std::uint32_t> failures_;
 
-  NewIds allocations_, launch_ids_, copy_ids_, fault_ids_, numbers_given_, streams_given_;
+  NewIds allocations_, launch_ids_, copy_ids_, fault_ids_, violation_ids_, numbers_given_, streams_given_;
   std::atomic<std::uint32_t> pass_{0};
   std::atomic<int> device_count_{0};
   std::atomic<std::uint32_t> stream_epoch_{1};  // grows when a handle may mean another stream than before
@@ -221,7 +222,8 @@ CUresult append_work(ObservedCall& call, Event event, CUresult result);
 // This thread's turn to record. Empty when nothing is to be recorded: then the call is just passed on.
 class Recording {
  public:
-  Recording();
+  enum class Inside : bool { kNot, kToo };  // also while this thread is inside a call that is being recorded: only what the driver itself tells may
+  explicit Recording(Inside inside = Inside::kNot);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -231,6 +233,7 @@ class Recording {
 
  private:
   ThreadRecorder* thread_ = nullptr;
+  bool was_inside_ = false;
   int errno_;
 };
 

@@ -153,17 +153,18 @@ void recording_failed() noexcept {
   }
 }
 
-Recording::Recording() : errno_(errno) {
+Recording::Recording(Inside inside) : errno_(errno) {
   ThreadRecorder* thread = this_thread;
   if (thread == nullptr) [[unlikely]] guarded([&] { thread = join(); });
-  if (thread == nullptr || thread->inside_) return;
+  if (thread == nullptr || (thread->inside_ && inside == Inside::kNot)) return;
   if (!recording_is_on()) return;
+  was_inside_ = thread->inside_;
   thread->inside_ = true;
   thread_ = thread;
 }
 
 Recording::~Recording() {
-  if (thread_ != nullptr) thread_->inside_ = false;
+  if (thread_ != nullptr) thread_->inside_ = was_inside_;
   errno = errno_;
 }
 

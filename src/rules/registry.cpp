@@ -13,12 +13,14 @@
 #include "rules/shape_mismatch/shape_mismatch.h"
 #include "rules/silent_upcast/silent_upcast.h"
 #include "rules/unreturned_cache/unreturned_cache.h"
+#include "rules/violation/violation.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::array<Rule, 12> kRules = {{
+constexpr std::array<Rule, 13> kRules = {{
     {"access/illegal-address", 0, judge_faults, true},
+    {"access/out-of-bounds", 0, judge_violations},
     {"api/bad-free", 0, judge_bad_free},
     {"api/bad-copy", 0, judge_bad_copy, true},
     {"memory/out-of-memory", kEvents, judge_out_of_memory},

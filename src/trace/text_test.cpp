@@ -83,7 +83,8 @@ record event=9 stream=1
 op-begin "aten::mm out"
 op-end "at" failed
 tensor-note #1 tensor=int8[]
-violation #1 @0x7f00000f0000 4 extra=2
+call over = violation out-of-bounds write kernel=add file=add.cu line=7 grid=33 block=128 block-index=32,0,0 thread-index=1,0,0 pc=0x40
+violation #1 @0x7f00000f0000 4 call=over
 free driver 100 @0x77
 )trace");
   EXPECT_EQ(trace.source_path, "/tmp/a b.pickle");
@@ -118,6 +119,12 @@ free driver 100 @0x77
   EXPECT_EQ(trace.strings.at(StringId(trace.events[7].extra)), "aten::mm out");
   EXPECT_TRUE(trace.events[8].has(kFailed));
   EXPECT_TRUE(trace.tensors.at(TensorId(trace.events[9].extra)).shape.empty());
+  const Violation& violation = trace.violations.at(ViolationId(trace.events[10].extra));
+  EXPECT_EQ(violation.kind, ViolationKind::kOutOfBounds);
+  EXPECT_EQ(violation.access, AccessKind::kWrite);
+  EXPECT_EQ(trace.strings.at(violation.file), "add.cu");
+  EXPECT_TRUE(violation.has_thread);
+  EXPECT_EQ(violation.block_index, (Extent3{32, 0, 0}));
   EXPECT_EQ(trace.events[11].allocation, AllocationId(0));
 }
 
