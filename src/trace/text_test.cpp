@@ -231,7 +231,7 @@ TEST(TraceText, RefusalsNameLineAndReason) {
   EXPECT_EQ(refusal("heap 7\n"), "line 2: '7' cannot be a heap's label; give it another and write name=\"7\"");
   EXPECT_EQ(refusal("alloc 1\nalloc 2 preexisting\n"), "line 3: the event is marked as before the recording, but the first 0 events are");
   EXPECT_EQ(refusal("tensor x = float32[3,]\n"), "line 2: a tensor reads like float32[32,1024], without spaces");
-  EXPECT_EQ(refusal("call a\n"), "line 2: a call line reads: call NAME = launch|copy|fault …");
+  EXPECT_EQ(refusal("call a\n"), "line 2: a call line reads: call NAME = launch|copy|fault|violation …");
   EXPECT_EQ(refusal("call a = launch k grid=1,2,3,4\n"), "line 2: 'grid=1,2,3,4' has more than three extents");
   EXPECT_EQ(refusal("call a = launch k arguments=8\n"), "line 2: '8' is not OFFSET:ADDRESS");
   EXPECT_EQ(refusal("call a = copy sideways\n"), "line 2: 'sideways' means nothing here");

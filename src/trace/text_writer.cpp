@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <span>
 #include <vector>
@@ -185,7 +184,9 @@ class TextWriter {
       using Table = std::remove_cvref_t<decltype(table)>;
       for (std::uint32_t i = 1; i < table.size(); ++i) {
         const auto& call = table.at(typename Table::Id(i));
-        for (const StringId* const id : strings_of(call)) introduce_strings(std::array{*id});
+        std::vector<StringId> names;
+        for (const StringId* const id : strings_of(call)) names.push_back(*id);
+        introduce_strings(names);
         line("call {}{} = {}", CallKind<typename Table::Value>::kWord, i, text::describe(trace_, call));
       }
     });

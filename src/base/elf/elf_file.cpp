@@ -65,7 +65,6 @@ Result<ElfFile> ElfFile::read(Bytes bytes) {
   if (mark[4] != 2 || mark[5] != 1) return Error{"the ELF file is not of 64 bits and little-endian", 4, {}};
   ElfFile file;
   file.bytes_ = bytes;
-  file.header_.os_abi = mark[7];
   file.header_.type = cursor.u16();
   file.header_.machine = cursor.u16();
   cursor.skip(4 + 8 + 8);

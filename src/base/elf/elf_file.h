@@ -33,7 +33,6 @@ bool is_elf(Bytes bytes);
 std::uint64_t elf_image_bytes(const std::uint8_t* image);
 
 struct ElfHeader {
-  std::uint8_t os_abi = 0;
   std::uint16_t type = 0;
   std::uint16_t machine = 0;
   std::uint64_t sections_offset = 0;

@@ -32,13 +32,12 @@ struct Told {
   std::optional<Report> by_driver;          // the first error that the program met: the others are echoes of it
 };
 
-Told gather(const Trace& trace) {
+Told gather(const Facts& facts) {
+  const Trace& trace = facts.trace;
   Told told;
   std::map<std::tuple<StringId, std::uint64_t, StringId, std::uint32_t>, std::size_t> groups;
-  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
-    const Event& event = trace.events[index];
-    if (event.kind != EventKind::kFault || event.extra >= trace.faults.size()) continue;
-    const Fault& fault = trace.faults.at(FaultId(event.extra));
+  for (const std::uint32_t index : facts.faults) {
+    const Fault& fault = trace.faults.at(FaultId(trace.events[index].extra));
     if (fault.reported_by.value != 0) {
       if (!told.by_driver) told.by_driver = Report{index, &fault};
       continue;
@@ -216,7 +215,7 @@ class Judge {
 }  // namespace
 
 void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
-  const Told told = gather(subject.trace());
+  const Told told = gather(subject.facts());
   Judge judge(subject.facts());
   for (std::size_t at = 0; at < std::min(told.dumped.size(), kMostFaults); ++at) findings.push_back(judge.of_dump(told.dumped[at], told.by_driver));
   if (told.dumped.size() > kMostFaults) {

@@ -145,8 +145,7 @@ void judge_left_at_exit(const Facts& facts, const KeptMemory& kept, const std::s
   const Trace& trace = facts.trace;
   const auto ending = trace.properties.find("process.ended");
   if (ending == trace.properties.end() || ending->second != "exit" || !trace.can(kCompleteFromStart)) return;
-  const auto is_fault = [](const Event& event) { return event.kind == EventKind::kFault; };
-  if (std::any_of(trace.events.begin(), trace.events.end(), is_fault)) return;  // it could not give anything back any more
+  if (!facts.faults.empty()) return;  // it could not give anything back any more
   std::map<FrameId, Line> lines;
   for (const auto& [id, stack] : kept.stacks()) {
     if (stack.kept == 0) continue;

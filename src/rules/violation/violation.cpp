@@ -88,8 +88,7 @@ void judge_violations(Case& subject, std::vector<Finding>& findings, std::vector
     std::uint64_t times = 0;
   };
   std::map<std::tuple<ViolationKind, StringId, StringId, std::uint32_t, std::uint64_t>, Group> groups;  // by line, or by instruction where no line is known
-  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
-    if (trace.events[index].kind != EventKind::kViolation) continue;
+  for (const std::uint32_t index : subject.facts().violations) {
     const Violation& violation = trace.violations.at(ViolationId(trace.events[index].extra));
     Group& group = groups[{violation.kind, violation.kernel, violation.file, violation.line, violation.line != 0 ? 0 : violation.pc}];
     if (group.times++ == 0) group.first = index;
