@@ -1,5 +1,4 @@
 // Copies and sets: which bytes from where to where, on which stream.
-#include "capture/observed_calls.h"
 #include "capture/recorder.h"
 
 namespace faultline::capture {
@@ -16,7 +15,7 @@ CopyId interned(ThreadRecorder& thread, const Copy& copy) {
   key.add(copy.destination_pitch_bytes);
   if (const std::uint32_t known = thread.copies().find(key); known != KeyMap::kNone) return CopyId(known);
   const CopyId id = thread.recorder().next_copy();
-  (void)thread.writer().define_copy(id, copy);
+  (void)thread.writer().define_call(id, copy);
   thread.copies().insert(key, id.value);
   return id;
 }
@@ -28,17 +27,14 @@ struct Moved {
   CUstream stream = nullptr;
 };
 
-CUresult copied(ThreadRecorder& thread, const Call& call, CUresult result, const Moved& moved) {
-  Event event = thread.stamp(EventKind::kCopy);
-  thread.recorder().set_stream(thread, event, moved.stream, call.stream);
+CUresult copied(ObservedCall& call, const Moved& moved) {
+  const CUresult result = call.real();
+  Event event = stamp_work(call, EventKind::kCopy, moved.stream);
   event.address = moved.destination;
   event.set(kAddressKnown);
   event.size_bytes = moved.size_bytes;
-  event.extra = interned(thread, moved.copy).value;
-  mark_captured(call, event, moved.stream);
-  if (result != CUDA_SUCCESS) event.set(kFailed);
-  thread.append(event);
-  return told(thread, call, result);
+  event.extra = interned(call.thread, moved.copy).value;
+  return append_work(call, event, result);
 }
 
 Copy row(std::uint64_t source, MemorySide from, MemorySide to, bool asynchronous) {
@@ -49,6 +45,8 @@ Copy row(std::uint64_t source, MemorySide from, MemorySide to, bool asynchronous
   copy.asynchronous = asynchronous;
   return copy;
 }
+
+Copy on_device(std::uint64_t source) { return row(source, MemorySide::kDevice, MemorySide::kDevice, true); }
 
 MemorySide side_of(CUmemorytype type) {
   switch (type) {
@@ -91,109 +89,72 @@ Moved box(const CUDA_MEMCPY3D& g, bool asynchronous, CUstream stream) {
 }
 
 // Rows of a 2D set are told as one range from the first byte to the last.
-CUresult was_set(ThreadRecorder& thread, const Call& call, CUresult result, std::uint64_t address, std::uint64_t pitch_bytes, std::uint64_t width_bytes, std::uint64_t height,
-                 CUstream stream) {
-  Event event = thread.stamp(EventKind::kSet);
-  thread.recorder().set_stream(thread, event, stream, call.stream);
+CUresult was_set(ObservedCall& call, std::uint64_t address, std::uint64_t pitch_bytes, std::uint64_t width_bytes, std::uint64_t height, CUstream stream) {
+  const CUresult result = call.real();
+  Event event = stamp_work(call, EventKind::kSet, stream);
   event.address = address;
   event.set(kAddressKnown);
   event.size_bytes = height == 0 ? 0 : pitch_bytes * (height - 1) + width_bytes;
-  mark_captured(call, event, stream);
-  if (result != CUDA_SUCCESS) event.set(kFailed);
-  thread.append(event);
-  return told(thread, call, result);
+  return append_work(call, event, result);
+}
+
+// The driver answers for a copy that says nothing of itself.
+CUresult copied_rows(ObservedCall& call, const CUDA_MEMCPY2D* geometry, bool asynchronous, CUstream stream) {
+  return geometry == nullptr ? call.real() : copied(call, plane(*geometry, asynchronous, stream));
+}
+CUresult copied_rows(ObservedCall& call, const CUDA_MEMCPY3D* geometry, bool asynchronous, CUstream stream) {
+  return geometry == nullptr ? call.real() : copied(call, box(*geometry, asynchronous, stream));
 }
 
 }  // namespace
 
-FAULTLINE_OBSERVER(cuMemcpy, CUdeviceptr, CUdeviceptr, std::size_t)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  return copied(thread, call, real(to, from, bytes), {to, bytes, row(from, MemorySide::kUnified, MemorySide::kUnified, false)});
+CUresult observe::cuMemcpy(ObservedCall& call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  return copied(call, {to, bytes, row(from, MemorySide::kUnified, MemorySide::kUnified, false)});
 }
-FAULTLINE_OBSERVER(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t, CUstream>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copied(thread, call, real(to, from, bytes, stream), {to, bytes, row(from, MemorySide::kUnified, MemorySide::kUnified, true), stream});
+CUresult observe::cuMemcpyAsync(ObservedCall& call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  return copied(call, {to, bytes, row(from, MemorySide::kUnified, MemorySide::kUnified, true), stream});
 }
-FAULTLINE_OBSERVER(cuMemcpyHtoD, CUdeviceptr, const void*, std::size_t)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, const void*, std::size_t>& real, CUdeviceptr to, const void* from, std::size_t bytes) {
-  return copied(thread, call, real(to, from, bytes), {to, bytes, row(address_of(from), MemorySide::kHost, MemorySide::kDevice, false)});
+CUresult observe::cuMemcpyHtoD(ObservedCall& call, CUdeviceptr to, const void* from, std::size_t bytes) {
+  return copied(call, {to, bytes, row(address_of(from), MemorySide::kHost, MemorySide::kDevice, false)});
 }
-FAULTLINE_OBSERVER(cuMemcpyHtoDAsync, CUdeviceptr, const void*, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, const void*, std::size_t, CUstream>& real, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-  return copied(thread, call, real(to, from, bytes, stream), {to, bytes, row(address_of(from), MemorySide::kHost, MemorySide::kDevice, true), stream});
+CUresult observe::cuMemcpyHtoDAsync(ObservedCall& call, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  return copied(call, {to, bytes, row(address_of(from), MemorySide::kHost, MemorySide::kDevice, true), stream});
 }
-FAULTLINE_OBSERVER(cuMemcpyDtoH, void*, CUdeviceptr, std::size_t)
-(ThreadRecorder& thread, const Call& call, const Real<void*, CUdeviceptr, std::size_t>& real, void* to, CUdeviceptr from, std::size_t bytes) {
-  return copied(thread, call, real(to, from, bytes), {address_of(to), bytes, row(from, MemorySide::kDevice, MemorySide::kHost, false)});
+CUresult observe::cuMemcpyDtoH(ObservedCall& call, void* to, CUdeviceptr from, std::size_t bytes) {
+  return copied(call, {address_of(to), bytes, row(from, MemorySide::kDevice, MemorySide::kHost, false)});
 }
-FAULTLINE_OBSERVER(cuMemcpyDtoHAsync, void*, CUdeviceptr, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, const Real<void*, CUdeviceptr, std::size_t, CUstream>& real, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copied(thread, call, real(to, from, bytes, stream), {address_of(to), bytes, row(from, MemorySide::kDevice, MemorySide::kHost, true), stream});
+CUresult observe::cuMemcpyDtoHAsync(ObservedCall& call, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  return copied(call, {address_of(to), bytes, row(from, MemorySide::kDevice, MemorySide::kHost, true), stream});
 }
-FAULTLINE_OBSERVER(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr, std::size_t)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  return copied(thread, call, real(to, from, bytes), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true)});
+CUresult observe::cuMemcpyDtoD(ObservedCall& call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) { return copied(call, {to, bytes, on_device(from)}); }
+CUresult observe::cuMemcpyDtoDAsync(ObservedCall& call, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  return copied(call, {to, bytes, on_device(from), stream});
 }
-FAULTLINE_OBSERVER(cuMemcpyDtoDAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUdeviceptr, std::size_t, CUstream>& real, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return copied(thread, call, real(to, from, bytes, stream), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true), stream});
+CUresult observe::cuMemcpyPeer(ObservedCall& call, CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t bytes) {
+  return copied(call, {to, bytes, on_device(from)});
 }
-FAULTLINE_OBSERVER(cuMemcpyPeer, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t>& real, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
- CUcontext from_context, std::size_t bytes) {
-  return copied(thread, call, real(to, to_context, from, from_context, bytes), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true)});
+CUresult observe::cuMemcpyPeerAsync(ObservedCall& call, CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t bytes, CUstream stream) {
+  return copied(call, {to, bytes, on_device(from), stream});
 }
-FAULTLINE_OBSERVER(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream)
-(ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream>& real, CUdeviceptr to, CUcontext to_context,
- CUdeviceptr from, CUcontext from_context, std::size_t bytes, CUstream stream) {
-  return copied(thread, call, real(to, to_context, from, from_context, bytes, stream), {to, bytes, row(from, MemorySide::kDevice, MemorySide::kDevice, true), stream});
-}
-FAULTLINE_OBSERVER(cuMemcpy2D, const CUDA_MEMCPY2D*)
-(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY2D*>& real, const CUDA_MEMCPY2D* geometry) {
-  const CUresult result = real(geometry);
-  return geometry == nullptr ? result : copied(thread, call, result, plane(*geometry, false, nullptr));
-}
-FAULTLINE_OBSERVER(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D*)
-(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY2D*>& real, const CUDA_MEMCPY2D* geometry) {
-  const CUresult result = real(geometry);
-  return geometry == nullptr ? result : copied(thread, call, result, plane(*geometry, false, nullptr));
-}
-FAULTLINE_OBSERVER(cuMemcpy2DAsync, const CUDA_MEMCPY2D*, CUstream)
-(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY2D*, CUstream>& real, const CUDA_MEMCPY2D* geometry, CUstream stream) {
-  const CUresult result = real(geometry, stream);
-  return geometry == nullptr ? result : copied(thread, call, result, plane(*geometry, true, stream));
-}
-FAULTLINE_OBSERVER(cuMemcpy3D, const CUDA_MEMCPY3D*)
-(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY3D*>& real, const CUDA_MEMCPY3D* geometry) {
-  const CUresult result = real(geometry);
-  return geometry == nullptr ? result : copied(thread, call, result, box(*geometry, false, nullptr));
-}
-FAULTLINE_OBSERVER(cuMemcpy3DAsync, const CUDA_MEMCPY3D*, CUstream)
-(ThreadRecorder& thread, const Call& call, const Real<const CUDA_MEMCPY3D*, CUstream>& real, const CUDA_MEMCPY3D* geometry, CUstream stream) {
-  const CUresult result = real(geometry, stream);
-  return geometry == nullptr ? result : copied(thread, call, result, box(*geometry, true, stream));
-}
+CUresult observe::cuMemcpy2D(ObservedCall& call, const CUDA_MEMCPY2D* geometry) { return copied_rows(call, geometry, false, nullptr); }
+CUresult observe::cuMemcpy2DUnaligned(ObservedCall& call, const CUDA_MEMCPY2D* geometry) { return copied_rows(call, geometry, false, nullptr); }
+CUresult observe::cuMemcpy2DAsync(ObservedCall& call, const CUDA_MEMCPY2D* geometry, CUstream stream) { return copied_rows(call, geometry, true, stream); }
+CUresult observe::cuMemcpy3D(ObservedCall& call, const CUDA_MEMCPY3D* geometry) { return copied_rows(call, geometry, false, nullptr); }
+CUresult observe::cuMemcpy3DAsync(ObservedCall& call, const CUDA_MEMCPY3D* geometry, CUstream stream) { return copied_rows(call, geometry, true, stream); }
 
 // The twelve sets differ in the width of the value alone.
-#define FAULTLINE_OBSERVE_SETS(bits, Value)                                                                                                                              \
-  FAULTLINE_OBSERVER(cuMemsetD##bits, CUdeviceptr, Value, std::size_t)                                                                                                   \
-  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, Value, std::size_t>& real, CUdeviceptr to, Value value, std::size_t count) {                        \
-    return was_set(thread, call, real(to, value, count), to, 0, count * sizeof(Value), 1, nullptr);                                                                      \
-  }                                                                                                                                                                      \
-  FAULTLINE_OBSERVER(cuMemsetD##bits##Async, CUdeviceptr, Value, std::size_t, CUstream)                                                                                  \
-  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, Value, std::size_t, CUstream>& real, CUdeviceptr to, Value value, std::size_t count,                \
-   CUstream stream) {                                                                                                                                                    \
-    return was_set(thread, call, real(to, value, count, stream), to, 0, count * sizeof(Value), 1, stream);                                                               \
-  }                                                                                                                                                                      \
-  FAULTLINE_OBSERVER(cuMemsetD2D##bits, CUdeviceptr, std::size_t, Value, std::size_t, std::size_t)                                                                       \
-  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, std::size_t, Value, std::size_t, std::size_t>& real, CUdeviceptr to, std::size_t pitch,             \
-   Value value, std::size_t width, std::size_t height) {                                                                                                                 \
-    return was_set(thread, call, real(to, pitch, value, width, height), to, pitch, width * sizeof(Value), height, nullptr);                                              \
-  }                                                                                                                                                                      \
-  FAULTLINE_OBSERVER(cuMemsetD2D##bits##Async, CUdeviceptr, std::size_t, Value, std::size_t, std::size_t, CUstream)                                                      \
-  (ThreadRecorder& thread, const Call& call, const Real<CUdeviceptr, std::size_t, Value, std::size_t, std::size_t, CUstream>& real, CUdeviceptr to, std::size_t pitch,   \
-   Value value, std::size_t width, std::size_t height, CUstream stream) {                                                                                                \
-    return was_set(thread, call, real(to, pitch, value, width, height, stream), to, pitch, width * sizeof(Value), height, stream);                                       \
+#define FAULTLINE_OBSERVE_SETS(bits, Value)                                                                                                                   \
+  CUresult observe::cuMemsetD##bits(ObservedCall& call, CUdeviceptr to, Value, std::size_t count) {                                                           \
+    return was_set(call, to, 0, count * sizeof(Value), 1, nullptr);                                                                                           \
+  }                                                                                                                                                           \
+  CUresult observe::cuMemsetD##bits##Async(ObservedCall& call, CUdeviceptr to, Value, std::size_t count, CUstream stream) {                                   \
+    return was_set(call, to, 0, count * sizeof(Value), 1, stream);                                                                                            \
+  }                                                                                                                                                           \
+  CUresult observe::cuMemsetD2D##bits(ObservedCall& call, CUdeviceptr to, std::size_t pitch, Value, std::size_t width, std::size_t height) {                  \
+    return was_set(call, to, pitch, width * sizeof(Value), height, nullptr);                                                                                  \
+  }                                                                                                                                                           \
+  CUresult observe::cuMemsetD2D##bits##Async(ObservedCall& call, CUdeviceptr to, std::size_t pitch, Value, std::size_t width, std::size_t height, CUstream stream) { \
+    return was_set(call, to, pitch, width * sizeof(Value), height, stream);                                                                                   \
   }
 FAULTLINE_OBSERVE_SETS(8, unsigned char)
 FAULTLINE_OBSERVE_SETS(16, unsigned short)

@@ -46,13 +46,6 @@ struct Exported<Tag, CUresult(Arguments...)> {
 
 }  // namespace
 
-void note_failure(const char* function, CUresult error) {
-  guarded([&] {
-    const Recording recording;
-    if (recording) recording->recorder().failed(*recording, function, error);
-  });
-}
-
 }  // namespace faultline::capture
 
 #define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments)                                                     \

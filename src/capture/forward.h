@@ -1,46 +1,29 @@
 // From a call of the program to the real driver: through the observer of that function where there is one, else straight on.
 //
-// A failed call is always told of, whatever the function. Results are never changed. This is also where trouble of our own stops: an exception that leaves an
+// A failed call is always told of, whatever the function. Results are never changed. This is also where trouble of our own stops (forward.cpp): an exception that leaves an
 // observer (no memory, a broken invariant) ends the recording, and the program gets what the driver answered, or the call is made now if it was not yet. What
 // leaves the driver itself (a thread that is cancelled inside it) is none of ours and passes through.
 #pragma once
 
-#include <cxxabi.h>
-
 #include "capture/observed_calls.h"
-#include "capture/recorder.h"
 
 namespace faultline::capture {
 
+// `make` makes the real call, `observe` gives it to its observer.
+CUresult make_observed(const Call& call, Observed kind, Step<> make, Step<ObservedCall&> observe);
 void note_failure(const char* function, CUresult error);
 
 template <class Tag, class... Arguments>
 CUresult forward(const Call& call, CUresult (*function)(Arguments...), Arguments... arguments) {
-  using Observes = Observer<Tag, CUresult(Arguments...)>;
-  if constexpr (Observes::kExists) {
-    const Recording recording;
-    if (!recording) return function(arguments...);
-    if (!Observes::kIsCall || recording->recorder().wants_calls()) [[likely]] {
-      const Real<Arguments...> real(function);
-      try {
-        return Observes::call(*recording, call, real, arguments...);
-      } catch (const abi::__forced_unwind&) {
-        throw;
-      } catch (...) {
-        if (real.is_under_way()) throw;
-        recording_failed();
-      }
-      return real.was_made() ? real.result() : function(arguments...);
-    }
-    recording->leave_call_out();
-    const CUresult result = function(arguments...);
-    if (result != CUDA_SUCCESS) [[unlikely]] guarded([&] { recording->recorder().failed(*recording, call.name, result); });
-    return result;
-  } else {
-    const CUresult result = function(arguments...);
-    if (result != CUDA_SUCCESS) [[unlikely]] note_failure(call.name, result);
-    return result;
+  const auto make = [&] { return function(arguments...); };
+  if constexpr (kObserved<Tag> != Observed::kNo) {
+    constexpr auto observer = Observer<Tag, CUresult (*)(Arguments...)>::function;
+    const auto observe = [&](ObservedCall& observed) { return observer(observed, arguments...); };
+    if (observer != nullptr) [[likely]] return make_observed(call, kObserved<Tag>, Step<>(make), Step<ObservedCall&>(observe));
   }
+  const CUresult result = make();
+  if (result != CUDA_SUCCESS) [[unlikely]] note_failure(call.name, result);
+  return result;
 }
 
 }  // namespace faultline::capture

@@ -3,8 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <span>
 #include <vector>
+
+#include "base/byte_cursor.h"
 
 namespace faultline::capture {
 
@@ -22,51 +23,8 @@ constexpr std::uint64_t kFramePointerRegister = 6;
 constexpr std::uint64_t kStackPointerRegister = 7;
 constexpr std::uint64_t kReturnAddressRegister = 16;
 
-// Reads the encodings of DWARF. Loaded files are trusted to be whole: the runtime itself reads them the same way.
-class Cursor {
- public:
-  Cursor(const std::uint8_t* at, const std::uint8_t* end) : at_(at), end_(end) {}
-  bool more() const { return at_ < end_; }
-  const std::uint8_t* at() const { return at_; }
-  void skip(std::size_t bytes) { at_ += bytes; }
-
-  template <typename Value>
-  Value fixed() {
-    Value value;
-    std::memcpy(&value, at_, sizeof value);
-    at_ += sizeof value;
-    return value;
-  }
-  std::uint64_t unsigned_number() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-      const std::uint8_t byte = *at_++;
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fu} << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-  }
-  std::int64_t signed_number() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0;;) {
-      const std::uint8_t byte = *at_++;
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fu} << shift;
-      shift += 7;
-      if ((byte & 0x80) != 0) continue;
-      if ((byte & 0x40) != 0 && shift < 64) value |= ~std::uint64_t{0} << shift;
-      return static_cast<std::int64_t>(value);
-    }
-  }
-  Cursor block() {
-    const std::uint64_t bytes = unsigned_number();
-    const Cursor inside(at_, at_ + bytes);
-    at_ += bytes;
-    return inside;
-  }
-
- private:
-  const std::uint8_t* at_;
-  const std::uint8_t* end_;
-};
+// A part with its length before it.
+ByteCursor block(ByteCursor& from) { return ByteCursor(from.take(from.uleb())); }
 
 std::size_t encoded_size(std::uint8_t encoding) {
   constexpr std::array<std::size_t, 5> kSizes{8, 0, 2, 4, 8};
@@ -97,12 +55,12 @@ struct State {
 };
 
 // rbp + offset, loaded from or not, and nothing else.
-bool is_near_frame_pointer(Cursor expression, std::int64_t& offset, bool then_load) {
+bool is_near_frame_pointer(ByteCursor expression, std::int64_t& offset, bool then_load) {
   constexpr std::uint8_t kNearFramePointer = 0x76, kLoad = 0x06;
-  if (!expression.more() || expression.fixed<std::uint8_t>() != kNearFramePointer) return false;
-  offset = expression.signed_number();
-  if (then_load && (!expression.more() || expression.fixed<std::uint8_t>() != kLoad)) return false;
-  return !expression.more();
+  if (expression.u8() != kNearFramePointer) return false;
+  offset = expression.sleb();
+  if (then_load && (expression.u8() != kLoad)) return false;
+  return expression.ok() && expression.remaining() == 0;
 }
 
 class Program {
@@ -110,25 +68,25 @@ class Program {
   Program(std::uint64_t code_unit, std::int64_t data_unit) : code_unit_(code_unit), data_unit_(data_unit) {}
 
   // Runs until past `target` bytes into the function. False: it says something this cannot follow.
-  bool run(Cursor code, std::uint64_t target) {
+  bool run(ByteCursor code, std::uint64_t target) {
     std::uint64_t location = 0;
-    while (code.more()) {
-      const auto instruction = code.fixed<std::uint8_t>();
+    while (code.remaining() != 0) {
+      const std::uint8_t instruction = code.u8();
       const std::uint64_t low = instruction & 0x3f;
       switch (instruction >> 6) {
         case 1: location += low * code_unit_; break;
-        case 2: state.of(low) = at_frame(static_cast<std::int64_t>(code.unsigned_number())); break;
+        case 2: state.of(low) = at_frame(static_cast<std::int64_t>(code.uleb())); break;
         case 3: state.of(low) = initial_.of(low); break;
         default:
           if (low >= 2 && low <= 4) {
-            location += code_unit_ * (low == 2 ? code.fixed<std::uint8_t>() : low == 3 ? code.fixed<std::uint16_t>() : code.fixed<std::uint32_t>());
+            location += code_unit_ * (low == 2 ? code.u8() : low == 3 ? code.u16() : code.u32());
           } else if (!extended(low, code)) {
             return false;
           }
       }
-      if (location > target) return true;
+      if (location > target) break;
     }
-    return true;
+    return code.ok();
   }
   void begin_function() { initial_ = state; }
 
@@ -137,37 +95,37 @@ class Program {
  private:
   Place at_frame(std::int64_t units) const { return {Place::Kind::kAtFrame, units * data_unit_}; }
 
-  bool extended(std::uint64_t instruction, Cursor& code) {
+  bool extended(std::uint64_t instruction, ByteCursor& code) {
     std::uint64_t number = 0;
     switch (instruction) {
       case 0x00: return true;  // nop
-      case 0x05: number = code.unsigned_number(); state.of(number) = at_frame(static_cast<std::int64_t>(code.unsigned_number())); return true;
-      case 0x06: number = code.unsigned_number(); state.of(number) = initial_.of(number); return true;
-      case 0x07: state.of(code.unsigned_number()) = {Place::Kind::kUndefined, 0}; return true;
-      case 0x08: state.of(code.unsigned_number()) = {}; return true;
-      case 0x09: state.of(code.unsigned_number()) = {Place::Kind::kOther, 0}; code.unsigned_number(); return true;
+      case 0x05: number = code.uleb(); state.of(number) = at_frame(static_cast<std::int64_t>(code.uleb())); return true;
+      case 0x06: number = code.uleb(); state.of(number) = initial_.of(number); return true;
+      case 0x07: state.of(code.uleb()) = {Place::Kind::kUndefined, 0}; return true;
+      case 0x08: state.of(code.uleb()) = {}; return true;
+      case 0x09: state.of(code.uleb()) = {Place::Kind::kOther, 0}; code.uleb(); return true;
       case 0x0a: remembered_.push_back(state); return true;
       case 0x0b:
         if (remembered_.empty()) return false;
         state = remembered_.back();
         remembered_.pop_back();
         return true;
-      case 0x0c: state.set_register(code.unsigned_number()); state.offset = static_cast<std::int64_t>(code.unsigned_number()); return true;
-      case 0x0d: state.set_register(code.unsigned_number()); return true;
-      case 0x0e: state.offset = static_cast<std::int64_t>(code.unsigned_number()); return true;
+      case 0x0c: state.set_register(code.uleb()); state.offset = static_cast<std::int64_t>(code.uleb()); return true;
+      case 0x0d: state.set_register(code.uleb()); return true;
+      case 0x0e: state.offset = static_cast<std::int64_t>(code.uleb()); return true;
       case 0x0f:
-        state.frame = is_near_frame_pointer(code.block(), state.offset, true) ? FrameRule::Kind::kSavedPointer : FrameRule::Kind::kNone;
+        state.frame = is_near_frame_pointer(block(code), state.offset, true) ? FrameRule::Kind::kSavedPointer : FrameRule::Kind::kNone;
         return true;
       case 0x10: {
-        Place& place = state.of(code.unsigned_number());
-        place.kind = is_near_frame_pointer(code.block(), place.offset, false) ? Place::Kind::kAtFramePointer : Place::Kind::kOther;
+        Place& place = state.of(code.uleb());
+        place.kind = is_near_frame_pointer(block(code), place.offset, false) ? Place::Kind::kAtFramePointer : Place::Kind::kOther;
         return true;
       }
-      case 0x11: number = code.unsigned_number(); state.of(number) = at_frame(code.signed_number()); return true;
-      case 0x12: state.set_register(code.unsigned_number()); state.offset = code.signed_number() * data_unit_; return true;
-      case 0x13: state.offset = code.signed_number() * data_unit_; return true;
-      case 0x16: state.of(code.unsigned_number()) = {Place::Kind::kOther, 0}; code.block(); return true;
-      case 0x2e: code.unsigned_number(); return true;  // size of arguments: of no use here
+      case 0x11: number = code.uleb(); state.of(number) = at_frame(code.sleb()); return true;
+      case 0x12: state.set_register(code.uleb()); state.offset = code.sleb() * data_unit_; return true;
+      case 0x13: state.offset = code.sleb() * data_unit_; return true;
+      case 0x16: state.of(code.uleb()) = {Place::Kind::kOther, 0}; block(code); return true;
+      case 0x2e: code.uleb(); return true;  // size of arguments: of no use here
       default: return false;
     }
   }
@@ -198,10 +156,10 @@ FrameRule rule_of(const State& state) {
 }
 
 // A record of .eh_frame: its length, then its bytes. Empty: one of the rare long form.
-std::span<const std::uint8_t> record_at(const std::uint8_t* at) {
+Bytes record_at(const std::uint8_t* at) {
   std::uint32_t bytes = 0;
   std::memcpy(&bytes, at, sizeof bytes);
-  return bytes == 0xffffffff ? std::span<const std::uint8_t>() : std::span(at + 4, bytes);
+  return bytes == 0xffffffff ? Bytes() : Bytes(at + 4, bytes);
 }
 
 }  // namespace
@@ -217,23 +175,22 @@ FrameRule find_frame_rule(std::uintptr_t return_address) {
   const auto common = record_at(function.data() - back);
   if (common.empty()) return {};
 
-  Cursor header(common.data() + 4, common.data() + common.size());
-  const auto version = header.fixed<std::uint8_t>();
-  const auto* letters = reinterpret_cast<const char*>(header.at());
-  header.skip(std::strlen(letters) + 1);
-  if ((version != 1 && version != 3) || letters[0] != 'z') return {};
-  const std::uint64_t code_unit = header.unsigned_number();
-  const std::int64_t data_unit = header.signed_number();
-  if ((version == 1 ? header.fixed<std::uint8_t>() : header.unsigned_number()) != kReturnAddressRegister) return {};
-  Cursor extras = header.block();
+  ByteCursor header(common, 4);
+  const std::uint8_t version = header.u8();
+  const std::string_view letters = header.text();
+  if ((version != 1 && version != 3) || !letters.starts_with('z')) return {};
+  const std::uint64_t code_unit = header.uleb();
+  const std::int64_t data_unit = header.sleb();
+  if ((version == 1 ? header.u8() : header.uleb()) != kReturnAddressRegister) return {};
+  ByteCursor extras = block(header);
   std::uint8_t address_encoding = 0;
-  for (const char* letter = letters + 1; *letter != '\0'; ++letter) {
-    if (*letter == 'R') {
-      address_encoding = extras.fixed<std::uint8_t>();
-    } else if (*letter == 'L') {
+  for (const char letter : letters.substr(1)) {
+    if (letter == 'R') {
+      address_encoding = extras.u8();
+    } else if (letter == 'L') {
       extras.skip(1);
-    } else if (*letter == 'P') {
-      const auto encoding = extras.fixed<std::uint8_t>();
+    } else if (letter == 'P') {
+      const std::uint8_t encoding = extras.u8();
       if (encoded_size(encoding) == 0) return {};
       extras.skip(encoded_size(encoding));
     } else {
@@ -244,10 +201,10 @@ FrameRule find_frame_rule(std::uintptr_t return_address) {
   Program program(code_unit, data_unit);
   if (!program.run(header, 0)) return {};
   program.begin_function();
-  Cursor code(function.data() + 4, function.data() + function.size());
+  ByteCursor code(function, 4);
   if (encoded_size(address_encoding) == 0) return {};
   code.skip(2 * encoded_size(address_encoding));
-  code.block();
+  block(code);
   if (!program.run(code, return_address - 1 - reinterpret_cast<std::uintptr_t>(bases.function))) return {};
   return rule_of(program.state);
 }

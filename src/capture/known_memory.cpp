@@ -51,6 +51,12 @@ bool LiveAllocations::add(std::uint64_t address, const LiveAllocation& allocatio
   return true;
 }
 
+AllocationId LiveAllocations::beginning_at(std::uint64_t address) const {
+  const std::lock_guard hold(lock_);
+  const auto at = by_address_.find(address);
+  return at == by_address_.end() ? AllocationId() : at->second.id;
+}
+
 void LiveAllocations::add_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device) {
   const std::lock_guard hold(lock_);
   pages_.add(address, size_bytes);

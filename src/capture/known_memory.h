@@ -1,7 +1,7 @@
 // Which addresses the program has taken from the driver.
 //
 // KnownPages answers "could this word be a pointer?" for every word of every launch's parameters, so it is a table of 2 MiB pages that readers
-// look into without a lock. LiveAllocations is the exact map, behind one lock, for frees.
+// look into without a lock. LiveAllocations is the exact map, behind one lock, for frees; PhysicalMemory knows what was created and is mapped.
 #pragma once
 
 #include <atomic>
@@ -72,6 +72,7 @@ class LiveAllocations {
     if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] -= allocation.size_bytes;
     return allocation;
   }
+  AllocationId beginning_at(std::uint64_t address) const;  // 0: none
   void add_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device);
   void remove_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device);
   // What the program has of a device's memory: plain and stream-ordered allocations, and mappings.
@@ -84,6 +85,46 @@ class LiveAllocations {
   std::atomic<bool> has_left_out_{false};
   std::map<std::uint16_t, std::uint64_t> device_bytes_;
   KnownPages pages_;
+};
+
+// Which device a physical allocation (cuMemCreate) lies on; -1: not a device's.
+class PhysicalMemory {
+ public:
+  void created(std::uint64_t handle, int device) {
+    const std::lock_guard hold(lock_);
+    devices_[handle] = device;
+  }
+  void released(std::uint64_t handle) {
+    const std::lock_guard hold(lock_);
+    devices_.erase(handle);
+  }
+  // Unknown handles (imported ones) are taken to be the current device's.
+  int device(std::uint64_t handle, int otherwise) {
+    const std::lock_guard hold(lock_);
+    const auto at = devices_.find(handle);
+    return at != devices_.end() ? at->second : otherwise;
+  }
+  void mapped(std::uint64_t address, std::uint64_t size_bytes, int device) {
+    const std::lock_guard hold(lock_);
+    mappings_[address] = {size_bytes, device};
+  }
+  // One unmap may cover several mappings.
+  template <class Each>
+  void unmapped(std::uint64_t address, std::uint64_t size_bytes, Each each) {
+    const std::lock_guard hold(lock_);
+    for (auto at = mappings_.lower_bound(address); at != mappings_.end() && at->first < address + size_bytes; at = mappings_.erase(at)) {
+      each(at->first, at->second.size_bytes, at->second.device);
+    }
+  }
+
+ private:
+  struct Mapping {
+    std::uint64_t size_bytes;
+    int device;
+  };
+  std::mutex lock_;
+  std::map<std::uint64_t, int> devices_;
+  std::map<std::uint64_t, Mapping> mappings_;
 };
 
 }  // namespace faultline::capture

@@ -3,8 +3,6 @@
 #include <cstring>
 #include <span>
 
-#include "capture/kernels.h"
-#include "capture/observed_calls.h"
 #include "capture/recorder.h"
 
 namespace faultline::capture {
@@ -73,102 +71,57 @@ LaunchId interned(ThreadRecorder& thread, const Kernel& kernel, const Shape& sha
   launch.block = shape.block;
   launch.shared_bytes = shape.shared_bytes;
   launch.arguments.assign(arguments.begin(), arguments.end());
-  (void)thread.writer().define_launch(id, launch);
+  (void)thread.writer().define_call(id, launch);
   thread.launches().insert(key, id.value);
   return id;
 }
 
 // The parameters are read before the call, while the program must still have them as it gave them.
-template <class Real>
-CUresult launched(ThreadRecorder& thread, const Call& call, CUfunction function, const Shape& shape, CUstream stream, void** parameters, void** extra, Real real) {
-  Recorder& recorder = thread.recorder();
-  Event event = thread.stamp(EventKind::kLaunch);
-  recorder.set_stream(thread, event, stream, call.stream);
-  const Kernel& kernel = kernel_of(thread, function);
-  event.extra = interned(thread, kernel, shape, Arguments(thread, kernel, parameters, extra)).value;
-  mark_captured(call, event, stream);
-  const CUresult result = real();
-  if (result != CUDA_SUCCESS) event.set(kFailed);
-  thread.append(event);
-  return told(thread, call, result);
+CUresult launched(ObservedCall& call, CUfunction function, const Shape& shape, CUstream stream, void** parameters, void** extra) {
+  Event event = stamp_work(call, EventKind::kLaunch, stream);
+  const Kernel& kernel = call.thread.recorder().kernels().of(call.thread, function);
+  event.extra = interned(call.thread, kernel, shape, Arguments(call.thread, kernel, parameters, extra)).value;
+  return append_work(call, event, call.real());
 }
 
 // Modules take device memory that no allocation shows; their loading is told as an operation.
-template <class Real>
-CUresult loaded(ThreadRecorder& thread, const Call& call, Real real) {
-  Event event = thread.stamp(EventKind::kOpBegin);
-  event.extra = thread.recorder().string(thread, call.name).value;
-  thread.append(event);
-  const CUresult result = real();
-  Event end = thread.stamp_without_stack(EventKind::kOpEnd);
+CUresult loaded(ObservedCall& call) {
+  Event event = call.thread.stamp(EventKind::kOpBegin);
+  event.extra = call.thread.recorder().string(call.thread, call.name).value;
+  call.thread.append(event);
+  const CUresult result = call.real();
+  Event end = call.thread.stamp_without_stack(EventKind::kOpEnd);
   end.stack = event.stack;
   end.extra = event.extra;
-  thread.append(end);
-  return told(thread, call, result);
+  call.thread.append(end);
+  return call.told(result);
+}
+
+CUresult unloaded(ObservedCall& call) {
+  call.thread.recorder().kernels().forget();  // before: another thread may be given a handle again at once
+  return call.made_and_told();
 }
 
 }  // namespace
 
-FAULTLINE_OBSERVER(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)
-(ThreadRecorder& thread, const Call& call, const Real<CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**>& real,
- CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
- void** parameters, void** extra) {
-  const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-  return launched(thread, call, function, shape, stream, parameters, extra,
-                  [&] { return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra); });
+CUresult observe::cuLaunchKernel(ObservedCall& call, CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                                 unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters, void** extra) {
+  return launched(call, function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, stream, parameters, extra);
 }
-
-FAULTLINE_OBSERVER(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**)
-(ThreadRecorder& thread, const Call& call, const Real<const CUlaunchConfig*, CUfunction, void**, void**>& real, const CUlaunchConfig* configuration, CUfunction function,
- void** parameters, void** extra) {
-  if (configuration == nullptr) return real(configuration, function, parameters, extra);
-  const CUlaunchConfig& c = *configuration;
-  const Shape shape{{c.gridDimX, c.gridDimY, c.gridDimZ}, {c.blockDimX, c.blockDimY, c.blockDimZ}, c.sharedMemBytes};
-  return launched(thread, call, function, shape, c.hStream, parameters, extra, [&] { return real(configuration, function, parameters, extra); });
+CUresult observe::cuLaunchKernelEx(ObservedCall& call, const CUlaunchConfig* c, CUfunction function, void** parameters, void** extra) {
+  if (c == nullptr) return call.real();
+  return launched(call, function, {{c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes}, c->hStream, parameters, extra);
 }
-
-FAULTLINE_OBSERVER(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**)
-(ThreadRecorder& thread, const Call& call, const Real<CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**>& real,
- CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
- void** parameters) {
-  const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-  return launched(thread, call, function, shape, stream, parameters, nullptr,
-                  [&] { return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters); });
+CUresult observe::cuLaunchCooperativeKernel(ObservedCall& call, CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                                            unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters) {
+  return launched(call, function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, stream, parameters, nullptr);
 }
-
-FAULTLINE_OBSERVER(cuModuleUnload, CUmodule)
-(ThreadRecorder& thread, const Call& call, const Real<CUmodule>& real, CUmodule module) {
-  forget_kernels();  // before: another thread may be given a handle again at once
-  return told(thread, call, real(module));
-}
-
-FAULTLINE_OBSERVER(cuLibraryUnload, CUlibrary)
-(ThreadRecorder& thread, const Call& call, const Real<CUlibrary>& real, CUlibrary library) {
-  forget_kernels();
-  return told(thread, call, real(library));
-}
-
-FAULTLINE_OBSERVER(cuModuleLoad, CUmodule*, const char*)
-(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const char*>& real, CUmodule* module, const char* path) {
-  return loaded(thread, call, [&] { return real(module, path); });
-}
-FAULTLINE_OBSERVER(cuModuleLoadData, CUmodule*, const void*)
-(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const void*>& real, CUmodule* module, const void* image) {
-  return loaded(thread, call, [&] { return real(module, image); });
-}
-FAULTLINE_OBSERVER(cuModuleLoadDataEx, CUmodule*, const void*, unsigned, CUjit_option*, void**)
-(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const void*, unsigned, CUjit_option*, void**>& real, CUmodule* module, const void* image, unsigned count,
- CUjit_option* options, void** values) {
-  return loaded(thread, call, [&] { return real(module, image, count, options, values); });
-}
-FAULTLINE_OBSERVER(cuModuleLoadFatBinary, CUmodule*, const void*)
-(ThreadRecorder& thread, const Call& call, const Real<CUmodule*, const void*>& real, CUmodule* module, const void* image) {
-  return loaded(thread, call, [&] { return real(module, image); });
-}
-FAULTLINE_OBSERVER(cuLibraryLoadData, CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned)
-(ThreadRecorder& thread, const Call& call, const Real<CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned>& real, CUlibrary* library,
- const void* code, CUjit_option* jit_options, void** jit_values, unsigned jit_count, CUlibraryOption* options, void** values, unsigned count) {
-  return loaded(thread, call, [&] { return real(library, code, jit_options, jit_values, jit_count, options, values, count); });
-}
+CUresult observe::cuModuleUnload(ObservedCall& call, CUmodule) { return unloaded(call); }
+CUresult observe::cuLibraryUnload(ObservedCall& call, CUlibrary) { return unloaded(call); }
+CUresult observe::cuModuleLoad(ObservedCall& call, CUmodule*, const char*) { return loaded(call); }
+CUresult observe::cuModuleLoadData(ObservedCall& call, CUmodule*, const void*) { return loaded(call); }
+CUresult observe::cuModuleLoadDataEx(ObservedCall& call, CUmodule*, const void*, unsigned, CUjit_option*, void**) { return loaded(call); }
+CUresult observe::cuModuleLoadFatBinary(ObservedCall& call, CUmodule*, const void*) { return loaded(call); }
+CUresult observe::cuLibraryLoadData(ObservedCall& call, CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) { return loaded(call); }
 
 }  // namespace faultline::capture

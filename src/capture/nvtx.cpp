@@ -17,6 +17,7 @@ namespace {
 
 // The ranges that are open in this thread; a pop does not say which it ends. Nothing in it needs to be destroyed: threads push and pop until their very end.
 struct OpenRanges {
+  const Recorder* recorder;          // whose names they are: a forked child has another
   std::array<StringId, 256> names;   // of the outermost ones; deeper ranges are not recorded
   std::array<bool, 256> recorded;
   std::uint32_t depth;
@@ -32,6 +33,10 @@ int push(std::string_view name) {
   if (recording && !name.empty() && recording->recorder().wants_calls()) {
     guarded([&] {
       ThreadRecorder& thread = *recording;
+      if (ranges.recorder != &thread.recorder()) {
+        ranges.recorded.fill(false);
+        ranges.recorder = &thread.recorder();
+      }
       Event event = thread.stamp(EventKind::kOpBegin);
       ranges.names[at] = thread.recorder().string(thread, name);
       ranges.recorded[at] = true;
@@ -63,7 +68,7 @@ int NVTX_API pop() {
   if (ranges.depth == 0) return NVTX_NO_PUSH_POP_TRACKING;
   const std::uint32_t at = --ranges.depth;
   const Recording recording;
-  if (recording && at < ranges.names.size() && ranges.recorded[at]) {
+  if (recording && at < ranges.names.size() && ranges.recorded[at] && ranges.recorder == &recording->recorder()) {
     guarded([&] {
       Event event = recording->stamp_without_stack(EventKind::kOpEnd);
       event.extra = ranges.names[at].value;
@@ -91,9 +96,6 @@ void put(NvtxFunctionTable table, unsigned size, unsigned index, Function functi
 }
 
 }  // namespace
-
-// The parent's names are not in the child's trace; the ranges are still open.
-void forget_ranges_after_fork() { open_ranges.recorded.fill(false); }
 
 }  // namespace faultline::capture
 

@@ -1,9 +1,13 @@
-// The driver functions whose calls are recorded, by name and exact type. All others are forwarded and only their failures told.
+// The driver functions whose calls are recorded, by name. All others are forwarded and only their failures told.
 //
-// An observer makes the real call itself, exactly once, and returns its result. It may throw, before the real call or after it: capture/forward.h sees to it that
-// the program gets the driver's answer all the same. Observers of FAULTLINE_OBSERVE_CALL are left out when only memory is recorded any more. Allocations are recorded after it, frees before it: between a free
-// and the next allocation of the same address, by whatever thread, the trace has them in that order.
+// An observer is a function observe::cuName with the driver function's own parameters behind the call: the declarations come from the list of driver functions, so an observer whose
+// signature the driver does not have, or of a function that is not listed here, does not compile; observers_exist.cpp has the linker miss those of a signature that has none. It makes
+// the real call itself, exactly once, and returns its result. It may throw, before the real call or after it: capture/forward.h sees to it that the program gets the driver's
+// answer all the same. Those listed as CALL are left out when only memory is recorded any more. Allocations are recorded after the real call, frees before it: between a free and the
+// next allocation of the same address, by whatever thread, the trace has them in that order.
 #pragma once
+
+#include <type_traits>
 
 #include "driver/functions.h"
 
@@ -16,146 +20,106 @@ struct Call {
   driver::StreamKind stream;  // what stream 0 means to it
 };
 
-// The driver's function, and what became of the call.
+// Something to call that lives on the caller's stack.
 template <class... Arguments>
-class Real {
+class Step {
  public:
-  explicit Real(CUresult (*function)(Arguments...)) : function_(function) {}
-  CUresult operator()(Arguments... arguments) const {
+  template <class Function>
+  explicit Step(const Function& function)
+      : function_(&function), call_([](const void* of, Arguments... arguments) { return (*static_cast<const Function*>(of))(arguments...); }) {}
+  CUresult operator()(Arguments... arguments) const { return call_(function_, arguments...); }
+
+ private:
+  const void* function_;
+  CUresult (*call_)(const void*, Arguments...);
+};
+
+// A call of the program on its way through an observer, and what became of it.
+class ObservedCall : public Call {
+ public:
+  ObservedCall(const Call& call, ThreadRecorder& by, Step<> make) : Call(call), thread(by), make_(make) {}
+
+  ThreadRecorder& thread;
+
+  // The driver's function with the program's arguments.
+  CUresult real() {
     state_ = State::kUnderWay;
-    result_ = function_(arguments...);
+    result_ = make_();
     state_ = State::kMade;
     return result_;
   }
+  // Tells of a failure, where the result is one, and gives the result back.
+  CUresult told(CUresult result);
+  CUresult made_and_told() { return told(real()); }
+
   bool is_under_way() const { return state_ == State::kUnderWay; }
   bool was_made() const { return state_ == State::kMade; }
   CUresult result() const { return result_; }
 
  private:
   enum class State : unsigned char { kNotMade, kUnderWay, kMade };
-  CUresult (*function_)(Arguments...);
-  mutable CUresult result_ = CUDA_SUCCESS;
-  mutable State state_ = State::kNotMade;
+  Step<> make_;
+  CUresult result_ = CUDA_SUCCESS;
+  State state_ = State::kNotMade;
 };
 
-template <class Tag, class Function>
-struct Observer {
-  static constexpr bool kExists = false;
-};
+#define FAULTLINE_OBSERVED_FUNCTIONS(ALWAYS, CALL)                                                                                                  \
+  /* memory_calls.cpp */                                                                                                                            \
+  ALWAYS(cuMemAlloc) ALWAYS(cuMemAllocPitch) ALWAYS(cuMemFree) ALWAYS(cuMemAllocManaged) ALWAYS(cuMemAllocHost) ALWAYS(cuMemHostAlloc)              \
+  ALWAYS(cuMemFreeHost) ALWAYS(cuMemHostRegister) ALWAYS(cuMemHostUnregister) ALWAYS(cuIpcOpenMemHandle) ALWAYS(cuIpcCloseMemHandle)                \
+  ALWAYS(cuMemAllocAsync) ALWAYS(cuMemAllocFromPoolAsync) ALWAYS(cuMemFreeAsync) ALWAYS(cuMemCreate) ALWAYS(cuMemMap) ALWAYS(cuMemUnmap)            \
+  ALWAYS(cuMemRelease)                                                                                                                              \
+  /* copy_calls.cpp */                                                                                                                              \
+  CALL(cuMemcpy) CALL(cuMemcpyAsync) CALL(cuMemcpyHtoD) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) CALL(cuMemcpyDtoD)       \
+  CALL(cuMemcpyDtoDAsync) CALL(cuMemcpyPeer) CALL(cuMemcpyPeerAsync) CALL(cuMemcpy2D) CALL(cuMemcpy2DUnaligned) CALL(cuMemcpy2DAsync)               \
+  CALL(cuMemcpy3D) CALL(cuMemcpy3DAsync) CALL(cuMemsetD8) CALL(cuMemsetD16) CALL(cuMemsetD32) CALL(cuMemsetD8Async) CALL(cuMemsetD16Async)          \
+  CALL(cuMemsetD32Async) CALL(cuMemsetD2D8) CALL(cuMemsetD2D16) CALL(cuMemsetD2D32) CALL(cuMemsetD2D8Async) CALL(cuMemsetD2D16Async)                \
+  CALL(cuMemsetD2D32Async)                                                                                                                          \
+  /* launch_calls.cpp */                                                                                                                            \
+  CALL(cuLaunchKernel) CALL(cuLaunchKernelEx) CALL(cuLaunchCooperativeKernel) ALWAYS(cuModuleUnload) ALWAYS(cuLibraryUnload) ALWAYS(cuModuleLoad)   \
+  ALWAYS(cuModuleLoadData) ALWAYS(cuModuleLoadDataEx) ALWAYS(cuModuleLoadFatBinary) ALWAYS(cuLibraryLoadData)                                       \
+  /* order_calls.cpp */                                                                                                                             \
+  ALWAYS(cuStreamCreate) ALWAYS(cuStreamCreateWithPriority) ALWAYS(cuStreamDestroy) ALWAYS(cuEventDestroy) CALL(cuEventRecord)                      \
+  CALL(cuEventRecordWithFlags) CALL(cuStreamWaitEvent) CALL(cuEventSynchronize) CALL(cuEventQuery) CALL(cuStreamSynchronize) CALL(cuStreamQuery)    \
+  CALL(cuCtxSynchronize)                                                                                                                            \
+  /* graph_calls.cpp */                                                                                                                             \
+  ALWAYS(cuStreamBeginCapture) ALWAYS(cuStreamBeginCaptureToGraph) ALWAYS(cuStreamEndCapture) ALWAYS(cuGraphInstantiate)                            \
+  ALWAYS(cuGraphInstantiateWithFlags) ALWAYS(cuGraphInstantiateWithParams) ALWAYS(cuGraphExecUpdate) CALL(cuGraphLaunch) ALWAYS(cuGraphExecDestroy) \
+  ALWAYS(cuGraphDestroy)                                                                                                                            \
+  /* context_calls.cpp */                                                                                                                           \
+  ALWAYS(cuInit) ALWAYS(cuCtxCreate) ALWAYS(cuCtxSetCurrent) ALWAYS(cuCtxDestroy) ALWAYS(cuDevicePrimaryCtxReset) ALWAYS(cuDevicePrimaryCtxRelease) \
+  /* proc_address.cpp */                                                                                                                            \
+  ALWAYS(cuGetProcAddress)
 
-#define FAULTLINE_OBSERVE_AS(is_call, base, ...)                                                                                 \
-  template <>                                                                                                                    \
-  struct Observer<driver::Tag_##base, CUresult(__VA_ARGS__)> {                                                                   \
-    static constexpr bool kExists = true;                                                                                        \
-    static constexpr bool kIsCall = is_call;                                                                                     \
-    static CUresult call(ThreadRecorder& thread, const Call& call, const Real<__VA_ARGS__>& real __VA_OPT__(,) __VA_ARGS__);     \
-  }
-#define FAULTLINE_OBSERVE(...) FAULTLINE_OBSERVE_AS(false, __VA_ARGS__)
-#define FAULTLINE_OBSERVE_CALL(...) FAULTLINE_OBSERVE_AS(true, __VA_ARGS__)
+enum class Observed : unsigned char { kNo, kAlways, kCall };
+template <class Tag>
+inline constexpr Observed kObserved = Observed::kNo;
+#define FAULTLINE_ALWAYS(base) template <> inline constexpr Observed kObserved<driver::Tag_##base> = Observed::kAlways;
+#define FAULTLINE_CALL(base) template <> inline constexpr Observed kObserved<driver::Tag_##base> = Observed::kCall;
+FAULTLINE_OBSERVED_FUNCTIONS(FAULTLINE_ALWAYS, FAULTLINE_CALL)
+#undef FAULTLINE_ALWAYS
+#undef FAULTLINE_CALL
 
-// memory_calls.cpp
-FAULTLINE_OBSERVE(cuMemAlloc, CUdeviceptr*, std::size_t);
-FAULTLINE_OBSERVE(cuMemAllocPitch, CUdeviceptr*, std::size_t*, std::size_t, std::size_t, unsigned);
-FAULTLINE_OBSERVE(cuMemFree, CUdeviceptr);
-FAULTLINE_OBSERVE(cuMemAllocManaged, CUdeviceptr*, std::size_t, unsigned);
-FAULTLINE_OBSERVE(cuMemAllocHost, void**, std::size_t);
-FAULTLINE_OBSERVE(cuMemHostAlloc, void**, std::size_t, unsigned);
-FAULTLINE_OBSERVE(cuMemFreeHost, void*);
-FAULTLINE_OBSERVE(cuMemHostRegister, void*, std::size_t, unsigned);
-FAULTLINE_OBSERVE(cuMemHostUnregister, void*);
-FAULTLINE_OBSERVE(cuIpcOpenMemHandle, CUdeviceptr*, CUipcMemHandle, unsigned);
-FAULTLINE_OBSERVE(cuIpcCloseMemHandle, CUdeviceptr);
-FAULTLINE_OBSERVE(cuMemAllocAsync, CUdeviceptr*, std::size_t, CUstream);
-FAULTLINE_OBSERVE(cuMemAllocFromPoolAsync, CUdeviceptr*, std::size_t, CUmemoryPool, CUstream);
-FAULTLINE_OBSERVE(cuMemFreeAsync, CUdeviceptr, CUstream);
-FAULTLINE_OBSERVE(cuMemCreate, CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*, unsigned long long);
-FAULTLINE_OBSERVE(cuMemMap, CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long);
-FAULTLINE_OBSERVE(cuMemUnmap, CUdeviceptr, std::size_t);
-FAULTLINE_OBSERVE(cuMemRelease, CUmemGenericAllocationHandle);
+#ifndef FAULTLINE_OBSERVER_LINKAGE
+#define FAULTLINE_OBSERVER_LINKAGE [[gnu::weak, gnu::visibility("hidden")]]  // signatures of CUDA 3.1 have no observer
+#endif
+namespace observe {
+#define FAULTLINE_OBSERVER_PARAMETERS(...) (ObservedCall & call __VA_OPT__(, ) __VA_ARGS__)
+#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments) \
+  FAULTLINE_OBSERVER_LINKAGE std::conditional_t<kObserved<driver::Tag_##base> == Observed::kNo, void, CUresult> base FAULTLINE_OBSERVER_PARAMETERS parameters;
+#include "driver_functions.inc"
+#undef FAULTLINE_DRIVER_EXPORT
+#undef FAULTLINE_OBSERVER_PARAMETERS
+}  // namespace observe
 
-// copy_calls.cpp
-FAULTLINE_OBSERVE_CALL(cuMemcpy, CUdeviceptr, CUdeviceptr, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemcpyHtoD, CUdeviceptr, const void*, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemcpyHtoDAsync, CUdeviceptr, const void*, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemcpyDtoH, void*, CUdeviceptr, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemcpyDtoHAsync, void*, CUdeviceptr, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemcpyDtoDAsync, CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemcpyPeer, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemcpy2D, const CUDA_MEMCPY2D*);
-FAULTLINE_OBSERVE_CALL(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D*);
-FAULTLINE_OBSERVE_CALL(cuMemcpy2DAsync, const CUDA_MEMCPY2D*, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemcpy3D, const CUDA_MEMCPY3D*);
-FAULTLINE_OBSERVE_CALL(cuMemcpy3DAsync, const CUDA_MEMCPY3D*, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemsetD8, CUdeviceptr, unsigned char, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemsetD16, CUdeviceptr, unsigned short, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemsetD32, CUdeviceptr, unsigned, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemsetD8Async, CUdeviceptr, unsigned char, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemsetD16Async, CUdeviceptr, unsigned short, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemsetD32Async, CUdeviceptr, unsigned, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemsetD2D8, CUdeviceptr, std::size_t, unsigned char, std::size_t, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemsetD2D16, CUdeviceptr, std::size_t, unsigned short, std::size_t, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemsetD2D32, CUdeviceptr, std::size_t, unsigned, std::size_t, std::size_t);
-FAULTLINE_OBSERVE_CALL(cuMemsetD2D8Async, CUdeviceptr, std::size_t, unsigned char, std::size_t, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemsetD2D16Async, CUdeviceptr, std::size_t, unsigned short, std::size_t, std::size_t, CUstream);
-FAULTLINE_OBSERVE_CALL(cuMemsetD2D32Async, CUdeviceptr, std::size_t, unsigned, std::size_t, std::size_t, CUstream);
-
-// launch_calls.cpp
-FAULTLINE_OBSERVE_CALL(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**);
-FAULTLINE_OBSERVE_CALL(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**);
-FAULTLINE_OBSERVE_CALL(cuLaunchCooperativeKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**);
-FAULTLINE_OBSERVE(cuModuleUnload, CUmodule);
-FAULTLINE_OBSERVE(cuLibraryUnload, CUlibrary);
-FAULTLINE_OBSERVE(cuModuleLoad, CUmodule*, const char*);
-FAULTLINE_OBSERVE(cuModuleLoadData, CUmodule*, const void*);
-FAULTLINE_OBSERVE(cuModuleLoadDataEx, CUmodule*, const void*, unsigned, CUjit_option*, void**);
-FAULTLINE_OBSERVE(cuModuleLoadFatBinary, CUmodule*, const void*);
-FAULTLINE_OBSERVE(cuLibraryLoadData, CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned);
-
-// order_calls.cpp
-FAULTLINE_OBSERVE(cuStreamCreate, CUstream*, unsigned);
-FAULTLINE_OBSERVE(cuStreamCreateWithPriority, CUstream*, unsigned, int);
-FAULTLINE_OBSERVE(cuStreamDestroy, CUstream);
-FAULTLINE_OBSERVE(cuEventDestroy, CUevent);
-FAULTLINE_OBSERVE_CALL(cuEventRecord, CUevent, CUstream);
-FAULTLINE_OBSERVE_CALL(cuEventRecordWithFlags, CUevent, CUstream, unsigned);
-FAULTLINE_OBSERVE_CALL(cuStreamWaitEvent, CUstream, CUevent, unsigned);
-FAULTLINE_OBSERVE_CALL(cuEventSynchronize, CUevent);
-FAULTLINE_OBSERVE_CALL(cuEventQuery, CUevent);
-FAULTLINE_OBSERVE_CALL(cuStreamSynchronize, CUstream);
-FAULTLINE_OBSERVE_CALL(cuStreamQuery, CUstream);
-FAULTLINE_OBSERVE_CALL(cuCtxSynchronize);
-FAULTLINE_OBSERVE_CALL(cuCtxSynchronize, CUcontext);
-
-// graph_calls.cpp
-FAULTLINE_OBSERVE(cuStreamBeginCapture, CUstream, CUstreamCaptureMode);
-FAULTLINE_OBSERVE(cuStreamBeginCaptureToGraph, CUstream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, std::size_t, CUstreamCaptureMode);
-FAULTLINE_OBSERVE(cuStreamEndCapture, CUstream, CUgraph*);
-FAULTLINE_OBSERVE(cuGraphInstantiate, CUgraphExec*, CUgraph, CUgraphNode*, char*, std::size_t);
-FAULTLINE_OBSERVE(cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned long long);
-FAULTLINE_OBSERVE(cuGraphInstantiateWithParams, CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*);
-FAULTLINE_OBSERVE(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo*);
-FAULTLINE_OBSERVE(cuGraphExecUpdate, CUgraphExec, CUgraph, CUgraphNode*, CUgraphExecUpdateResult*);
-FAULTLINE_OBSERVE_CALL(cuGraphLaunch, CUgraphExec, CUstream);
-FAULTLINE_OBSERVE(cuGraphExecDestroy, CUgraphExec);
-FAULTLINE_OBSERVE(cuGraphDestroy, CUgraph);
-
-// context_calls.cpp
-FAULTLINE_OBSERVE(cuInit, unsigned);
-FAULTLINE_OBSERVE(cuCtxCreate, CUcontext*, unsigned, CUdevice);
-FAULTLINE_OBSERVE(cuCtxCreate, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice);
-FAULTLINE_OBSERVE(cuCtxCreate, CUcontext*, CUctxCreateParams*, unsigned, CUdevice);
-FAULTLINE_OBSERVE(cuCtxSetCurrent, CUcontext);
-FAULTLINE_OBSERVE(cuCtxDestroy, CUcontext);
-FAULTLINE_OBSERVE(cuDevicePrimaryCtxReset, CUdevice);
-FAULTLINE_OBSERVE(cuDevicePrimaryCtxRelease, CUdevice);
-
-// proc_address.cpp
-FAULTLINE_OBSERVE(cuGetProcAddress, const char*, void**, int, cuuint64_t);
-FAULTLINE_OBSERVE(cuGetProcAddress, const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
-
-#define FAULTLINE_OBSERVER(base, ...) CUresult Observer<driver::Tag_##base, CUresult(__VA_ARGS__)>::call
+template <class Tag, class Pointer>
+struct Observer;
+#define FAULTLINE_OBSERVER_OF(base)                                                                 \
+  template <class... Arguments>                                                                     \
+  struct Observer<driver::Tag_##base, CUresult (*)(Arguments...)> {                                 \
+    static constexpr CUresult (*function)(ObservedCall&, Arguments...) = &observe::base;            \
+  };
+FAULTLINE_OBSERVED_FUNCTIONS(FAULTLINE_OBSERVER_OF, FAULTLINE_OBSERVER_OF)
+#undef FAULTLINE_OBSERVER_OF
 
 }  // namespace faultline::capture

@@ -8,6 +8,7 @@
 
 #include "capture/forward.h"
 #include "capture/real_driver.h"
+#include "capture/recorder.h"
 
 namespace faultline::capture {
 namespace {
@@ -72,21 +73,19 @@ void* answer(ThreadRecorder& thread, const char* symbol, void* real, int version
   return real;
 }
 
-}  // namespace
-
-FAULTLINE_OBSERVER(cuGetProcAddress, const char*, void**, int, cuuint64_t)
-(ThreadRecorder& thread, const Call&, const Real<const char*, void**, int, cuuint64_t>& real, const char* symbol, void** pointer, int version, cuuint64_t flags) {
-  const CUresult result = real(symbol, pointer, version, flags);
-  if (result == CUDA_SUCCESS && symbol != nullptr && pointer != nullptr && *pointer != nullptr) *pointer = answer(thread, symbol, *pointer, version, flags);
+CUresult answered(ObservedCall& call, const char* symbol, void** pointer, int version, cuuint64_t flags) {
+  const CUresult result = call.real();
+  if (result == CUDA_SUCCESS && symbol != nullptr && pointer != nullptr && *pointer != nullptr) *pointer = answer(call.thread, symbol, *pointer, version, flags);
   return result;
 }
 
-FAULTLINE_OBSERVER(cuGetProcAddress, const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*)
-(ThreadRecorder& thread, const Call&, const Real<const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*>& real, const char* symbol, void** pointer,
- int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
-  const CUresult result = real(symbol, pointer, version, flags, status);
-  if (result == CUDA_SUCCESS && symbol != nullptr && pointer != nullptr && *pointer != nullptr) *pointer = answer(thread, symbol, *pointer, version, flags);
-  return result;
+}  // namespace
+
+CUresult observe::cuGetProcAddress(ObservedCall& call, const char* symbol, void** pointer, int version, cuuint64_t flags) {
+  return answered(call, symbol, pointer, version, flags);
+}
+CUresult observe::cuGetProcAddress(ObservedCall& call, const char* symbol, void** pointer, int version, cuuint64_t flags, CUdriverProcAddressQueryResult*) {
+  return answered(call, symbol, pointer, version, flags);
 }
 
 }  // namespace faultline::capture

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "capture/recorder.h"
+#include "capture/violations.h"
 #include "driver/find_driver.h"
 
 namespace faultline::capture {
@@ -41,6 +41,9 @@ struct RealDriver {
     find(own.kernel_name, "cuKernelGetName");
     find(own.kernel_parameter, "cuKernelGetParamInfo");
     find(own.is_capturing, "cuStreamIsCapturing");
+    void (*set_sink)(driver::ViolationSink) = nullptr;
+    find(set_sink, driver::kSetViolationSink);
+    if (set_sink != nullptr) set_sink(record_violation);
   }
   void search() {
     try {
@@ -78,11 +81,6 @@ const RealDriver& real() {
 void* real_library() { return real().library; }
 std::string_view real_library_path() { return real().path.data(); }
 const OwnCalls& own() { return real().own; }
-std::optional<DeviceMemory> memory_of_current_device() {
-  std::size_t free_bytes = 0, total_bytes = 0;
-  if (capture_is_under_way() || own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return std::nullopt;
-  return DeviceMemory{free_bytes, total_bytes};
-}
 void* real_symbol(const char* name) { return real().library == nullptr ? nullptr : ::dlsym(real().library, name); }
 
 }  // namespace faultline::capture

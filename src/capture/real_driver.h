@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "driver/functions.h"
@@ -37,8 +36,6 @@ struct DeviceMemory {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
-// Not while a stream is captured: the driver may end a capture over calls that the program did not make.
-std::optional<DeviceMemory> memory_of_current_device();
 // A symbol of the real library; null where it has none of this name.
 void* real_symbol(const char* name);
 

@@ -8,8 +8,6 @@
 #include <limits>
 #include <memory>
 
-#include "capture/real_driver.h"
-
 namespace faultline::capture {
 namespace {
 
@@ -301,7 +299,7 @@ void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) 
     fault.reported_by = string(by, function);
     fault.code = static_cast<std::uint32_t>(error);
     const FaultId id = next_fault();
-    (void)by.writer().define_fault(id, fault);
+    (void)by.writer().define_call(id, fault);
     event.extra = id.value;
     event.device = current_device();
     by.append(event);
@@ -320,9 +318,65 @@ void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) 
   by.append(event);
 }
 
-CUresult told(ThreadRecorder& thread, const Call& call, CUresult result) {
-  if (result != CUDA_SUCCESS) [[unlikely]] thread.recorder().failed(thread, call.name, result);
+std::optional<DeviceMemory> Recorder::device_memory() const {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  if (is_capturing() || own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return std::nullopt;
+  return DeviceMemory{free_bytes, total_bytes};
+}
+
+// Needs a current context; cuCtxCreate makes it so, a retained one becomes so later (cuCtxSetCurrent).
+void Recorder::note_free_memory(ThreadRecorder& by) {
+  CUdevice device = 0;
+  if (own().current_device == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64) return;
+  const std::uint64_t bit = std::uint64_t{1} << device;
+  if ((free_memory_noted_.load(std::memory_order_relaxed) & bit) != 0) return;
+  const std::optional<DeviceMemory> memory = device_memory();
+  if (!memory || (free_memory_noted_.fetch_or(bit) & bit) != 0) return;  // a retained context may not be up yet
+  property(by, "driver.free_at_start." + std::to_string(device), std::to_string(memory->free_bytes));
+}
+
+// Looked at when the program takes memory, which is when it is slow anyway, and not more often than needed; the most that was seen is kept.
+void Recorder::note_unasked(ThreadRecorder& by, const Event& event) {
+  constexpr std::int64_t kBetweenLooksNs = 100'000'000;
+  std::int64_t before = looked_ns_.load(std::memory_order_relaxed);
+  if (event.device >= most_unasked_bytes_.size() || event.device != current_device() || event.time_ns - before < kBetweenLooksNs) return;
+  if (!looked_ns_.compare_exchange_strong(before, event.time_ns)) return;
+  const std::optional<DeviceMemory> memory = device_memory();
+  if (!memory) return;
+  const std::uint64_t accounted = memory->free_bytes + live_.device_bytes(event.device);
+  const std::uint64_t unasked = memory->total_bytes > accounted ? memory->total_bytes - accounted : 0;
+  if (unasked <= most_unasked_bytes_[event.device].load()) return;
+  most_unasked_bytes_[event.device].store(unasked);
+  property(by, "driver.unasked." + std::to_string(event.device), std::to_string(unasked));
+}
+
+void Recorder::capture_ended() {
+  int under_way = captures_under_way_.load();
+  while (under_way > 0 && !captures_under_way_.compare_exchange_weak(under_way, under_way - 1)) {
+  }
+}
+
+CUresult ObservedCall::told(CUresult result) {
+  if (result != CUDA_SUCCESS) [[unlikely]] thread.recorder().failed(thread, name, result);
   return result;
+}
+
+Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream) {
+  Recorder& recorder = call.thread.recorder();
+  Event event = call.thread.stamp(kind);
+  recorder.set_stream(call.thread, event, stream, call.stream);
+  if (!recorder.is_capturing() || own().is_capturing == nullptr) return event;
+  if (stream == nullptr && call.stream == driver::StreamKind::kPerThread) stream = CU_STREAM_PER_THREAD;
+  if (stream == nullptr || stream == CU_STREAM_LEGACY) return event;  // cannot be captured
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (own().is_capturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) event.set(kCaptured);
+  return event;
+}
+
+CUresult append_work(ObservedCall& call, Event event, CUresult result) {
+  if (result != CUDA_SUCCESS) event.set(kFailed);
+  call.thread.append(event);
+  return call.told(result);
 }
 
 ThreadRecorder* Recorder::join_thread() {

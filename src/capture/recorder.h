@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "capture/kernels.h"
 #include "capture/key_map.h"
 #include "capture/known_memory.h"
 #include "capture/names.h"
@@ -31,6 +32,7 @@
 #include "capture/new_ids.h"
 #include "capture/observed_calls.h"
 #include "capture/python_stack.h"
+#include "capture/real_driver.h"
 #include "capture/trouble.h"
 #include "driver/functions.h"
 #include "trace/file_writer.h"
@@ -46,20 +48,9 @@ enum class Natives : std::uint8_t {
 };
 
 class Recorder;
-struct Kernel;
 
 bool recording_is_on();
 void first_launch_was_made();  // of the process
-
-// A thread's own memory of kernels it has launched; capture/kernels.h fills it.
-struct KernelCache {
-  struct Slot {
-    CUfunction handle = nullptr;
-    const Kernel* kernel = nullptr;
-    std::uint32_t epoch = 0;
-  };
-  std::array<Slot, 1024> slots;
-};
 
 class ThreadRecorder {
  public:
@@ -136,6 +127,7 @@ class Recorder {
   LaunchId next_launch() { return LaunchId(launch_ids_.next()); }
   CopyId next_copy() { return CopyId(copy_ids_.next()); }
   FaultId next_fault() { return FaultId(fault_ids_.next()); }
+  ViolationId next_violation() { return ViolationId(violation_ids_.next()); }
   // Small numbers for handles: events, graphs.
   std::uint32_t number_of(const void* handle);
   void forget(const void* handle);
@@ -148,6 +140,20 @@ class Recorder {
   void failed(ThreadRecorder& by, const char* function, CUresult error);
 
   LiveAllocations& live() { return live_; }
+  PhysicalMemory& physical() { return physical_; }
+  Kernels& kernels() { return kernels_; }
+
+  // Nothing while a stream is captured: the driver may end a capture over calls that the program did not make.
+  std::optional<DeviceMemory> device_memory() const;
+  // How much of the current device was free when its first context stood.
+  void note_free_memory(ThreadRecorder& by);
+  // Device memory that is taken and that nobody asked for here, as an allocation finds it: the context, kernels' code, other processes.
+  void note_unasked(ThreadRecorder& by, const Event& event);
+
+  void capture_began() { captures_under_way_.fetch_add(1); }
+  void capture_ended();
+  bool is_capturing() const { return captures_under_way_.load(std::memory_order_relaxed) > 0; }
+
   bool wants_natives() const { return wants_natives_; }
   // False: memory alone is recorded from now on.
   bool wants_calls() const { return space_.wanted() == Wanted::kAll; }
@@ -183,12 +189,18 @@ class Recorder {
   std::uint64_t passed_through_ = 0;
   std::unordered_map<std::string, std::uint32_t> failures_;
 
-  NewIds allocations_, launch_ids_, copy_ids_, fault_ids_, numbers_given_, streams_given_;
+  NewIds allocations_, launch_ids_, copy_ids_, fault_ids_, violation_ids_, numbers_given_, streams_given_;
   std::atomic<std::uint32_t> pass_{0};
   std::atomic<int> device_count_{0};
   std::atomic<std::uint32_t> stream_epoch_{1};  // grows when a handle may mean another stream than before
   std::atomic<std::uint64_t> faults_seen_{0};
   LiveAllocations live_;
+  PhysicalMemory physical_;
+  Kernels kernels_;
+  std::atomic<int> captures_under_way_{0};
+  std::atomic<std::uint64_t> free_memory_noted_{0};  // a bit per device
+  std::atomic<std::int64_t> looked_ns_{0};
+  std::array<std::atomic<std::uint64_t>, 64> most_unasked_bytes_{};
 
   std::mutex threads_lock_;
   std::vector<ThreadRecorder*> threads_;
@@ -200,27 +212,18 @@ class Recorder {
 std::int64_t now_ns();
 
 inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+inline std::uint64_t address_of(CUdeviceptr pointer) { return pointer; }
 
-// Tells of a failure, where the result is one, and gives the result back.
-CUresult told(ThreadRecorder& thread, const Call& call, CUresult result);
-
-// Some stream is being captured: calls of our own that the program did not make are better left out.
-bool capture_is_under_way();
-
-// Flags the event where its stream is being captured into a graph: the work was noted, not done.
-void mark_captured(const Call& call, Event& event, CUstream stream);
-
-// In a forked child: what these files keep beside the Recorder is the parent's.
-void forget_kernels_after_fork();
-void forget_memory_after_fork();
-void forget_captures_after_fork();
-void forget_devices_after_fork();
-void forget_ranges_after_fork();
+// An event of a call, now, on its stream; flagged where that is being captured into a graph: the work was noted, not done.
+Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream);
+// Appends it, flagged where the call was refused, and tells of that.
+CUresult append_work(ObservedCall& call, Event event, CUresult result);
 
 // This thread's turn to record. Empty when nothing is to be recorded: then the call is just passed on.
 class Recording {
  public:
-  Recording();
+  enum class Inside : bool { kNot, kToo };  // also while this thread is inside a call that is being recorded: only what the driver itself tells may
+  explicit Recording(Inside inside = Inside::kNot);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -230,6 +233,7 @@ class Recording {
 
  private:
   ThreadRecorder* thread_ = nullptr;
+  bool was_inside_ = false;
   int errno_;
 };
 

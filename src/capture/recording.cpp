@@ -67,11 +67,6 @@ void begin_anew_in_child() {
   guarded([] {
     ::pthread_setspecific(thread_end, nullptr);
     forget_python_after_fork();
-    forget_kernels_after_fork();
-    forget_memory_after_fork();
-    forget_captures_after_fork();
-    forget_devices_after_fork();
-    forget_ranges_after_fork();
   });
 }
 
@@ -158,17 +153,18 @@ void recording_failed() noexcept {
   }
 }
 
-Recording::Recording() : errno_(errno) {
+Recording::Recording(Inside inside) : errno_(errno) {
   ThreadRecorder* thread = this_thread;
   if (thread == nullptr) [[unlikely]] guarded([&] { thread = join(); });
-  if (thread == nullptr || thread->inside_) return;
+  if (thread == nullptr || (thread->inside_ && inside == Inside::kNot)) return;
   if (!recording_is_on()) return;
+  was_inside_ = thread->inside_;
   thread->inside_ = true;
   thread_ = thread;
 }
 
 Recording::~Recording() {
-  if (thread_ != nullptr) thread_->inside_ = false;
+  if (thread_ != nullptr) thread_->inside_ = was_inside_;
   errno = errno_;
 }
 

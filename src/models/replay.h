@@ -59,7 +59,6 @@ struct ReplayResult {
   std::uint64_t end_blocks_exact = 0;  // … that the model has at the same place, of the same size, in the same state
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t peak_reserved_bytes = 0;
-  std::uint64_t peak_reserved_event = 0;
   std::uint64_t end_allocated_bytes = 0;
   std::uint64_t end_reserved_bytes = 0;
   std::uint64_t segments_taken = 0;    // driver calls made for memory

@@ -41,12 +41,6 @@ std::string folder_name(const Changes& changes) {
   return name;
 }
 
-std::string written(const SettingChanges& changes) {
-  std::string text;
-  for (const auto& [name, value] : changes) text += (text.empty() ? "" : ",") + name + ":" + value;
-  return text;
-}
-
 std::vector<Changes> single_changes(const ProcessSummary& as_run, const Gpu& gpu) {
   std::vector<Changes> all;
   if (!as_run.does("autocast")) all.push_back({{"autocast", autocast_type(gpu)}});

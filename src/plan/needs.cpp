@@ -7,13 +7,14 @@
 #include "base/units.h"
 #include "facts/usage.h"
 #include "fmt/format.h"
+#include "models/torch/segment_sizes.h"
 #include "sources/input.h"
 #include "sources/statements.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kResolution = 2 * kMiB;  // PyTorch takes memory in multiples of it
+constexpr std::uint64_t kResolution = kTorchSmallSegment;  // all segments are multiples of it
 
 bool is_served(const Trace& trace, const SettingChanges& changes, std::uint64_t segment_bytes) {
   ReplayOptions options;

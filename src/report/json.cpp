@@ -116,11 +116,9 @@ void fields(Archive& archive, Account& account) {
   archive("capacity", account.capacity);
   archive("capacity_known", account.capacity_known);
   if constexpr (Archive::kWrites) {
-    NamedBytes live = {{"parameters", 0}, {"gradients", 0}, {"optimizer", 0}, {"activations", 0}, {"temporaries", 0}, {"other", 0}};
-    for (const auto& [name, bytes] : account.live) {
-      const auto at = std::find_if(live.begin(), live.end(), [&](const auto& part) { return part.first == name; });
-      if (at == live.end()) live.emplace_back(name, bytes);
-      else at->second += bytes;
+    NamedBytes live = account.live;
+    for (const char* name : {"parameters", "gradients", "optimizer", "activations", "temporaries", "other"}) {
+      if (std::none_of(live.begin(), live.end(), [&](const auto& part) { return part.first == name; })) live.emplace_back(name, 0);
     }
     archive("live", live);
   } else {

@@ -47,6 +47,7 @@ inline DeviceReport h100() {
   device.peak_allocated = mib(74029.77);
   device.peak_reserved = mib(78751.3);
   device.peak_event = 6702;
+  device.event_count = 6805;
   device.model = {"torch-native", 2410, 2410, 96, 96, ""};
   return device;
 }
@@ -113,6 +114,7 @@ inline DeviceReport small_gpu(double leak_mib_per_step) {
   device.peak_allocated = mib(5670);
   device.peak_reserved = mib(6182);
   device.peak_event = 11877;
+  device.event_count = 12034;
   device.model = {"torch-native", 5204, 5201, 0, 0, ""};
   return device;
 }
@@ -173,6 +175,7 @@ inline Report clean() {
   device.peak_allocated = mib(4570);
   device.peak_reserved = mib(4970);
   device.peak_event = 1190;
+  device.event_count = 6805;
   device.model = {"torch-native", 2410, 2410, 96, 96, ""};
   return report;
 }

@@ -34,11 +34,4 @@ std::string asking_library(const Facts& facts, StackId stack) {
   return library == "the program" ? std::string() : library;
 }
 
-std::uint32_t first_fault(const Trace& trace) {
-  const auto told = [&](const Event& event) {
-    return event.kind == EventKind::kFault && event.extra < trace.faults.size() && trace.faults.at(FaultId(event.extra)).reported_by.value != 0;
-  };
-  return static_cast<std::uint32_t>(std::find_if(trace.events.begin(), trace.events.end(), told) - trace.events.begin());
-}
-
 }  // namespace faultline

@@ -19,7 +19,4 @@ Refusal refusal_of(const Trace& trace, std::uint32_t event);
 // Whoever asked, where it is no part of the program itself; empty: the program.
 std::string asking_library(const Facts& facts, StackId stack);
 
-// Index of the first fault that the driver reported, after which every call fails; the number of events where there is none.
-std::uint32_t first_fault(const Trace& trace);
-
 }  // namespace faultline

@@ -13,12 +13,16 @@
 #include "rules/shape_mismatch/shape_mismatch.h"
 #include "rules/silent_upcast/silent_upcast.h"
 #include "rules/unreturned_cache/unreturned_cache.h"
+#include "rules/violation/violation.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::array<Rule, 15> kRules = {{
+constexpr std::array<Rule, 18> kRules = {{
     {"access/illegal-address", 0, judge_faults, true, true, "which kernel it was, what address and what tensor: a message names none of them; faultline run --core-dump does"},
+    {"access/out-of-bounds", 0, judge_violations},
+    {"access/use-after-free", 0, nullptr},
+    {"access/uninitialized", 0, nullptr},
     {"access/misaligned", 0, nullptr, true, true},
     {"tensor/index-out-of-range", 0, nullptr, true, true},
     {"api/launch-error", 0, nullptr, true, true},

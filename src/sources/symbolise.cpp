@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/demangle.h"
-#include "sources/elf/line_table.h"
-#include "sources/elf/mapped_file.h"
+#include "base/elf/line_table.h"
+#include "base/mapped_file.h"
 
 namespace faultline {
 namespace {

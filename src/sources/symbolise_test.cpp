@@ -7,7 +7,7 @@
 
 #include <climits>
 
-#include "sources/elf/compiled_sample.h"
+#include "base/elf/compiled_sample.h"
 #include "trace/validate.h"
 
 namespace faultline {

@@ -16,6 +16,10 @@ class Mixer {
     for (const LaunchArgument& argument : arguments) add(argument.offset_bytes).add(argument.address);
     return *this;
   }
+  Mixer& add(const KernelPlace& place) {
+    add(place.kernel.value, place.has_thread ? 1u : 0u).add(place.file.value, place.line).add(place.function.value).add(place.pc).add(place.pc_offset);
+    return add(place.grid).add(place.block).add(place.block_index).add(place.thread_index);
+  }
   std::uint64_t hash() const { return hash_; }
 
  private:
@@ -35,11 +39,14 @@ std::uint64_t hash_of(const Copy& copy) {
 
 std::uint64_t hash_of(const Fault& fault) {
   Mixer mixer;
-  mixer.add(fault.what.value, fault.reported_by.value).add(fault.code, fault.kernel.value).add(fault.file.value, fault.line).add(fault.function.value, fault.instruction.value);
-  mixer.add(fault.pc).add(fault.pc_offset).add(fault.grid).add(fault.block).add(fault.block_index).add(fault.thread_index);
-  mixer.add(fault.lanes, (fault.has_thread ? 2u : 0u) | (fault.is_store ? 1u : 0u)).add(fault.parameters).add(fault.addresses.size());
+  mixer.add(static_cast<const KernelPlace&>(fault)).add(fault.what.value, fault.reported_by.value).add(fault.code, fault.instruction.value);
+  mixer.add(fault.lanes, fault.is_store ? 1u : 0u).add(fault.parameters).add(fault.addresses.size());
   for (const std::uint64_t address : fault.addresses) mixer.add(address);
   return mixer.hash();
+}
+
+std::uint64_t hash_of(const Violation& violation) {
+  return Mixer().add(static_cast<const KernelPlace&>(violation)).add(static_cast<std::uint32_t>(violation.kind), static_cast<std::uint32_t>(violation.access)).hash();
 }
 
 }  // namespace faultline

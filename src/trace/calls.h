@@ -1,10 +1,11 @@
-// What launches, copies and faults say beyond an event's own fields: interned values, named by Event::extra. Id 0 is the empty one.
+// What launches, copies, faults and violations say beyond an event's own fields: interned values, named by Event::extra. Id 0 is the empty one.
 //
 // Training repeats itself: the same kernel with the same grid on the same addresses in every step. Interned, such a launch costs its event alone.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "base/hash.h"
@@ -15,6 +16,7 @@ namespace faultline {
 using LaunchId = Id<struct LaunchTag>;
 using CopyId = Id<struct CopyTag>;
 using FaultId = Id<struct FaultTag>;
+using ViolationId = Id<struct ViolationTag>;
 using Extent3 = std::array<std::uint32_t, 3>;  // x, y, z
 
 // A pointer that a kernel was given: the word at this place in its parameters pointed into memory the source knew of.
@@ -52,39 +54,76 @@ struct Copy {
   friend bool operator==(const Copy&, const Copy&) = default;
 };
 
-// What the hardware or the driver reported. Of one fault there may be two events: the driver's error as the program met it, and what a core dump
-// says of the kernel; the second has a kernel.
-struct Fault {
-  StringId what;         // "Warp Illegal Address", "CUDA_ERROR_ILLEGAL_ADDRESS"
-  StringId reported_by;  // the driver function that returned it; empty: a core dump
-  std::uint32_t code = 0;  // CUresult, or the exception's number in the core dump
+// Which thread of which launch did something, and where in the kernel's code.
+struct KernelPlace {
   StringId kernel;
   StringId file;         // of the kernel's source line, where the line table leads there
   std::uint32_t line = 0;
   StringId function;     // the device function, where it is not the kernel itself
-  StringId instruction;  // "LDG.E R0, [R22.64]"; empty: not decoded
   std::uint64_t pc = 0;
   std::uint64_t pc_offset = 0;  // from the start of the function that holds it
   Extent3 grid = {};
   Extent3 block = {};
   Extent3 block_index = {};
   Extent3 thread_index = {};
-  std::uint32_t lanes = 0;      // threads of the warp that were executing it; 0: unknown
   bool has_thread = false;      // block_index and thread_index are meaningful
+  friend bool operator==(const KernelPlace&, const KernelPlace&) = default;
+};
+
+// What the hardware or the driver reported. Of one fault there may be two events: the driver's error as the program met it, and what a core dump
+// says of the kernel; the second has a kernel.
+struct Fault : KernelPlace {
+  StringId what;         // "Warp Illegal Address", "CUDA_ERROR_ILLEGAL_ADDRESS"
+  StringId reported_by;  // the driver function that returned it; empty: a core dump
+  std::uint32_t code = 0;  // CUresult, or the exception's number in the core dump
+  StringId instruction;  // "LDG.E R0, [R22.64]"; empty: not decoded
+  std::uint32_t lanes = 0;      // threads of the warp that were executing it; 0: unknown
   bool is_store = false;
   std::vector<std::uint64_t> addresses;   // of each lane that was executing it, where they could be rebuilt; the event has the first that is bad
   std::vector<LaunchArgument> parameters; // the kernel's 8-byte words as the device had them
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
+enum class ViolationKind : std::uint8_t { kOther, kOutOfBounds, kUseAfterFree, kUninitialized, kMisaligned };
+enum class AccessKind : std::uint8_t { kRead, kWrite, kAtomic };
+
+// An access that was caught: what is wrong with it, and who made it. The event has its address, its size and the allocation that it belongs to, or that is nearest.
+struct Violation : KernelPlace {
+  ViolationKind kind = ViolationKind::kOther;
+  AccessKind access = AccessKind::kRead;
+  friend bool operator==(const Violation&, const Violation&) = default;
+};
+
+// Of which kind the events are that name a call, and the word for it.
+template <class Call>
+struct CallKind;
+template <> struct CallKind<Launch> { static constexpr EventKind kEvent = EventKind::kLaunch; static constexpr const char* kWord = "launch"; };
+template <> struct CallKind<Copy> { static constexpr EventKind kEvent = EventKind::kCopy; static constexpr const char* kWord = "copy"; };
+template <> struct CallKind<Fault> { static constexpr EventKind kEvent = EventKind::kFault; static constexpr const char* kWord = "fault"; };
+template <> struct CallKind<Violation> { static constexpr EventKind kEvent = EventKind::kViolation; static constexpr const char* kWord = "violation"; };
+
+// The names in a call, in the order in which files and texts have them.
+template <class Call>
+auto strings_of(Call& call) {
+  using Value = std::remove_const_t<Call>;
+  if constexpr (std::is_same_v<Value, Launch>) return std::array{&call.kernel};
+  else if constexpr (std::is_same_v<Value, Copy>) return std::array<StringId*, 0>{};
+  else if constexpr (std::is_same_v<Value, Violation>) return std::array{&call.kernel, &call.file, &call.function};
+  else return std::array{&call.what, &call.reported_by, &call.kernel, &call.file, &call.function, &call.instruction};
+}
+
 // Of every field: a hash that leaves one out puts all values that differ in it alone on one place.
 std::uint64_t hash_of(const Launch& launch);
 std::uint64_t hash_of(const Copy& copy);
 std::uint64_t hash_of(const Fault& fault);
+std::uint64_t hash_of(const Violation& violation);
 
-template <class Value, class IdType>
+template <class ValueType, class IdType>
 class InternedTable {
  public:
+  using Value = ValueType;
+  using Id = IdType;
+
   InternedTable() { values_.emplace_back(); }
   IdType intern(const Value& value) {
     const std::uint64_t hash = hash_of(value);
@@ -108,5 +147,6 @@ class InternedTable {
 using LaunchTable = InternedTable<Launch, LaunchId>;
 using CopyTable = InternedTable<Copy, CopyId>;
 using FaultTable = InternedTable<Fault, FaultId>;
+using ViolationTable = InternedTable<Violation, ViolationId>;
 
 }  // namespace faultline

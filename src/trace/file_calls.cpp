@@ -1,5 +1,7 @@
 #include "trace/file_calls.h"
 
+#include <algorithm>
+
 namespace faultline {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr std::uint64_t kBlockMask = (1u << kBlockBits) - 1;
 enum LaunchField : std::uint32_t { kGridRest = 1, kBlockRest = 2, kShared = 4, kGraph = 8 };
 // The low four bits are the two sides.
 enum CopyField : std::uint32_t { kAsynchronous = 16, kSourceDevice = 32, kRows = 64 };
-enum FaultField : std::uint32_t { kHasThread = 1, kIsStore = 2 };
+enum FaultField : std::uint32_t { kHasThread = 1, kIsStore = 2 };  // a violation has the first, and its kind of access above it
 
 void put_extent(Payload& payload, const Extent3& extent) { payload.number(extent[0]).number(extent[1]).number(extent[2]); }
 
@@ -18,6 +20,27 @@ Extent3 take_extent(PayloadFields& fields) {
   Extent3 extent;
   for (std::uint32_t& part : extent) part = fields.as<std::uint32_t>();
   return extent;
+}
+
+template <class Call>
+void put_strings(Payload& payload, const Call& call) {
+  for (const StringId* const id : strings_of(call)) payload.number(id->value);
+}
+template <class Call>
+void take_strings(PayloadFields& fields, Call& call) {
+  for (StringId* const id : strings_of(call)) *id = StringId(fields.id());
+}
+
+// What of a place are no names.
+void put_place(Payload& payload, const KernelPlace& place) {
+  payload.number(place.line).number(place.pc).number(place.pc_offset);
+  for (const Extent3& extent : {place.grid, place.block, place.block_index, place.thread_index}) put_extent(payload, extent);
+}
+void take_place(PayloadFields& fields, KernelPlace& place) {
+  place.line = fields.as<std::uint32_t>();
+  place.pc = fields.number();
+  place.pc_offset = fields.number();
+  for (Extent3* const extent : {&place.grid, &place.block, &place.block_index, &place.thread_index}) *extent = take_extent(fields);
 }
 
 bool is_row(const Extent3& extent) { return extent[1] == 1 && extent[2] == 1; }
@@ -69,7 +92,7 @@ bool is_one_row(const Copy& copy) {
 
 }  // namespace
 
-void put_launch(Payload& payload, const Launch& launch) {
+void put_call(Payload& payload, const Launch& launch) {
   std::uint32_t said = 0;
   if (!is_row(launch.grid)) said |= kGridRest;
   if (!is_row(launch.block)) said |= kBlockRest;
@@ -83,8 +106,7 @@ void put_launch(Payload& payload, const Launch& launch) {
   put_arguments(payload, launch.arguments);
 }
 
-Launch take_launch(PayloadFields& fields) {
-  Launch launch;
+void take_call(PayloadFields& fields, Launch& launch) {
   const std::uint64_t said = fields.number();
   launch.kernel = StringId(fields.id());
   launch.grid = take_launch_extent(fields, (said & kGridRest) != 0);
@@ -92,10 +114,9 @@ Launch take_launch(PayloadFields& fields) {
   if (said & kShared) launch.shared_bytes = fields.as<std::uint32_t>();
   if (said & kGraph) launch.graph = fields.as<std::uint32_t>();
   launch.arguments = take_arguments(fields);
-  return launch;
 }
 
-void put_copy(Payload& payload, const Copy& copy) {
+void put_call(Payload& payload, const Copy& copy) {
   std::uint32_t said = static_cast<std::uint32_t>(copy.source_side) | static_cast<std::uint32_t>(copy.destination_side) << 2;
   if (copy.asynchronous) said |= kAsynchronous;
   if (copy.source_device != 0) said |= kSourceDevice;
@@ -107,8 +128,7 @@ void put_copy(Payload& payload, const Copy& copy) {
   }
 }
 
-Copy take_copy(PayloadFields& fields) {
-  Copy copy;
+void take_call(PayloadFields& fields, Copy& copy) {
   const std::uint64_t said = fields.number();
   copy.source_side = static_cast<MemorySide>(said & 3);
   copy.destination_side = static_cast<MemorySide>(said >> 2 & 3);
@@ -122,14 +142,13 @@ Copy take_copy(PayloadFields& fields) {
     copy.source_pitch_bytes = fields.number();
     copy.destination_pitch_bytes = fields.number();
   }
-  return copy;
 }
 
-void put_fault(Payload& payload, const Fault& fault) {
+void put_call(Payload& payload, const Fault& fault) {
   payload.number((fault.has_thread ? kHasThread : 0u) | (fault.is_store ? kIsStore : 0u));
-  for (const StringId id : {fault.what, fault.reported_by, fault.kernel, fault.file, fault.function, fault.instruction}) payload.number(id.value);
-  payload.number(fault.code).number(fault.line).number(fault.pc).number(fault.pc_offset);
-  for (const Extent3& extent : {fault.grid, fault.block, fault.block_index, fault.thread_index}) put_extent(payload, extent);
+  put_strings(payload, fault);
+  payload.number(fault.code);
+  put_place(payload, fault);
   payload.number(fault.lanes).number(fault.addresses.size());
   std::uint64_t last = 0;
   for (const std::uint64_t address : fault.addresses) {
@@ -139,22 +158,32 @@ void put_fault(Payload& payload, const Fault& fault) {
   put_arguments(payload, fault.parameters);
 }
 
-Fault take_fault(PayloadFields& fields) {
-  Fault fault;
+void take_call(PayloadFields& fields, Fault& fault) {
   const std::uint64_t said = fields.number();
   fault.has_thread = (said & kHasThread) != 0;
   fault.is_store = (said & kIsStore) != 0;
-  for (StringId* const id : {&fault.what, &fault.reported_by, &fault.kernel, &fault.file, &fault.function, &fault.instruction}) *id = StringId(fields.id());
+  take_strings(fields, fault);
   fault.code = fields.as<std::uint32_t>();
-  fault.line = fields.as<std::uint32_t>();
-  fault.pc = fields.number();
-  fault.pc_offset = fields.number();
-  for (Extent3* const extent : {&fault.grid, &fault.block, &fault.block_index, &fault.thread_index}) *extent = take_extent(fields);
+  take_place(fields, fault);
   fault.lanes = fields.as<std::uint32_t>();
   std::uint64_t last = 0;
   for (std::size_t left = fields.count(); left > 0 && fields.ok(); --left) fault.addresses.push_back(last += unzigzag(fields.number()));
   fault.parameters = take_arguments(fields);
-  return fault;
+}
+
+void put_call(Payload& payload, const Violation& violation) {
+  payload.number((violation.has_thread ? kHasThread : 0u) | static_cast<unsigned>(violation.access) << 1).number(static_cast<std::uint64_t>(violation.kind));
+  put_strings(payload, violation);
+  put_place(payload, violation);
+}
+
+void take_call(PayloadFields& fields, Violation& violation) {
+  const std::uint64_t said = fields.number(), kind = fields.number();
+  violation.has_thread = (said & kHasThread) != 0;
+  violation.access = static_cast<AccessKind>(std::min<std::uint64_t>(said >> 1 & 3, static_cast<std::uint64_t>(AccessKind::kAtomic)));
+  if (kind <= static_cast<std::uint64_t>(ViolationKind::kMisaligned)) violation.kind = static_cast<ViolationKind>(kind);
+  take_strings(fields, violation);
+  take_place(fields, violation);
 }
 
 }  // namespace faultline

@@ -13,12 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_cursor.h"
 #include "base/result.h"
 #include "trace/file_format.h"
 
 namespace faultline {
-
-using Bytes = std::span<const std::uint8_t>;
 
 class TraceBytes {
  public:
@@ -56,13 +55,14 @@ inline RecordStep read_record(Bytes bytes, std::size_t at, Record& record) {
   record.tag = static_cast<RecordTag>(bytes[at]);
   std::uint64_t length = 0;
   std::size_t body = at + 1;
-  for (unsigned shift = 0;; shift += 7) {
-    if (body >= bytes.size()) return RecordStep::kCut;
-    const std::uint8_t byte = bytes[body++];
-    length |= std::uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) break;
-    if (shift == 28) return RecordStep::kDamaged;
-  }
+  bool is_cut = false;
+  const auto next = [&]() -> std::uint8_t {
+    is_cut = body >= bytes.size();
+    return is_cut ? std::uint8_t{0} : bytes[body++];
+  };
+  const bool is_number = read_varint(next, length, 5);
+  if (is_cut) return RecordStep::kCut;
+  if (!is_number) return RecordStep::kDamaged;
   if (length > kMostRecordBytes) return RecordStep::kDamaged;
   if (length > bytes.size() - body) return RecordStep::kCut;
   record.payload = bytes.subspan(body, length);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/leb128.h"
 #include "trace/event.h"
 #include "trace/validate.h"
 
@@ -63,15 +64,7 @@ struct VarintReader {
  private:
   std::uint64_t next_long() {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const std::uint64_t byte = *at++;
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) {
-        bad |= shift == 63 && byte > 1;
-        return value;
-      }
-    }
-    bad = true;
+    bad |= !read_varint([&] { return *at++; }, value);
     return value;
   }
 };

@@ -37,7 +37,7 @@ Definitions::Definitions(std::uint64_t file_bytes)
     : most_id_(static_cast<std::uint32_t>(std::min<std::uint64_t>(file_bytes + kIdSlack, IdMap::kUnknown - 1))) {}
 
 void Definitions::add(const Record& record) {
-  if (record.tag > RecordTag::kFault) {
+  if (record.tag > RecordTag::kViolation) {
     small_.count(kLostUnknownRecords);
     return;
   }
@@ -105,24 +105,10 @@ bool Definitions::take(RecordTag tag, PayloadFields& fields) {
       has_final_state_ = true;
       return true;
     }
-    case RecordTag::kLaunch: {
-      const std::uint32_t id = fields.id();
-      Launch launch = take_launch(fields);
-      if (fields.ok()) launches_.emplace_back(id, std::move(launch));
-      return fields.ok();
-    }
-    case RecordTag::kCopy: {
-      const std::uint32_t id = fields.id();
-      const Copy copy = take_copy(fields);
-      if (fields.ok()) copies_.emplace_back(id, copy);
-      return fields.ok();
-    }
-    case RecordTag::kFault: {
-      const std::uint32_t id = fields.id();
-      Fault fault = take_fault(fields);
-      if (fields.ok()) faults_.emplace_back(id, std::move(fault));
-      return fields.ok();
-    }
+    case RecordTag::kLaunch: return take_defined<Launch>(fields);
+    case RecordTag::kCopy: return take_defined<Copy>(fields);
+    case RecordTag::kFault: return take_defined<Fault>(fields);
+    case RecordTag::kViolation: return take_defined<Violation>(fields);
     case RecordTag::kTensor: return take_tensor(fields);
     case RecordTag::kHeap: return take_heap(fields);
     case RecordTag::kDevice: return take_device(fields);
@@ -130,6 +116,15 @@ bool Definitions::take(RecordTag tag, PayloadFields& fields) {
     case RecordTag::kFinalSegment: return take_final_segment(fields);
     default: return false;
   }
+}
+
+template <class Call>
+bool Definitions::take_defined(PayloadFields& fields) {
+  const std::uint32_t id = fields.id();
+  Call call;
+  take_call(fields, call);
+  if (fields.ok()) std::get<Defined<Call>>(calls_).emplace_back(id, std::move(call));
+  return fields.ok();
 }
 
 bool Definitions::take_tensor(PayloadFields& fields) {
@@ -260,28 +255,22 @@ void Definitions::resolve_tensors(Trace& trace, TraceIds& ids) {
 }
 
 void Definitions::resolve_calls(Trace& trace, TraceIds& ids) {
-  // Gives every string its id in the trace; false when one is not known.
-  const auto name = [&](std::initializer_list<StringId*> strings) {
-    for (StringId* const string : strings) *string = StringId(ids.strings.find(string->value));
-    return std::none_of(strings.begin(), strings.end(), [](const StringId* string) { return string->value == IdMap::kUnknown; });
-  };
-  sort_by_id(launches_, Keep::kFirst);
-  ids.launches.set(0, 0);
-  for (auto& [id, launch] : launches_) {
-    if (id != 0 && name({&launch.kernel})) ids.launches.set(id, trace.launches.intern(launch).value);
-    launch = {};
-  }
-  sort_by_id(copies_, Keep::kFirst);
-  ids.copies.set(0, 0);
-  for (const auto& [id, copy] : copies_) {
-    if (id != 0) ids.copies.set(id, trace.copies.intern(copy).value);
-  }
-  sort_by_id(faults_, Keep::kFirst);
-  ids.faults.set(0, 0);
-  for (auto& [id, fault] : faults_) {
-    if (id == 0 || !name({&fault.what, &fault.reported_by, &fault.kernel, &fault.file, &fault.function, &fault.instruction})) continue;
-    ids.faults.set(id, trace.faults.intern(fault).value);
-  }
+  each_call_table(trace, [&](auto& table) {
+    using Call = typename std::remove_cvref_t<decltype(table)>::Value;
+    Defined<Call>& defined = std::get<Defined<Call>>(calls_);
+    IdMap& ours = ids.calls[static_cast<std::size_t>(CallKind<Call>::kEvent)];
+    sort_by_id(defined, Keep::kFirst);
+    ours.set(0, 0);
+    for (auto& [id, call] : defined) {
+      bool is_known = id != 0;
+      for (StringId* const string : strings_of(call)) {
+        *string = StringId(ids.strings.find(string->value));
+        is_known &= string->value != IdMap::kUnknown;
+      }
+      if (is_known) ours.set(id, table.intern(call).value);
+      call = {};
+    }
+  });
 }
 
 void Definitions::resolve_places(Trace& trace, TraceIds& ids) {

@@ -4,9 +4,11 @@
 // threads that met the same string), so the trace gets its own, in the order of the file's: where the file's are dense they are the same.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,8 @@ class IdMap {
 };
 
 struct TraceIds {
-  IdMap strings, frames, stacks, tensors, launches, copies, faults, heaps, streams;
+  IdMap strings, frames, stacks, tensors, heaps, streams;
+  std::array<IdMap, kEventKindCount> calls;  // by the kind of the events that name them
 };
 
 class Definitions {
@@ -61,6 +64,8 @@ class Definitions {
   };
 
   bool take(RecordTag tag, PayloadFields& fields);
+  template <class Call>
+  bool take_defined(PayloadFields& fields);
   bool take_tensor(PayloadFields& fields);
   bool take_heap(PayloadFields& fields);
   bool take_device(PayloadFields& fields);
@@ -78,9 +83,7 @@ class Definitions {
   Defined<FileFrame> frames_;
   Defined<FileStack> stacks_;
   Defined<FileTensor> tensors_;
-  Defined<Launch> launches_;  // ids in it are the file's
-  Defined<Copy> copies_;
-  Defined<Fault> faults_;     // ids in it are the file's
+  std::tuple<Defined<Launch>, Defined<Copy>, Defined<Fault>, Defined<Violation>> calls_;  // ids in them are the file's
   Defined<Heap> heaps_;
   Defined<Stream> streams_;
   Defined<Device> devices_;

@@ -70,6 +70,7 @@ enum class RecordTag : std::uint8_t {
   kLaunch = 0x0e,
   kCopy = 0x0f,
   kFault = 0x10,
+  kViolation = 0x11,
   kFirstEvent = 0x40,
   kLastEvent = 0x7f,
   kChunkFull = 0xfe,       // the writer goes on in another chunk

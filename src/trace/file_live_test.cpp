@@ -52,7 +52,7 @@ class NumberedEvents {
       if (!writer_.define_string(name_, name_for(thread_, number))) return false;
       Launch launch;
       launch.kernel = name_;
-      if (!writer_.define_launch(LaunchId(name_.value), launch)) return false;
+      if (!writer_.define_call(LaunchId(name_.value), launch)) return false;
     }
     Event event;
     event.kind = number % 2 == 0 ? EventKind::kOpBegin : EventKind::kLaunch;

@@ -41,14 +41,12 @@ class PayloadFields {
 
   std::uint64_t number(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ >= payload_.size()) break;
-      const std::uint8_t byte = payload_[at_++];
-      value |= std::uint64_t{byte & 0x7fu} << shift;
-      if (byte >= 0x80) continue;
-      if (value > most || (shift == 63 && byte > 1)) break;
-      return value;
-    }
+    bool is_there = true;
+    const auto next = [&]() -> std::uint8_t {
+      is_there = at_ < payload_.size();
+      return is_there ? payload_[at_++] : std::uint8_t{0};
+    };
+    if (read_varint(next, value) && is_there && value <= most) return value;
     ok_ = false;
     return 0;
   }

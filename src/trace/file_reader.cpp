@@ -160,9 +160,7 @@ class EventIntake {
     rename(event.stack.value, ids_.stacks);
     if (extra_is_tensor(event.kind)) rename(event.extra, ids_.tensors);
     if (extra_is_string(event.kind)) rename(event.extra, ids_.strings);
-    if (extra_is_launch(event.kind)) rename(event.extra, ids_.launches);
-    if (extra_is_copy(event.kind)) rename(event.extra, ids_.copies);
-    if (extra_is_fault(event.kind)) rename(event.extra, ids_.faults);
+    if (extra_is_call(event.kind)) rename(event.extra, ids_.calls[static_cast<std::size_t>(event.kind)]);
   }
 
   // Only the leading events can be from before the recording.

@@ -281,10 +281,10 @@ TEST(TraceFile, CallsNamingWhatIsNotDefinedAreKeptWithoutIt) {
     TraceFileWriter writer(**file);
     Launch launch;
     launch.kernel = StringId(5);
-    ASSERT_TRUE(writer.define_launch(LaunchId(3), launch).ok());  // its kernel has no name, so it is none
+    ASSERT_TRUE(writer.define_call(LaunchId(3), launch).ok());  // its kernel has no name, so it is none
     Copy copy;
     copy.source = 0x1000;
-    ASSERT_TRUE(writer.define_copy(CopyId(7), copy).ok());
+    ASSERT_TRUE(writer.define_call(CopyId(7), copy).ok());
     Event event;
     event.kind = EventKind::kLaunch;
     event.extra = 3;
@@ -305,6 +305,20 @@ TEST(TraceFile, CallsNamingWhatIsNotDefinedAreKeptWithoutIt) {
   EXPECT_EQ(read->events[2].extra, 1u);
   EXPECT_EQ(read->copies.at(CopyId(1)).source, 0x1000u);
   EXPECT_EQ(lost(*read, kLostUnknownReferences), 2u);
+}
+
+TEST(TraceFile, ViolationOfAKindThatIsNotKnownYetIsStillOne) {
+  std::vector<std::uint8_t> payload = {1, 0x05, 99, 0, 0, 0, 7, 0, 0};  // id, a thread and an atomic access, its kind, no names, line 7
+  payload.insert(payload.end(), 12, 3);                                // four extents
+  const std::vector<std::uint8_t> file = HandMadeFile().record(0x11, payload).record(0xff, {}).bytes();
+  const Result<Trace> read = read_trace_bytes(file);
+  ASSERT_TRUE(read.ok());
+  ASSERT_TRUE(check_trace(*read).ok());
+  ASSERT_EQ(read->violations.size(), 2u);
+  const Violation& violation = read->violations.at(ViolationId(1));
+  EXPECT_EQ(violation.kind, ViolationKind::kOther);
+  EXPECT_EQ(violation.access, AccessKind::kAtomic);
+  EXPECT_EQ(violation.line, 7u);
 }
 
 TEST(TraceFile, StreamOfAnOlderFileWaitsForTheDefaultOne) {

@@ -27,15 +27,12 @@ Status write_tables(const Trace& trace, TraceFileWriter& writer) {
   for (std::uint32_t i = 1; i < trace.tensors.size(); ++i) {
     if (Status status = writer.define_tensor(TensorId(i), trace.tensors.at(TensorId(i))); !status) return status;
   }
-  for (std::uint32_t i = 1; i < trace.launches.size(); ++i) {
-    if (Status status = writer.define_launch(LaunchId(i), trace.launches.at(LaunchId(i))); !status) return status;
-  }
-  for (std::uint32_t i = 1; i < trace.copies.size(); ++i) {
-    if (Status status = writer.define_copy(CopyId(i), trace.copies.at(CopyId(i))); !status) return status;
-  }
-  for (std::uint32_t i = 1; i < trace.faults.size(); ++i) {
-    if (Status status = writer.define_fault(FaultId(i), trace.faults.at(FaultId(i))); !status) return status;
-  }
+  Status status = Ok{};
+  each_call_table(trace, [&](const auto& table) {
+    using Id = typename std::remove_cvref_t<decltype(table)>::Id;
+    for (std::uint32_t i = 1; i < table.size() && status.ok(); ++i) status = writer.define_call(Id(i), table.at(Id(i)));
+  });
+  if (!status) return status;
   return Ok{};
 }
 

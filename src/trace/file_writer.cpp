@@ -145,23 +145,16 @@ Status TraceFileWriter::define_tensor(TensorId id, const Tensor& tensor) {
   return publish(RecordTag::kTensor, payload);
 }
 
-Status TraceFileWriter::define_launch(LaunchId id, const Launch& launch) {
+template <class CallId, class Call>
+Status TraceFileWriter::define_call(CallId id, const Call& call) {
   Payload payload;
-  put_launch(payload.number(id.value), launch);
-  return publish(RecordTag::kLaunch, payload);
+  put_call(payload.number(id.value), call);
+  return publish(kCallTag<Call>, payload);
 }
-
-Status TraceFileWriter::define_copy(CopyId id, const Copy& copy) {
-  Payload payload;
-  put_copy(payload.number(id.value), copy);
-  return publish(RecordTag::kCopy, payload);
-}
-
-Status TraceFileWriter::define_fault(FaultId id, const Fault& fault) {
-  Payload payload;
-  put_fault(payload.number(id.value), fault);
-  return publish(RecordTag::kFault, payload);
-}
+template Status TraceFileWriter::define_call(LaunchId, const Launch&);
+template Status TraceFileWriter::define_call(CopyId, const Copy&);
+template Status TraceFileWriter::define_call(FaultId, const Fault&);
+template Status TraceFileWriter::define_call(ViolationId, const Violation&);
 
 Status TraceFileWriter::define_heap(HeapId id, const Heap& heap) {
   return publish(RecordTag::kHeap, Payload()

@@ -41,9 +41,9 @@ class TraceFileWriter {
   Status define_frame(FrameId id, const Frame& frame);
   Status define_stack(StackId id, StackId caller, FrameId frame);
   Status define_tensor(TensorId id, const Tensor& tensor);
-  Status define_launch(LaunchId id, const Launch& launch);
-  Status define_copy(CopyId id, const Copy& copy);
-  Status define_fault(FaultId id, const Fault& fault);
+  // A launch, a copy, a fault or a violation.
+  template <class CallId, class Call>
+  Status define_call(CallId id, const Call& call);
   // A later definition of the same heap, stream, device, property or origin replaces the earlier one.
   Status define_heap(HeapId id, const Heap& heap);
   Status define_stream(StreamId id, const Stream& stream);

@@ -27,12 +27,15 @@ inline void expect_same_tables(const Trace& a, const Trace& b) {
   }
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (std::uint32_t i = 0; i < a.tensors.size(); ++i) ASSERT_TRUE(a.tensors.at(TensorId(i)) == b.tensors.at(TensorId(i))) << i;
-  ASSERT_EQ(a.launches.size(), b.launches.size());
-  for (std::uint32_t i = 0; i < a.launches.size(); ++i) ASSERT_TRUE(a.launches.at(LaunchId(i)) == b.launches.at(LaunchId(i))) << i;
-  ASSERT_EQ(a.copies.size(), b.copies.size());
-  for (std::uint32_t i = 0; i < a.copies.size(); ++i) ASSERT_TRUE(a.copies.at(CopyId(i)) == b.copies.at(CopyId(i))) << i;
-  ASSERT_EQ(a.faults.size(), b.faults.size());
-  for (std::uint32_t i = 0; i < a.faults.size(); ++i) ASSERT_TRUE(a.faults.at(FaultId(i)) == b.faults.at(FaultId(i))) << i;
+  const auto expect_same_calls = [](const auto& one, const auto& other) {
+    using Id = typename std::remove_cvref_t<decltype(one)>::Id;
+    ASSERT_EQ(one.size(), other.size());
+    for (std::uint32_t i = 0; i < one.size(); ++i) ASSERT_TRUE(one.at(Id(i)) == other.at(Id(i))) << i;
+  };
+  expect_same_calls(a.launches, b.launches);
+  expect_same_calls(a.copies, b.copies);
+  expect_same_calls(a.faults, b.faults);
+  expect_same_calls(a.violations, b.violations);
 }
 
 // Everything equal, ids included.
@@ -139,27 +142,39 @@ class RandomTrace {
     }
     for (std::uint64_t i = below(4); i > 0; --i) {
       Fault fault;
-      for (StringId* const id : {&fault.what, &fault.reported_by, &fault.kernel, &fault.file, &fault.function, &fault.instruction}) *id = string(trace);
+      make_place(trace, fault);
       fault.code = part();
-      fault.line = part();
-      fault.pc = number();
-      fault.pc_offset = number();
-      for (Extent3* const place : {&fault.grid, &fault.block, &fault.block_index, &fault.thread_index}) *place = extent();
       fault.lanes = part();
-      fault.has_thread = often();
       fault.is_store = often();
       for (std::uint64_t lane = below(5); lane > 0; --lane) fault.addresses.push_back(number());
       fault.parameters = arguments();
       trace.faults.intern(fault);
     }
+    for (std::uint64_t i = below(4); i > 0; --i) {
+      Violation violation;
+      make_place(trace, violation);
+      violation.kind = static_cast<ViolationKind>(below(5));
+      violation.access = static_cast<AccessKind>(below(3));
+      trace.violations.intern(violation);
+    }
+  }
+
+  template <class Call>
+  void make_place(const Trace& trace, Call& call) {
+    for (StringId* const id : strings_of(call)) *id = string(trace);
+    call.line = part();
+    call.pc = number();
+    call.pc_offset = number();
+    for (Extent3* const place : {&call.grid, &call.block, &call.block_index, &call.thread_index}) *place = extent();
+    call.has_thread = often();
   }
 
   std::uint32_t extra(const Trace& trace, EventKind kind) {
     if (extra_is_tensor(kind)) return static_cast<std::uint32_t>(below(trace.tensors.size()));
     if (extra_is_string(kind)) return string(trace).value;
-    if (extra_is_launch(kind)) return static_cast<std::uint32_t>(below(trace.launches.size()));
-    if (extra_is_copy(kind)) return static_cast<std::uint32_t>(below(trace.copies.size()));
-    if (extra_is_fault(kind)) return static_cast<std::uint32_t>(below(trace.faults.size()));
+    std::size_t calls = 0;
+    each_call_table(trace, [&](const auto& table) { if (kind == CallKind<typename std::remove_cvref_t<decltype(table)>::Value>::kEvent) calls = table.size(); });
+    if (calls != 0) return static_cast<std::uint32_t>(below(calls));
     return kind == EventKind::kSync && often() ? static_cast<std::uint32_t>(below(3)) : part();
   }
 

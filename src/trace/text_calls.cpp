@@ -12,12 +12,17 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kSides = {"unified", "host", "device", "array"};
 
-std::string_view name_of(MemorySide side) { return kSides[static_cast<std::size_t>(side)]; }
+constexpr std::array<std::string_view, 5> kViolations = {"other", "out-of-bounds", "use-after-free", "uninitialized", "misaligned"};
+constexpr std::array<std::string_view, 3> kAccesses = {"read", "write", "atomic"};
 
-std::optional<MemorySide> side_of(std::string_view word) {
-  const auto found = std::find(kSides.begin(), kSides.end(), word);
-  if (found == kSides.end()) return std::nullopt;
-  return static_cast<MemorySide>(found - kSides.begin());
+template <class Kind, std::size_t count>
+std::string_view word_of(const std::array<std::string_view, count>& words, Kind kind) { return words[static_cast<std::size_t>(kind)]; }
+
+template <class Kind, std::size_t count>
+bool set_by_word(const std::array<std::string_view, count>& words, std::string_view word, Kind& kind) {
+  const auto found = std::find(words.begin(), words.end(), word);
+  if (found != words.end()) kind = static_cast<Kind>(found - words.begin());
+  return found != words.end();
 }
 
 // "host-to-device"
@@ -25,12 +30,7 @@ bool set_sides(std::string_view word, Copy& copy) {
   constexpr std::string_view kBetween = "-to-";
   const std::size_t between = word.find(kBetween);
   if (between == std::string_view::npos) return false;
-  const auto source = side_of(word.substr(0, between));
-  const auto destination = side_of(word.substr(between + kBetween.size()));
-  if (!source || !destination) return false;
-  copy.source_side = *source;
-  copy.destination_side = *destination;
-  return true;
+  return set_by_word(kSides, word.substr(0, between), copy.source_side) && set_by_word(kSides, word.substr(between + kBetween.size()), copy.destination_side);
 }
 
 // Calls take(part) for each part between commas.
@@ -99,6 +99,20 @@ class Words {
   void addresses(std::string_view key, const std::vector<std::uint64_t>& values) {
     for (std::size_t i = 0; i < values.size(); ++i) text_ += (i == 0 ? fmt::format(" {}=", key) : ",") + fmt::format("{:#x}", values[i]);
   }
+  void place(const Trace& trace, const KernelPlace& place) {
+    string("kernel", trace.strings.at(place.kernel));
+    string("file", trace.strings.at(place.file));
+    number("line", place.line);
+    string("function", trace.strings.at(place.function));
+    address("pc", place.pc);
+    address("pc-offset", place.pc_offset);
+    known_extent("grid", place.grid);
+    known_extent("block", place.block);
+    if (!place.has_thread && place.block_index == Extent3{} && place.thread_index == Extent3{}) return;
+    extent("block-index", place.block_index);
+    extent("thread-index", place.thread_index);
+    if (!place.has_thread) add("no-thread");
+  }
   std::string take() { return std::move(text_); }
 
  private:
@@ -107,31 +121,29 @@ class Words {
 
 }  // namespace
 
+template <class Table>
+Status TextCalls::read_into(Table& table, LineReader& line, Call& call) {
+  typename Table::Value value;
+  if (Status status = read_fields(line, value); !status) return status;
+  call = {CallKind<typename Table::Value>::kEvent, table.intern(value).value};
+  return Ok{};
+}
+
 Status TextCalls::read(LineReader& line) {
-  constexpr const char* kShape = "a call line reads: call NAME = launch|copy|fault …";
+  constexpr const char* kShape = "a call line reads: call NAME = launch|copy|fault|violation …";
   if (line.at_end()) return bad("{}", kShape);
   const Result<Field> name = line.word();
   if (!name) return name.error();
   if (!line.take("=") || line.at_end()) return bad("{}", kShape);
   if (calls_.contains(name->value)) return bad("the call '{}' is already there", name->value);
   Call call{};
-  if (line.take("launch")) {
-    const Result<Launch> launch = read_launch(line);
-    if (!launch) return launch.error();
-    call = {EventKind::kLaunch, trace_.launches.intern(*launch).value};
-  } else if (line.take("copy")) {
-    const Result<Copy> copy = read_copy(line);
-    if (!copy) return copy.error();
-    call = {EventKind::kCopy, trace_.copies.intern(*copy).value};
-  } else if (line.take("fault")) {
-    const Result<Fault> fault = read_fault(line);
-    if (!fault) return fault.error();
-    call = {EventKind::kFault, trace_.faults.intern(*fault).value};
-  } else {
-    return bad("{}", kShape);
-  }
-  calls_.emplace(name->value, call);
-  return Ok{};
+  std::optional<Status> status;
+  each_call_table(trace_, [&](auto& table) {
+    if (!status && line.take(CallKind<typename std::remove_cvref_t<decltype(table)>::Value>::kWord)) status = read_into(table, line, call);
+  });
+  if (!status) return bad("{}", kShape);
+  if (status->ok()) calls_.emplace(name->value, call);
+  return *status;
 }
 
 Status TextCalls::find(EventKind kind, const std::string& name, std::uint32_t& to) const {
@@ -142,9 +154,8 @@ Status TextCalls::find(EventKind kind, const std::string& name, std::uint32_t& t
   return Ok{};
 }
 
-Result<Launch> TextCalls::read_launch(LineReader& line) {
-  Launch launch;
-  Status status = each_field(line, [&](const Field& field) -> Status {
+Status TextCalls::read_fields(LineReader& line, Launch& launch) {
+  return each_field(line, [&](const Field& field) -> Status {
     if (field.key == "grid") return set_extent(field, launch.grid);
     if (field.key == "block") return set_extent(field, launch.block);
     if (field.key == "shared") return set_number(field, launch.shared_bytes);
@@ -154,13 +165,10 @@ Result<Launch> TextCalls::read_launch(LineReader& line) {
     launch.kernel = trace_.strings.intern(field.value);
     return Ok{};
   });
-  if (!status) return status.error();
-  return launch;
 }
 
-Result<Copy> TextCalls::read_copy(LineReader& line) {
-  Copy copy;
-  Status status = each_field(line, [&](const Field& field) -> Status {
+Status TextCalls::read_fields(LineReader& line, Copy& copy) {
+  return each_field(line, [&](const Field& field) -> Status {
     if (field.key == "from") return set_number(field, copy.source);
     if (field.key == "source-device") return set_number(field, copy.source_device);
     if (field.key == "width") return set_size(field, copy.width_bytes);
@@ -174,45 +182,60 @@ Result<Copy> TextCalls::read_copy(LineReader& line) {
     }
     return field.key.empty() && set_sides(field.value, copy) ? Status(Ok{}) : unknown_field(field);
   });
-  if (!status) return status.error();
-  return copy;
 }
 
-Result<Fault> TextCalls::read_fault(LineReader& line) {
-  Fault fault;
-  bool has_thread = true;
-  const std::array<std::pair<std::string_view, StringId*>, 5> strings = {{{"by", &fault.reported_by}, {"kernel", &fault.kernel}, {"file", &fault.file},
-      {"function", &fault.function}, {"instruction", &fault.instruction}}};
+Result<bool> TextCalls::read_place(const Field& field, KernelPlace& place) {
+  const auto is = [](const Status& status) { return status ? Result<bool>(true) : Result<bool>(status.error()); };
+  if (field.key == "block-index" || field.key == "thread-index") {
+    place.has_thread = true;
+    return is(set_extent(field, field.key == "block-index" ? place.block_index : place.thread_index));
+  }
+  if (field.key == "line") return is(set_number(field, place.line));
+  if (field.key == "pc") return is(set_number(field, place.pc));
+  if (field.key == "pc-offset") return is(set_number(field, place.pc_offset));
+  if (field.key == "grid") return is(set_extent(field, place.grid));
+  if (field.key == "block") return is(set_extent(field, place.block));
+  return set_string(field, "kernel", place.kernel) || set_string(field, "file", place.file) || set_string(field, "function", place.function);
+}
+
+bool TextCalls::set_string(const Field& field, std::string_view key, StringId& to) {
+  if (field.key != key) return false;
+  to = trace_.strings.intern(field.value);
+  return true;
+}
+
+Status TextCalls::read_fields(LineReader& line, Fault& fault) {
+  bool no_thread = false;
   Status status = each_field(line, [&](const Field& field) -> Status {
     if (field.key.empty() && !field.quoted && (field.value == "store" || field.value == "no-thread")) {
-      (field.value == "store" ? fault.is_store : has_thread) = field.value == "store";
+      (field.value == "store" ? fault.is_store : no_thread) = true;
       return Ok{};
     }
-    if (field.key == "block-index" || field.key == "thread-index") {
-      fault.has_thread = true;
-      return set_extent(field, field.key == "block-index" ? fault.block_index : fault.thread_index);
-    }
     if (field.key == "code") return set_number(field, fault.code);
-    if (field.key == "line") return set_number(field, fault.line);
-    if (field.key == "pc") return set_number(field, fault.pc);
-    if (field.key == "pc-offset") return set_number(field, fault.pc_offset);
-    if (field.key == "grid") return set_extent(field, fault.grid);
-    if (field.key == "block") return set_extent(field, fault.block);
     if (field.key == "lanes") return set_number(field, fault.lanes);
     if (field.key == "addresses") return set_addresses(field, fault.addresses);
     if (field.key == "parameters") return set_arguments(field, fault.parameters);
-    for (const auto& [key, string] : strings) {
-      if (field.key != key) continue;
-      *string = trace_.strings.intern(field.value);
+    if (set_string(field, "by", fault.reported_by) || set_string(field, "instruction", fault.instruction) || set_string(field, "", fault.what)) return Ok{};
+    const Result<bool> of_place = read_place(field, fault);
+    return !of_place ? Status(of_place.error()) : *of_place ? Status(Ok{}) : unknown_field(field);
+  });
+  fault.has_thread = fault.has_thread && !no_thread;
+  return status;
+}
+
+Status TextCalls::read_fields(LineReader& line, Violation& violation) {
+  bool no_thread = false;
+  Status status = each_field(line, [&](const Field& field) -> Status {
+    if (field.key.empty() && (set_by_word(kViolations, field.value, violation.kind) || set_by_word(kAccesses, field.value, violation.access))) return Ok{};
+    if (field.key.empty() && field.value == "no-thread") {
+      no_thread = true;
       return Ok{};
     }
-    if (!field.key.empty()) return unknown_field(field);
-    fault.what = trace_.strings.intern(field.value);
-    return Ok{};
+    const Result<bool> of_place = read_place(field, violation);
+    return !of_place ? Status(of_place.error()) : *of_place ? Status(Ok{}) : unknown_field(field);
   });
-  if (!status) return status.error();
-  fault.has_thread = fault.has_thread && has_thread;
-  return fault;
+  violation.has_thread = violation.has_thread && !no_thread;
+  return status;
 }
 
 std::string describe(const Trace& trace, const Launch& launch) {
@@ -230,7 +253,7 @@ std::string describe(const Trace&, const Copy& copy) {
   Words words("copy");
   words.add("from={:#x}", copy.source);
   if (copy.source_side != MemorySide::kUnified || copy.destination_side != MemorySide::kUnified) {
-    words.add("{}-to-{}", name_of(copy.source_side), name_of(copy.destination_side));
+    words.add("{}-to-{}", word_of(kSides, copy.source_side), word_of(kSides, copy.destination_side));
   }
   if (copy.asynchronous) words.add("asynchronous");
   words.number("source-device", copy.source_device);
@@ -247,20 +270,8 @@ std::string describe(const Trace& trace, const Fault& fault) {
   if (fault.what.value != 0) words.add("{}", quoted(trace.strings.at(fault.what)));
   words.string("by", trace.strings.at(fault.reported_by));
   words.number("code", fault.code);
-  words.string("kernel", trace.strings.at(fault.kernel));
-  words.string("file", trace.strings.at(fault.file));
-  words.number("line", fault.line);
-  words.string("function", trace.strings.at(fault.function));
+  words.place(trace, fault);
   words.string("instruction", trace.strings.at(fault.instruction));
-  words.address("pc", fault.pc);
-  words.address("pc-offset", fault.pc_offset);
-  words.known_extent("grid", fault.grid);
-  words.known_extent("block", fault.block);
-  if (fault.has_thread || fault.block_index != Extent3{} || fault.thread_index != Extent3{}) {
-    words.extent("block-index", fault.block_index);
-    words.extent("thread-index", fault.thread_index);
-    if (!fault.has_thread) words.add("no-thread");
-  }
   words.number("lanes", fault.lanes);
   if (fault.is_store) words.add("store");
   words.addresses("addresses", fault.addresses);
@@ -268,9 +279,11 @@ std::string describe(const Trace& trace, const Fault& fault) {
   return words.take();
 }
 
-std::vector<StringId> strings_of(const Launch& launch) { return {launch.kernel}; }
-std::vector<StringId> strings_of(const Fault& fault) {
-  return {fault.what, fault.reported_by, fault.kernel, fault.file, fault.function, fault.instruction};
+std::string describe(const Trace& trace, const Violation& violation) {
+  Words words("violation");
+  words.add("{} {}", word_of(kViolations, violation.kind), word_of(kAccesses, violation.access));
+  words.place(trace, violation);
+  return words.take();
 }
 
 }  // namespace faultline::text

@@ -1,8 +1,9 @@
-// The lines of the text form that define launches, copies and faults, both directions side by side:
+// The lines of the text form that define launches, copies, faults and violations, both directions side by side:
 //
 //   call add = launch _Z3addPfS_ grid=4,1,1 block=256,1,1 shared=1024 arguments=0:0x7f0000000000,8:0x7f0000000200
 //   call up = copy from=0x7ffe00001000 host-to-device asynchronous
 //   call bad = fault "Warp Illegal Address" kernel=_Z3addPfS_ file=add.cu line=7 block-index=3,0,0 thread-index=32,0,0 addresses=0x10,0x14
+//   call over = violation out-of-bounds write kernel=_Z3addPfS_ file=add.cu line=7 block-index=3,0,0 thread-index=32,0,0
 #pragma once
 
 #include <optional>
@@ -31,19 +32,24 @@ class TextCalls {
     EventKind kind;
     std::uint32_t id;
   };
-  Result<Launch> read_launch(LineReader& line);
-  Result<Copy> read_copy(LineReader& line);
-  Result<Fault> read_fault(LineReader& line);
+  template <class Table>
+  Status read_into(Table& table, LineReader& line, Call& call);
+  Status read_fields(LineReader& line, Launch& launch);
+  Status read_fields(LineReader& line, Copy& copy);
+  Status read_fields(LineReader& line, Fault& fault);
+  Status read_fields(LineReader& line, Violation& violation);
+  bool set_string(const LineReader::Field& field, std::string_view key, StringId& to);
+  // True: the field was one of a place.
+  Result<bool> read_place(const LineReader::Field& field, KernelPlace& place);
 
   Trace& trace_;
   HashMap<std::string, Call> calls_;
 };
 
-// What follows the = of a line. The strings of a launch or fault, in the order in which the reader meets them: strings_of.
+// What follows the = of a line, with its names in the order of strings_of.
 std::string describe(const Trace& trace, const Launch& launch);
 std::string describe(const Trace& trace, const Copy& copy);
 std::string describe(const Trace& trace, const Fault& fault);
-std::vector<StringId> strings_of(const Launch& launch);
-std::vector<StringId> strings_of(const Fault& fault);
+std::string describe(const Trace& trace, const Violation& violation);
 
 }  // namespace faultline::text

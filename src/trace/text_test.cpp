@@ -83,7 +83,8 @@ record event=9 stream=1
 op-begin "aten::mm out"
 op-end "at" failed
 tensor-note #1 tensor=int8[]
-violation #1 @0x7f00000f0000 4 extra=2
+call over = violation out-of-bounds write kernel=add file=add.cu line=7 grid=33 block=128 block-index=32,0,0 thread-index=1,0,0 pc=0x40
+violation #1 @0x7f00000f0000 4 call=over
 free driver 100 @0x77
 )trace");
   EXPECT_EQ(trace.source_path, "/tmp/a b.pickle");
@@ -118,6 +119,12 @@ free driver 100 @0x77
   EXPECT_EQ(trace.strings.at(StringId(trace.events[7].extra)), "aten::mm out");
   EXPECT_TRUE(trace.events[8].has(kFailed));
   EXPECT_TRUE(trace.tensors.at(TensorId(trace.events[9].extra)).shape.empty());
+  const Violation& violation = trace.violations.at(ViolationId(trace.events[10].extra));
+  EXPECT_EQ(violation.kind, ViolationKind::kOutOfBounds);
+  EXPECT_EQ(violation.access, AccessKind::kWrite);
+  EXPECT_EQ(trace.strings.at(violation.file), "add.cu");
+  EXPECT_TRUE(violation.has_thread);
+  EXPECT_EQ(violation.block_index, (Extent3{32, 0, 0}));
   EXPECT_EQ(trace.events[11].allocation, AllocationId(0));
 }
 
@@ -224,7 +231,7 @@ TEST(TraceText, RefusalsNameLineAndReason) {
   EXPECT_EQ(refusal("heap 7\n"), "line 2: '7' cannot be a heap's label; give it another and write name=\"7\"");
   EXPECT_EQ(refusal("alloc 1\nalloc 2 preexisting\n"), "line 3: the event is marked as before the recording, but the first 0 events are");
   EXPECT_EQ(refusal("tensor x = float32[3,]\n"), "line 2: a tensor reads like float32[32,1024], without spaces");
-  EXPECT_EQ(refusal("call a\n"), "line 2: a call line reads: call NAME = launch|copy|fault …");
+  EXPECT_EQ(refusal("call a\n"), "line 2: a call line reads: call NAME = launch|copy|fault|violation …");
   EXPECT_EQ(refusal("call a = launch k grid=1,2,3,4\n"), "line 2: 'grid=1,2,3,4' has more than three extents");
   EXPECT_EQ(refusal("call a = launch k arguments=8\n"), "line 2: '8' is not OFFSET:ADDRESS");
   EXPECT_EQ(refusal("call a = copy sideways\n"), "line 2: 'sideways' means nothing here");

@@ -180,17 +180,16 @@ class TextWriter {
   }
 
   void write_calls() {
-    for (std::uint32_t i = 1; i < trace_.launches.size(); ++i) {
-      const Launch& launch = trace_.launches.at(LaunchId(i));
-      introduce_strings(text::strings_of(launch));
-      line("call launch{} = {}", i, text::describe(trace_, launch));
-    }
-    for (std::uint32_t i = 1; i < trace_.copies.size(); ++i) line("call copy{} = {}", i, text::describe(trace_, trace_.copies.at(CopyId(i))));
-    for (std::uint32_t i = 1; i < trace_.faults.size(); ++i) {
-      const Fault& fault = trace_.faults.at(FaultId(i));
-      introduce_strings(text::strings_of(fault));
-      line("call fault{} = {}", i, text::describe(trace_, fault));
-    }
+    each_call_table(trace_, [&](const auto& table) {
+      using Table = std::remove_cvref_t<decltype(table)>;
+      for (std::uint32_t i = 1; i < table.size(); ++i) {
+        const auto& call = table.at(typename Table::Id(i));
+        std::vector<StringId> names;
+        for (const StringId* const id : strings_of(call)) names.push_back(*id);
+        introduce_strings(names);
+        line("call {}{} = {}", CallKind<typename Table::Value>::kWord, i, text::describe(trace_, call));
+      }
+    });
   }
 
   void find_makers() {

@@ -95,6 +95,7 @@ struct Trace {
   LaunchTable launches;
   CopyTable copies;
   FaultTable faults;
+  ViolationTable violations;
   std::vector<Heap> heaps;
   std::vector<Stream> streams;        // [0] is the default stream
   std::vector<Device> devices;
@@ -118,5 +119,14 @@ struct Trace {
     if (times != 0) lost[std::string(what)] += times;
   }
 };
+
+// Calls visit(table) for each table of calls.h.
+template <class AnyTrace, class Visit>
+void each_call_table(AnyTrace& trace, Visit visit) {
+  visit(trace.launches);
+  visit(trace.copies);
+  visit(trace.faults);
+  visit(trace.violations);
+}
 
 }  // namespace faultline

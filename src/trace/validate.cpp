@@ -42,19 +42,24 @@ Problem find_table_problem(const Trace& trace) {
       if (auto problem = id_problem("string", id, strings, "tensor", i)) return problem;
     }
   }
-  for (std::uint32_t i = 0; i < trace.launches.size(); ++i) {
-    if (auto problem = id_problem("string", trace.launches.at(LaunchId(i)).kernel, strings, "launch", i)) return problem;
-  }
   for (std::uint32_t i = 0; i < trace.copies.size(); ++i) {
     const Copy& copy = trace.copies.at(CopyId(i));
     if (std::max(copy.source_side, copy.destination_side) > MemorySide::kArray) return TraceProblem{{}, fmt::format("copy {} has no known side", i)};
   }
-  for (std::uint32_t i = 0; i < trace.faults.size(); ++i) {
-    const Fault& fault = trace.faults.at(FaultId(i));
-    for (const StringId id : {fault.what, fault.reported_by, fault.kernel, fault.file, fault.function, fault.instruction}) {
-      if (auto problem = id_problem("string", id, strings, "fault", i)) return problem;
-    }
+  for (std::uint32_t i = 0; i < trace.violations.size(); ++i) {
+    const Violation& violation = trace.violations.at(ViolationId(i));
+    if (violation.kind > ViolationKind::kMisaligned || violation.access > AccessKind::kAtomic) return TraceProblem{{}, fmt::format("violation {} is of no known kind", i)};
   }
+  Problem in_calls;
+  each_call_table(trace, [&](const auto& table) {
+    using Table = std::remove_cvref_t<decltype(table)>;
+    for (std::uint32_t i = 0; i < table.size(); ++i) {
+      for (const StringId* const id : strings_of(table.at(typename Table::Id(i)))) {
+        if (!in_calls) in_calls = id_problem("string", *id, strings, CallKind<typename Table::Value>::kWord, i);
+      }
+    }
+  });
+  if (in_calls) return in_calls;
   for (std::uint32_t i = 1; i < trace.stacks.size(); ++i) {
     const StackId stack(i);
     if (trace.stacks.parent(stack) >= stack) return TraceProblem{{}, fmt::format("stack {} stands before its caller", i)};
@@ -155,10 +160,13 @@ class EventCheck {
   }
 
   Problem check_call(const Event& event) const {
-    if (extra_is_launch(event.kind)) return id_problem("launch", LaunchId(event.extra), trace_.launches.size());
-    if (extra_is_copy(event.kind)) return id_problem("copy", CopyId(event.extra), trace_.copies.size());
-    if (extra_is_fault(event.kind)) return id_problem("fault", FaultId(event.extra), trace_.faults.size());
-    return std::nullopt;
+    Problem problem;
+    each_call_table(trace_, [&](const auto& table) {
+      using Table = std::remove_cvref_t<decltype(table)>;
+      using Kind = CallKind<typename Table::Value>;
+      if (event.kind == Kind::kEvent) problem = id_problem(Kind::kWord, typename Table::Id(event.extra), table.size());
+    });
+    return problem;
   }
 
   Problem check_allocation(const Event& event) {

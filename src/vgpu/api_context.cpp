@@ -56,40 +56,20 @@ CUresult api::cuCtxSetCurrent(CUcontext handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuCtxGetCurrent(CUcontext* handle) {
-  require(handle != nullptr);
-  *handle = current_context();
-  return CUDA_SUCCESS;
-}
+CUresult api::cuCtxGetCurrent(CUcontext* handle) { return answer(handle, [&] { return current_context(); }); }
 
-CUresult api::cuCtxGetDevice(CUdevice* device) {
-  require(device != nullptr);
-  *device = require_context()->device;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuCtxGetDevice(CUdevice* device) { return answer(device, [&] { return require_context()->device; }); }
 
-CUresult api::cuCtxGetDevice(CUdevice* device, CUcontext handle) {
-  require(device != nullptr);
-  *device = require_context(handle)->device;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuCtxGetDevice(CUdevice* device, CUcontext handle) { return answer(device, [&] { return require_context(handle)->device; }); }
 
-CUresult api::cuCtxGetFlags(unsigned* flags) {
-  require(flags != nullptr);
-  *flags = require_context()->flags;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuCtxGetFlags(unsigned* flags) { return answer(flags, [&] { return require_context()->flags.load(); }); }
 
 CUresult api::cuCtxSetFlags(unsigned flags) {
   require_context()->flags = flags;
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuCtxGetId(CUcontext handle, unsigned long long* id) {
-  require(id != nullptr);
-  *id = require_context(handle)->id;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuCtxGetId(CUcontext handle, unsigned long long* id) { return answer(id, [&] { return require_context(handle)->id; }); }
 
 CUresult api::cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
   require(version != nullptr);
@@ -173,11 +153,7 @@ CUresult api::cuCtxDisablePeerAccess(CUcontext peer) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  require(context != nullptr);
-  *context = retain_primary(device);
-  return CUDA_SUCCESS;
-}
+CUresult api::cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) { return answer(context, [&] { return retain_primary(device); }); }
 
 CUresult api::cuDevicePrimaryCtxRelease(CUdevice device) {
   release_primary(device);

@@ -16,17 +16,9 @@ CUresult api::cuInit(unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuDriverGetVersion(int* version) {
-  require(version != nullptr);
-  *version = kDriverVersion;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuDriverGetVersion(int* version) { return answer(version, [&] { return kDriverVersion; }); }
 
-CUresult api::cuDeviceGetCount(int* count) {
-  require(count != nullptr);
-  *count = devices().count;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuDeviceGetCount(int* count) { return answer(count, [&] { return devices().count; }); }
 
 CUresult api::cuDeviceGet(CUdevice* device, int ordinal) {
   require(device != nullptr);

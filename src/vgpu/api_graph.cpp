@@ -131,11 +131,7 @@ CUresult api::cuGraphExecDestroy(CUgraphExec executable) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuGraphExecGetFlags(CUgraphExec executable, cuuint64_t* flags) {
-  require(flags != nullptr);
-  *flags = flags_of(executable);
-  return CUDA_SUCCESS;
-}
+CUresult api::cuGraphExecGetFlags(CUgraphExec executable, cuuint64_t* flags) { return answer(flags, [&] { return flags_of(executable); }); }
 
 CUresult api::cuGraphLaunch(CUgraphExec executable, CUstream stream) { return launch_on(executable, stream); }
 

@@ -22,14 +22,13 @@ CUresult load(CUmodule* module, const void* image) {
   return CUDA_SUCCESS;
 }
 
-CUresult attribute_of(const Function& function, CUfunction_attribute attribute, int* value) {
+CUresult attribute_of(CUfunction_attribute attribute, int* value) {
   require(value != nullptr && attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX);
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 80; break;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(function.kernel.shared_bytes); break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = 48 << 10; break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = -1; break;
     default: *value = 0; break;
@@ -55,11 +54,7 @@ CUresult list(Handle* places, unsigned room, const Module& module, const Pick& p
 
 }  // namespace
 
-CUresult api::cuModuleLoad(CUmodule* module, const char* path) {
-  require(module != nullptr);
-  *module = load_code_file(path, require_context().get())->handle;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuModuleLoad(CUmodule* module, const char* path) { return answer(module, [&] { return load_code_file(path, require_context().get())->handle; }); }
 CUresult api::cuModuleLoadData(CUmodule* module, const void* image) { return load(module, image); }
 CUresult api::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) { return load(module, image); }
 CUresult api::cuModuleLoadFatBinary(CUmodule* module, const void* image) { return load(module, image); }
@@ -69,22 +64,14 @@ CUresult api::cuModuleUnload(CUmodule module) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
-  require(mode != nullptr);
-  *mode = CU_MODULE_EAGER_LOADING;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) { return answer(mode, [&] { return CU_MODULE_EAGER_LOADING; }); }
 
 CUresult api::cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
-  require(function != nullptr);
-  *function = require_function(*require_module(module), name)->function;
-  return CUDA_SUCCESS;
+  return answer(function, [&] { return require_function(*require_module(module), name)->function; });
 }
 
 CUresult api::cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
-  require(count != nullptr);
-  *count = static_cast<unsigned>(require_module(module)->functions.size());
-  return CUDA_SUCCESS;
+  return answer(count, [&] { return static_cast<unsigned>(require_module(module)->functions.size()); });
 }
 
 CUresult api::cuModuleEnumerateFunctions(CUfunction* functions, unsigned room, CUmodule module) {
@@ -92,7 +79,8 @@ CUresult api::cuModuleEnumerateFunctions(CUfunction* functions, unsigned room, C
 }
 
 CUresult api::cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
-  return attribute_of(*require_function(function), attribute, value);
+  require_function(function);
+  return attribute_of(attribute, value);
 }
 CUresult api::cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int) {
   require_function(function);
@@ -107,26 +95,16 @@ CUresult api::cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuFuncGetModule(CUmodule* module, CUfunction function) {
-  require(module != nullptr);
-  *module = require_function(function)->module->handle;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuFuncGetModule(CUmodule* module, CUfunction function) { return answer(module, [&] { return require_function(function)->module->handle; }); }
 
-CUresult api::cuFuncGetName(const char** name, CUfunction function) {
-  require(name != nullptr);
-  *name = require_function(function)->kernel.name.c_str();
-  return CUDA_SUCCESS;
-}
+CUresult api::cuFuncGetName(const char** name, CUfunction function) { return answer(name, [&] { return require_function(function)->kernel.name.c_str(); }); }
 
 CUresult api::cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
   return parameter_of(*require_function(function), index, offset, size);
 }
 
 CUresult api::cuFuncGetParamCount(CUfunction function, std::size_t* count) {
-  require(count != nullptr);
-  *count = require_function(function)->kernel.parameters.size();
-  return CUDA_SUCCESS;
+  return answer(count, [&] { return require_function(function)->kernel.parameters.size(); });
 }
 
 CUresult api::cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
@@ -142,15 +120,11 @@ CUresult api::cuFuncLoad(CUfunction function) {
 }
 
 CUresult api::cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
-  require(library != nullptr);
-  *library = load_code(image, nullptr)->library;
-  return CUDA_SUCCESS;
+  return answer(library, [&] { return load_code(image, nullptr)->library; });
 }
 
 CUresult api::cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
-  require(library != nullptr);
-  *library = load_code_file(path, nullptr)->library;
-  return CUDA_SUCCESS;
+  return answer(library, [&] { return load_code_file(path, nullptr)->library; });
 }
 
 CUresult api::cuLibraryUnload(CUlibrary library) {
@@ -159,57 +133,34 @@ CUresult api::cuLibraryUnload(CUlibrary library) {
 }
 
 CUresult api::cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  require(kernel != nullptr);
-  *kernel = require_function(*require_library(library), name)->kernel_handle;
-  return CUDA_SUCCESS;
+  return answer(kernel, [&] { return require_function(*require_library(library), name)->kernel_handle; });
 }
 
 CUresult api::cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
-  require(count != nullptr);
-  *count = static_cast<unsigned>(require_library(library)->functions.size());
-  return CUDA_SUCCESS;
+  return answer(count, [&] { return static_cast<unsigned>(require_library(library)->functions.size()); });
 }
 
 CUresult api::cuLibraryEnumerateKernels(CUkernel* kernels, unsigned room, CUlibrary library) {
   return list(kernels, room, *require_library(library), [](const Function& function) { return function.kernel_handle; });
 }
 
-CUresult api::cuLibraryGetModule(CUmodule* module, CUlibrary library) {
-  require(module != nullptr);
-  *module = require_library(library)->handle;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuLibraryGetModule(CUmodule* module, CUlibrary library) { return answer(module, [&] { return require_library(library)->handle; }); }
 
-CUresult api::cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-  require(function != nullptr);
-  *function = require_kernel(kernel)->function;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuKernelGetFunction(CUfunction* function, CUkernel kernel) { return answer(function, [&] { return require_kernel(kernel)->function; }); }
 
-CUresult api::cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
-  require(library != nullptr);
-  *library = require_kernel(kernel)->module->library;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) { return answer(library, [&] { return require_kernel(kernel)->module->library; }); }
 
-CUresult api::cuKernelGetName(const char** name, CUkernel kernel) {
-  require(name != nullptr);
-  *name = require_kernel(kernel)->kernel.name.c_str();
-  return CUDA_SUCCESS;
-}
+CUresult api::cuKernelGetName(const char** name, CUkernel kernel) { return answer(name, [&] { return require_kernel(kernel)->kernel.name.c_str(); }); }
 
 CUresult api::cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
   return parameter_of(*require_kernel(kernel), index, offset, size);
 }
 
-CUresult api::cuKernelGetParamCount(CUkernel kernel, std::size_t* count) {
-  require(count != nullptr);
-  *count = require_kernel(kernel)->kernel.parameters.size();
-  return CUDA_SUCCESS;
-}
+CUresult api::cuKernelGetParamCount(CUkernel kernel, std::size_t* count) { return answer(count, [&] { return require_kernel(kernel)->kernel.parameters.size(); }); }
 
 CUresult api::cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
-  return attribute_of(*require_kernel(kernel), attribute, value);
+  require_kernel(kernel);
+  return attribute_of(attribute, value);
 }
 
 CUresult api::cuKernelSetAttribute(CUfunction_attribute, int, CUkernel kernel, CUdevice) {

@@ -51,17 +51,9 @@ CUresult api::cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-  require(pool != nullptr);
-  *pool = default_pool(device)->handle;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) { return answer(pool, [&] { return default_pool(device)->handle; }); }
 
-CUresult api::cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
-  require(pool != nullptr);
-  *pool = current_pool(device)->handle;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) { return answer(pool, [&] { return current_pool(device)->handle; }); }
 
 CUresult api::cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   set_current_pool(device, require_pool(pool));
@@ -69,15 +61,11 @@ CUresult api::cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
 }
 
 CUresult api::cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
-  require(pool != nullptr);
-  *pool = default_pool(device_of(location, type))->handle;
-  return CUDA_SUCCESS;
+  return answer(pool, [&] { return default_pool(device_of(location, type))->handle; });
 }
 
 CUresult api::cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
-  require(pool != nullptr);
-  *pool = current_pool(device_of(location, type))->handle;
-  return CUDA_SUCCESS;
+  return answer(pool, [&] { return current_pool(device_of(location, type))->handle; });
 }
 
 CUresult api::cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {

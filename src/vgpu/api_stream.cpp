@@ -59,11 +59,7 @@ CUresult api::cuStreamSynchronize(CUstream stream) {
 
 CUresult api::cuStreamQuery(CUstream stream) { return pending_of(*require_stream(stream)).empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
 
-CUresult api::cuStreamGetPriority(CUstream stream, int* priority) {
-  require(priority != nullptr);
-  *priority = require_stream(stream)->priority;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuStreamGetPriority(CUstream stream, int* priority) { return answer(priority, [&] { return require_stream(stream)->priority; }); }
 
 CUresult api::cuStreamGetFlags(CUstream stream, unsigned* flags) {
   require(flags != nullptr);
@@ -72,17 +68,9 @@ CUresult api::cuStreamGetFlags(CUstream stream, unsigned* flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuStreamGetId(CUstream stream, unsigned long long* id) {
-  require(id != nullptr);
-  *id = require_stream(stream)->id;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuStreamGetId(CUstream stream, unsigned long long* id) { return answer(id, [&] { return require_stream(stream)->id; }); }
 
-CUresult api::cuStreamGetCtx(CUstream stream, CUcontext* context) {
-  require(context != nullptr);
-  *context = require_stream(stream)->context.handle;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuStreamGetCtx(CUstream stream, CUcontext* context) { return answer(context, [&] { return require_stream(stream)->context.handle; }); }
 
 CUresult api::cuStreamGetCtx(CUstream stream, CUcontext* context, CUgreenCtx* green) {
   require(context != nullptr);
@@ -91,11 +79,7 @@ CUresult api::cuStreamGetCtx(CUstream stream, CUcontext* context, CUgreenCtx* gr
   return CUDA_SUCCESS;
 }
 
-CUresult api::cuStreamGetDevice(CUstream stream, CUdevice* device) {
-  require(device != nullptr);
-  *device = require_stream(stream)->context.device;
-  return CUDA_SUCCESS;
-}
+CUresult api::cuStreamGetDevice(CUstream stream, CUdevice* device) { return answer(device, [&] { return require_stream(stream)->context.device; }); }
 
 CUresult api::cuStreamAttachMemAsync(CUstream stream, CUdeviceptr, std::size_t, unsigned) {
   require_stream(stream);

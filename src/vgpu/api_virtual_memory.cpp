@@ -35,15 +35,11 @@ CUresult api::cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult api::cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  require(handle != nullptr);
-  *handle = retain_physical(reinterpret_cast<std::uint64_t>(address));
-  return CUDA_SUCCESS;
+  return answer(handle, [&] { return retain_physical(reinterpret_cast<std::uint64_t>(address)); });
 }
 
 CUresult api::cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
-  require(properties != nullptr);
-  *properties = properties_of(handle);
-  return CUDA_SUCCESS;
+  return answer(properties, [&] { return properties_of(handle); });
 }
 
 CUresult api::cuMemMap(CUdeviceptr address, std::size_t size_bytes, std::size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {

@@ -18,6 +18,14 @@ inline void require(bool holds, CUresult code = CUDA_ERROR_INVALID_VALUE) {
   if (!holds) refuse(code);
 }
 
+// What was asked for, put where the program wants it.
+template <class Place, class Ask>
+CUresult answer(Place* place, const Ask& ask) {
+  require(place != nullptr);
+  *place = ask();
+  return CUDA_SUCCESS;
+}
+
 driver::StreamKind stream_zero();  // what stream 0 means to the call that this thread is in
 
 // While it lives, this thread runs a function of the program on a stream's behalf; the driver's functions refuse with CUDA_ERROR_NOT_PERMITTED.

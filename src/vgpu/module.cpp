@@ -31,14 +31,11 @@ void unload(const ModulePointer& module, CUresult unknown) {
 
 ModulePointer load_code(const void* image, const Context* context) {
   require(image != nullptr);
-  std::vector<KernelDescription> kernels;
-  require(read_device_code(image, kernels), CUDA_ERROR_INVALID_IMAGE);
-  auto module = std::make_shared<Module>();
-  module->context = context;
-  for (KernelDescription& kernel : kernels) {
-    auto function = std::make_shared<Function>();
-    function->kernel = std::move(kernel);
-    function->module = module.get();
+  std::optional<DeviceCode> code = DeviceCode::read(image);
+  require(code.has_value(), CUDA_ERROR_INVALID_IMAGE);
+  auto module = std::make_shared<Module>(Module{.code = std::move(*code), .context = context, .functions = {}});
+  for (const KernelDescription& kernel : module->code.kernels()) {
+    auto function = std::make_shared<Function>(Function{.kernel = kernel, .module = module.get()});
     function->function = functions().insert(function);
     function->kernel_handle = reinterpret_cast<CUkernel>(function->function);
     module->functions.push_back(std::move(function));

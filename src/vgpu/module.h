@@ -1,11 +1,11 @@
-// Modules and libraries: which kernels a piece of device code holds, and what their parameters are. The code itself is not run.
+// Modules and libraries: a piece of device code, kept as it was loaded, and the kernels in it, each with its part of the code. The code itself is not run.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "vgpu/device_code.h"
+#include "base/elf/device_code.h"
 #include "vgpu/context.h"
 
 namespace faultline::vgpu {
@@ -14,13 +14,14 @@ struct Module;
 
 // What a CUfunction and a CUkernel stand for.
 struct Function {
-  KernelDescription kernel;
+  const KernelDescription& kernel;  // in the module's code
   Module* module = nullptr;
   CUfunction function = nullptr;
   CUkernel kernel_handle = nullptr;
 };
 
 struct Module {
+  DeviceCode code;
   CUmodule handle = nullptr;
   CUlibrary library = nullptr;       // null for a module
   const Context* context = nullptr;  // null for a library

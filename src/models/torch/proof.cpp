@@ -64,7 +64,6 @@ void TorchProof::finish() {
   ReplayResult& replay = result_.replay;
   replay.peak_allocated_bytes = allocator_.peak_allocated_bytes();
   replay.peak_reserved_bytes = allocator_.peak_reserved_bytes();
-  replay.peak_reserved_event = peak_event_;
   replay.end_allocated_bytes = allocator_.allocated_bytes();
   replay.end_reserved_bytes = allocator_.reserved_bytes();
   replay.segments_taken = allocator_.segments_taken();

@@ -136,10 +136,6 @@ void TorchProof::explain_run(std::size_t until) {
   }
   if (!searched && request.is_next) allocator_.note_search(request.list);
   run_.clear();
-  if (allocator_.peak_reserved_bytes() > peak_reserved_) {
-    peak_reserved_ = allocator_.peak_reserved_bytes();
-    peak_event_ = until;
-  }
 }
 
 bool TorchProof::same_call(const Event& call, ByteRange range, bool unmap) const {

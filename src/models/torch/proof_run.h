@@ -91,8 +91,6 @@ class TorchProof {
   std::optional<std::uint32_t> scratch_arena_;
   std::vector<bool> never_freed_;     // by allocation of the driver heap, made when first asked for
   std::uint64_t work_left_ = 0;  // set from the length of the trace
-  std::uint64_t peak_reserved_ = 0;
-  std::uint64_t peak_event_ = 0;
 };
 
 }  // namespace faultline

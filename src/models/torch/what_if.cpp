@@ -103,7 +103,6 @@ class TorchWhatIf {
     budget_driver_->set_in_use(allocator_->reserved_bytes());
     first = std::min<std::size_t>(recording_.trace.preexisting_count, recording_.trace.events.size());
     if (writer_) writer_->copy_preexisting(first);
-    peak_reserved_ = allocator_->peak_reserved_bytes();
     return true;
   }
 
@@ -181,10 +180,6 @@ class TorchWhatIf {
     if (event.size_bytes <= kTorchLargestRequest) {
       const ListIndex list = allocator_->list_for(arena, rounded <= kTorchSmallRequest, event.stream);
       block = allocator_->allocate(list, rounded, event.allocation, freeable_, *driver_);
-      if (allocator_->peak_reserved_bytes() > peak_reserved_) {
-        peak_reserved_ = allocator_->peak_reserved_bytes();
-        result_.peak_reserved_event = at;
-      }
     }
     if (block == kNoIndex) {
       ++result_.failure_count;
@@ -289,7 +284,6 @@ class TorchWhatIf {
   std::vector<Action> actions_;
   std::vector<std::uint32_t> freeable_;
   std::size_t next_moved_ = 0;
-  std::uint64_t peak_reserved_ = 0;
   ReplayResult result_;
 };
 

@@ -130,7 +130,7 @@ class Judge {
 
   void run() {
     DriverMemory memory(facts_);
-    const std::uint32_t end = first_fault(trace_);
+    const std::uint32_t end = facts_.first_reported_fault();
     for (std::uint32_t index = 0; index < end; ++index) {
       const Event& event = trace_.events[index];
       memory.follow(event);

@@ -62,7 +62,7 @@ Story story_of(const Facts& facts, const Event& event, const AddressPlace& place
 void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();
-  const std::uint32_t end = first_fault(trace);
+  const std::uint32_t end = facts.first_reported_fault();
   std::map<std::pair<FrameId, std::string>, std::size_t> known;  // by line and kind
   std::map<StackId, std::size_t> by_stack;
   std::size_t looked_into = 0;

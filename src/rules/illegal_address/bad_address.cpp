@@ -147,6 +147,13 @@ void list_arguments(const Facts& facts, const std::vector<Argument>& arguments, 
 
 }  // namespace
 
+void set_memory(const Facts& facts, const AddressPlace& place, std::string_view then, Finding& finding) {
+  finding.memory = place_words(facts, place) + std::string(then);
+  finding.memory[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.memory[0])));
+  tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
+  finding.evidence.push_back({"tensor_bytes", static_cast<std::int64_t>(facts.lifetimes.birth(place.allocation).size_bytes)});
+}
+
 std::string describe_access(const Facts& facts, std::uint32_t event_index, const Fault& fault, bool misaligned, Finding& finding) {
   const Event& event = facts.trace.events[event_index];
   const AddressMap map(facts.trace, facts.lifetimes, facts.uses, event_index);
@@ -175,15 +182,11 @@ std::string describe_access(const Facts& facts, std::uint32_t event_index, const
     finding.memory = map.knows_memory() ? "Far from all memory that the recording knows of: a damaged pointer, or an index that overflowed." : beside_parameter(fault, bad.address);
     return what;
   }
-  const std::string words = place_words(facts, place);
-  const Event& birth = facts.lifetimes.birth(place.allocation);
   const char* const whose = near.is_one_of_several ? ", the nearest of those that the kernel was given; which of them it meant is not known."
                             : near.of_argument     ? ", which the kernel was given."
                                                    : ".";
-  finding.memory = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0]))) + words.substr(1) + whose;
-  tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
+  set_memory(facts, place, whose, finding);
   if (near.is_one_of_several) finding.allocated_at = {};
-  finding.evidence.push_back({"tensor_bytes", static_cast<std::int64_t>(birth.size_bytes)});
   if (misaligned) {
     const auto given = std::find_if(arguments.begin(), arguments.end(), [&](const Argument& argument) { return argument.place.allocation == place.allocation; });
     if (given != arguments.end() && event.size_bytes != 0 && given->word.address % event.size_bytes != 0) {

@@ -13,6 +13,7 @@
 #include "rules/illegal_address/candidates.h"
 #include "rules/illegal_address/fault_words.h"
 #include "rules/illegal_address/suspects.h"
+#include "rules/kernel_place.h"
 #include "rules/memory_words.h"
 
 namespace faultline {
@@ -20,8 +21,6 @@ namespace {
 
 constexpr std::size_t kCandidatesTold = 16;
 constexpr std::size_t kMostFaults = 64;  // different ones; each is looked for in all of the memory
-
-std::string extent_text(const Extent3& extent) { return fmt::format("({}, {}, {})", extent[0], extent[1], extent[2]); }
 
 struct Report {
   std::uint32_t event = 0;
@@ -33,13 +32,12 @@ struct Told {
   std::optional<Report> by_driver;          // the first error that the program met: the others are echoes of it
 };
 
-Told gather(const Trace& trace) {
+Told gather(const Facts& facts) {
+  const Trace& trace = facts.trace;
   Told told;
   std::map<std::tuple<StringId, std::uint64_t, StringId, std::uint32_t>, std::size_t> groups;
-  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
-    const Event& event = trace.events[index];
-    if (event.kind != EventKind::kFault || event.extra == 0 || event.extra >= trace.faults.size()) continue;
-    const Fault& fault = trace.faults.at(FaultId(event.extra));
+  for (const std::uint32_t index : facts.faults) {
+    const Fault& fault = trace.faults.at(FaultId(trace.events[index].extra));
     if (fault.reported_by.value != 0) {
       if (!told.by_driver) told.by_driver = Report{index, &fault};
       continue;
@@ -64,7 +62,7 @@ class Judge {
     const FaultKind kind = kind_of(reports, by_driver);
     Finding finding = begin(kind, report.event, text(fault.kernel));
     finding.confidence = kind == FaultKind::kTrap ? Confidence::kLikely : Confidence::kProved;
-    add_place(report, finding);
+    add_place(facts_, fault, trace_.events[report.event].stack, finding);
     std::string what = std::string(words_of(kind).sentence);
     const bool of_address = kind == FaultKind::kIllegalAddress || kind == FaultKind::kMisaligned;
     if (of_address) what = describe_access(facts_, report.event, fault, kind == FaultKind::kMisaligned, finding);
@@ -101,9 +99,7 @@ class Judge {
 
  private:
   std::string_view text(StringId id) const { return trace_.strings.at(id); }
-  std::string kernel_words(StringId kernel) const {
-    return kernel.value == 0 ? std::string("A kernel") : "Kernel " + kernel_name(text(kernel));
-  }
+  std::string kernel_words(StringId kernel) const { return faultline::kernel_words(trace_, kernel); }
 
   // The plainest word of all the warps'. An address that went astray may land where shared or local memory has its window, and the exception is
   // then called after that; of an access whose addresses are known it is the same fault.
@@ -124,33 +120,6 @@ class Judge {
     return finding;
   }
 
-  void set_launch_line(StackId stack, Finding& finding) const {
-    const std::string kernel = finding.location.kernel;
-    finding.location = location_of(facts_, stack);
-    finding.location.kernel = kernel;
-    finding.call_path = callers_of(facts_, stack);
-  }
-
-  // The user's line: the kernel's own source where that is the user's, else where it was launched; the other stands beside it.
-  void add_place(const Report& report, Finding& finding) const {
-    const StackId stack = trace_.events[report.event].stack;
-    const Fault& fault = *report.fault;
-    Location source;
-    source.file = text(fault.file);
-    source.line = fault.line;
-    source.function = fault.function.value != 0 ? kernel_name(text(fault.function)) : kernel_name(text(fault.kernel));
-    const Location launch = location_of(facts_, stack);
-    if (!source.file.empty() && (!is_library_file(source.file) || !launch.known())) {
-      source.kernel = finding.location.kernel == source.function ? std::string() : finding.location.kernel;
-      finding.location = source;
-      if (launch.known()) finding.related.push_back({"launched", {}, 0, launch});
-      for (const Location& caller : callers_of(facts_, stack)) finding.related.push_back({"launched", {}, 0, caller});
-    } else {
-      set_launch_line(stack, finding);
-      if (!source.file.empty()) finding.related.push_back({"kernel", {}, 0, source});
-    }
-  }
-
   void add_noticed(const std::optional<Report>& report, Finding& finding) const {
     if (!report) return;
     const Location place = location_of(facts_, trace_.events[report->event].stack);
@@ -162,7 +131,7 @@ class Judge {
   void tell_leader(FaultKind kind, const Report& report, const Candidates& candidates, const std::vector<Suspect>& suspects, bool only_one, Finding& finding) const {
     const Suspect& first = suspects[0];
     finding.confidence = Confidence::kLikely;
-    set_launch_line(trace_.events[first.candidate.event].stack, finding);
+    set_launch_line(facts_, trace_.events[first.candidate.event].stack, finding);
     if (kind == FaultKind::kAssert && first.checks_index) as_index_check(finding);
     else finding.message = kernel_words(launch_of(first).kernel) + (only_one ? " " : " most likely ") + std::string(words_of(kind).sentence) + ".";
     if (candidates.returned_by_launch) finding.message += " Its launch returned the error, and nothing else was under way.";
@@ -210,10 +179,7 @@ class Judge {
   }
 
   void add_thread(const Fault& fault, Finding& finding) const {
-    if (fault.has_thread) {
-      finding.evidence.push_back({"block", extent_text(fault.block_index) + (fault.grid == Extent3{} ? "" : " of " + extent_text(fault.grid))});
-      finding.evidence.push_back({"thread", extent_text(fault.thread_index) + (fault.block == Extent3{} ? "" : " of " + extent_text(fault.block))});
-    }
+    add_thread_of(fault, finding);
     if (fault.lanes != 0) finding.evidence.push_back({"threads_of_the_warp", static_cast<std::int64_t>(fault.lanes)});
     if (fault.instruction.value != 0) finding.evidence.push_back({"instruction", std::string(text(fault.instruction))});
     finding.evidence.push_back({"error", std::string(text(fault.what))});
@@ -242,7 +208,7 @@ class Judge {
 }  // namespace
 
 void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
-  const Told told = gather(subject.trace());
+  const Told told = gather(subject.facts());
   Judge judge(subject);
   for (std::size_t at = 0; at < std::min(told.dumped.size(), kMostFaults); ++at) findings.push_back(judge.of_dump(told.dumped[at], told.by_driver));
   if (told.dumped.size() > kMostFaults) {

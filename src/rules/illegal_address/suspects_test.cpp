@@ -24,7 +24,7 @@ call seen = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuCtxSynchronize code=700
   if (!from_start) trace->capabilities &= ~std::uint32_t{kCompleteFromStart};
   const Facts facts(*trace, {});
   const auto report = static_cast<std::uint32_t>(trace->events.size() - 1);
-  const std::vector<Suspect> suspects = weigh(facts, launched_since_sync(*trace, report), FaultKind::kIllegalAddress, report);
+  const std::vector<Suspect> suspects = weigh(facts, Statements{}, launched_since_sync(*trace, report), FaultKind::kIllegalAddress, report);
   EXPECT_EQ(suspects.size(), 1u);
   return suspects.empty() ? std::string() : reasons(suspects.front());
 }

@@ -138,8 +138,7 @@ StackId KeptMemory::line_of(StackId stack) const {
 void judge_left_at_exit(const Facts& facts, const Ending& ending, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings) {
   const Trace& trace = facts.trace;
   if (!ending.exited || !trace.can(kCompleteFromStart)) return;
-  const auto is_fault = [](const Event& event) { return event.kind == EventKind::kFault; };
-  if (std::any_of(trace.events.begin(), trace.events.end(), is_fault)) return;  // it could not give anything back any more
+  if (!facts.faults.empty()) return;  // it could not give anything back any more
   std::map<FrameId, Line> lines;
   for (const auto& [id, stack] : kept.stacks()) {
     if (stack.kept == 0) continue;

@@ -23,7 +23,7 @@ Changes changes_until(const CodePlace& place, const MemoryInstruction& access, s
   // The instruction itself is among them: a load that faults still writes its target.
   std::uint64_t at = place.address;
   do {
-    const std::optional<SassInstruction> instruction = place.instruction(at);
+    const std::optional<SassInstruction> instruction = instruction_at(place, at);
     if (!instruction) return kAnyChange;
     const SassWrites writes = writes_of(*instruction, sm_version);
     if (writes.anything) return kAnyChange;

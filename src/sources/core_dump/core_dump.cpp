@@ -8,7 +8,7 @@
 
 #include "sources/core_dump/dump_faults.h"
 #include "sources/core_dump/exceptions.h"
-#include "sources/elf/mapped_file.h"
+#include "base/mapped_file.h"
 
 namespace faultline {
 namespace {
@@ -190,8 +190,8 @@ class TraceWriter {
 
 bool looks_like_core_dump(std::span<const std::uint8_t> head) {
   ByteCursor cursor(head);
-  const Bytes mark = cursor.take(16);
-  if (mark.size() < 16 || mark[0] != 0x7f || mark[1] != 'E' || mark[2] != 'L' || mark[3] != 'F') return false;
+  const Bytes mark = cursor.take(kElfMarkBytes);
+  if (!is_elf(head)) return false;
   const std::uint16_t type = cursor.u16();
   return cursor.u16() == kElfMachineCuda && type == kElfCore && (mark[7] == kCudaAbi || mark[7] == kCudaAbiNew);
 }

@@ -8,7 +8,7 @@
 
 #include "base/byte_stream.h"
 #include "sources/core_dump/core_dump.h"
-#include "sources/elf/elf_file.h"
+#include "base/elf/elf_file.h"
 #include "trace/validate.h"
 
 namespace faultline {

@@ -4,25 +4,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
+#include "base/elf/device_code.h"
 #include "sources/core_dump/dump_tables.h"
 #include "sources/core_dump/sass.h"
 
 namespace faultline {
 
-struct CodePlace {
-  std::string function;          // mangled; empty: no symbol covers the address
-  std::uint64_t function_start = 0;
-  std::string file;
-  std::uint32_t line = 0;
-  std::uint64_t address = 0;
-  std::uint64_t code_start = 0;  // address of the first byte of `code`
-  Bytes code;                    // the section that holds the address
-
-  // Null where the address is not one of an instruction in this code.
-  std::optional<SassInstruction> instruction(std::uint64_t at) const;
-};
+// Null where the address is not one of an instruction in this code.
+std::optional<SassInstruction> instruction_at(const CodePlace& place, std::uint64_t address);
 
 // `module`: the handle of the one to look into first; others follow, for functions that live elsewhere.
 std::optional<CodePlace> find_code(const DumpTables& tables, std::uint32_t device, std::uint64_t module, std::uint64_t address);

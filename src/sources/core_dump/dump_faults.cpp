@@ -125,7 +125,7 @@ class FaultFinder {
     const std::optional<CodePlace> place = find_code(tables_, device, module, pc);
     if (!place) return false;
     const auto is_trap_at = [&](std::uint64_t at) {
-      const std::optional<SassInstruction> instruction = place->instruction(at);
+      const std::optional<SassInstruction> instruction = instruction_at(*place, at);
       return instruction && is_trap(*instruction);
     };
     return is_trap_at(pc) || (pc >= kSassBytes && is_trap_at(pc - kSassBytes));
@@ -137,7 +137,7 @@ class FaultFinder {
     fault.place = find_code(tables_, fault.device, fault.grid == nullptr ? 0 : fault.grid->module, *fault.pc);
     const DumpDevice& device = tables_.devices[fault.device];
     if (!fault.place || device.instruction_bytes != kSassBytes || !is_access_exception(fault.exception)) return;
-    const std::optional<SassInstruction> instruction = fault.place->instruction(*fault.pc);
+    const std::optional<SassInstruction> instruction = instruction_at(*fault.place, *fault.pc);
     if (!instruction) return;
     fault.access = decode_memory_instruction(*instruction, device.sm_version);
     if (!fault.access) return;

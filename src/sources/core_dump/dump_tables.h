@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "sources/elf/elf_file.h"
+#include "base/elf/elf_file.h"
 #include "trace/calls.h"
 
 namespace faultline {

@@ -45,7 +45,7 @@ std::optional<std::uint32_t> word(Bytes bytes, std::uint64_t offset) {
 BranchTargets::BranchTargets(const CodePlace& place) {
   for (std::uint64_t offset = 0; offset + kSassBytes <= place.code.size(); offset += kSassBytes) {
     const std::uint64_t at = place.code_start + offset;
-    const SassInstruction instruction = *place.instruction(at);
+    const SassInstruction instruction = *instruction_at(place, at);
     switch (instruction.operation()) {
       case kBranch:
       case kSynchronised:
@@ -72,7 +72,7 @@ template <class Touches>
 bool PastRegisters::is_unchanged(std::uint64_t at, Touches touches) const {
   if (lane_.pc < at || lane_.pc - at > kFarthestInstructions * kSassBytes) return false;
   for (; at < lane_.pc; at += kSassBytes) {
-    const std::optional<SassInstruction> instruction = place_.instruction(at);
+    const std::optional<SassInstruction> instruction = instruction_at(place_, at);
     if (!instruction || touches(writes_of(*instruction, sm_version_))) return false;
   }
   return true;
@@ -83,7 +83,7 @@ template <class Touches>
 std::optional<std::uint64_t> PastRegisters::maker(std::uint64_t before, Touches touches) const {
   for (std::uint64_t at = before; at > place_.function_start && before - at < kFarthestInstructions * kSassBytes;) {
     at -= kSassBytes;
-    const std::optional<SassInstruction> instruction = place_.instruction(at);
+    const std::optional<SassInstruction> instruction = instruction_at(place_, at);
     if (!instruction) return std::nullopt;
     const SassWrites writes = writes_of(*instruction, sm_version_);
     if (writes.anything) {
@@ -110,7 +110,7 @@ std::optional<std::uint32_t> PastRegisters::computed(std::uint8_t number, std::u
   --steps_left_;
   const std::optional<std::uint64_t> made_at = maker(at, [&](const SassWrites& writes) { return writes.touches_register(number); });
   if (!made_at) return std::nullopt;
-  return evaluate(*place_.instruction(*made_at), *made_at, number, depth + 1);
+  return evaluate(*instruction_at(place_, *made_at), *made_at, number, depth + 1);
 }
 
 std::optional<std::uint32_t> PastRegisters::uniform_value(std::uint8_t number, std::uint64_t at) {
@@ -118,7 +118,7 @@ std::optional<std::uint32_t> PastRegisters::uniform_value(std::uint8_t number, s
   if (is_unchanged(at, touches)) return word(tables_.uniform_registers(warp_), std::uint64_t{number} * 4);
   const std::optional<std::uint64_t> made_at = maker(at, touches);
   if (!made_at) return std::nullopt;
-  const SassInstruction made_by = *place_.instruction(*made_at);
+  const SassInstruction made_by = *instruction_at(place_, *made_at);
   const std::uint32_t first = made_by.bits(16, 8);
   if (made_by.operation() != kUniformConstant || number < first) return std::nullopt;
   return parameter(made_by, number - first);
@@ -184,7 +184,7 @@ std::optional<std::uint64_t> PastRegisters::carry(std::uint8_t predicate, std::u
   if (predicate == kTruePredicate || depth >= kDeepest) return std::nullopt;
   const std::optional<std::uint64_t> made_at = maker(at, [&](const SassWrites& writes) { return writes.touches_predicate(predicate); });
   if (!made_at) return std::nullopt;
-  const SassInstruction made_by = *place_.instruction(*made_at);
+  const SassInstruction made_by = *instruction_at(place_, *made_at);
   // One carry alone: a sum of two.
   if (made_by.operation() != kSum || made_by.bit(74) || made_by.bits(81, 3) != predicate || made_by.bits(84, 3) != kTruePredicate || made_by.bits(64, 8) != kZeroRegister) return std::nullopt;
   const std::optional<std::uint64_t> total = sum(made_by, *made_at, depth + 1);

@@ -39,8 +39,13 @@ TraceImport::TraceImport(const Trace& from, Trace& into)
   for (std::uint32_t i = 0; i < from.copies.size(); ++i) copies_.push_back(i == 0 ? CopyId() : into.copies.intern(from.copies.at(CopyId(i))));
   for (std::uint32_t i = 0; i < from.faults.size(); ++i) {
     Fault fault = from.faults.at(FaultId(i));
-    for (StringId* id : {&fault.what, &fault.reported_by, &fault.kernel, &fault.file, &fault.function, &fault.instruction}) *id = string(*id);
+    for (StringId* const id : strings_of(fault)) *id = string(*id);
     faults_.push_back(i == 0 ? FaultId() : into.faults.intern(fault));
+  }
+  for (std::uint32_t i = 0; i < from.violations.size(); ++i) {
+    Violation violation = from.violations.at(ViolationId(i));
+    for (StringId* const id : strings_of(violation)) *id = string(*id);
+    violations_.push_back(i == 0 ? ViolationId() : into.violations.intern(violation));
   }
 }
 
@@ -99,6 +104,7 @@ Event TraceImport::renumbered(const Event& from) {
     case EventKind::kLaunch: event.extra = renumber(launches_, from.extra); break;
     case EventKind::kCopy: event.extra = renumber(copies_, from.extra); break;
     case EventKind::kFault: event.extra = renumber(faults_, from.extra); break;
+    case EventKind::kViolation: event.extra = renumber(violations_, from.extra); break;
     default: break;
   }
   return event;

@@ -1,4 +1,4 @@
-// Takes events of one trace into another: strings, stacks, tensors, launches, copies, faults, streams and heaps are renumbered on the way.
+// Takes events of one trace into another: strings, stacks, tensors, launches, copies, faults, violations, streams and heaps are renumbered on the way.
 //
 // Tables are taken over whole, once; streams and heaps as events name them. Allocations are the caller's to number: what is one memory in both
 // traces must get one id.
@@ -38,6 +38,7 @@ class TraceImport {
   std::vector<LaunchId> launches_;
   std::vector<CopyId> copies_;
   std::vector<FaultId> faults_;
+  std::vector<ViolationId> violations_;
   std::vector<std::int64_t> streams_;  // -1: not yet named
   std::vector<std::int64_t> heaps_;    // likewise
   std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> into_streams_;  // by device and handle

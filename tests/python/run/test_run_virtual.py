@@ -204,3 +204,15 @@ def test_explain_tells_the_folder_again(tmp_path):
     again = subprocess.run([FAULTLINE, "explain", str(folder), "--format", "json"], capture_output=True, text=True)
     assert again.returncode == 1
     assert json.loads(again.stdout)["findings"] == report["findings"]
+
+
+def test_an_access_that_the_virtual_driver_caught_is_in_the_trace_and_the_report(tmp_path):
+    done, report, folder = run(tmp_path, "caught_access")
+    assert done.returncode == 0, done.stderr
+    finding = only_finding(report, "access/out-of-bounds")
+    assert finding["confidence"] == "proved"
+    assert finding["message"].startswith("Kernel add wrote 4 bytes outside of its memory, at 0x")
+    assert (finding["location"]["file"], finding["location"]["line"]) == ("/home/user/project/add.cu", 7)
+    assert finding["memory"] == "Just past the end of an allocation of 16.00 KiB."
+    assert finding["allocated_at"]["function"].startswith("take")
+    assert list(folder.glob("process-*.faultline"))

@@ -1,10 +1,10 @@
-#include "sources/elf/line_table.h"
+#include "base/elf/line_table.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "sources/elf/compiled_sample.h"
+#include "base/elf/compiled_sample.h"
 
 namespace faultline {
 namespace {

@@ -1,4 +1,4 @@
-#include "sources/elf/elf_file.h"
+#include "base/elf/elf_file.h"
 
 #include <zlib.h>
 
@@ -48,14 +48,23 @@ Status unpack_zstd(Bytes packed, std::uint64_t size_bytes, std::vector<std::uint
 
 }  // namespace
 
+bool is_elf(Bytes bytes) { return bytes.size() >= kElfMarkBytes && std::memcmp(bytes.data(), "\177ELF", 4) == 0; }
+
+std::uint64_t elf_image_bytes(const std::uint8_t* image) {
+  ByteCursor cursor(Bytes(image, kElfHeaderBytes), 32);
+  const std::uint64_t segments_offset = cursor.u64(), sections_offset = cursor.u64();
+  cursor.skip(4 + 2);
+  const std::uint64_t segment_bytes = cursor.u16(), segments = cursor.u16(), section_bytes = cursor.u16(), sections = cursor.u16();
+  return std::max({std::uint64_t{kElfHeaderBytes}, sections_offset + sections * section_bytes, segments_offset + segments * segment_bytes});
+}
+
 Result<ElfFile> ElfFile::read(Bytes bytes) {
   ByteCursor cursor(bytes);
-  const Bytes mark = cursor.take(16);
-  if (mark.size() < 16 || mark[0] != 0x7f || mark[1] != 'E' || mark[2] != 'L' || mark[3] != 'F') return Error{"this is no ELF file", 0, {}};
+  const Bytes mark = cursor.take(kElfMarkBytes);
+  if (!is_elf(bytes)) return Error{"this is no ELF file", 0, {}};
   if (mark[4] != 2 || mark[5] != 1) return Error{"the ELF file is not of 64 bits and little-endian", 4, {}};
   ElfFile file;
   file.bytes_ = bytes;
-  file.header_.os_abi = mark[7];
   file.header_.type = cursor.u16();
   file.header_.machine = cursor.u16();
   cursor.skip(4 + 8 + 8);

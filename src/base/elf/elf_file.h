@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sources/elf/byte_cursor.h"
+#include "base/byte_cursor.h"
 
 namespace faultline {
 
@@ -25,8 +25,14 @@ inline constexpr std::uint32_t kElfDynamicSymbols = 11;
 inline constexpr std::uint64_t kElfExecutable = 4;       // sh_flags
 inline constexpr std::uint64_t kElfCompressed = 0x800;
 
+inline constexpr std::size_t kElfMarkBytes = 16;
+inline constexpr std::size_t kElfHeaderBytes = 64;
+
+bool is_elf(Bytes bytes);
+// How large an image in memory says that it is: its tables stand at its end. It must be an ELF image.
+std::uint64_t elf_image_bytes(const std::uint8_t* image);
+
 struct ElfHeader {
-  std::uint8_t os_abi = 0;
   std::uint16_t type = 0;
   std::uint16_t machine = 0;
   std::uint64_t sections_offset = 0;

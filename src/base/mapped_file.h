@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sources/elf/byte_cursor.h"
+#include "base/byte_cursor.h"
 
 namespace faultline {
 

@@ -1,10 +1,10 @@
-#include "sources/elf/elf_file.h"
+#include "base/elf/elf_file.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "sources/elf/compiled_sample.h"
+#include "base/elf/compiled_sample.h"
 
 namespace faultline {
 namespace {

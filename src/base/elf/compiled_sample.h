@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include "sources/elf/elf_file.h"
+#include "base/elf/elf_file.h"
 
 namespace faultline {
 

@@ -1,4 +1,4 @@
-#include "sources/elf/mapped_file.h"
+#include "base/mapped_file.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

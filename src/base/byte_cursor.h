@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/leb128.h"
+
 namespace faultline {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -23,25 +25,8 @@ class ByteCursor {
   std::uint16_t u16() { return number<std::uint16_t>(); }
   std::uint32_t u32() { return number<std::uint32_t>(); }
   std::uint64_t u64() { return number<std::uint64_t>(); }
-  // Numbers in groups of seven bits, lowest first; what does not fit into 64 bits is dropped.
-  std::uint64_t uleb() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-      const std::uint8_t byte = u8();
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fu} << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-  }
-  std::int64_t sleb() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-      const std::uint8_t byte = u8();
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fu} << shift;
-      if ((byte & 0x80) != 0) continue;
-      if ((byte & 0x40) != 0 && shift + 7 < 64) value |= ~std::uint64_t{0} << (shift + 7);
-      return static_cast<std::int64_t>(value);
-    }
-  }
+  std::uint64_t uleb() { return read_uleb([&] { return u8(); }); }
+  std::int64_t sleb() { return read_sleb([&] { return u8(); }); }
   Bytes take(std::uint64_t count) {
     if (!fits(count)) return {};
     const Bytes taken = bytes_.subspan(static_cast<std::size_t>(at_), static_cast<std::size_t>(count));

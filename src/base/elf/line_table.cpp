@@ -1,4 +1,4 @@
-#include "sources/elf/line_table.h"
+#include "base/elf/line_table.h"
 
 #include <algorithm>
 #include <optional>
