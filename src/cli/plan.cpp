@@ -94,6 +94,7 @@ int plan(const PlanArguments& arguments) {
     plan.folder.clear();
   }
   Report report = make_report((*planned)->trace, (*planned)->judgement);
+  report.input_path = plan.folder;
   attach_plan(report, std::move(plan));
   if (Status written = write_report(*folder, report); !written) hint(written.error().message());
   const int descriptor = json ? kStandardOutput : kStandardError;

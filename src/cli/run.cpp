@@ -30,7 +30,7 @@ struct RunOptions : RunArguments {
 
 // The findings' own status.
 int tell_report(const std::string& folder, const RunOptions& options) {
-  if (!holds_run(folder)) {
+  if (!holds_processes(folder)) {
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
     hint("no GPU call was seen: the program did not use CUDA, or it is of a kind that cannot be recorded (static, setuid)");
     return kClean;

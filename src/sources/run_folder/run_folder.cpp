@@ -282,9 +282,11 @@ std::vector<std::string> notes_in(const std::string& folder) {
   return notes;
 }
 
+bool holds_processes(const std::string& folder) { return !processes_in(folder).empty(); }
+
 bool holds_run(const std::string& folder) {
   std::error_code problem;
-  return !processes_in(folder).empty() || fs::exists(fs::path(folder) / layout::kReport, problem) || fs::exists(fs::path(folder) / layout::kCommand, problem);
+  return holds_processes(folder) || fs::exists(fs::path(folder) / layout::kReport, problem) || fs::exists(fs::path(folder) / layout::kCommand, problem);
 }
 
 Result<Input> read_run(const std::string& folder) {

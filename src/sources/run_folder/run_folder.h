@@ -19,7 +19,9 @@
 
 namespace faultline {
 
-// Any file of a process that was recorded is in it, or what run and plan themselves write.
+// A file of a process that was recorded is in it.
+bool holds_processes(const std::string& folder);
+// Likewise, or what run and plan themselves write.
 bool holds_run(const std::string& folder);
 
 // The process that failed first comes first; those that touched no GPU memory only where there is no other.

@@ -281,6 +281,7 @@ def test_a_report_that_is_ended_costs_the_report_and_not_the_status(tmp_path):
     wait_until(lambda: len(children_of(process.pid)) == 2 and (tmp_path / "run" / "command.json").read_text() != "{}\n")
     time.sleep(0.2)
     process.terminate()
+    wait_until(lambda: len(children_of(process.pid)) < 2)  # before there is room to write in
     _, err = process.communicate(timeout=60)
     assert process.returncode == 9
     assert "the report could not be made" in err and str(tmp_path / "run") in err
