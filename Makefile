@@ -23,7 +23,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
 beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
-.PHONY: all build build-tests run test test-native test-python bench fuzz fuzzers sanitize lint clean
+.PHONY: all build build-tests run test check test-native test-python bench fuzz fuzzers sanitize lint clean
 
 all: build
 
@@ -88,7 +88,11 @@ run:
 
 test:
 	$(call beside,build-tests $(STAMPS)/venv)
-	@$(MAKE) --no-print-directory test-native test-python
+	@$(MAKE) --no-print-directory check test-native test-python
+
+# Rooms that include only those before them, the form of files, and figures that are those of the code.
+check:
+	@python3 scripts/architecture.py
 
 build-tests: build
 	@cmake -S . -B $(BUILD) -DFAULTLINE_TESTS=ON >/dev/null

@@ -3,8 +3,9 @@
 
     scripts/architecture.py [--write]
 
-Checked: a room of src/ includes only rooms that stand before it; no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists.
---write draws the figures anew. Status 1 where something is not as it should be.
+Checked: a room of src/ includes only rooms that stand before it; no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists; the
+form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
+--write draws the figures anew and puts includes in order. Status 1 where something is not as it should be.
 """
 import re
 import sys
@@ -12,10 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-# Each room sees those before it on its own line, and on the lines it stands on.
-SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "cli"]
-INSIDE = {"elf": ["base"], "driver": [], "capture": ["base", "elf", "trace", "driver"], "vgpu": ["base", "elf", "trace", "driver"], "dryrun": ["base", "trace", "sources", "facts", "models"], "confine": ["base"]}
-MORE = {"trace": [], "sources": ["elf"], "cli": ["driver", "confine", "elf"]}
+SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "cli"]  # each sees those before it
+BESIDE = {"driver": ["base", "trace"], "confine": ["base"], "capture": ["base", "trace", "driver"], "vgpu": ["base", "trace", "driver"], "dryrun": ["base", "trace", "sources", "facts", "models"]}
+MORE = {"cli": ["driver", "confine"]}
 MOST_LINES = 500
 
 
@@ -24,9 +24,7 @@ def rooms():
 
 
 def allowed(room):
-    if room in SPINE:
-        return SPINE[: SPINE.index(room) + 1] + MORE.get(room, []) + (["elf"] if SPINE.index(room) >= SPINE.index("sources") else [])
-    return [room, *INSIDE.get(room, [])]
+    return SPINE[: SPINE.index(room)] + MORE.get(room, []) if room in SPINE else BESIDE.get(room, [])
 
 
 def code(kind="*", tests=False):
@@ -85,7 +83,7 @@ def figure_of_report():
     sources = re.findall(r'\.kind = "([\w-]+)"(.*)\}', registry)
     files = [kind for kind, rest in sources if ".recognises =" in rest]
     folders = [kind for kind, rest in sources if ".recognises_folder =" in rest]
-    facts = [name for name in listed("src/facts/facts.h", r"^  (?:const )?(?:std::vector<)?[A-Z]\w+>? (\w+);")] or listed("src/facts/facts.h", r"\n  (?:std::vector<)?[A-Z]\w+>? (\w+);")
+    facts = listed("src/facts/facts.h", r"\n  (?:[A-Z]\w+|std::vector<[\w:]+>) (\w+);")
     rules = listed("src/rules/registry.cpp", r'\{"(\w+/[\w-]+)"')
     lines = [
         "a path",
@@ -107,15 +105,40 @@ def figure_of_report():
     return "\n".join(line if line.startswith(("  │", "  ▼")) or not line.startswith(" " * 23) else "  │" + line[3:] for line in lines)
 
 
+def in_order(text):
+    """The text with each block of includes in order."""
+    def sort(block):
+        lines = block[0].rstrip("\n").split("\n")
+        return "\n".join(sorted(lines, key=lambda line: re.search(r'["<](.*)[">]', line)[1])) + "\n"
+    return re.sub(r'(?:^#include ["<][^">]*[">][^\n]*\n){2,}', sort, text, flags=re.M)
+
+
+def check_form(write):
+    for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "tests").rglob("*.cpp")]:
+        text = path.read_text()
+        name = path.relative_to(ROOT)
+        if re.search(r"^ *\t", text, re.M):
+            yield f"{name} has a tab"
+        if re.search(r"[ \t\r]$", text, re.M):
+            yield f"{name} has space at the end of a line"
+        if text and not re.search(r"[^\n]\n\Z", text):
+            yield f"{name} does not end with one line end"
+        if path.suffix in (".cpp", ".h") and in_order(text) != text:
+            if write:
+                path.write_text(in_order(text))
+            else:
+                yield f"{name} has includes out of order: scripts/architecture.py --write puts them right"
+
+
 FIGURES = {"what includes what": figure_of_rooms, "how an input becomes a report": figure_of_report}
 
 
 def drawn(text):
     for name, figure in FIGURES.items():
-        block = re.compile(rf"(<!-- drawn by scripts/architecture.py: {re.escape(name)} -->\n```\n).*?(\n```)", re.S)
+        block = re.compile(rf"(<!-- drawn by scripts/architecture.py: {re.escape(name)} -->\n```\n).*?(```)", re.S)
         if not block.search(text):
             sys.exit(f"{PAGE.name} has no figure \"{name}\"")
-        text = block.sub(lambda match: match[1] + figure() + match[2], text)
+        text = block.sub(lambda match: match[1] + figure() + "\n" + match[2], text)
     return text
 
 
@@ -125,6 +148,7 @@ def main():
         wrong += [f"src/{room} includes src/{other}, which does not stand before it" for other in sorted(found - set(allowed(room)))]
     long = [path for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")] if len(path.read_text().splitlines()) > MOST_LINES]
     wrong += [f"{path.relative_to(ROOT)} has more than {MOST_LINES} lines" for path in long]
+    wrong += check_form("--write" in sys.argv)
     text = PAGE.read_text()
     for name in sorted(set(re.findall(r"`((?:src|python|scripts|tests|docs)/[\w./-]+?)`", text))):
         if not (ROOT / name).exists():

@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "base/units.h"
-#include "cli/options.h"
 #include "cli/dry_run_files.h"
-#include "cli/run_folder.h"
+#include "cli/options.h"
 #include "cli/plan_run.h"
+#include "cli/run_folder.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "models/gpus.h"

@@ -10,8 +10,8 @@
 
 #include "cli/apart.h"
 #include "cli/options.h"
-#include "cli/run_folder.h"
 #include "cli/private_files.h"
+#include "cli/run_folder.h"
 #include "fmt/format.h"
 #include "sources/run_folder/run_folder.h"
 

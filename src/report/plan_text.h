@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "report/page.h"
 #include "plan/plan.h"
+#include "report/page.h"
 
 namespace faultline {
 

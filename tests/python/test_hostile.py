@@ -336,5 +336,3 @@ def test_replay_shows_nothing_that_acts(bounded, tmp_path):
     for extra in ([], ["--format", "json"]):
         done = bounded("replay", path, "--gpu", "8GiB", *extra)
         assert all(harmless(line) for line in (done.stdout + done.stderr).decode().split("\n"))
-
-

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "base/byte_cursor.h"
+#include "base/result.h"
 
 namespace faultline {
 

@@ -6,9 +6,9 @@
 #include <bit>
 #include <limits>
 
+#include "base/mapped_file.h"
 #include "sources/core_dump/dump_faults.h"
 #include "sources/core_dump/exceptions.h"
-#include "base/mapped_file.h"
 
 namespace faultline {
 namespace {

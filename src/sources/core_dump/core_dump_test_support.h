@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/byte_stream.h"
-#include "sources/core_dump/core_dump.h"
 #include "base/elf/elf_file.h"
+#include "sources/core_dump/core_dump.h"
 #include "trace/validate.h"
 
 namespace faultline {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "base/hash.h"
 #include "base/elf/elf_file.h"
+#include "base/hash.h"
 #include "trace/calls.h"
 
 namespace faultline {

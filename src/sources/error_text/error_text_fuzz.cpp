@@ -1,7 +1,7 @@
 // Any text is read in bounded time or refused.
 #include "base/result.h"
-#include "trace/validate.h"
 #include "sources/error_text/error_text.h"
+#include "trace/validate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace faultline;

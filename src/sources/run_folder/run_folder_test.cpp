@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sources/run_folder/join_test_support.h"
 #include "sources/input.h"
+#include "sources/run_folder/join_test_support.h"
 #include "trace/file_writer.h"
 #include "trace/text.h"
 #include "trace/validate.h"
