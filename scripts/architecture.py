@@ -117,7 +117,7 @@ def check_form(write):
     for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "tests").rglob("*.cpp")]:
         text = path.read_text()
         name = path.relative_to(ROOT)
-        if re.search(r"^ *\t", text, re.M):
+        if re.search(r"^ *\t", re.sub(r'R"(\w*)\(.*?\)\1"', "", text, flags=re.S), re.M):
             yield f"{name} has a tab"
         if re.search(r"[ \t\r]$", text, re.M):
             yield f"{name} has space at the end of a line"
