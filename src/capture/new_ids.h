@@ -17,6 +17,7 @@ class NewIds {
     if (id >= kEnd) [[unlikely]] throw EndOfRecording{"the numbers for what it records are used up"};
     return id;
   }
+  std::uint32_t given() const { return last_.load(std::memory_order_relaxed); }
   static constexpr std::uint32_t kEnd = 0xffff0000u;
 
  private:

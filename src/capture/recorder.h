@@ -128,6 +128,7 @@ class Recorder {
   CopyId next_copy() { return CopyId(copy_ids_.next()); }
   FaultId next_fault() { return FaultId(fault_ids_.next()); }
   ViolationId next_violation() { return ViolationId(violation_ids_.next()); }
+  std::uint32_t violation_count() const { return violation_ids_.given(); }
   // Small numbers for handles: events, graphs.
   std::uint32_t number_of(const void* handle);
   void forget(const void* handle);

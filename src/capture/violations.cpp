@@ -15,8 +15,8 @@ void record_violation(const driver::CaughtAccess& access) {
   guarded([&] {
     ThreadRecorder& thread = *recording;
     Recorder& recorder = thread.recorder();
+    if (recorder.violation_count() >= kMostViolations) return recorder.count("capture.violations_left_out");
     const ViolationId id = recorder.next_violation();
-    if (id.value > kMostViolations) return recorder.count("capture.violations_left_out");
     Violation violation;
     static_cast<KernelPlace&>(violation) = access.place;
     violation.kind = access.kind;

@@ -48,23 +48,32 @@ int explain(const ExplainOptions& options) {
     else status = fail(input.error().message(path == "-" ? "standard input" : path));  // the others are explained all the same
   }
   if (gpu) {
+    bool stated = false;
     for (Input& input : inputs) {
       for (InputPart& part : input.parts) {
+        StatedError& error = part.statements.error;
+        if (error && !error.capacity) error.capacity = ByteInterval::exactly(gpu->capacity_bytes);
         for (Device& device : part.trace.devices) {
-          device.capacity_bytes = gpu->capacity_bytes;
+          if (device.capacity_bytes == 0) device.capacity_bytes = gpu->capacity_bytes;
+          else if (device.capacity_bytes != gpu->capacity_bytes) stated = true;
           if (device.name.empty()) device.name = gpu->full_name;
         }
       }
     }
+    if (stated) hint("--gpu: the input says itself how large its GPU is, and is judged by that; faultline replay --gpu asks what another one would do");
     if (!gpu->note.empty()) hint("--gpu: " + std::string(gpu->note));
   }
   share_device_sizes(inputs);
   if (!options.save_trace.empty()) {
     if (options.paths.size() != 1) return fail("--save-trace takes one input");
+    if (is_same_file(options.save_trace, options.paths.front())) return fail("--save-trace: " + options.save_trace + " is the input itself; give another name");
     if (inputs.empty()) return status;
     if (Status saved = write_trace_file(inputs.front().parts.front().trace, options.save_trace); !saved) return fail(saved.error().message(options.save_trace));
   }
   const bool json = options.output.format == "json";
+  if (options.output.format == kTextTrace && (inputs.size() > 1 || (inputs.size() == 1 && inputs.front().parts.size() > 1))) {
+    return fail("--format text-trace writes one trace, and this has several: name the file of one process, for example FOLDER/process-12.faultline");
+  }
   std::string text;
   for (const Input& input : inputs) {
     if (options.output.format == kTextTrace) {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "base/safe_text.h"
 #include "report/json.h"
@@ -57,6 +58,11 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
   add_format_option(verb, options, std::move(more_formats));
   verb.add_flag("--verbose,-v", options.verbose, "every finding, holder and caller, also tries that a replay refuted");
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code problem;
+  return std::filesystem::equivalent(a, b, problem) && !problem;
 }
 
 void hint(const std::string& sentence) {

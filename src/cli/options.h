@@ -30,6 +30,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
 // Prints "faultline: SENTENCE" to standard error and returns the status for it.
 int fail(const std::string& sentence, ExitStatus status = kBadInput);
 
+// Writing the one would be the end of the other.
+bool is_same_file(const std::string& a, const std::string& b);
+
 // Prints "faultline: SENTENCE" to standard error, and nothing changes: a choice that was made for the user.
 void hint(const std::string& sentence);
 

@@ -14,6 +14,7 @@
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "report/json.h"
+#include "sources/run_folder/layout.h"
 
 namespace faultline::cli {
 namespace {
@@ -62,12 +63,15 @@ int plan(const PlanArguments& arguments) {
   if (Status confined = confine::may_confine(); !confined && !arguments.limits.allow_writes) {
     return fail(confined.error().message() + ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes runs it all the same, once");
   }
+  if (!*gpu && !question.vary.empty()) return fail("--vary needs --gpu: what is the largest that fits depends on it");
+  if (!*gpu && question.try_changes) return fail("--try needs --gpu: whether a change is enough depends on it");
   if (arguments.limits.allow_writes && arguments.limits.offline) return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
   Result<std::string> folder = make_run_folder(arguments.folder, question.command);
   if (!folder) return fail(folder.error().message());
   const auto give_up = [&](const std::string& why) {
     std::error_code problem;
     if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
+    else std::filesystem::remove(std::filesystem::path(*folder) / layout::kCommand, problem);  // so that the folder can be given again
     return fail(why);
   };
   question.gpu = *gpu;

@@ -73,21 +73,26 @@ nlohmann::ordered_json row_json(const Row& row) {
       {"events", row.result.events}, {"fits", row.result.failure_count == 0}, {"failures", nlohmann::ordered_json::array()}};
   for (const ReplayFailure& failure : row.result.failures) {
     out["failures"].push_back({{"event", failure.event}, {"requested", failure.requested_bytes}, {"segment", failure.segment_bytes},
-        {"allocated", failure.allocated_bytes}, {"reserved", failure.reserved_bytes}, {"at", row.place}});
+        {"allocated", failure.allocated_bytes}, {"reserved", failure.reserved_bytes}, {"at", &failure == &row.result.failures.front() ? nlohmann::ordered_json(row.place) : nlohmann::ordered_json(nullptr)}});
   }
   return out;
 }
 
-// Of several processes or files the one that is named, else the first: the one that failed.
+// Of several processes or files the one that is named, else the first that ran out of memory, else the first recording.
 Result<const InputPart*> chosen_part(const Input& input, const std::string& wanted) {
+  const auto failed = std::find_if(input.parts.begin(), input.parts.end(), [](const InputPart& part) {
+    return !part.statements.message_only && std::any_of(part.trace.events.begin(), part.trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
+  });
   std::string names;
   for (const InputPart& part : input.parts) {
-    if (wanted.empty() || part.name == wanted || part.name == "process " + wanted) {
+    if (wanted.empty() && failed != input.parts.end() && &part != &*failed) continue;
+    if ((wanted.empty() && !part.statements.message_only) || (!wanted.empty() && part.name == wanted) || part.name == "process " + wanted) {
       if (wanted.empty() && input.parts.size() > 1) hint(fmt::format("the recording has {} parts; this is {} (--part chooses another)", input.parts.size(), part.name));
       return &part;
     }
     names += (names.empty() ? "" : ", ") + part.name;
   }
+  if (wanted.empty()) return &input.parts.front();  // a message: what replay says of it is said there
   return Error{fmt::format("--part: there is no {} in it; there are {}", wanted, names), {}, {}};
 }
 
@@ -117,6 +122,8 @@ std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std
 }
 
 int run_replay(const ReplayArguments& arguments) {
+  if (!arguments.output_trace.empty() && is_same_file(arguments.output_trace, arguments.path)) return fail("--save-trace: " + arguments.output_trace + " is the input itself; give another name");
+  if (arguments.search && !arguments.output_trace.empty()) return fail("--save-trace goes with one replay, not with --search");
   Result<Input> input = open_input(arguments.path);
   if (!input) return fail(input.error().message(arguments.path == "-" ? "standard input" : arguments.path));
   const Result<const InputPart*> part = chosen_part(*input, arguments.part);

@@ -14,6 +14,7 @@
 #include "report/exit_status.h"
 #include "report/json.h"
 #include "rules/judge.h"
+#include "sources/run_folder/layout.h"
 #include "sources/run_folder/run_folder.h"
 
 namespace faultline::cli {
@@ -71,7 +72,7 @@ ProgramEnd run(const RunOptions& options) {
   const auto remove_empty_folder = [&] {
     std::error_code problem;
     if (folder && options.folder.empty()) fs::remove_all(*folder, problem);
-    else if (folder) fs::remove(fs::path(*folder) / "command.json", problem);  // so that the folder can be given again
+    else if (folder) fs::remove(fs::path(*folder) / layout::kCommand, problem);  // so that the folder can be given again
   };
   if (!setup) {
     remove_empty_folder();

@@ -19,7 +19,7 @@ namespace faultline::cli {
 namespace {
 
 // What a process may tell another by signals. Those that the kernel sends for a fault of the process's own are not among them.
-constexpr std::array<int, 10> kNamed = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH};
+constexpr std::array kNamed = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH, SIGXCPU, SIGPWR, SIGIO, SIGURG, SIGVTALRM, SIGPROF, SIGSTKFLT, SIGABRT};
 
 struct Note {
   int signal = 0;

@@ -15,7 +15,7 @@ GivenFiles::GivenFiles() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", problem)) {
     File file{std::atoi(entry.path().filename().c_str()), read_link(entry.path().string()), {}};
     const int flags = ::fcntl(file.descriptor, F_GETFL), own = ::fcntl(file.descriptor, F_GETFD);
-    const bool is_given = file.descriptor > STDERR_FILENO && own >= 0 && (own & FD_CLOEXEC) == 0;
+    const bool is_given = own >= 0 && (own & FD_CLOEXEC) == 0;
     if (is_given && flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && ::fstat(file.descriptor, &file.before) == 0 && S_ISREG(file.before.st_mode)) files_.push_back(std::move(file));
   }
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -123,6 +124,18 @@ void Watch::end_those_left() {
   }
 }
 
+// The kernel writes a core file itself, past every watch: a signal that may end the process in one comes with the limit at nothing.
+void forbid_core_file(pid_t thread, int signal) {
+  switch (signal) {
+    case SIGQUIT: case SIGILL: case SIGTRAP: case SIGABRT: case SIGBUS: case SIGFPE: case SIGSEGV: case SIGXCPU: case SIGXFSZ: case SIGSYS: break;
+    default: return;
+  }
+  rlimit limit{};
+  if (::prlimit(thread, RLIMIT_CORE, nullptr, &limit) != 0 || limit.rlim_cur == 0) return;
+  limit.rlim_cur = 0;
+  ::prlimit(thread, RLIMIT_CORE, &limit, nullptr);
+}
+
 void Watch::stopped(pid_t thread, int status) {
   const int signal = WSTOPSIG(status), event = status >> 16;
   Tracee& tracee = this->tracee(thread);
@@ -140,6 +153,7 @@ void Watch::stopped(pid_t thread, int status) {
     default: break;
   }
   if (signal == (SIGTRAP | 0x80)) return call_ends(tracee);
+  forbid_core_file(thread, signal);
   go_on(thread, tracee.pending.kind == Pending::Kind::kNone ? PTRACE_CONT : PTRACE_SYSCALL, signal);
 }
 

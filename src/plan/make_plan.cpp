@@ -4,7 +4,8 @@
 #include "plan/changes.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
-#include "sources/source.h"
+#include "sources/input.h"
+#include "sources/run_folder/layout.h"
 
 namespace faultline {
 namespace {
@@ -15,7 +16,7 @@ constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer
 // reached the request that had failed.
 std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
   reruns.tell("out of memory; running it once more on a larger GPU, to learn how much it needs");
-  DryRunResult again = std::move(reruns.run({{"larger", question.command, {}, {}}}).front());
+  DryRunResult again = std::move(reruns.run({{std::string(layout::kLarger), question.command, {}, {}}}).front());
   const ProcessSummary* main = again.main();
   if (main != nullptr && !main->trace.empty() && main->operations >= first.main()->operations) return again;
   reruns.tell("the second run ended before the request that had failed, so how much it needs in all is not known");
@@ -25,16 +26,18 @@ std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, cons
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told, const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const bool fails = plan.verdict == Verdict::kDoesNotFit;
+  if (!fails && plan.verdict != Verdict::kFits && plan.verdict != Verdict::kTight) {  // it did not come to its end: nothing can be said of changes to it
+    if (!question.vary.empty()) plan.vary = PlanVary{question.vary, {}, 0, 0, 0, 0, {}, "it was not searched for, because the program does not run to its end as it is"};
+    return;
+  }
   const bool wants_changes = fails || question.try_changes;
   const bool wants_search = fails || !question.vary.empty();
   if (wants_changes) add_settings(run.trace, run.needs, plan);
   if (!wants_changes && !wants_search) return;
-  if (first.seconds > kLongestToRepeat && !question.try_changes) {
-    plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
-    return;
-  }
-  if (wants_changes) add_changes(reruns, told, *question.gpu, plan);
-  if (wants_search) add_search(reruns, question.vary, plan);
+  const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
+  if (takes_long && (wants_changes || question.vary.empty())) plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
+  if (wants_changes && !takes_long) add_changes(reruns, told, *question.gpu, plan);
+  if (wants_search && (!takes_long || !question.vary.empty())) add_search(reruns, question.vary, plan);
 }
 
 }  // namespace
@@ -52,7 +55,7 @@ std::string nothing_planned(const PlanQuestion& question, const DryRunResult& fi
 
 Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
   const bool may_again = question.may_run_again && !first.effects.input_was_cut;
-  if (first.effects.input_was_cut) reruns.tell("the program is not run again: what it read from standard input is more than is kept");
+  if (first.effects.input_was_cut) reruns.tell("the program is not run again: not all that it read from standard input could be kept");
   std::optional<DryRunResult> overcommitted;
   if (first.main()->died_of_memory() && may_again && !reruns.interrupted()) overcommitted = run_overcommitted(question, first, reruns);
   const DryRunResult& told = overcommitted ? *overcommitted : first;

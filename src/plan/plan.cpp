@@ -5,7 +5,7 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {"fits", "fits-tightly", "does-not-fit", "measured", "program-error", "interrupted"};
+constexpr std::array<std::string_view, static_cast<std::size_t>(Verdict::kInterrupted) + 1> kNames = {"fits", "fits-tightly", "does-not-fit", "measured", "program-error", "interrupted"};
 
 }  // namespace
 

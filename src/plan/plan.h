@@ -77,6 +77,7 @@ struct PlanVary {
   std::uint64_t largest_fitting = 0;  // 0: none was found
   std::uint64_t smallest_failing = 0; // 0: none was found
   std::uint64_t runs = 0;
+  std::string stopped;            // why it ended before the largest was found; may be empty
   std::string why_not;            // the search could not be made
 };
 

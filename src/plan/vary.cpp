@@ -81,7 +81,7 @@ class Search {
   // Nothing where no number of that name, or of a usual one, was found.
   std::optional<PlanVary> run(const std::string& name) {
     std::optional<Point> lowest = in_command_ ? std::nullopt : find_in_source(name);
-    if (in_command_) vary_ = {in_command_->name, "in the command", in_command_->value, 0, 0, 0, {}};
+    if (in_command_) vary_ = {in_command_->name, "in the command", in_command_->value, 0, 0, 0, {}, {}};
     else if (!lowest) return std::nullopt;
     current_.value = vary_.current;
     if (current_.fits) search_up();
@@ -151,7 +151,10 @@ class Search {
     vary_.largest_fitting = low.value;
     while (runs_ + 2 < kMostRuns && !reruns_.interrupted()) {
       Point next = try_value(low.value * 2);
-      if (!next.problem.empty()) return;
+      if (!next.problem.empty()) {
+        vary_.stopped = fmt::format("with {}, {}", next.value, next.problem);
+        return;
+      }
       if (next.needed_bytes <= low.needed_bytes) {
         vary_.why_not = fmt::format("with {} in place of {} the program needs no more", next.value, low.value);
         return;
@@ -178,7 +181,10 @@ class Search {
       std::vector<std::uint64_t> values = {first};
       if (first + 1 < high.value) values.push_back(first + 1);
       for (Point& point : try_values(values)) {
-        if (!point.problem.empty()) return;  // this value breaks the program: no more can be said
+        if (!point.problem.empty()) {  // this value breaks the program: no more can be said
+          vary_.stopped = fmt::format("with {}, {}", point.value, point.problem);
+          return;
+        }
         if (point.fits && point.value > low.value) low = std::move(point);
         else if (!point.fits && point.value < high.value) high = std::move(point);
       }
@@ -201,7 +207,7 @@ void add_search(const Reruns& reruns, const std::string& name, Plan& plan) {
   reruns.tell("looking for the largest batch that fits");
   plan.vary = Search(reruns, plan, name).run(name);
   if (plan.vary || name.empty() || reruns.interrupted()) return;
-  plan.vary = PlanVary{name, {}, 0, 0, 0, 0, "no number of this name was found in the command or in the program's own files"};
+  plan.vary = PlanVary{name, {}, 0, 0, 0, 0, {}, "no number of this name was found in the command or in the program's own files"};
 }
 
 }  // namespace faultline

@@ -167,6 +167,11 @@ Report make_report(const Input& input, std::span<const Judgement> judgements) {
   whole.left_out = input.left_out;
   for (std::size_t at = 0; at < input.parts.size(); ++at) add_part(make_report(input.parts[at].trace, judgements[at]), input.parts.size() > 1 ? input.parts[at].name : std::string(), whole);
   std::stable_sort(whole.findings.begin(), whole.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  if (input.exit_status.value_or(0) != 0 && (whole.findings.empty() || whole.findings.front().severity != Severity::kError)) {
+    const int status = *input.exit_status;
+    const std::string how = status > 128 && status < 128 + 65 ? "was ended by signal " + std::to_string(status - 128) : "ended with status " + std::to_string(status);
+    whole.notes.insert(whole.notes.begin(), "The program " + how + "; nothing that was recorded of its GPU memory explains it.");
+  }
   return whole;
 }
 

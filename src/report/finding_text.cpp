@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/units.h"
@@ -254,9 +255,12 @@ std::uint64_t FindingGroup::size_bytes() const {
 
 std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings) {
   std::vector<FindingGroup> groups;
-  std::map<std::pair<std::string_view, std::string_view>, std::size_t> known;
+  // Of different processes or files only what says the same to the word: one sentence must be so for all of them.
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::size_t> known;
+  std::map<std::string_view, std::string_view> processes;  // of a fingerprint: the first
   for (const Finding& finding : findings) {
-    const auto [at, is_new] = known.try_emplace({finding.rule, finding.fingerprint}, groups.size());
+    const bool is_elsewhere = processes.try_emplace(finding.fingerprint, finding.process).first->second != finding.process;
+    const auto [at, is_new] = known.try_emplace({finding.rule, finding.fingerprint, is_elsewhere || !finding.process.empty() ? std::string_view(finding.message) : std::string_view()}, groups.size());
     if (is_new || finding.fingerprint.empty()) {
       groups.emplace_back().members.push_back(&finding);
     } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "base/json_input.h"
 #include "base/safe_text.h"
@@ -16,9 +17,9 @@ constexpr std::string_view kSchema = "faultline.report/1";
 }  // namespace
 
 template <>
-inline constexpr std::size_t kValueCount<Severity> = 3;
+inline constexpr std::size_t kValueCount<Severity> = static_cast<std::size_t>(Severity::kNote) + 1;
 template <>
-inline constexpr std::size_t kValueCount<Confidence> = 3;
+inline constexpr std::size_t kValueCount<Confidence> = static_cast<std::size_t>(Confidence::kHint) + 1;
 
 template <class Archive>
 void fields(Archive& archive, Try& attempt) {
@@ -64,7 +65,7 @@ void read_json(const Json& json, std::vector<Evidence>& evidence) {
     } else if (value.is_string()) {
       item.value = value.get<std::string>();
     } else {
-      read_json(value, item.value.emplace<double>());  // null: not finite
+      item.value = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();  // null: not finite
     }
     evidence.push_back(std::move(item));
   }
@@ -130,10 +131,13 @@ void fields(Archive& archive, Account& account) {
   archive("unknown", account.unknown);
   archive("has_framework", account.has_framework);
   std::vector<OutsideRow> outside;
-  for (const auto& [what, bytes] : account.outside) outside.push_back({what, bytes});
+  if constexpr (Archive::kWrites) {
+    for (const auto& [what, bytes] : account.outside) outside.push_back({what, bytes});
+  }
   archive.unless_empty("outside", outside);
-  account.outside.clear();
-  for (OutsideRow& row : outside) account.outside.emplace_back(std::move(row.what), row.bytes);
+  if constexpr (!Archive::kWrites) {
+    for (OutsideRow& row : outside) account.outside.emplace_back(std::move(row.what), row.bytes);
+  }
 }
 
 template <class Archive>

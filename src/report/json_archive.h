@@ -179,7 +179,7 @@ void read_json(const Json& json, T& value) {
     if (json.is_number_unsigned() && json.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) value = static_cast<T>(json.get<std::uint64_t>());
     else if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>())) value = static_cast<T>(json.get<std::int64_t>());
   } else if constexpr (std::floating_point<T>) {
-    value = json.is_number() ? json.get<T>() : std::numeric_limits<T>::quiet_NaN();
+    if (json.is_number()) value = json.get<T>();
   } else if constexpr (std::same_as<T, std::string>) {
     if (json.is_string()) value = json.get<std::string>();
   }

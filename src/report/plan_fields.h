@@ -1,4 +1,4 @@
-// The fields of a plan in JSON, for json.cpp.
+// The fields of a plan in JSON, both ways.
 #pragma once
 
 #include "plan/plan.h"
@@ -7,7 +7,7 @@
 namespace faultline {
 
 template <>
-inline constexpr std::size_t kValueCount<Verdict> = 6;
+inline constexpr std::size_t kValueCount<Verdict> = static_cast<std::size_t>(Verdict::kInterrupted) + 1;
 
 template <class Archive>
 void fields(Archive& archive, Location& location) {
@@ -57,6 +57,7 @@ void fields(Archive& archive, PlanVary& vary) {
   archive("largest_fitting", vary.largest_fitting);
   archive("smallest_failing", vary.smallest_failing);
   archive("runs", vary.runs);
+  archive("stopped", vary.stopped);
   archive("why_not", vary.why_not);
 }
 

@@ -203,7 +203,7 @@ void print_vary(Page& page, const PlanVary& vary) {
     return;
   }
   std::string text = fmt::format("{} = {} fits", name, format_count(vary.largest_fitting));
-  text += vary.smallest_failing == 0 ? "; larger values were not tried" : fmt::format(" and {} does not", format_count(vary.smallest_failing));
+  text += vary.smallest_failing == 0 ? vary.stopped.empty() ? std::string("; larger values were not tried") : "; larger ones could not be tried: " + page.clean(vary.stopped) : fmt::format(" and {} does not", format_count(vary.smallest_failing));
   bullet(page, yes(page), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
 }
 

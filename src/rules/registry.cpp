@@ -18,7 +18,7 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<Rule, 18> kRules = {{
+constexpr auto kRules = std::to_array<Rule>({
     {"access/illegal-address", 0, judge_faults, true, true, "which kernel it was, what address and what tensor: a message names none of them; faultline run --core-dump does"},
     {"access/out-of-bounds", 0, judge_violations},
     {"access/use-after-free", 0, nullptr},
@@ -37,7 +37,7 @@ constexpr std::array<Rule, 18> kRules = {{
     {"tensor/silent-upcast", kEvents | kTensors, judge_silent_upcast},
     {"tensor/broadcast-blowup", kEvents | kTensors, judge_broadcast_blowup},
     {"config/no-effect", 0, judge_config_no_effect},
-}};
+});
 
 }  // namespace
 

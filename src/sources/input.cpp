@@ -1,9 +1,14 @@
 #include "sources/input.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <new>
+#include <optional>
 
+#include "base/plain_file.h"
 #include "sources/bounds.h"
 #include "sources/source.h"
 #include "sources/symbolise.h"
@@ -11,8 +16,14 @@
 namespace faultline {
 namespace {
 
+constexpr std::uint64_t kMostRounding = 20;  // a message tells the segment that was asked for, a recording the block
 constexpr std::size_t kHeadBytes = 4096;  // enough to recognise any file by
-constexpr const char* kKnownInputs = "It reads PyTorch memory snapshots, GPU core dumps, Faultline traces, text with a GPU error message in it, and the folders that run and plan leave.";
+// "It reads a Faultline trace, …"
+std::string known_inputs() {
+  std::string words;
+  for (const Source& source : all_sources()) words += (words.empty() ? "It reads " : ", ") + std::string(source.what);
+  return words + ".";
+}
 
 // Whatever goes wrong in a source for want of memory is said in one sentence.
 template <class Read>
@@ -33,11 +44,15 @@ Result<Input> guarded(const Source& source, const std::string& path, Read read) 
 }
 
 Result<Input> open_folder(const std::string& path) {
+  if (::access(path.c_str(), R_OK | X_OK) != 0) return file_error("cannot be read", errno);
+  std::optional<Error> first;  // what looks like one kind may still be another
   for (const Source& source : all_sources()) {
     if (source.recognises_folder == nullptr || !source.recognises_folder(path)) continue;
-    return guarded(source, path, [&] { return source.read_folder(path); });
+    Result<Input> input = guarded(source, path, [&] { return source.read_folder(path); });
+    if (input) return input;
+    if (!first) first = input.error();
   }
-  return Error{"this folder holds no run of Faultline, and no file that it reads", {}, {}};
+  return first.value_or(Error{"this folder holds no run of Faultline, and no file that it reads", {}, known_inputs()});
 }
 
 Result<Trace> first_trace(Result<Input> input) {
@@ -45,8 +60,17 @@ Result<Trace> first_trace(Result<Input> input) {
   return std::move(input->parts.front().trace);
 }
 
-void take_sizes(const Trace& message, Trace& other) {
-  for (const Device& stated : message.devices) {
+// The message is about a failure of this recording: a request of its size failed there, and the device it speaks of can hold what the recording saw.
+bool is_about(const StatedError& message, const Device& stated, const Trace& other) {
+  return message.requested && std::any_of(other.events.begin(), other.events.end(), [&](const Event& event) {
+    if (event.kind != EventKind::kAllocFailed || event.device != stated.index || (event.has(kHasDeviceFree) && stated.capacity_bytes != 0 && event.address > stated.capacity_bytes)) return false;
+    return event.size_bytes <= message.requested->max && event.size_bytes >= message.requested->min / kMostRounding;
+  });
+}
+
+void take_sizes(const InputPart& message, Trace& other) {
+  for (const Device& stated : message.trace.devices) {
+    if (!is_about(message.statements.error, stated, other)) continue;
     for (Device& device : other.devices) {
       if (device.index != stated.index) continue;
       if (device.capacity_bytes == 0) device.capacity_bytes = stated.capacity_bytes;
@@ -67,7 +91,7 @@ std::uint64_t Input::event_count() const {
 
 Result<Input> open_input(const std::string& path, NamedBy named_by) {
   std::error_code problem;
-  if (path != "-" && std::filesystem::is_directory(path, problem)) return open_folder(path);
+  if (named_by == NamedBy::kUser && path != "-" && std::filesystem::is_directory(path, problem)) return open_folder(path);  // a folder in a folder is not entered
   Result<ByteStream> stream = ByteStream::open(path, named_by);
   if (!stream) return stream.error();
   return open_input(*stream, path);
@@ -91,7 +115,7 @@ Result<Input> open_input(ByteStream& stream, const std::string& path) {
       return input;
     });
   }
-  return Error{"this is no input that Faultline knows", {}, kKnownInputs};
+  return Error{"this is no input that Faultline knows", {}, known_inputs()};
 }
 
 Result<Trace> load(const std::string& path, NamedBy named_by) { return first_trace(open_input(path, named_by)); }
@@ -102,7 +126,7 @@ void share_device_sizes(std::vector<Input>& inputs) {
     for (const InputPart& message : from.parts) {
       if (!message.statements.error) continue;
       for (Input& into : inputs) {
-        for (InputPart& part : into.parts) take_sizes(message.trace, part.trace);
+        for (InputPart& part : into.parts) take_sizes(message, part.trace);
       }
     }
   }

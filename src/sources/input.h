@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,11 @@ struct Input {
 
   std::string kind;                     // of the source: "torch-snapshot", "run"
   std::string path;
-  std::vector<InputPart> parts;         // never empty; what failed first comes first
+  std::vector<InputPart> parts;         // never empty; of a run what failed first comes first
   std::vector<std::string> notes;       // what the recorded processes had to say, in sentences
   std::vector<std::string> left_out;    // what was asked for and could not be recorded, likewise
   std::map<std::string, std::uint64_t> lost;  // what was odd or missing beside the parts
+  std::optional<int> exit_status;       // of the program that was run, where somebody saw it; 128 + N: signal N
   std::string plan;                     // JSON: what a plan found out by running the program; empty: this is none
 
   std::uint64_t event_count() const;
@@ -47,7 +49,7 @@ Result<Input> open_input(ByteStream& stream, const std::string& path);
 Result<Trace> load(const std::string& path, NamedBy named_by = NamedBy::kUser);
 Result<Trace> load(ByteStream& stream, const std::string& path);
 
-// A message tells what a recording beside it cannot: the size of the device and the program's limit.
+// A message about the same failure tells what a recording beside it cannot: the size of the device and the program's limit.
 void share_device_sizes(std::vector<Input>& inputs);
 
 }  // namespace faultline

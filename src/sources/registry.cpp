@@ -19,7 +19,7 @@ Result<Input> one(ByteStream& stream, const std::string& path) {
   return Input(std::move(*trace));
 }
 
-constexpr std::array<Source, 7> kSources = {{
+constexpr auto kSources = std::to_array<Source>({
     {.kind = "trace", .what = "a Faultline trace", .recognises = recognises_trace_file, .read = one<read_trace_file_source>},
     {.kind = "trace-text", .what = "a Faultline trace as text", .recognises = recognises_trace_text, .read = one<read_trace_text_source>},
     {.kind = "core-dump", .what = "a GPU core dump", .recognises = looks_like_core_dump, .read = one<read_core_dump>},
@@ -27,7 +27,7 @@ constexpr std::array<Source, 7> kSources = {{
     {.kind = "error-text", .what = "text with a GPU error message in it", .recognises = recognises_error_text, .read = one<read_error_text>},
     {.kind = "run", .what = "the folder that run or plan left", .recognises_folder = holds_run, .read_folder = read_run},
     {.kind = "folder", .what = "a folder with such files in it", .recognises_folder = holds_files, .read_folder = read_files},
-}};
+});
 
 }  // namespace
 

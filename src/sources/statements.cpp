@@ -183,7 +183,7 @@ Statements read_statements(const Trace& trace) {
   const std::string blocking = properties.word("run.launch_blocking");
   statements.waits_for_launches = !blocking.empty() && blocking != "0";
   if (const std::string* status = properties.find("again.exit_status")) statements.second_run_status = *status;
-  statements.placed_by_model = trace.source_kind == "dry-run";
+  statements.placed_by_model = trace.source_kind == "dry-run" || trace.properties.contains(std::string(kPlacedBy));
   statements.planned_to_end = statements.placed_by_model && properties.find("dry-run.exception") == nullptr;
   if (statements.placed_by_model) statements.planned_context_bytes = properties.number("dry-run.context_bytes");
   statements.notes = properties.all("run.note");

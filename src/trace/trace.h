@@ -64,6 +64,9 @@ enum Capability : std::uint32_t {
 };
 std::string describe_capabilities(std::uint32_t set);  // "addresses, stacks"
 
+// The property of a trace whose addresses are a model's own, not an allocator's.
+inline constexpr std::string_view kPlacedBy = "placements.by";
+
 // A block as the recording's own end state shows it: the check on whatever we rebuild.
 struct FinalBlock {
   std::uint64_t address = 0;

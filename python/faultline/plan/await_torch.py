@@ -17,8 +17,9 @@ def start(options: dict) -> None:
     from .no_gpu import Unsupported
     try:
         dry_run_session.begin(options)
-    except (Unsupported, RuntimeError) as problem:
-        dry_run_session.leave_summary(options, {"unsupported": str(problem)})
+    except Exception as problem:  # whatever it is, it is ours and not the program's
+        why = str(problem) if isinstance(problem, (Unsupported, RuntimeError)) else f"{type(problem).__name__}: {problem}"
+        dry_run_session.leave_summary(options, {"unsupported": why})
         print(f"faultline: {'this PyTorch cannot be dry-run' if isinstance(problem, Unsupported) else 'the dry run could not start'}: {problem}", file=sys.stderr)
         os._exit(2)
 

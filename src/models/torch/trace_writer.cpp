@@ -14,6 +14,7 @@ TraceWriter::TraceWriter(const TorchRecording& recording, TorchDriver& below)
   trace_.launches = from.launches;
   trace_.copies = from.copies;
   trace_.faults = from.faults;
+  trace_.violations = from.violations;
   trace_.heaps = from.heaps;
   trace_.streams = from.streams;
   trace_.devices = from.devices;
@@ -22,6 +23,7 @@ TraceWriter::TraceWriter(const TorchRecording& recording, TorchDriver& below)
   trace_.source_path = from.source_path;
   trace_.source_events = from.source_events;
   trace_.properties = from.properties;
+  trace_.properties[std::string(kPlacedBy)] = "replay";
   trace_.lost = from.lost;
   trace_.events.reserve(from.events.size());
   known_.resize(recording.largest_allocation + std::size_t{1});

@@ -53,7 +53,7 @@ void add_owner(const AdviceContext& context, Finding& finding) {
 
 }  // namespace
 
-void advise(const Verdict& verdict, const AdviceContext& context, Finding& finding) {
+void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& finding) {
   switch (verdict.story) {
     case Story::kAbsurd: return add_try(finding, "Print the shapes that go into this line: one of them is negative or far too large.");
     case Story::kTooLarge:

@@ -17,6 +17,6 @@ struct AdviceContext {
   std::string program = "python train.py";
   const StatedError* message = nullptr;  // where a message is all there is
 };
-void advise(const Verdict& verdict, const AdviceContext& context, Finding& finding);
+void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& finding);
 
 }  // namespace faultline

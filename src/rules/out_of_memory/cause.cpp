@@ -22,7 +22,7 @@ class Judge {
  public:
   explicit Judge(const Shortage& shortage) : s_(shortage) {}
 
-  Verdict judge() const {
+  CauseVerdict judge() const {
     if (s_.segment.min >= kBeyondAnyDevice) {
       return {Story::kAbsurd, Confidence::kProved, "that is an exabyte or more, so a size has gone wrong before this line (a negative or overflowed extent); memory is not the problem", ""};
     }
@@ -31,13 +31,13 @@ class Judge {
               less({{*s_.capacity, "in all"}}, s_.requested)};
     }
     for (const auto step : {&Judge::idle_cache, &Judge::known_pieces, &Judge::limit, &Judge::room_left, &Judge::others, &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
-      if (const std::optional<Verdict> verdict = (this->*step)()) return *verdict;
+      if (const std::optional<CauseVerdict> verdict = (this->*step)()) return *verdict;
     }
     return {Story::kOpen, Confidence::kLikely, s_.device + " had no room for it, and the numbers fit more than one cause", ""};
   }
 
  private:
-  using Maybe = std::optional<Verdict>;
+  using Maybe = std::optional<CauseVerdict>;
 
   static std::string sum(const std::vector<Term>& terms, bool exactly) {
     std::string text;
@@ -75,19 +75,19 @@ class Judge {
     if (!s_.returnable || s_.returnable->min == 0) return {};
     if (s_.from_driver) {
       if (!s_.free || !surely_less(*s_.free, s_.segment) || !surely_at_least(*s_.returnable + *s_.free, s_.segment)) return {};
-      return Verdict{Story::kIdleCache, Confidence::kProved,
+      return CauseVerdict{Story::kIdleCache, Confidence::kProved,
                      fmt::format("{} holds {} of idle cache in whole segments, which with the device's {} would have served it; it gives them back for its own requests only", s_.holder,
                                  shown(*s_.returnable), shown(*s_.free)),
                      enough({{*s_.returnable, "returnable"}, {*s_.free, "free"}}, s_.segment)};
     }
     if (!surely_at_least(*s_.returnable, s_.segment) || (s_.idle && !surely_less(*s_.idle - *s_.returnable, *s_.returnable))) return {};
-    return Verdict{Story::kIdleCache, Confidence::kLikely, fmt::format("{} still cached {} in whole free segments that it did not give back at that moment", s_.holder, shown(*s_.returnable)),
+    return CauseVerdict{Story::kIdleCache, Confidence::kLikely, fmt::format("{} still cached {} in whole free segments that it did not give back at that moment", s_.holder, shown(*s_.returnable)),
                    enough({{*s_.returnable, "returnable"}}, s_.segment)};
   }
 
   Maybe known_pieces() const {
     if (s_.from_driver || !picture_known() || !s_.idle || !surely_at_least(*s_.idle, s_.requested)) return {};
-    return Verdict{Story::kPieces, Confidence::kProved, pieces_words(), enough({{*s_.idle, "idle"}}, s_.requested)};
+    return CauseVerdict{Story::kPieces, Confidence::kProved, pieces_words(), enough({{*s_.idle, "idle"}}, s_.requested)};
   }
 
   // The program's own limit: stated, or the only thing that can have refused.
@@ -102,7 +102,7 @@ class Judge {
     const std::optional<ByteInterval> let_through = s_.allowed_so_far ? s_.allowed_so_far : s_.allowed;
     if (let_through && s_.live && s_.idle && s_.idle->max > 0 && surely_at_least(*let_through, *s_.live + s_.requested)) {
       const std::string limit_words = s_.allowed ? " of " + shown(*s_.allowed) : ", which is at least " + shown(*let_through);
-      return Verdict{Story::kPiecesUnderLimit, certain && picture_known() ? Confidence::kProved : Confidence::kLikely,
+      return CauseVerdict{Story::kPiecesUnderLimit, certain && picture_known() ? Confidence::kProved : Confidence::kLikely,
                      pieces_words() + "; without them the request would fit the program's own memory limit" + limit_words,
                      enough({{*let_through - *s_.live, "of the limit not in use"}}, s_.requested)};
     }
@@ -111,24 +111,24 @@ class Judge {
     if (has_room) why = free_words() + ", but " + why;
     else if (s_.free) why += "; " + free_words() + ", so raising the limit alone would not have helped";
     const std::string comparison = !s_.allowed ? enough({{*s_.free, "free"}}, s_.segment) : certain ? less({{*s_.allowed - held(), "left of the limit"}}, s_.segment) : std::string();
-    return Verdict{Story::kLimit, certain ? Confidence::kProved : Confidence::kLikely, why, comparison};
+    return CauseVerdict{Story::kLimit, certain ? Confidence::kProved : Confidence::kLikely, why, comparison};
   }
 
   // The device had room and still said no.
   Maybe room_left() const {
-    if (!s_.free) return Verdict{Story::kFreeUnknown, Confidence::kHint, held_words().empty() ? free_words() : held_words() + "; " + free_words(), ""};
+    if (!s_.free) return CauseVerdict{Story::kFreeUnknown, Confidence::kHint, held_words().empty() ? free_words() : held_words() + "; " + free_words(), ""};
     const bool pieces_explain = s_.idle && is_waste(*s_.idle);
     if (!surely_at_least(*s_.free, pieces_explain ? s_.segment : s_.requested)) return {};
     const std::string comparison = enough({{*s_.free, "free"}}, s_.segment);
     if (!surely_at_least(*s_.free, s_.segment + kMargin)) {
-      return Verdict{Story::kJustAbove, Confidence::kLikely,
+      return CauseVerdict{Story::kJustAbove, Confidence::kLikely,
                      free_words() + " and still refused: that close to the end the driver's own granularity and page tables decide, so treat the device as full", comparison};
     }
     if (s_.from_driver) {
-      return Verdict{Story::kDriverLimit, Confidence::kHint,
+      return CauseVerdict{Story::kDriverLimit, Confidence::kHint,
                      free_words() + ", so a limit of its own stood in the way (of a memory pool, of MPS), or no addresses were left in one piece; " + held_words(), comparison};
     }
-    return Verdict{Story::kRoomLeft, Confidence::kLikely,
+    return CauseVerdict{Story::kRoomLeft, Confidence::kLikely,
                    free_words() + " and refused: it was not full. A limit outside PyTorch's view, a limit that this version does not print, or a change in the instant between is what remains; the "
                    "numbers cannot tell which", comparison};
   }
@@ -140,13 +140,13 @@ class Judge {
       std::string pids;
       for (std::size_t i = 0; i < std::min<std::size_t>(s_.other_pids.size(), 4); ++i) pids += (i == 0 ? "" : ", ") + s_.other_pids[i];
       if (s_.other_pids.size() > 4) pids += ", …";
-      return Verdict{Story::kOthers, pids.empty() ? Confidence::kLikely : Confidence::kProved,
+      return CauseVerdict{Story::kOthers, pids.empty() ? Confidence::kLikely : Confidence::kProved,
                      fmt::format("other programs held {} of {} ({}): without them it would have fitted", pids.empty() ? "at least " + format_bytes(s_.others->min) : shown(*s_.others), s_.device,
                                  pids.empty() ? "which of the listed processes they are cannot be told" : (s_.other_pids.size() == 1 ? "process " : "processes ") + pids),
                      enough({{*s_.free, "free"}, {ByteInterval::exactly(s_.others->min), "of other processes"}}, s_.segment)};
     }
     if (!s_.from_driver && s_.outside && would_fit_without(*s_.outside)) {
-      return Verdict{Story::kOutside, Confidence::kLikely,
+      return CauseVerdict{Story::kOutside, Confidence::kLikely,
                      fmt::format("this process held {} of {} outside {}'s allocator, more than a CUDA context and its libraries need; without the excess it would have fitted", shown(*s_.outside),
                                  s_.device, s_.holder),
                      enough({{*s_.free, "free"}, {*s_.outside - kUsual, "outside beyond the usual"}}, s_.segment)};
@@ -159,7 +159,7 @@ class Judge {
     if (!s_.idle || !is_waste(*s_.idle) || !surely_at_least(*s_.free + *s_.idle, s_.requested)) return {};
     // Where what nobody explains is more than the waste, it is the better explanation.
     if (const Maybe other = unexplained(); other && !surely_at_least(*s_.idle, s_.requested) && surely_less(*s_.idle, unknown_bytes())) return other;
-    return Verdict{Story::kPieces, Confidence::kLikely,
+    return CauseVerdict{Story::kPieces, Confidence::kLikely,
                    fmt::format("{}; together with the device's {} it would fit, so it was the lack of one piece, not of memory, that stopped it", pieces_words(), shown(*s_.free)),
                    enough({{*s_.free, "free"}, {*s_.idle, "idle"}}, s_.requested)};
   }
@@ -177,15 +177,15 @@ class Judge {
     if (!would_fit_without(taken)) return {};
     const std::string comparison = enough({{*s_.free, "free"}, {taken - kUsual, "taken beyond the usual"}}, s_.segment);
     if (at_start) {
-      return Verdict{Story::kBeforeStart, Confidence::kLikely,
+      return CauseVerdict{Story::kBeforeStart, Confidence::kLikely,
                      fmt::format("{} of {} were taken before this program asked for anything, most of it by other processes; {}", shown(*s_.before_start), s_.device, state_words()), comparison};
     }
     if (s_.sees_own_requests) {
-      return Verdict{Story::kUnseen, Confidence::kHint,
+      return CauseVerdict{Story::kUnseen, Confidence::kHint,
                      fmt::format("{} of {} were held by nothing that this recording shows: other processes, or what the driver keeps for itself; {}", shown(unknown_bytes()), s_.device, state_words()),
                      comparison};
     }
-    return Verdict{Story::kUnexplained, Confidence::kLikely,
+    return CauseVerdict{Story::kUnexplained, Confidence::kLikely,
                    fmt::format("{} of {} were held outside {}'s allocator (most often by other processes, else by other libraries and the CUDA context of this one); {}", shown(unknown_bytes()), s_.device,
                                s_.holder, state_words()),
                    comparison};
@@ -193,7 +193,7 @@ class Judge {
 
   Maybe graph_pool() const {
     if (!s_.graph_pool || !s_.idle || !is_waste(*s_.graph_pool) || !surely_at_least(*s_.free + *s_.idle + *s_.graph_pool, s_.requested)) return {};
-    return Verdict{Story::kGraphPool, Confidence::kLikely,
+    return CauseVerdict{Story::kGraphPool, Confidence::kLikely,
                    fmt::format("{} lay free inside the private pools of CUDA graphs, where only their own graphs can use it; it would have covered the request", shown(*s_.graph_pool)),
                    enough({{*s_.free, "free"}, {*s_.idle, "idle"}, {*s_.graph_pool, "in private pools"}}, s_.requested)};
   }
@@ -208,17 +208,17 @@ class Judge {
       // Others may hold the rest. Where this program has little of what can be seen, and a device twice as large would do, that is as good an explanation.
       const ByteInterval visible = held() + *s_.free;
       const bool could_be_others = s_.live->max < visible.min / 2 && surely_at_least(visible + visible, *s_.live + s_.requested);
-      return Verdict{Story::kFull, could_be_others ? Confidence::kHint : Confidence::kLikely,
+      return CauseVerdict{Story::kFull, could_be_others ? Confidence::kHint : Confidence::kLikely,
                      state_words() + "; the input does not say how large the device is, so what others held is not known (--gpu SIZE tells)", comparison};
     }
     if (surely_less(*s_.capacity, *s_.live)) {
-      return Verdict{Story::kLentMemory, Confidence::kProved,
+      return CauseVerdict{Story::kLentMemory, Confidence::kProved,
                      fmt::format("{} already held {} on a device of {}: the driver had lent it the computer's own memory, as Windows does, and that ran out too", s_.holder, shown(*s_.live),
                                  shown(*s_.capacity)), comparison};
     }
     std::string held = held_words();
     if (s_.from_driver && s_.outside && s_.outside->max != 0) held += ", other libraries " + shown(*s_.outside);
-    return Verdict{Story::kFull, Confidence::kProved,
+    return CauseVerdict{Story::kFull, Confidence::kProved,
                    fmt::format("{}, and {} of {}: all that was free or idle together is less than the request, so it does not fit, and fragmentation is excluded", held, free_words(), shown(*s_.capacity)),
                    comparison};
   }
@@ -228,8 +228,8 @@ class Judge {
     if (!s_.capacity || !s_.reserved || idle.max >= s_.reserved->max / 10 || after.max >= s_.capacity->min / 20) return {};
     const std::string why = fmt::format("{} was in effect full: {} was in use by live tensors, and had everything free or idle ({}) been in one piece, at most {} would have been left", s_.device,
                                         shown(*s_.live), shown(left), format_bytes(after.max));
-    if (surely_at_least(left, s_.requested)) return Verdict{Story::kAsGoodAsFull, Confidence::kLikely, why + "; whether memory was missing or only one piece of it cannot be told", enough({{*s_.free, "free"}, {idle, "idle"}}, s_.requested)};
-    return Verdict{Story::kNearlyFull, Confidence::kLikely, why, ""};
+    if (surely_at_least(left, s_.requested)) return CauseVerdict{Story::kAsGoodAsFull, Confidence::kLikely, why + "; whether memory was missing or only one piece of it cannot be told", enough({{*s_.free, "free"}, {idle, "idle"}}, s_.requested)};
+    return CauseVerdict{Story::kNearlyFull, Confidence::kLikely, why, ""};
   }
 
   const Shortage& s_;
@@ -237,7 +237,7 @@ class Judge {
 
 }  // namespace
 
-const char* Verdict::cause() const {
+const char* CauseVerdict::cause() const {
   switch (story) {
     case Story::kAbsurd: case Story::kTooLarge: case Story::kLentMemory: case Story::kFull: case Story::kNearlyFull: return "exhausted";
     case Story::kIdleCache: case Story::kGraphPool: return "idle-cache";
@@ -250,6 +250,6 @@ const char* Verdict::cause() const {
   return "";
 }
 
-Verdict cause_of(const Shortage& shortage) { return Judge(shortage).judge(); }
+CauseVerdict cause_of(const Shortage& shortage) { return Judge(shortage).judge(); }
 
 }  // namespace faultline

@@ -56,7 +56,7 @@ enum class Story : std::uint8_t {
   kGraphPool, kLentMemory, kFull, kNearlyFull, kAsGoodAsFull, kOpen,
 };
 
-struct Verdict {
+struct CauseVerdict {
   Story story = Story::kOpen;
   Confidence confidence = Confidence::kHint;
   std::string why;         // continues "N were asked for: …"
@@ -64,6 +64,6 @@ struct Verdict {
   const char* cause() const;  // "exhausted", …; empty: none can be told
 };
 
-Verdict cause_of(const Shortage& shortage);
+CauseVerdict cause_of(const Shortage& shortage);
 
 }  // namespace faultline

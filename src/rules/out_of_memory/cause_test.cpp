@@ -27,7 +27,7 @@ Shortage recorded() {
 }
 
 std::string verdict(const Shortage& s) {
-  const Verdict v = cause_of(s);
+  const CauseVerdict v = cause_of(s);
   return std::string(v.cause()) + " " + std::string(name_of(v.confidence));
 }
 
@@ -114,7 +114,7 @@ TEST(CauseOf, NeverSaysMoreThanItsNumbers) {
   constexpr std::array kSizes = {0.0, 0.2, 1.0, 3.0, 9.0};
   std::size_t asked = 0;
   const auto check = [&](const Shortage& s, double left_without_waste) {
-    const Verdict v = cause_of(s);
+    const CauseVerdict v = cause_of(s);
     const std::string cause = v.cause();
     ++asked;
     ASSERT_FALSE(v.why.empty());

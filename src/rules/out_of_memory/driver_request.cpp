@@ -60,7 +60,7 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
     shortage.holder = "the program";
   }
   if (const auto unasked = unasked_memory(trace, trace.devices[slot])) shortage.before_start = ByteInterval::exactly(unasked->before_start);
-  const Verdict verdict = on_host ? Verdict{Story::kOpen, Confidence::kProved, "the system gave no more page-locked host memory", ""} : cause_of(shortage);
+  const CauseVerdict verdict = on_host ? CauseVerdict{Story::kOpen, Confidence::kProved, "the system gave no more page-locked host memory", ""} : cause_of(shortage);
 
   const std::string asker = asker_words(facts, event);
   Finding finding = finding_at(facts, "memory/out-of-memory", subject.statements().ending.well() ? Severity::kWarning : Severity::kError, verdict.confidence, event.device, event.stack);

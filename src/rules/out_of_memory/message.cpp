@@ -65,7 +65,7 @@ void add_numbers(const StatedError& stated, const Shortage& shortage, Finding& f
 bool judge_numbers(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const Shortage shortage = shortage_of(subject);
-  Verdict verdict = cause_of(shortage);
+  CauseVerdict verdict = cause_of(shortage);
   add_numbers(stated, shortage, finding);
   if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit) return false;
   if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {

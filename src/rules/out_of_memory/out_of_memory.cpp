@@ -77,7 +77,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   const Facts& facts = subject.facts();
   const Event& event = subject.trace().events[moment.event];
   const Shortage shortage = shortage_of(subject, slot, moment);
-  const Verdict verdict = cause_of(shortage);
+  const CauseVerdict verdict = cause_of(shortage);
   const Whereabouts where = whereabouts(facts, slot, moment.event);
   Finding finding = finding_at(facts, "memory/out-of-memory", Severity::kError, verdict.confidence, event.device, event.stack);
   finding.cause = verdict.cause();

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostFiles = 1024;
 
 bool has_known_name(const std::string& name) {
-  static constexpr std::array<std::string_view, 9> kEndings = {".faultline", ".pickle", ".pkl", ".log", ".txt", ".out", ".err", ".core", ".nvcudmp"};
+  static constexpr std::array<std::string_view, 10> kEndings = {".faultline", ".pickle", ".pkl", ".json", ".log", ".txt", ".out", ".err", ".core", ".nvcudmp"};
   static constexpr std::array<std::string_view, 4> kPacked = {".gz", ".xz", ".zst", ""};
   return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
     return std::any_of(kPacked.begin(), kPacked.end(), [&](std::string_view packed) { return name.ends_with(std::string(ending) + std::string(packed)); });

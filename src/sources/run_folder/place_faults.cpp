@@ -93,6 +93,7 @@ void place_faults(Trace& trace, const Trace& core) {
     }
     placed.push_back({after, event});
   }
+  for (const auto& [what, times] : core.lost) trace.count(what, times);
   if (placed.empty()) return;
   std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.after < b.after; });
   std::vector<Event> events;
@@ -103,7 +104,6 @@ void place_faults(Trace& trace, const Trace& core) {
     if (index < trace.events.size()) events.push_back(trace.events[index]);
   }
   trace.events = std::move(events);
-  for (const auto& [what, times] : core.lost) trace.count(what, times);
   for (const auto& [name, value] : core.properties) trace.properties.try_emplace(name, value);
   trace.source_events += core.source_events;
 }

@@ -53,7 +53,7 @@ std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
       // "-2.faultline": a process that replaced itself (exec) goes on under the same number.
       if (rest.ends_with(layout::kTraceEnd)) found[process + rest.substr(0, rest.size() - layout::kTraceEnd.size())].trace = path;
       if (rest == layout::kFactsEnd) found[process].facts = path;
-    } else if (const auto [owner, reason] = split_name(name, layout::kHistory); !owner.empty() && reason.find(".pickle") != std::string::npos) {
+    } else if (const auto [owner, reason] = split_name(name, layout::kHistory); !owner.empty() && reason.starts_with('-') && reason.find(".pickle") != std::string::npos) {
       found[owner].snapshots.push_back(path);
     } else if (const auto [crashed, ending] = split_name(name, layout::kCore); !crashed.empty()) {
       found[crashed].cores.push_back(path);
@@ -77,7 +77,7 @@ std::string best_snapshot(const std::vector<std::string>& paths) {
 }
 
 void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) {
-  if (trace.properties.size() >= kMostProperties) return;
+  if (trace.properties.size() >= kMostProperties) return trace.count("values of the run's JSON files beyond the first " + std::to_string(kMostProperties));
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) flatten(value, name + "." + key, trace);
   } else if (json.is_string()) {
@@ -182,8 +182,10 @@ void take_second_run(const fs::path& folder, std::vector<InputPart>& parts) {
   Trace* const failed = &failed_part->trace;
   take_json(JsonFile((folder / layout::kCommand).string()), "again", *failed);
   std::map<std::string, std::uint64_t> lost;
+  std::size_t read = 0;
   for (const auto& [process, files] : processes_in(folder.string())) {
     for (const std::string& path : files.cores) {
+      if (read++ == kMostCores) break;
       if (const std::optional<Trace> core = load_part(path, "GPU core dumps of the second run", lost)) place_second_run(*failed, *core);
     }
   }
@@ -208,14 +210,16 @@ std::optional<nlohmann::json> plan_in(const JsonFile& report) {
 }
 
 // It names the trace it is about. It may have been changed: only what is inside the folder is read.
-bool stays_inside(const fs::path& path) {
-  return !path.empty() && path.is_relative() && std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+bool stays_inside(const fs::path& folder, const std::string& name) {
+  std::error_code problem;
+  const fs::path whole = fs::canonical(folder, problem), path = fs::canonical(folder / name, problem);
+  return !problem && !name.empty() && std::mismatch(whole.begin(), whole.end(), path.begin(), path.end()).first == whole.end();
 }
 
 Status read_planned(const std::string& folder, const nlohmann::json& plan, Input& input) {
   const auto named = plan.find("trace");
   const std::string name = named != plan.end() && named->is_string() ? named->get<std::string>() : std::string();
-  if (!stays_inside(name)) return Error{"report.json names no trace in this folder", {}, {}};
+  if (!stays_inside(folder, name)) return Error{"report.json names no trace in this folder", {}, {}};
   Result<Trace> trace = load((fs::path(folder) / name).string(), NamedBy::kInput);
   if (!trace) return Error{name + ": " + trace.error().message(), {}, {}};
   if (const auto gpu = plan.find("gpu"); gpu == plan.end() || gpu->is_null()) {
@@ -300,6 +304,7 @@ Result<Input> read_run(const std::string& folder) {
   if (!report.trouble.empty()) ++input.lost["files of the run that could not be read (" + report.trouble + ")"];
   input.left_out = sentences_of(command, "left_out");
   input.notes = notes_in(folder);
+  if (command.json && command.json->is_object() && command.json->contains("exit_status") && (*command.json)["exit_status"].is_number_integer() && !plan) input.exit_status = (*command.json)["exit_status"].get<int>();
   return input;
 }
 

@@ -54,7 +54,10 @@ HeapId TraceImport::heap(HeapId id) {
   // Down to a heap that has its place or is the lowest, then up again: a file may stack sixty thousand.
   std::vector<HeapId> without_place;
   for (HeapId at = id; heaps_[at.index()] < 0; at = from_.heaps[at.index()].below) {
-    if (into_.heaps.size() >= kMostHeaps) return {};
+    if (into_.heaps.size() >= kMostHeaps) {
+      heaps_[at.index()] = 0;  // there is no room for more: what lies below is not told
+      break;
+    }
     heaps_[at.index()] = static_cast<std::int64_t>(into_.heaps.size());
     into_.heaps.push_back(from_.heaps[at.index()]);
     without_place.push_back(at);

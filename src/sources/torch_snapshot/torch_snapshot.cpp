@@ -1,8 +1,12 @@
 #include "sources/torch_snapshot/torch_snapshot.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string>
+#include <string_view>
 
 #include "sources/torch_snapshot/json_reader.h"
+#include "sources/torch_snapshot/keys.h"
 #include "sources/torch_snapshot/object_machine.h"
 #include "sources/torch_snapshot/pickle_reader.h"
 #include "sources/torch_snapshot/trace_builder.h"
@@ -14,9 +18,20 @@ namespace {
 // events then never move while a large file is read.
 constexpr std::uint64_t kLeastEntryBytes = 40;
 
+// Logs begin with a bracket or a brace too: "[rank0]: Traceback", "[2024-05-01 03:00] epoch 3", {"loss": 2.3}. A snapshot names one of its keys soon.
 bool begins_json(std::span<const std::uint8_t> head) {
-  const auto first = std::find_if(head.begin(), head.end(), [](std::uint8_t c) { return c != ' ' && c != '\n' && c != '\r' && c != '\t'; });
-  return first != head.end() && (*first == '{' || *first == '[');
+  const auto is_space = [](std::uint8_t c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  const auto first = std::find_if_not(head.begin(), head.end(), is_space);
+  if (first == head.end() || (*first != '{' && *first != '[')) return false;
+  const auto second = std::find_if_not(first + 1, head.end(), is_space);
+  if (second == head.end()) return true;
+  constexpr std::string_view kAfterBrace = "\"}", kAfterBracket = "{[]\"";
+  if ((*first == '{' ? kAfterBrace : kAfterBracket).find(static_cast<char>(*second)) == std::string_view::npos) return false;
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::size_t line = text.find('\n', static_cast<std::size_t>(first - head.begin()));
+  const bool is_line_of_log = line != std::string_view::npos && text[line - 1] == '}' && line + 1 < text.size() && (text[line + 1] == '{' || std::isalpha(static_cast<unsigned char>(text[line + 1])) != 0);
+  if (!is_line_of_log) return true;
+  return std::any_of(torch_snapshot::kKeyNames.begin() + 1, torch_snapshot::kKeyNames.end(), [&](std::string_view key) { return text.find('"' + std::string(key) + '"') < line; });
 }
 
 }  // namespace
