@@ -6,14 +6,13 @@ version of PyTorch prints. Classes that a build without CUDA does not have are r
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 
 import torch
 
 from .gpu import Gpu, Properties
-from .memory import Memory, storage_id
+from .memory import Memory
 
 
 def _index_of(device) -> int:
