@@ -1,7 +1,7 @@
-// The fields of a plan in JSON, for json.cpp.
+// The fields of a plan in JSON.
 #pragma once
 
-#include "report/json_archive.h"
+#include "base/json_archive.h"
 #include "plan/plan.h"
 
 namespace faultline {
