@@ -4,10 +4,8 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/json_fields.h"
 #include "base/json_input.h"
 #include "base/plain_file.h"
 #include "base/safe_text.h"
@@ -16,13 +14,13 @@
 #include "cli/run_folder.h"
 #include "confine/filter.h"
 #include "fmt/format.h"
+#include "plan/plan_fields.h"
 #include "sources/run_folder/layout.h"
 
 namespace faultline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kLibrary = "libfaultline_dryrun.so";
 
@@ -45,26 +43,22 @@ Json change_json(const std::string& value) {
   return value;
 }
 
-std::optional<PlanException> exception_of(const Json& json) {
-  const auto found = json.find("exception");
-  if (found == json.end() || !found->is_object()) return std::nullopt;
-  PlanException exception{text(*found, "type"), text(*found, "message"), {}};
-  exception.location.file = text(*found, "file");
-  exception.location.line = static_cast<std::uint32_t>(whole(*found, "line"));
-  exception.location.function = text(*found, "function");
-  return exception;
-}
-
-void read_vary(const Json& json, ProcessSummary& summary) {
-  const auto vary = json.find("vary");
-  if (vary == json.end() || !vary->is_object() || !vary->contains("found") || !(*vary)["found"].is_array()) return;
-  for (const Json& place : (*vary)["found"]) {
-    if (!place.is_object()) continue;
+void read_vary(JsonReader& vary, ProcessSummary& summary) {
+  struct Place {
+    std::string file;
+    std::uint64_t line = 0, value = 0;
+  };
+  std::vector<Place> places;
+  vary.each("found", places, [](JsonReader& read, Place& place) {
+    read("file", place.file);
+    read("line", place.line);
+    read("value", place.value);
+  });
+  for (const Place& place : places) {
     // Where the name stands several times, the largest is the one that fills the memory.
-    summary.vary_value = std::max(summary.vary_value, whole(place, "value"));
+    summary.vary_value = std::max(summary.vary_value, place.value);
     if (summary.vary_where.size() > 120) continue;
-    const std::string name = fs::path(text(place, "file")).filename().string();
-    summary.vary_where += fmt::format("{}{}:{}", summary.vary_where.empty() ? "" : ", ", name, whole(place, "line"));
+    summary.vary_where += fmt::format("{}{}:{}", summary.vary_where.empty() ? "" : ", ", fs::path(place.file).filename().string(), place.line);
   }
 }
 
@@ -73,21 +67,28 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   if (!content) return;
   const Result<Json> parsed = parse_json<Json>(*content);
   if (!parsed || !parsed->is_object()) return;
-  const Json& json = *parsed;
   summary.ended_in_order = true;
-  summary.peak_reserved = whole(json, "peak_reserved");
-  summary.allocations = whole(json, "allocations");
-  summary.failures = whole(json, "ooms");
-  summary.operations = whole(json, "operations");
-  summary.steps = whole(json, "steps");
-  summary.stopped = text(json, "stopped");
-  summary.unsupported = text(json, "unsupported");
-  summary.exception = exception_of(json);
-  summary.uses = names_of(json, "uses");
-  if (const auto changes = json.find("changes"); changes != json.end() && changes->is_object()) {
-    for (const auto& [name, words] : changes->items()) summary.changes[name] = words.is_string() ? words.get<std::string>() : std::string();
+  JsonReader read(*parsed);
+  read("peak_reserved", summary.peak_reserved);
+  read("allocations", summary.allocations);
+  read("ooms", summary.failures);
+  read("operations", summary.operations);
+  read("steps", summary.steps);
+  read("stopped", summary.stopped);
+  read("unsupported", summary.unsupported);
+  read("uses", summary.uses);
+  bool is_there = false;
+  PlanException exception;
+  read.group("exception", is_there, [&](JsonReader& inside) {
+    inside("type", exception.type);
+    inside("message", exception.message);
+    fields(inside, exception.location);
+  });
+  if (is_there) summary.exception = std::move(exception);
+  if (const auto changes = parsed->find("changes"); changes != parsed->end() && changes->is_object()) {
+    for (const auto& [name, words] : changes->items()) read_json(words, summary.changes[name]);
   }
-  read_vary(json, summary);
+  read.group("vary", is_there, [&](JsonReader& inside) { read_vary(inside, summary); });
 }
 
 }  // namespace

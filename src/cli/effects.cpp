@@ -5,7 +5,7 @@
 
 #include "base/json_input.h"
 #include "cli/run_folder.h"
-#include "report/plan_fields.h"
+#include "plan/plan_fields.h"
 
 namespace faultline::cli {
 namespace {

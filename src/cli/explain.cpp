@@ -7,7 +7,6 @@
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "report/json.h"
-#include "rules/judge.h"
 #include "sources/input.h"
 #include "trace/file_writer.h"
 #include "trace/text.h"
@@ -25,9 +24,7 @@ struct ExplainOptions {
 };
 
 std::string reported(const Input& input, const OutputOptions& output, int& status) {
-  std::vector<Judgement> judgements;
-  for (const InputPart& part : input.parts) judgements.push_back(judge(part.trace, part.statements));
-  Report report = make_report(input, judgements);
+  Report report = make_report(input);
   if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan)) attach_plan(report, std::move(*plan));
   status = std::max(status, exit_status(report));
   return rendered(report, output);

@@ -13,7 +13,6 @@
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "report/json.h"
-#include "rules/judge.h"
 #include "sources/run_folder/layout.h"
 #include "sources/run_folder/run_folder.h"
 
@@ -38,9 +37,7 @@ int tell_report(const std::string& folder, const RunOptions& options) {
   }
   Result<Input> input = open_input(folder);
   if (!input) return fail(input.error().message(shown_folder(folder)));
-  std::vector<Judgement> judgements;
-  for (const InputPart& part : input->parts) judgements.push_back(judge(part.trace, part.statements));
-  const Report report = make_report(*input, judgements);
+  const Report report = make_report(*input);
   if (Status written = write_report(folder, report); !written) hint(written.error().message());
   const bool json = options.output.format == "json";
   const int descriptor = json ? kStandardOutput : kStandardError;

@@ -21,8 +21,7 @@ namespace {
 bool has_fault(const std::string& folder) {
   if (!holds_processes(folder)) return false;
   const Result<Input> input = open_input(folder);
-  const auto faulted = [](const InputPart& part) { return std::any_of(part.trace.events.begin(), part.trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
-  return input && std::any_of(input->parts.begin(), input->parts.end(), faulted);
+  return input && std::any_of(input->parts.begin(), input->parts.end(), [](const InputPart& part) { return part.holds(EventKind::kFault); });
 }
 
 }  // namespace

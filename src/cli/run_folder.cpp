@@ -34,12 +34,13 @@ std::string program_name(const std::vector<std::string>& command) {
   return name.empty() ? "program" : name.substr(0, 64);
 }
 
-std::string time_text() {
+// The time now, by the clock that `convert` (localtime_r, gmtime_r) tells.
+std::string time_text(std::tm* (*convert)(const std::time_t*, std::tm*), const char* form) {
   const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
+  std::tm parts{};
+  convert(&now, &parts);
   char text[32];
-  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+  std::strftime(text, sizeof text, form, &parts);
   return text;
 }
 
@@ -49,7 +50,7 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
   std::error_code problem;
   std::string path = wanted;
   if (wanted.empty()) {
-    const std::string base = fmt::format("faultline-{}-{}", program_name(command), time_text());
+    const std::string base = fmt::format("faultline-{}-{}", program_name(command), time_text(::localtime_r, "%Y%m%d-%H%M%S"));
     path = base;
     for (int more = 2;; ++more) {
       Result<bool> made = make_new_private_folder(path);
@@ -82,14 +83,7 @@ std::string shown_folder(const std::string& folder) {
   return shown(near.empty() || near.starts_with("..") ? folder : near);
 }
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
+std::string utc_now() { return time_text(::gmtime_r, "%Y-%m-%dT%H:%M:%SZ"); }
 
 Result<std::string> read_text_file(const std::string& path) { return read_plain_file(path, kMostJsonBytes); }
 

@@ -44,17 +44,10 @@ DryRunDevice::DryRunDevice(const DeviceSpec& spec, Recorder& recorder)
   recorder_.keep(writer.define_origin({"dry-run", {}, 0, kCapabilities}));
   add_heap({HeapKind::kDriver, kDevice, kDriverHeap, 0, 0, "driver"});
   add_heap({HeapKind::kTorchCaching, kDevice, kDriverHeap, 0, 0, "torch"});
-  add_heap({HeapKind::kDriver, kDevice, kDriverHeap, 0, 0, "outside"});
   add_heap({HeapKind::kTorchPinnedHost, kNoDevice, kPinnedHeap, 0, 0, "pinned"});
   heap_of_arena_ = {kTorchHeap};
   stream(0);
   allocator_.count_ages(spec_.settings.gc_threshold > 0);
-  allocator_.on_early_completion([this](AllocationId id) {
-    if (const auto live = live_.find(id.value); live != live_.end()) {
-      note(freeing(live->second, id, cause().stack, FreePhase::kCompleted));
-      complete(live);
-    }
-  });
   if (spec_.settings.memory_fraction < 1 && spec_.capacity_bytes != 0) {
     own_limit_bytes_ = static_cast<std::uint64_t>(spec_.settings.memory_fraction * static_cast<double>(spec_.capacity_bytes));
     allocator_.set_limit(own_limit_bytes_);
@@ -89,33 +82,18 @@ StreamId DryRunDevice::stream(std::uint64_t handle) {
   return at->second;
 }
 
-HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor, bool own_allocator) {
+HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor) {
   if (major == 0 && minor == 0) return kTorchHeap;
-  const auto found = pools_.find({major, minor});
-  if (found != pools_.end()) {
-    std::erase(freeable_, arenas_[found->second.index()]);
-    return found->second;
-  }
+  if (const auto found = pools_.find({major, minor}); found != pools_.end()) return found->second;
   if (heaps_.size() >= kMostHeaps) {
     recorder_.keep(recorder_.writer().count("dry-run.pools_beyond_number", 1));
     return kTorchHeap;
   }
   const HeapId heap = add_heap({HeapKind::kTorchCaching, kDevice, kDriverHeap, major, minor, fmt::format("torch private pool ({}, {})", major, minor)});
   pools_.emplace(std::pair(major, minor), heap);
-  const std::uint32_t arena = allocator_.add_arena(true);
-  if (own_allocator) allocator_.set_own_allocator(arena);
-  arenas_[heap.index()] = arena;
+  arenas_[heap.index()] = allocator_.add_arena(true);
   heap_of_arena_.push_back(heap);
   return heap;
-}
-
-void DryRunDevice::release_pool(HeapId heap, bool give_back_now, StackId stack) {
-  if (!is_torch(heap) || heap == kTorchHeap) return;
-  const std::uint32_t arena = arenas_[heap.index()];
-  if (std::find(freeable_.begin(), freeable_.end(), arena) == freeable_.end()) freeable_.push_back(arena);
-  if (!give_back_now) return;
-  begin(recorder_.stamp(EventKind::kFree, stack));
-  for (const TorchRelease& step : allocator_.plan_cached(arena)) allocator_.release(step, *this);
 }
 
 AllocationId DryRunDevice::remember(Event& event, Live live) {
@@ -143,7 +121,7 @@ std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes
   }
   const std::uint64_t rounded = allocator_.round(size_bytes);
   const ListIndex list = allocator_.list_for(arenas_[event.heap.index()], rounded <= kTorchSmallRequest, event.stream);
-  BlockIndex block = allocator_.allocate(list, rounded, {}, freeable_, *this);
+  BlockIndex block = allocator_.allocate(list, rounded, {}, {}, *this);
   if (block == kNoIndex) block = serve_beyond(event, list, rounded);
   if (block == kNoIndex) return std::nullopt;
   event.address = allocator_.block(block).address;
@@ -153,8 +131,6 @@ std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes
   live.block = block;
   const AllocationId id = remember(event, live);
   allocator_.name(block, id);
-  stats_.active_bytes += allocator_.block(block).size_bytes;
-  stats_.peak_active_bytes = std::max(stats_.peak_active_bytes, stats_.active_bytes);
   stats_.requested_bytes += size_bytes;
   stats_.peak_requested_bytes = std::max(stats_.peak_requested_bytes, stats_.requested_bytes);
   ++stats_.current_allocations;
@@ -182,12 +158,6 @@ BlockIndex DryRunDevice::serve_beyond(const Event& request, ListIndex list, std:
   if (!overcommit_) return kNoIndex;
   if (tell) allocator_.note_search(list);  // the trace shows the request twice, so whoever reads it sees two searches
   told_ = true;
-  // What the flush completed came free too late for PyTorch's own attempts; a request that goes on may have it.
-  if (const BlockIndex found = allocator_.find(list, rounded_bytes); found != kNoIndex) {
-    allocator_.claim(found, rounded_bytes, {});
-    count_overcommitted();
-    return found;
-  }
   const std::uint64_t budget = budget_.budget_bytes();
   budget_.set_budget(kNoBudget);
   allocator_.set_limit(std::nullopt);
@@ -214,48 +184,31 @@ void DryRunDevice::count_overcommitted() {
   if (grown_limit_bytes_) recorder_.keep(writer.define_property("dry-run.needed_limit_bytes", std::to_string(*grown_limit_bytes_)));
 }
 
-Event DryRunDevice::freeing(const Live& live, AllocationId id, StackId stack, FreePhase phase) const {
+Event DryRunDevice::freeing(const Live& live, AllocationId id, StackId stack) const {
   Event event = recorder_.stamp(EventKind::kFree, stack);
   event.address = live.address;
   event.size_bytes = live.size_bytes;
   event.allocation = id;
   event.stream = live.stream;
   event.heap = live.heap;
-  event.set_phase(phase);
+  event.set_phase(FreePhase::kBoth);
   event.set(kAddressKnown);
   return event;
 }
 
-// The block's memory is free again; told before the allocator joins it with its neighbours.
-void DryRunDevice::complete(std::unordered_map<std::uint32_t, Live>::iterator live) {
-  stats_.active_bytes -= allocator_.block(live->second.block).size_bytes;
-  stats_.requested_bytes -= live->second.size_bytes;
-  if (!live->second.pending) --stats_.current_allocations;
-  live_.erase(live);
-}
-
-void DryRunDevice::free(AllocationId allocation, FreePhase phase, StackId stack) {
+void DryRunDevice::free(AllocationId allocation, StackId stack) {
   const auto live = live_.find(allocation.value);
   if (live == live_.end() || !is_torch(live->second.heap)) return;
-  const BlockIndex block = live->second.block;
-  const bool pending = live->second.pending;
-  if (phase == FreePhase::kRequested) {
-    if (pending) return;
-    note(freeing(live->second, allocation, stack, phase));
-    live->second.pending = true;
-    --stats_.current_allocations;
-    allocator_.request_free(block);
-    return;
-  }
-  note(freeing(live->second, allocation, stack, pending ? FreePhase::kCompleted : FreePhase::kBoth));
-  complete(live);
-  if (pending) allocator_.complete_free(block);
-  else allocator_.free_now(block);
+  note(freeing(live->second, allocation, stack));
+  stats_.requested_bytes -= live->second.size_bytes;
+  --stats_.current_allocations;
+  allocator_.free_now(live->second.block);
+  live_.erase(live);
 }
 
 void DryRunDevice::empty_cache(StackId stack) {
   begin(recorder_.stamp(EventKind::kFree, stack));
-  allocator_.empty_cache(freeable_, *this);
+  allocator_.empty_cache({}, *this);
 }
 
 void DryRunDevice::set_limit(std::uint64_t limit_bytes) {
@@ -274,30 +227,11 @@ void DryRunDevice::set_overcommit(bool on) {
   allocator_.set_limit(own_limit_bytes_);
 }
 
-std::optional<AllocationId> DryRunDevice::reserve_outside(std::uint64_t size_bytes, StackId stack, TensorId tensor) {
-  Event event = recorder_.stamp(EventKind::kAlloc, stack);
-  event.size_bytes = size_bytes;
-  event.heap = kOutsideHeap;
-  event.extra = recorder_.known(tensor).value;
-  if (!budget_.charge(size_bytes)) {
-    const bool possible = overcommit_ && size_bytes <= kTorchLargestRequest;
-    if (!possible || !told_) refused(event, size_bytes);
-    if (!possible) return std::nullopt;
-    told_ = true;
-    budget_.set_budget(budget_.in_use_bytes() + size_bytes);
-    budget_.charge(size_bytes);
-    count_overcommitted();
-  }
-  stats_.outside_bytes += size_bytes;
-  return remember(event, {});
-}
-
 AllocationId DryRunDevice::pin(std::uint64_t size_bytes, StackId stack, TensorId tensor) {
   Event event = recorder_.stamp(EventKind::kHostPin, stack);
   event.size_bytes = size_bytes;
   event.heap = kPinnedHeap;
   event.device = kNoDevice;
-  stats_.pinned_bytes += size_bytes;
   const AllocationId id = remember(event, {});
   if (recorder_.known(tensor).value != 0) {
     Event described = recorder_.stamp(EventKind::kTensorNote, stack);
@@ -308,26 +242,19 @@ AllocationId DryRunDevice::pin(std::uint64_t size_bytes, StackId stack, TensorId
   return id;
 }
 
-void DryRunDevice::release(AllocationId allocation, HeapId heap, StackId stack) {
+void DryRunDevice::unpin(AllocationId allocation, StackId stack) {
   const auto live = live_.find(allocation.value);
-  if (live == live_.end() || live->second.heap != heap) return;
-  Event event = freeing(live->second, allocation, stack, FreePhase::kBoth);
-  event.bits = 0;  // these have no address
-  if (heap == kPinnedHeap) {
-    event.kind = EventKind::kHostUnpin;
-    event.device = kNoDevice;
-    stats_.pinned_bytes -= live->second.size_bytes;
-  } else {
-    budget_.refund(live->second.size_bytes);
-    stats_.outside_bytes -= live->second.size_bytes;
-  }
+  if (live == live_.end() || live->second.heap != kPinnedHeap) return;
+  Event event = freeing(live->second, allocation, stack);
+  event.bits = 0;  // it has no address
+  event.kind = EventKind::kHostUnpin;
+  event.device = kNoDevice;
   note(event);
   live_.erase(live);
 }
 
 void DryRunDevice::reset_peaks() {
   allocator_.reset_peaks();
-  stats_.peak_active_bytes = stats_.active_bytes;
   stats_.peak_requested_bytes = stats_.requested_bytes;
 }
 

@@ -1,11 +1,10 @@
-// A device of a given size with PyTorch's allocator on it, and whatever else a program takes from it: every change is an event.
+// A device of a given size with PyTorch's allocator on it, and the host memory a program pins: every change is an event.
 //
 //   heap 0  driver    segments and mappings, as the allocator takes them
-//   heap 1  torch     the default pool; private pools follow from heap 4 on, in the order of their arenas
-//   heap 2  outside   what libraries take from the driver by themselves; it stands on the driver and nothing stands on it
-//   heap 3  pinned    page-locked host memory, of no device
+//   heap 1  torch     the default pool; private pools follow from heap 3 on, in the order of their arenas
+//   heap 2  pinned    page-locked host memory, of no device
 //
-// The allocator's budget is the device less the context less what is outside. With overcommit the budget, or the program's own limit, grows by
+// The allocator's budget is the device less the context. With overcommit the budget, or the program's own limit, grows by
 // what is missing once PyTorch's own attempts have failed; budget_.budget_bytes() is then the least that was enough.
 #pragma once
 
@@ -37,39 +36,34 @@ struct DeviceSpec {
 Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes, std::string alloc_conf, std::string_view torch_version);
 
 struct DeviceStats {
-  std::uint64_t active_bytes = 0, peak_active_bytes = 0;
   std::uint64_t requested_bytes = 0, peak_requested_bytes = 0;
   std::uint64_t current_allocations = 0, allocations = 0;
   std::uint64_t out_of_memories = 0;
-  std::uint64_t outside_bytes = 0, pinned_bytes = 0;
 };
 
 class DryRunDevice final : private NotingDriver {
  public:
   static constexpr HeapId kDriverHeap{0};
   static constexpr HeapId kTorchHeap{1};
-  static constexpr HeapId kOutsideHeap{2};
-  static constexpr HeapId kPinnedHeap{3};
+  static constexpr HeapId kPinnedHeap{2};
 
   DryRunDevice(const DeviceSpec& spec, Recorder& recorder);
 
   StreamId stream(std::uint64_t handle);
-  HeapId pool(std::uint64_t major, std::uint64_t minor, bool own_allocator);
-  void release_pool(HeapId heap, bool give_back_now, StackId stack);
+  HeapId pool(std::uint64_t major, std::uint64_t minor);
 
   struct Placed {
     AllocationId allocation;
     std::uint64_t address = 0;
   };
   std::optional<Placed> alloc(std::uint64_t size_bytes, StreamId stream, HeapId heap, StackId stack, TensorId tensor);
-  void free(AllocationId allocation, FreePhase phase, StackId stack);
+  void free(AllocationId allocation, StackId stack);
   void empty_cache(StackId stack);
   void set_limit(std::uint64_t limit_bytes);  // 0: none
   void set_overcommit(bool on);
 
-  std::optional<AllocationId> reserve_outside(std::uint64_t size_bytes, StackId stack, TensorId tensor);
   AllocationId pin(std::uint64_t size_bytes, StackId stack, TensorId tensor);
-  void release(AllocationId allocation, HeapId heap, StackId stack);  // of the outside or the pinned heap
+  void unpin(AllocationId allocation, StackId stack);
 
   bool made(AllocationId id) const { return id.value != 0 && id.value <= last_allocation_; }
   const TorchAllocator& allocator() const { return allocator_; }
@@ -88,7 +82,6 @@ class DryRunDevice final : private NotingDriver {
     StackId stack;
     StreamId stream;
     HeapId heap;
-    bool pending = false;
   };
 
   void note(const Event& event) override { recorder_.append(event); }
@@ -98,8 +91,7 @@ class DryRunDevice final : private NotingDriver {
   HeapId add_heap(const Heap& heap);
   void define_device();
   AllocationId remember(Event& event, Live live);
-  Event freeing(const Live& live, AllocationId id, StackId stack, FreePhase phase) const;
-  void complete(std::unordered_map<std::uint32_t, Live>::iterator live);
+  Event freeing(const Live& live, AllocationId id, StackId stack) const;
   void refused(const Event& request, std::uint64_t rounded_bytes);
   BlockIndex serve_beyond(const Event& request, ListIndex list, std::uint64_t rounded_bytes);
   void count_overcommitted();
@@ -113,7 +105,6 @@ class DryRunDevice final : private NotingDriver {
   std::vector<std::uint32_t> arenas_;   // by heap
   std::vector<HeapId> heap_of_arena_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, HeapId> pools_;
-  std::vector<std::uint32_t> freeable_;  // arenas whose cache a flush gives back
   std::vector<Stream> streams_;
   std::unordered_map<std::uint64_t, StreamId> stream_ids_;
   std::unordered_map<std::uint32_t, Live> live_;

@@ -81,7 +81,6 @@ faultline_segment segment_of(const FinalSegment& segment, const TorchFinalState&
   for (std::size_t at = segment.first_block; at < std::size_t{segment.first_block} + segment.block_count; ++at) {
     const FinalBlock& block = state.blocks[at];
     if (block.state == FinalBlock::State::kActive) out.allocated_bytes += block.size_bytes;
-    if (block.state != FinalBlock::State::kFree) out.active_bytes += block.size_bytes;
     out.requested_bytes += block.requested_bytes;
   }
   out.stream_handle = device.stream_handle(segment.stream);
@@ -92,15 +91,6 @@ faultline_segment segment_of(const FinalSegment& segment, const TorchFinalState&
   out.is_small = segment.is_small;
   out.is_expandable = segment.is_expandable;
   return out;
-}
-
-std::int32_t state_of(FinalBlock::State state) {
-  switch (state) {
-    case FinalBlock::State::kActive: return FAULTLINE_BLOCK_ACTIVE;
-    case FinalBlock::State::kPendingFree: return FAULTLINE_BLOCK_PENDING;
-    case FinalBlock::State::kFree: break;
-  }
-  return FAULTLINE_BLOCK_FREE;
 }
 
 void mark(Recorder& recorder, EventKind kind, std::uint32_t extra, std::uint32_t stack, bool failed = false) {
@@ -192,12 +182,8 @@ uint32_t faultline_stream(faultline_dryrun* handle, uint64_t stream_handle) {
   return use_handle(handle, [&](DryRunDevice& device, Recorder&) { return device.stream(stream_handle).value; });
 }
 
-uint32_t faultline_pool(faultline_dryrun* handle, uint64_t pool_major, uint64_t pool_minor, int32_t own_allocator) {
-  return use_handle(handle, [&](DryRunDevice& device, Recorder&) { return std::uint32_t{device.pool(pool_major, pool_minor, own_allocator != 0).value}; });
-}
-
-void faultline_pool_release(faultline_dryrun* handle, uint32_t heap, int32_t give_back_now, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.release_pool(heap_id(heap), give_back_now != 0, StackId(stack)); });
+uint32_t faultline_pool(faultline_dryrun* handle, uint64_t pool_major, uint64_t pool_minor) {
+  return use_handle(handle, [&](DryRunDevice& device, Recorder&) { return std::uint32_t{device.pool(pool_major, pool_minor).value}; });
 }
 
 int32_t faultline_alloc(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack, uint32_t tensor, uint32_t* allocation,
@@ -214,11 +200,8 @@ int32_t faultline_alloc(faultline_dryrun* handle, uint64_t size_bytes, uint32_t 
   return answer;
 }
 
-void faultline_free(faultline_dryrun* handle, uint32_t allocation, int32_t phase, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) {
-    const FreePhase half = phase == FAULTLINE_FREE_REQUESTED ? FreePhase::kRequested : phase == FAULTLINE_FREE_COMPLETED ? FreePhase::kCompleted : FreePhase::kBoth;
-    device.free(AllocationId(allocation), half, StackId(stack));
-  });
+void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
+  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.free(AllocationId(allocation), StackId(stack)); });
 }
 
 void faultline_empty_cache(faultline_dryrun* handle, uint32_t stack) {
@@ -233,28 +216,12 @@ void faultline_set_overcommit(faultline_dryrun* handle, int32_t on) {
   use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.set_overcommit(on != 0); });
 }
 
-int32_t faultline_reserve_outside(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor, uint32_t* allocation) {
-  std::uint32_t id = 0;
-  const std::int32_t answer = use_handle(handle, [&](DryRunDevice& device, Recorder&) -> std::int32_t {
-    const auto reserved = device.reserve_outside(size_bytes, StackId(stack), TensorId(tensor));
-    if (!reserved) return FAULTLINE_OUT_OF_MEMORY;
-    id = reserved->value;
-    return FAULTLINE_SERVED;
-  });
-  if (allocation != nullptr) *allocation = id;
-  return answer;
-}
-
-void faultline_release_outside(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.release(AllocationId(allocation), DryRunDevice::kOutsideHeap, StackId(stack)); });
-}
-
 uint32_t faultline_pin(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor) {
   return use_handle(handle, [&](DryRunDevice& device, Recorder&) { return device.pin(size_bytes, StackId(stack), TensorId(tensor)).value; });
 }
 
 void faultline_unpin(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.release(AllocationId(allocation), DryRunDevice::kPinnedHeap, StackId(stack)); });
+  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.unpin(AllocationId(allocation), StackId(stack)); });
 }
 
 void faultline_op_begin(faultline_dryrun* handle, uint32_t name, uint32_t stack) {
@@ -301,8 +268,6 @@ void faultline_get_stats(faultline_dryrun* handle, faultline_stats* stats) {
     stats->peak_allocated_bytes = allocator.peak_allocated_bytes();
     stats->reserved_bytes = allocator.reserved_bytes();
     stats->peak_reserved_bytes = allocator.peak_reserved_bytes();
-    stats->active_bytes = own.active_bytes;
-    stats->peak_active_bytes = own.peak_active_bytes;
     stats->requested_bytes = own.requested_bytes;
     stats->peak_requested_bytes = own.peak_requested_bytes;
     for (SegmentIndex index = 0; index < allocator.segment_count(); ++index) {
@@ -321,8 +286,6 @@ void faultline_get_stats(faultline_dryrun* handle, faultline_stats* stats) {
     stats->segments_returned = allocator.segments_returned();
     stats->alloc_retries = allocator.cache_flushes();
     stats->out_of_memories = own.out_of_memories;
-    stats->outside_bytes = own.outside_bytes;
-    stats->pinned_bytes = own.pinned_bytes;
     stats->device_free_bytes = device.free_bytes();
   });
 }
@@ -358,7 +321,7 @@ uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, faultline_block* bl
     const std::uint64_t count = blocks == nullptr ? 0 : std::min<std::uint64_t>(room, state.blocks.size());
     for (std::size_t at = 0; at < count; ++at) {
       const FinalBlock& block = state.blocks[at];
-      blocks[at] = {block.address, block.size_bytes, block.requested_bytes, state.allocations[at].value, block.stack.value, state_of(block.state), 0};
+      blocks[at] = {block.address, block.size_bytes, block.requested_bytes, state.allocations[at].value, block.stack.value};
     }
     return count;
   });

@@ -28,9 +28,7 @@ extern "C" {
 typedef struct faultline_dryrun faultline_dryrun;
 
 enum { FAULTLINE_SERVED = 0, FAULTLINE_OUT_OF_MEMORY = 1 };
-enum { FAULTLINE_FREE_BOTH = 0, FAULTLINE_FREE_REQUESTED = 1, FAULTLINE_FREE_COMPLETED = 2 };
-enum { FAULTLINE_HEAP_DRIVER = 0, FAULTLINE_HEAP_TORCH = 1, FAULTLINE_HEAP_OUTSIDE = 2, FAULTLINE_HEAP_PINNED = 3 }; /* private pools follow */
-enum { FAULTLINE_BLOCK_FREE = 0, FAULTLINE_BLOCK_ACTIVE = 1, FAULTLINE_BLOCK_PENDING = 2 };
+enum { FAULTLINE_HEAP_DRIVER = 0, FAULTLINE_HEAP_TORCH = 1, FAULTLINE_HEAP_PINNED = 2 }; /* private pools follow */
 
 /* --- life --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -65,20 +63,15 @@ FAULTLINE_API uint32_t faultline_stream(faultline_dryrun* handle, uint64_t strea
 
 /* --- device memory through PyTorch's allocator --------------------------------------------------------------------------------------- */
 
-/* The heap of a private pool (a CUDA graph's, a MemPool's), made on first use; (0, 0) is FAULTLINE_HEAP_TORCH. own_allocator: the pool brings
- * its own allocator and so never has expandable segments. */
-FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint64_t pool_major, uint64_t pool_minor, int32_t own_allocator);
-/* The last user of a private pool is gone: its cache may be given back, at once (give_back_now: a MemPool that is deleted) or with the next
- * flush of the cache (a graph that is reset). Live blocks stay. faultline_pool with the same numbers takes it into use again. */
-FAULTLINE_API void faultline_pool_release(faultline_dryrun* handle, uint32_t heap, int32_t give_back_now, uint32_t stack);
+/* The heap of a private pool (a CUDA graph's, a MemPool's), made on first use; (0, 0) is FAULTLINE_HEAP_TORCH. */
+FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint64_t pool_major, uint64_t pool_minor);
 
 /* A request of size_bytes > 0. FAULTLINE_SERVED: *allocation and *address are set. FAULTLINE_OUT_OF_MEMORY: both are 0, the failure is in the
  * trace with the device's free bytes, and PyTorch's own attempts (garbage collection, flush and retry) have happened. Either may be NULL. */
 FAULTLINE_API int32_t faultline_alloc(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack, uint32_t tensor,
                                       uint32_t* allocation, uint64_t* address);
-/* The program lets go (requested), the memory may be handed out again (completed), or both. An allocation that is not live, or whose wait a
- * flush of the cache has completed already, is passed over. */
-FAULTLINE_API void faultline_free(faultline_dryrun* handle, uint32_t allocation, int32_t phase, uint32_t stack);
+/* An allocation that is not live is passed over. */
+FAULTLINE_API void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack);
 
 /* torch.cuda.empty_cache(). */
 FAULTLINE_API void faultline_empty_cache(faultline_dryrun* handle, uint32_t stack);
@@ -91,13 +84,6 @@ FAULTLINE_API void faultline_set_limit(faultline_dryrun* handle, uint64_t limit_
  * that would have been enough; which device would have been is for a replay to tell. Only a request beyond any device, or beyond the addresses of an
  * expandable segment, is still refused. */
 FAULTLINE_API void faultline_set_overcommit(faultline_dryrun* handle, int32_t on);
-
-/* --- memory beside PyTorch's allocator ------------------------------------------------------------------------------------------------ */
-
-/* Device memory that a library takes from the driver by itself (a workspace, a communicator): tensor names it. Answers like faultline_alloc, but
- * PyTorch's cache is not flushed for it. */
-FAULTLINE_API int32_t faultline_reserve_outside(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor, uint32_t* allocation);
-FAULTLINE_API void faultline_release_outside(faultline_dryrun* handle, uint32_t allocation, uint32_t stack);
 
 /* Page-locked host memory. pin returns the allocation. */
 FAULTLINE_API uint32_t faultline_pin(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor);
@@ -125,8 +111,6 @@ typedef struct faultline_stats {
   uint64_t peak_allocated_bytes;     /* since faultline_reset_peaks, like every peak here */
   uint64_t reserved_bytes;
   uint64_t peak_reserved_bytes;
-  uint64_t active_bytes;             /* allocated, and freed but still waiting for a stream */
-  uint64_t peak_active_bytes;
   uint64_t requested_bytes;          /* as asked for, before rounding */
   uint64_t peak_requested_bytes;
   uint64_t inactive_split_bytes;     /* free, beside live blocks of the same segment */
@@ -137,8 +121,6 @@ typedef struct faultline_stats {
   uint64_t segments_returned;        /* num_device_free */
   uint64_t alloc_retries;            /* num_alloc_retries */
   uint64_t out_of_memories;          /* num_ooms */
-  uint64_t outside_bytes;            /* reserved outside PyTorch's allocator */
-  uint64_t pinned_bytes;
   uint64_t device_free_bytes;        /* torch.cuda.mem_get_info()[0]; of an endless device the largest number */
 } faultline_stats;
 
@@ -151,7 +133,6 @@ typedef struct faultline_segment {
   uint64_t address;
   uint64_t size_bytes;
   uint64_t allocated_bytes;
-  uint64_t active_bytes;
   uint64_t requested_bytes;
   uint64_t stream_handle;
   uint64_t pool_major;
@@ -168,8 +149,6 @@ typedef struct faultline_block {
   uint64_t requested_bytes;
   uint32_t allocation;               /* 0: free */
   uint32_t stack;
-  int32_t state;                     /* FAULTLINE_BLOCK_… */
-  int32_t reserved;
 } faultline_block;
 
 FAULTLINE_API void faultline_snapshot(faultline_dryrun* handle, uint64_t* segment_count, uint64_t* block_count);

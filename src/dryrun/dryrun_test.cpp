@@ -7,54 +7,37 @@
 namespace faultline {
 namespace {
 
-// A program of its own: requests of all sizes on three streams and in private pools, frees in one or two halves, flushes, memory of libraries.
+// A program of its own: requests of all sizes on three streams and in private pools, frees, flushes.
 struct Program {
   std::uint32_t seed = 1;
   int requests = 3000;
   bool pools = false;
-  bool outside = false;
-  bool halves = true;
 
   void run(DryRun& device) const {
     std::mt19937_64 random(seed);
     const auto below = [&](std::uint64_t limit) { return random() % limit; };
     const std::array<std::uint32_t, 3> streams = {0, faultline_stream(device.handle(), 0x5000), faultline_stream(device.handle(), 0x3000)};
-    std::vector<std::uint32_t> live, pending, libraries;
+    std::vector<std::uint32_t> live;
     for (int at = 0; at < requests; ++at) {
       const std::uint32_t stack = device.line(static_cast<std::uint32_t>(at % 50 + 1));
       const std::uint64_t kind = below(100);
       if (kind < 55) {
         const std::uint64_t size = below(3) == 0 ? 1 + below(kMiB) : below(4) == 0 ? 1 + below(60 * kMiB) : 1 + below(4 * kMiB);
-        const std::uint32_t heap = pools && below(4) == 0 ? faultline_pool(device.handle(), 0, 1 + below(2), 0) : std::uint32_t{FAULTLINE_HEAP_TORCH};
+        const std::uint32_t heap = pools && below(4) == 0 ? faultline_pool(device.handle(), 0, 1 + below(2)) : std::uint32_t{FAULTLINE_HEAP_TORCH};
         const Given given = device.alloc(size, streams[below(10) < 7 ? 0 : 1 + below(2)], heap, stack);
         if (given.served()) live.push_back(given.allocation);
-        else if (!live.empty()) take(live, below(live.size()), device, FAULTLINE_FREE_BOTH, stack);
+        else if (!live.empty()) take(live, below(live.size()), device, stack);
       } else if (kind < 94) {
-        if (live.empty()) continue;
-        const std::size_t which = below(live.size());
-        if (!halves || below(4) != 0) {
-          take(live, which, device, FAULTLINE_FREE_BOTH, stack);
-        } else {
-          pending.push_back(live[which]);
-          take(live, which, device, FAULTLINE_FREE_REQUESTED, stack);
-        }
-      } else if (kind < 97) {
-        if (!pending.empty()) take(pending, below(pending.size()), device, FAULTLINE_FREE_COMPLETED, 0);
+        if (!live.empty()) take(live, below(live.size()), device, stack);
       } else if (kind == 97 && below(4) == 0) {
         faultline_empty_cache(device.handle(), device.line(1000));
-      } else if (kind == 98 && outside) {
-        const Given given = device.outside(1 + below(30 * kMiB));
-        if (given.served()) libraries.push_back(given.allocation);
-      } else if (kind == 99 && !libraries.empty()) {
-        faultline_release_outside(device.handle(), libraries.back(), 0);
-        libraries.pop_back();
       }
     }
   }
 
  private:
-  static void take(std::vector<std::uint32_t>& from, std::size_t which, DryRun& device, std::int32_t phase, std::uint32_t stack) {
-    device.free(from[which], phase, stack);
+  static void take(std::vector<std::uint32_t>& from, std::size_t which, DryRun& device, std::uint32_t stack) {
+    device.free(from[which], stack);
     from[which] = from.back();
     from.pop_back();
   }
@@ -65,7 +48,6 @@ struct Setup {
   const char* alloc_conf;
   const char* torch_version;
   bool pools;
-  bool outside;
   bool overcommit;
 };
 
@@ -75,7 +57,7 @@ TEST_P(DryRunModel, EveryPlacementIsTheOneTheProofExpects) {
   for (std::uint32_t seed = 1; seed <= 5; ++seed) {
     DryRun device(600 * kMiB, 100 * kMiB, GetParam().alloc_conf, GetParam().torch_version);
     faultline_set_overcommit(device.handle(), GetParam().overcommit);
-    Program{seed, 3000, GetParam().pools, GetParam().outside}.run(device);
+    Program{seed, 3000, GetParam().pools}.run(device);
     const faultline_stats stats = device.stats();
     const Trace trace = device.finish();
     const ReplayResult proof = expect_proved(trace);
@@ -94,22 +76,22 @@ TEST_P(DryRunModel, EveryPlacementIsTheOneTheProofExpects) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, DryRunModel,
-                         testing::Values(Setup{"defaults", "", "2.11.0", false, false, false}, Setup{"older", "", "2.4.1", false, false, false},
-                                         Setup{"expandable", "expandable_segments:True", "2.11.0", false, false, false},
-                                         Setup{"split_limit", "max_split_size_mb:32", "2.11.0", false, false, false},
-                                         Setup{"rounding", "roundup_power2_divisions:4", "2.11.0", false, false, false},
-                                         Setup{"collecting", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75", "2.11.0", false, false, false},
-                                         Setup{"pools", "", "2.13.0", true, false, false}, Setup{"older_pools", "expandable_segments:True", "2.9.0", true, true, false},
-                                         Setup{"everything", "expandable_segments:True,max_split_size_mb:40", "2.13.0", true, true, false}, Setup{"outside", "", "2.11.0", false, true, false},
-                                         Setup{"overcommit", "", "2.11.0", false, true, true},
-                                         Setup{"overcommit_expandable", "expandable_segments:True", "2.11.0", false, false, true},
-                                         Setup{"overcommit_pools", "expandable_segments:True", "2.13.0", true, false, true},
-                                         Setup{"overcommit_limit", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75", "2.11.0", false, false, true}),
+                         testing::Values(Setup{"defaults", "", "2.11.0", false, false}, Setup{"older", "", "2.4.1", false, false},
+                                         Setup{"expandable", "expandable_segments:True", "2.11.0", false, false},
+                                         Setup{"split_limit", "max_split_size_mb:32", "2.11.0", false, false},
+                                         Setup{"rounding", "roundup_power2_divisions:4", "2.11.0", false, false},
+                                         Setup{"collecting", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75", "2.11.0", false, false},
+                                         Setup{"pools", "", "2.13.0", true, false}, Setup{"older_pools", "expandable_segments:True", "2.9.0", true, false},
+                                         Setup{"everything", "expandable_segments:True,max_split_size_mb:40", "2.13.0", true, false},
+                                         Setup{"overcommit", "", "2.11.0", false, true},
+                                         Setup{"overcommit_expandable", "expandable_segments:True", "2.11.0", false, true},
+                                         Setup{"overcommit_pools", "expandable_segments:True", "2.13.0", true, true},
+                                         Setup{"overcommit_limit", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75", "2.11.0", false, true}),
                          [](const auto& setup) { return std::string(setup.param.name); });
 
 TEST(DryRunDevice, ReplayOnTheSameDeviceGivesTheSameAddresses) {
   DryRun device(600 * kMiB, 100 * kMiB);
-  Program{7, 2000, false, false, false}.run(device);
+  Program{7, 2000}.run(device);
   const Trace trace = device.finish();
   ReplayOptions options;
   options.segment_budget_bytes = 500 * kMiB;
@@ -223,80 +205,34 @@ TEST(DryRunDevice, EndlessDeviceServesEverythingThatADeviceCouldHave) {
   expect_proved(device.finish());
 }
 
-TEST(DryRunDevice, LibrariesShareTheDeviceButNotTheCache) {
-  DryRun device(100 * kMiB);
-  const std::uint32_t workspace = faultline_tensor(device.handle(), 0, 0, device.text("NCCL"), 0, 0, nullptr);
-  const Given cached = device.alloc(60 * kMiB);
-  device.free(cached.allocation);
-  EXPECT_EQ(device.outside(50 * kMiB, workspace).answer, FAULTLINE_OUT_OF_MEMORY) << "the cache is not given back for a library";
-  const Given library = device.outside(40 * kMiB, workspace);
-  EXPECT_TRUE(library.served());
-  EXPECT_EQ(device.stats().outside_bytes, 40 * kMiB);
-  EXPECT_EQ(device.stats().device_free_bytes, 0u);
-  EXPECT_FALSE(device.alloc(80 * kMiB).served());
-  faultline_release_outside(device.handle(), library.allocation, 0);
-  EXPECT_TRUE(device.alloc(80 * kMiB).served());
-  const Trace trace = device.finish();
-  const auto allocs = events_of(trace, EventKind::kAlloc);
-  const auto outside = std::find_if(allocs.begin(), allocs.end(), [](const Event& event) { return event.heap.value == FAULTLINE_HEAP_OUTSIDE; });
-  ASSERT_NE(outside, allocs.end());
-  EXPECT_EQ(trace.strings.at(trace.tensors.at(TensorId(outside->extra)).name), "NCCL");
-  EXPECT_EQ(trace.heaps[FAULTLINE_HEAP_OUTSIDE].kind, HeapKind::kDriver);
-  expect_proved(trace);
-}
-
-TEST(DryRunDevice, PoolsDoNotShareBlocksAndGiveBackWhenReleased) {
+TEST(DryRunDevice, PoolsDoNotShareBlocksAndKeepTheirs) {
   DryRun device(200 * kMiB, 0, "", "2.13.0");
-  const std::uint32_t pool = faultline_pool(device.handle(), 0, 5, 0);
-  EXPECT_EQ(faultline_pool(device.handle(), 0, 5, 0), pool);
-  EXPECT_EQ(faultline_pool(device.handle(), 0, 0, 0), std::uint32_t{FAULTLINE_HEAP_TORCH});
+  const std::uint32_t pool = faultline_pool(device.handle(), 0, 5);
+  EXPECT_EQ(faultline_pool(device.handle(), 0, 5), pool);
+  EXPECT_EQ(faultline_pool(device.handle(), 0, 0), std::uint32_t{FAULTLINE_HEAP_TORCH});
   const Given in_pool = device.alloc(50 * kMiB, 0, pool);
   device.free(in_pool.allocation);
   const Given beside = device.alloc(50 * kMiB);
   EXPECT_NE(beside.address, in_pool.address);
   EXPECT_EQ(device.alloc(50 * kMiB, 0, pool).address, in_pool.address);
-  faultline_pool_release(device.handle(), pool, 0, 0);
-  faultline_empty_cache(device.handle(), 0);
-  EXPECT_EQ(device.stats().reserved_bytes, 100 * kMiB) << "the pool's block is live";
-  const Given other = device.alloc(50 * kMiB, 0, faultline_pool(device.handle(), 0, 6, 0));
+  const Given other = device.alloc(50 * kMiB, 0, faultline_pool(device.handle(), 0, 6));
   device.free(other.allocation);
   faultline_empty_cache(device.handle(), 0);
   EXPECT_EQ(device.stats().reserved_bytes, 150 * kMiB) << "the pool is in use";
-  faultline_pool_release(device.handle(), faultline_pool(device.handle(), 0, 6, 0), 1, 0);
-  EXPECT_EQ(device.stats().reserved_bytes, 100 * kMiB);
   const Trace trace = device.finish();
   EXPECT_EQ(trace.heaps[pool].pool_minor, 5u);
   expect_proved(trace);
 }
 
-TEST(DryRunDevice, FreeInTwoHalvesKeepsTheMemoryUntilTheSecond) {
+TEST(DryRunDevice, AFreeOfWhatIsNotLiveIsPassedOver) {
   DryRun device(100 * kMiB);
   const Given first = device.alloc(60 * kMiB);
-  device.free(first.allocation, FAULTLINE_FREE_REQUESTED);
-  EXPECT_EQ(device.stats().allocated_bytes, 0u);
-  EXPECT_EQ(device.stats().active_bytes, 60 * kMiB);
-  EXPECT_EQ(device.alloc(20 * kMiB).address == first.address, false);
-  device.free(first.allocation, FAULTLINE_FREE_COMPLETED);
-  EXPECT_EQ(device.alloc(60 * kMiB).address, first.address);
-  expect_proved(device.finish());
-}
-
-TEST(DryRunDevice, FlushCompletesWhatIsPendingAndTheProgramsOwnWordComesTooLate) {
-  DryRun device(100 * kMiB);
-  const Given first = device.alloc(60 * kMiB);
-  device.free(first.allocation, FAULTLINE_FREE_REQUESTED);
-  EXPECT_TRUE(device.alloc(80 * kMiB).served());
-  device.free(first.allocation, FAULTLINE_FREE_COMPLETED);
+  device.free(first.allocation);
   device.free(first.allocation);
   device.free(12345);
-  EXPECT_EQ(device.stats().active_bytes, 80 * kMiB);
-  EXPECT_EQ(device.stats().current_allocations, 1u);
+  EXPECT_EQ(device.stats().current_allocations, 0u);
   const Trace trace = device.finish();
-  std::vector<FreePhase> halves;
-  for (const Event& event : events_of(trace, EventKind::kFree)) {
-    if (event.allocation.value == first.allocation) halves.push_back(event.phase());
-  }
-  EXPECT_EQ(halves, (std::vector{FreePhase::kRequested, FreePhase::kCompleted}));
+  EXPECT_EQ(events_of(trace, EventKind::kFree).size(), 1u);
   expect_proved(trace);
 }
 
@@ -327,7 +263,7 @@ TEST(DryRunDevice, StatisticsCountAsPyTorchDoes) {
 
 TEST(DryRunDevice, SnapshotIsTheStateTheTraceEndsWith) {
   DryRun device(600 * kMiB, 100 * kMiB, "expandable_segments:True", "2.13.0");
-  Program{3, 1500, true, false}.run(device);
+  Program{3, 1500, true}.run(device);
   std::uint64_t segment_count = 0, block_count = 0;
   faultline_snapshot(device.handle(), &segment_count, &block_count);
   std::vector<faultline_segment> segments(segment_count);
@@ -336,11 +272,10 @@ TEST(DryRunDevice, SnapshotIsTheStateTheTraceEndsWith) {
   EXPECT_EQ(faultline_snapshot_blocks(device.handle(), blocks.data(), block_count), block_count);
   EXPECT_EQ(faultline_snapshot_blocks(device.handle(), blocks.data(), 1), 1u);
   const faultline_stats stats = device.stats();
-  std::uint64_t reserved = 0, allocated = 0, active = 0;
-  for (const faultline_segment& segment : segments) reserved += segment.size_bytes, allocated += segment.allocated_bytes, active += segment.active_bytes;
+  std::uint64_t reserved = 0, allocated = 0;
+  for (const faultline_segment& segment : segments) reserved += segment.size_bytes, allocated += segment.allocated_bytes;
   EXPECT_EQ(reserved, stats.reserved_bytes);
   EXPECT_EQ(allocated, stats.allocated_bytes);
-  EXPECT_EQ(active, stats.active_bytes);
   const Trace trace = device.finish();
   ASSERT_EQ(trace.final_segments.size(), segments.size());
   ASSERT_EQ(trace.final_blocks.size(), blocks.size());
@@ -348,7 +283,7 @@ TEST(DryRunDevice, SnapshotIsTheStateTheTraceEndsWith) {
     EXPECT_EQ(trace.final_blocks[at].address, blocks[at].address);
     EXPECT_EQ(trace.final_blocks[at].stack.value, blocks[at].stack);
     EXPECT_EQ(trace.final_blocks[at].requested_bytes, blocks[at].requested_bytes);
-    EXPECT_EQ(blocks[at].state == FAULTLINE_BLOCK_FREE, blocks[at].allocation == 0);
+    EXPECT_EQ(trace.final_blocks[at].state == FinalBlock::State::kFree, blocks[at].allocation == 0);
   }
 }
 
@@ -394,9 +329,7 @@ TEST(DryRunMarks, StandInTheirOrder) {
   faultline_tensor_note(device.handle(), 0, tensor, device.line(2));
   faultline_op_end(device.handle(), device.text("shapes cannot be multiplied"), 1, device.line(4));
   const std::uint32_t pinned = faultline_pin(device.handle(), 5000, device.line(9), tensor);
-  EXPECT_EQ(device.stats().pinned_bytes, 5000u);
   faultline_unpin(device.handle(), pinned, 0);
-  EXPECT_EQ(device.stats().pinned_bytes, 0u);
   const Trace trace = device.finish();
   std::vector<EventKind> kinds;
   for (const Event& event : trace.events) kinds.push_back(event.kind);

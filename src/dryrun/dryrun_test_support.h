@@ -44,12 +44,7 @@ class DryRun {
     given.answer = faultline_alloc(handle_, size_bytes, stream, heap, stack, tensor, &given.allocation, &given.address);
     return given;
   }
-  void free(std::uint32_t allocation, std::int32_t phase = FAULTLINE_FREE_BOTH, std::uint32_t stack = 0) { faultline_free(handle_, allocation, phase, stack); }
-  Given outside(std::uint64_t size_bytes, std::uint32_t tensor = 0) {
-    Given given;
-    given.answer = faultline_reserve_outside(handle_, size_bytes, 0, tensor, &given.allocation);
-    return given;
-  }
+  void free(std::uint32_t allocation, std::uint32_t stack = 0) { faultline_free(handle_, allocation, stack); }
   std::uint32_t text(const std::string& words) { return faultline_string(handle_, words.data(), words.size()); }
   std::uint32_t line(std::uint32_t number) {
     return faultline_stack(handle_, 0, faultline_frame(handle_, text("train"), text("train.py"), number));

@@ -168,7 +168,7 @@ TEST(DryRunTrouble, FullDiskStopsTheRecordingAndNotTheProgram) {
     for (int at = 0; at < 300'000; ++at) {
       std::uint32_t allocation = 0;
       if (faultline_alloc(handle, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, nullptr) == FAULTLINE_SERVED && allocation != 0) ++served;
-      faultline_free(handle, allocation, FAULTLINE_FREE_BOTH, 0);
+      faultline_free(handle, allocation, 0);
     }
     // The model still knows how large the device is.
     const bool refused = faultline_alloc(handle, 200 * kMiB, 0, FAULTLINE_HEAP_TORCH, 0, 0, nullptr, nullptr) == FAULTLINE_OUT_OF_MEMORY;

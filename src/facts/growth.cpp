@@ -236,7 +236,6 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
     growth.kept_bytes += line.kept_bytes;
     growth.kept_count += line.kept;
     growth.first_event = growth.first_event == 0 ? line.first : std::min(growth.first_event, line.first);
-    growth.last_event = std::max(growth.last_event, line.last_kept);
   }
   std::vector<Growth> all;
   for (auto& [program, growth] : by_program) all.push_back(std::move(growth));

@@ -38,7 +38,6 @@ struct Growth {
   std::uint64_t kept_count = 0;
   std::uint64_t bytes_per_round = 0;
   std::uint32_t first_event = 0;
-  std::uint32_t last_event = 0;
 };
 
 struct GrowthLimits {

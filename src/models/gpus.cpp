@@ -166,10 +166,4 @@ std::string describe(const Gpu& gpu) {
   return "a device of " + format_bytes(gpu.capacity_bytes);
 }
 
-std::uint64_t estimated_context_bytes(int sm_count, int max_threads_per_sm) {
-  constexpr std::uint64_t kFixed = 48 * kMiB, kPerThread = 2355, kStep = 16 * kMiB;
-  const std::uint64_t bytes = kFixed + kPerThread * static_cast<std::uint64_t>(sm_count) * static_cast<std::uint64_t>(max_threads_per_sm);
-  return (bytes + kStep - 1) / kStep * kStep;
-}
-
 }  // namespace faultline

@@ -56,10 +56,6 @@ inline constexpr std::uint64_t kContextWhenUnknown = 640 * kMiB;
 // "Tesla T4", or "a device of 24.00 GiB".
 std::string describe(const Gpu& gpu);
 
-// What the CUDA context and libraries take: a fixed part, and a part for every thread the card can hold at once (its stack and state are set aside
-// with the context). Fitted to the reports in docs/gpus.md.
-std::uint64_t estimated_context_bytes(int sm_count, int max_threads_per_sm);
-
 // The whole catalogue. `words` are the names of the entry as find_gpu compares them (gpu_word); `loose_words` fit several cards, of which the
 // entry is the smallest or the usual one, and `loose_note` says so.
 struct GpuEntry {

@@ -108,6 +108,14 @@ TEST(Gpus, EveryFigureOfAnEntryIsThere) {
   }
 }
 
+// What the CUDA context and libraries take: a fixed part, and a part for every thread the card can hold at once (its stack and state are set aside
+// with the context). Fitted to the reports in docs/gpus.md.
+std::uint64_t estimated_context_bytes(int sm_count, int max_threads_per_sm) {
+  constexpr std::uint64_t kFixed = 48 * kMiB, kPerThread = 2355, kStep = 16 * kMiB;
+  const std::uint64_t bytes = kFixed + kPerThread * static_cast<std::uint64_t>(sm_count) * static_cast<std::uint64_t>(max_threads_per_sm);
+  return (bytes + kStep - 1) / kStep * kStep;
+}
+
 // The fit was made to the published and measured figures; an estimate that strays from it would be a slip of the pen.
 TEST(Gpus, AContextIsTheFitOrMoreAndNeverMuchMore) {
   for (const GpuEntry& entry : gpu_catalogue()) {

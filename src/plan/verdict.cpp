@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "base/json_fields.h"
 #include "base/json_input.h"
 #include "fmt/format.h"
 #include "plan/modules.h"
+#include "plan/plan_fields.h"
 #include "rules/describe.h"
 #include "sources/source.h"
 
@@ -23,9 +22,10 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
   std::vector<PlanNote> notes;
   std::vector<std::uint64_t> other_lines;
   for (auto at = trace.properties.lower_bound(prefix); at != trace.properties.end() && at->first.starts_with(prefix); ++at) {
-    const Result<nlohmann::json> json = parse_json(at->second);
+    const Result<Json> json = parse_json<Json>(at->second);
     if (!json || !json->is_object()) continue;
-    PlanNote note{text(*json, "kind"), text(*json, "text"), text(*json, "line"), json->contains("count") ? whole(*json, "count") : 1};
+    PlanNote note;
+    read_json(*json, note);
     const auto known = std::find_if(notes.begin(), notes.end(), [&](const PlanNote& other) { return other.kind == note.kind && other.text == note.text; });
     if (known == notes.end()) {
       notes.push_back(std::move(note));

@@ -158,14 +158,14 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
   return report;
 }
 
-Report make_report(const Input& input, std::span<const Judgement> judgements) {
+Report make_report(const Input& input) {
   Report whole;
   whole.input_kind = input.kind;
   whole.input_path = input.path;
   whole.lost = input.lost;
   whole.notes = input.notes;
   whole.left_out = input.left_out;
-  for (std::size_t at = 0; at < input.parts.size(); ++at) add_part(make_report(input.parts[at].trace, judgements[at]), input.parts.size() > 1 ? input.parts[at].name : std::string(), whole);
+  for (const InputPart& part : input.parts) add_part(make_report(part.trace, judge(part.trace, part.statements)), input.parts.size() > 1 ? part.name : std::string(), whole);
   std::stable_sort(whole.findings.begin(), whole.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   if (input.exit_status.value_or(0) != 0 && (whole.findings.empty() || whole.findings.front().severity != Severity::kError)) {
     const int status = *input.exit_status;

@@ -6,8 +6,7 @@
 
 #include "base/json_input.h"
 #include "base/safe_text.h"
-#include "report/json_archive.h"
-#include "report/plan_fields.h"
+#include "plan/plan_fields.h"
 
 namespace faultline {
 namespace {

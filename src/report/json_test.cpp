@@ -193,8 +193,7 @@ TEST(Json, ThePageIsMadeFromTheReportAlone) {
   for (const char* name : {"torch/gpt_oom.pickle.xz", "torch/frag.pickle.xz", "coredump/triton_oob.core.xz", "errors/torch28_room_left.txt"}) {
     Result<Input> input = open_input(std::string(FAULTLINE_FIXTURES "/") + name);
     ASSERT_TRUE(input.ok()) << name;
-    const Judgement judgement = judge(input->parts.front().trace);
-    reports.push_back(make_report(*input, {&judgement, 1}));
+    reports.push_back(make_report(*input));
   }
   for (const Report& report : reports) {
     const std::optional<Report> read = report_of(to_json(report));
@@ -216,8 +215,7 @@ TEST(Json, SeveralProcessesArePartsOfOneReport) {
     input.parts.push_back({std::move(*trace), name, {}});
   }
   input.notes = {"a note"};
-  const std::array<Judgement, 2> judgements = {judge(input.parts[0].trace), judge(input.parts[1].trace)};
-  const Report report = make_report(input, judgements);
+  const Report report = make_report(input);
   const json document = parsed(report);
   EXPECT_EQ(violation(schema(), document, schema(), ""), "");
   EXPECT_EQ(document["input"]["parts"].size(), 2u);

@@ -5,6 +5,7 @@
 // file's name or at a source's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,6 +24,7 @@ struct InputPart {
   Trace trace;
   std::string name;       // "process 4711", "oom.log": which of several
   Statements statements;  // what it says beside its events
+  bool holds(EventKind kind) const { return std::any_of(trace.events.begin(), trace.events.end(), [=](const Event& event) { return event.kind == kind; }); }
 };
 
 struct Input {

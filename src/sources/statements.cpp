@@ -31,11 +31,6 @@ class Properties {
     const auto min = number(name + "_bytes.min"), max = number(name + "_bytes.max");
     return min && max && *min <= *max ? std::optional(ByteInterval{*min, *max}) : std::nullopt;
   }
-  std::vector<std::string> all(const std::string& prefix) const {
-    std::vector<std::string> found;
-    for (auto at = properties_.lower_bound(prefix); at != properties_.end() && at->first.starts_with(prefix); ++at) found.push_back(at->second);
-    return found;
-  }
 
  private:
   const std::map<std::string, std::string>& properties_;
@@ -163,8 +158,6 @@ Ending read_ending(const Properties& properties) {
   if (own || command) ending.status = static_cast<std::int64_t>(own ? *own : *command);
   ending.exception_type = properties.word("process.exception.type");
   ending.exception_message = properties.word("process.exception.message");
-  ending.exception_file = properties.word("process.exception.at.file");
-  ending.exception_line = static_cast<std::uint32_t>(properties.number("process.exception.at.line").value_or(0));
   return ending;
 }
 
@@ -186,8 +179,6 @@ Statements read_statements(const Trace& trace) {
   statements.placed_by_model = trace.source_kind == "dry-run" || trace.properties.contains(std::string(kPlacedBy));
   statements.planned_to_end = statements.placed_by_model && properties.find("dry-run.exception") == nullptr;
   if (statements.placed_by_model) statements.planned_context_bytes = properties.number("dry-run.context_bytes");
-  statements.notes = properties.all("run.note");
-  statements.left_out = properties.all("run.left_out");
   return statements;
 }
 

@@ -69,8 +69,7 @@ struct StatedError {
 struct Ending {
   bool exited = false;                // it came to exit(), and everything up to there is recorded
   std::optional<std::int64_t> status; // its own, else the command's; 128 + N: signal N
-  std::string exception_type, exception_message, exception_file;
-  std::uint32_t exception_line = 0;
+  std::string exception_type, exception_message;
   bool well() const { return exited && status == 0 && exception_type.empty() && exception_message.empty(); }
   std::optional<int> signal() const { return status && *status > 128 && *status < 256 ? std::optional(static_cast<int>(*status - 128)) : std::nullopt; }
 };
@@ -84,7 +83,6 @@ struct Statements {
   bool placed_by_model = false;                 // addresses are a model's own, not an allocator's: a dry run
   bool planned_to_end = false;                  // a dry run whose program came to its end
   std::optional<std::uint64_t> planned_context_bytes;  // what a dry run was told its context takes
-  std::vector<std::string> notes, left_out;     // sentences: trouble on the way, and what could not be recorded
 };
 Statements read_statements(const Trace& trace);
 

@@ -102,7 +102,6 @@ bool Definitions::take(RecordTag tag, PayloadFields& fields) {
       if (!fields.ok()) return false;
       final_segment_count_ = segments;
       final_block_count_ = blocks;
-      has_final_state_ = true;
       return true;
     }
     case RecordTag::kLaunch: return take_defined<Launch>(fields);

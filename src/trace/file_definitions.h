@@ -91,7 +91,6 @@ class Definitions {
   Defined<FinalSegment> final_segments_;  // ids in it are the file's
   std::uint64_t final_segment_count_ = 0;
   std::uint64_t final_block_count_ = 0;
-  bool has_final_state_ = false;
   Trace small_;  // properties, counters and origin, as they come
 };
 

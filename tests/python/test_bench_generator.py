@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from common import ROOT
+
 sys.path.insert(0, str(ROOT / "scripts" / "bench"))
 
 import make_snapshot  # noqa: E402

@@ -8,17 +8,14 @@ and `at` ("file.py:12", by the file's own name). Every rule that the tool may na
 `tries` (how many changes a replay confirmed). Optional beside `findings`: `not_judged`, the rules that could not be judged. `why` says what the program does.
 """
 import json
-import os
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from common import FAULTLINE, RECORDINGS, ROOT
+
 GOLDEN = ROOT / "tests" / "golden"
-RECORDINGS = ROOT / "tests" / "fixtures" / "torch"
-FAULTLINE = os.environ.get("FAULTLINE", str(ROOT / "build" / "faultline"))
 TRUTH = {entry["case"]: entry for entry in json.loads((RECORDINGS / "truth.json").read_text())}
 INCOMPLETE = {"ring_default", "ring_expandable", "ring_streams", "ring_train", "state_only"}  # their peaks may lie before the recording
 CASES = sorted(path.parent for path in GOLDEN.glob("*/*/expect.json"))

@@ -7,15 +7,13 @@ import resource
 import struct
 import subprocess
 import zlib
-from pathlib import Path
 
 import pytest
 
+from common import RECORDINGS, refusal, write
 import hostile
 import pickles
 
-ROOT = Path(__file__).resolve().parents[2]
-RECORDINGS = ROOT / "tests" / "fixtures" / "torch"
 GIB = 1 << 30
 
 
@@ -43,17 +41,8 @@ def bounded(binary):
 def refused(bounded):
     """… and it is refused, in one sentence."""
     def refused(*args, **options):
-        done = bounded(*args, **options)
-        sentence = done.stderr.decode()
-        assert done.returncode == 2 and not done.stdout, sentence
-        assert sentence.startswith("faultline: ") and sentence.endswith(".\n") and sentence.count("\n") == 1, sentence
-        return sentence
+        return refusal(bounded(*args, **options))
     return refused
-
-
-def write(path, content):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 # -- one thing far too often

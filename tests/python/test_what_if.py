@@ -1,14 +1,11 @@
 """What-ifs against reality: one program was recorded under many settings, so a replay of one recording must foretell the others."""
 import json
-import os
-import pathlib
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-FAULTLINE = os.environ.get("FAULTLINE", str(ROOT / "build" / "faultline"))
-RECORDINGS = ROOT / "tests" / "fixtures" / "torch"
+from common import FAULTLINE, RECORDINGS
+
 
 # (recorded under, asked for, recorded for real)
 PAIRS = [

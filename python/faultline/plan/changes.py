@@ -2,8 +2,6 @@
 to None, an optimizer without foreach. Each applies to the program as it runs; its files are not touched."""
 from __future__ import annotations
 
-import sys
-
 import torch
 
 

@@ -6,14 +6,13 @@ version of PyTorch prints. Classes that a build without CUDA does not have are r
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 
 import torch
 
 from .gpu import Gpu, Properties
-from .memory import Memory, storage_id
+from .memory import Memory
 
 
 def _index_of(device) -> int:
@@ -162,7 +161,7 @@ class Api:
 
         return {"allocation": stat(s.current_allocations, None, s.allocations, s.allocations - s.current_allocations), "segment": stat(s.current_segments, None, s.segments_taken, s.segments_returned),
                 "active": stat(s.current_allocations), "inactive_split": stat(), "allocated_bytes": stat(s.allocated_bytes, s.peak_allocated_bytes), "reserved_bytes": stat(s.reserved_bytes, s.peak_reserved_bytes),
-                "active_bytes": stat(s.active_bytes, s.peak_active_bytes), "inactive_split_bytes": stat(s.inactive_split_bytes), "requested_bytes": stat(s.requested_bytes, s.peak_requested_bytes),
+                "active_bytes": stat(s.allocated_bytes, s.peak_allocated_bytes), "inactive_split_bytes": stat(s.inactive_split_bytes), "requested_bytes": stat(s.requested_bytes, s.peak_requested_bytes),
                 "oversize_allocations": stat()["all"], "oversize_segments": stat()["all"], "num_alloc_retries": s.alloc_retries, "num_ooms": s.out_of_memories, "max_split_size": -1, "num_sync_all_streams": 0,
                 "num_device_alloc": s.segments_taken, "num_device_free": s.segments_returned}
 

@@ -8,24 +8,22 @@ import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
 HEAP_TORCH = 1
-FREE_BOTH, FREE_REQUESTED, FREE_COMPLETED = 0, 1, 2
-BLOCK_STATES = ("inactive", "active_allocated", "active_pending_free")
 
 
 class Stats(ctypes.Structure):
     _fields_ = [(name, c_uint64) for name in (
-        "allocated_bytes", "peak_allocated_bytes", "reserved_bytes", "peak_reserved_bytes", "active_bytes", "peak_active_bytes", "requested_bytes",
-        "peak_requested_bytes", "inactive_split_bytes", "current_allocations", "allocations", "current_segments", "segments_taken",
-        "segments_returned", "alloc_retries", "out_of_memories", "outside_bytes", "pinned_bytes", "device_free_bytes")]
+        "allocated_bytes", "peak_allocated_bytes", "reserved_bytes", "peak_reserved_bytes", "requested_bytes", "peak_requested_bytes",
+        "inactive_split_bytes", "current_allocations", "allocations", "current_segments", "segments_taken",
+        "segments_returned", "alloc_retries", "out_of_memories", "device_free_bytes")]
 
 
 class Segment(ctypes.Structure):
-    _fields_ = [(name, c_uint64) for name in ("address", "size_bytes", "allocated_bytes", "active_bytes", "requested_bytes", "stream_handle", "pool_major", "pool_minor")] + [
+    _fields_ = [(name, c_uint64) for name in ("address", "size_bytes", "allocated_bytes", "requested_bytes", "stream_handle", "pool_major", "pool_minor")] + [
         ("first_block", c_uint32), ("block_count", c_uint32), ("is_small", c_int32), ("is_expandable", c_int32)]
 
 
 class Block(ctypes.Structure):
-    _fields_ = [("address", c_uint64), ("size_bytes", c_uint64), ("requested_bytes", c_uint64), ("allocation", c_uint32), ("stack", c_uint32), ("state", c_int32), ("reserved", c_int32)]
+    _fields_ = [("address", c_uint64), ("size_bytes", c_uint64), ("requested_bytes", c_uint64), ("allocation", c_uint32), ("stack", c_uint32)]
 
 
 _SIGNATURES = {
@@ -38,15 +36,12 @@ _SIGNATURES = {
     "stack": (c_uint32, [c_void_p, c_uint32, c_uint32]),
     "tensor": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_int64)]),
     "stream": (c_uint32, [c_void_p, c_uint64]),
-    "pool": (c_uint32, [c_void_p, c_uint64, c_uint64, c_int32]),
-    "pool_release": (None, [c_void_p, c_uint32, c_int32, c_uint32]),
+    "pool": (c_uint32, [c_void_p, c_uint64, c_uint64]),
     "alloc": (c_int32, [c_void_p, c_uint64, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint64)]),
-    "free": (None, [c_void_p, c_uint32, c_int32, c_uint32]),
+    "free": (None, [c_void_p, c_uint32, c_uint32]),
     "empty_cache": (None, [c_void_p, c_uint32]),
     "set_limit": (None, [c_void_p, c_uint64]),
     "set_overcommit": (None, [c_void_p, c_int32]),
-    "reserve_outside": (c_int32, [c_void_p, c_uint64, c_uint32, c_uint32, POINTER(c_uint32)]),
-    "release_outside": (None, [c_void_p, c_uint32, c_uint32]),
     "pin": (c_uint32, [c_void_p, c_uint64, c_uint32, c_uint32]),
     "unpin": (None, [c_void_p, c_uint32, c_uint32]),
     "op_begin": (None, [c_void_p, c_uint32, c_uint32]),
@@ -118,8 +113,8 @@ class Device:
             raise OutOfMemory(size_bytes)
         return self._allocation.value, self._address.value
 
-    def free(self, allocation: int, stack: int = 0, phase: int = FREE_BOTH) -> None:
-        self._free(self._handle, allocation, phase, stack)
+    def free(self, allocation: int, stack: int = 0) -> None:
+        self._free(self._handle, allocation, stack)
 
     def pin(self, size_bytes: int, stack: int, tensor: int) -> int:
         return self._pin(self._handle, size_bytes, stack, tensor)
@@ -127,11 +122,8 @@ class Device:
     def unpin(self, allocation: int, stack: int) -> None:
         self._unpin(self._handle, allocation, stack)
 
-    def pool(self, major: int, minor: int, own_allocator: bool = False) -> int:
-        return self._pool(self._handle, major, minor, int(own_allocator))
-
-    def pool_release(self, heap: int, now: bool, stack: int) -> None:
-        self._pool_release(self._handle, heap, int(now), stack)
+    def pool(self, major: int, minor: int) -> int:
+        return self._pool(self._handle, major, minor)
 
     def empty_cache(self, stack: int) -> None:
         self._empty_cache(self._handle, stack)
@@ -183,10 +175,10 @@ class Device:
         for segment in segments[:found]:
             inside = blocks[segment.first_block:segment.first_block + segment.block_count]
             result.append({
-                "device": 0, "address": segment.address, "total_size": segment.size_bytes, "allocated_size": segment.allocated_bytes, "active_size": segment.active_bytes,
+                "device": 0, "address": segment.address, "total_size": segment.size_bytes, "allocated_size": segment.allocated_bytes, "active_size": segment.allocated_bytes,
                 "requested_size": segment.requested_bytes, "stream": segment.stream_handle, "segment_type": "small" if segment.is_small else "large",
                 "segment_pool_id": (segment.pool_major, segment.pool_minor), "is_expandable": bool(segment.is_expandable), "frames": [],
-                "blocks": [{"address": b.address, "size": b.size_bytes, "requested_size": b.requested_bytes, "state": BLOCK_STATES[b.state], "frames": []} for b in inside]})
+                "blocks": [{"address": b.address, "size": b.size_bytes, "requested_size": b.requested_bytes, "state": "active_allocated" if b.allocation else "inactive", "frames": []} for b in inside]})
         return result
 
     def problem(self) -> str:

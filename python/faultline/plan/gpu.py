@@ -1,7 +1,7 @@
 """The planned GPU as the dry run knows it: the catalogue's entry, in the words of torch.cuda.get_device_properties()."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,6 @@ class Gpu:
     warp_size: int = 32
     l2_cache_size: int = 40 << 20
     shared_memory_per_block_optin: int = 163 << 10
-    extra: dict = field(default_factory=dict, compare=False)
 
     @property
     def major(self) -> int:

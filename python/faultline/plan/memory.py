@@ -10,7 +10,7 @@ import weakref
 
 import torch
 
-from .device import Device, FREE_BOTH, HEAP_TORCH, OutOfMemory
+from .device import Device, HEAP_TORCH, OutOfMemory
 from .stacks import Stacks
 
 storage_id = torch._C._storage_id
@@ -61,7 +61,7 @@ class Memory:
         if self.records.get(record.key) is record:
             del self.records[record.key]
         if record.allocation and not self.closed:
-            self.device.free(record.allocation, self.stacks.here(), FREE_BOTH)
+            self.device.free(record.allocation, self.stacks.here())
         record.kept = None
 
     def born(self, tensor: torch.Tensor, stack: int, tensor_number: int, keep=None) -> Record:
@@ -96,7 +96,7 @@ class Memory:
     def out_of_memory_text(self, size_bytes: int) -> str:
         stats = self.device.stats()
         unused = stats.reserved_bytes - stats.allocated_bytes
-        in_use = self.device.context_bytes + stats.reserved_bytes + stats.outside_bytes
+        in_use = self.device.context_bytes + stats.reserved_bytes
         return (f"CUDA out of memory. Tried to allocate {gib(size_bytes)}. GPU 0 has a total capacity of {gib(self.device.capacity_bytes)} of which {gib(stats.device_free_bytes)} is free. "
                 f"Including non-PyTorch memory, this process has {gib(in_use)} memory in use. Of the allocated memory {gib(stats.allocated_bytes)} is allocated by PyTorch, and {gib(unused)} "
                 "is reserved by PyTorch but unallocated. (A dry run by Faultline: no GPU was used.)")

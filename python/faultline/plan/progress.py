@@ -19,7 +19,6 @@ class Progress:
         self.module = ""
         self._paths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._open: list[str] = []
-        self._roots = 0
         self._forward: dict[int, tuple[int, str]] = {}
         self._backwards = 0
         self.steps = 0
@@ -49,11 +48,6 @@ class Progress:
     def depth(self) -> int:
         """How many modules are running, one inside the other."""
         return len(self._open)
-
-    def unwind(self) -> None:
-        """After an exception no module is open."""
-        self._open.clear()
-        self.module = ""
 
     def _name_all(self, root) -> None:
         prefix = type(root).__name__

@@ -176,8 +176,7 @@ void drop_unused_devices(Trace& trace) {
 void take_second_run(const fs::path& folder, std::vector<InputPart>& parts) {
   std::error_code problem;
   if (!fs::is_directory(folder, problem)) return;
-  const auto has_fault = [](const InputPart& part) { return std::any_of(part.trace.events.begin(), part.trace.events.end(), [](const Event& event) { return event.kind == EventKind::kFault; }); };
-  const auto failed_part = std::find_if(parts.begin(), parts.end(), has_fault);
+  const auto failed_part = std::find_if(parts.begin(), parts.end(), [](const InputPart& part) { return part.holds(EventKind::kFault); });
   if (failed_part == parts.end()) return;
   Trace* const failed = &failed_part->trace;
   take_json(JsonFile((folder / layout::kCommand).string()), "again", *failed);

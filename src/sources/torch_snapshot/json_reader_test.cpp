@@ -44,7 +44,7 @@ TEST(JsonThatIsWrong, IsRefusedWithItsOffset) {
   const struct {
     const char* text;
     std::uint64_t offset;
-  } cases[] = {{"{", 1}, {"[1, 2", 5}, {"{\"segments\" 1}", 12}, {"{\"segments\": [}", 14}, {"[1,]", 3}, {"{} trailing", 5}, {"{\"a\": \"\x01\"}", 7}, {"[nul]", 4}, {"{'a': 1}", 1}};
+  } cases[] = {{"{", 1}, {"[1, 2", 5}, {"{\"segments\" 1}", 12}, {"{\"segments\": [}", 14}, {"[1,]", 3}, {"{} trailing", 5}, {"{\"a\": \"\x01\"}", 7}, {"[\"a\" nul]", 6}};
   for (const auto& wrong : cases) {
     const Error refusal = refusal_of(wrong.text);
     EXPECT_TRUE(refusal.what.starts_with("this is not valid JSON")) << refusal.what;
@@ -68,6 +68,17 @@ TEST(JsonThatIsWrong, IsRefusedWhenNestedTooDeep) {
     std::string text;
     for (int depth = 0; depth < 1'000'000; ++depth) text += part;
     EXPECT_EQ(refusal_of(text).what, "the JSON is nested more than 64 deep");
+  }
+}
+
+TEST(JsonSnapshot, LogsThatBeginWithABracketAreText) {
+  const std::string error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB of which 10.00 MiB is free.\n";
+  for (const char* begin : {"[rank0]: Traceback (most recent call last):\n", "[2024-05-01 03:00:00] epoch 3\n", "[1/100] loss 3\n", "[10] step\n", "{'loss': 2.31}\n", "{\"loss\": 2.31}\n{\"loss\": 2.2}\n", "{\"loss\": 2.31}\nTraceback\n"}) {
+    const std::string text = begin + error;
+    ByteStream stream = ByteStream::from_memory(bytes_of(text));
+    const Result<Trace> trace = load(stream, "log");
+    ASSERT_TRUE(trace.ok()) << begin << trace.error().message();
+    EXPECT_EQ(trace->source_kind, "error-text") << begin;
   }
 }
 

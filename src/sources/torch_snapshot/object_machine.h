@@ -119,8 +119,7 @@ class ObjectMachine {
   Key key(Value value) const { return value.tag() == Tag::kString ? name_uses_[value.index()].key : Key::kUnknown; }
   std::span<const Annotation> annotations() const { return annotations_; }
   std::span<const PoolKey> pools() const { return pools_; }
-  std::uint64_t keys_seen() const { return keys_seen_; }  // bit per Key, over all lowered dicts: tells the PyTorch version
-  bool has_seen(Key wanted) const { return keys_seen_ >> static_cast<int>(wanted) & 1; }
+  bool has_seen(Key wanted) const { return keys_seen_ >> static_cast<int>(wanted) & 1; }  // in any lowered dict: tells the PyTorch version
 
  private:
   struct Fields {  // the pairs of the dict at hand, by key

@@ -25,9 +25,13 @@ bool begins_json(std::span<const std::uint8_t> head) {
   if (first == head.end() || (*first != '{' && *first != '[')) return false;
   const auto second = std::find_if_not(first + 1, head.end(), is_space);
   if (second == head.end()) return true;
-  constexpr std::string_view kAfterBrace = "\"}", kAfterBracket = "{[]\"";
+  constexpr std::string_view kAfterBrace = "\"}", kAfterBracket = "{[]\"0123456789";
   if ((*first == '{' ? kAfterBrace : kAfterBracket).find(static_cast<char>(*second)) == std::string_view::npos) return false;
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (std::isdigit(*second) != 0) {  // [1, 2] and not [1/100] or [12:30:00]
+    const std::size_t after = text.find_first_not_of("0123456789.", static_cast<std::size_t>(second - head.begin()));
+    return after == std::string_view::npos || text[after] == ',' || (text[after] == ']' && text.find_first_not_of(" \r\n\t", after + 1) == std::string_view::npos);
+  }
   const std::size_t line = text.find('\n', static_cast<std::size_t>(first - head.begin()));
   const bool is_line_of_log = line != std::string_view::npos && text[line - 1] == '}' && line + 1 < text.size() && (text[line + 1] == '{' || std::isalpha(static_cast<unsigned char>(text[line + 1])) != 0);
   if (!is_line_of_log) return true;

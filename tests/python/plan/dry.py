@@ -6,7 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from common import ROOT
+
 T4 = {"name": "Tesla T4", "capacity_bytes": 15828320256, "context_bytes": 640 << 20, "compute_capability": [7, 5], "multi_processor_count": 40, "max_threads_per_multi_processor": 1024}
 H200 = {"name": "NVIDIA H200", "capacity_bytes": 150109880320, "context_bytes": 640 << 20, "compute_capability": [9, 0], "multi_processor_count": 132, "max_threads_per_multi_processor": 2048}
 

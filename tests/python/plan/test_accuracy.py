@@ -1,14 +1,13 @@
 """Peaks and requests of whole programs, recorded on an H200 (PyTorch 2.11), against their dry runs on this machine."""
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
+from common import ROOT
 from dry import H200
 
 pytest.importorskip("torch")
-ROOT = Path(__file__).resolve().parents[3]
 RECORDED = ROOT / "tests/fixtures/plan/h200"
 EXACT = ("gpt", "llama_train", "mlp_adam")            # the same requests and returns, one by one
 CLOSE = ("resnet50", "lstm", "unet", "bert", "gan")   # cuDNN's workspaces are estimates

@@ -2,12 +2,12 @@
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
+from common import ROOT
+
 pytest.importorskip("torch")
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(program, binary):

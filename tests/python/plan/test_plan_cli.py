@@ -4,15 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import jsonschema
 import pytest
 
-pytest.importorskip("torch")
+from common import ROOT, SCHEMA
 
-ROOT = Path(__file__).resolve().parents[3]
-SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
+pytest.importorskip("torch")
 
 TRAIN = """
 import torch

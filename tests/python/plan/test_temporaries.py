@@ -1,13 +1,13 @@
 """The kernel models of a plan against blocks recorded on an H200 (fixtures/plan/kernels.json.gz), and by hand where the GPU differs."""
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from common import ROOT
+
 torch = pytest.importorskip("torch")
 
-ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts" / "plan_accuracy")]
 
 import check_kernels  # noqa: E402

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-FAULTLINE = os.path.abspath(os.environ.get("FAULTLINE", "build/faultline"))
-PROGRAMS = Path(FAULTLINE).parent / "programs"
+from common import FAULTLINE, PROGRAMS
 
 # Prints every signal that it is told, and ends when it reads a line.
 LISTENER = """

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-FAULTLINE = os.path.abspath(os.environ.get("FAULTLINE", "build/faultline"))
+from common import FAULTLINE, ROOT
+
 BUILD = Path(FAULTLINE).parent
 DUMP = ROOT / "tests" / "fixtures" / "coredump" / "triton_oob.core.xz"
 OWN = ("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE", "CUDA_COREDUMP_GENERATION_FLAGS")

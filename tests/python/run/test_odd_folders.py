@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from common import ROOT
 
 
 @pytest.fixture(scope="module", params=["with a space", "with:colon"])

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from common import ROOT
+
 PROGRAM = Path(__file__).resolve().parent / "programs" / "stack_program.py"
 CASES = [
     "kinds_of_code", "a_short_buffer_gets_the_innermost_frames", "many_threads", "learns_while_the_main_thread_waits", "a_thread_unknown_to_python",

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FAULTLINE = os.environ.get("FAULTLINE", "build/faultline")
-PROGRAMS = Path(FAULTLINE).parent / "programs"
+from common import FAULTLINE, PROGRAMS
 
 
 def run(folder, program, *arguments, options=(), **more):

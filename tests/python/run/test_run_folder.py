@@ -3,12 +3,10 @@ import os
 import shlex
 import stat
 import subprocess
-from pathlib import Path
 
 import pytest
 
-FAULTLINE = os.path.abspath(os.environ.get("FAULTLINE", "build/faultline"))
-PROGRAMS = Path(FAULTLINE).parent / "programs"
+from common import FAULTLINE, PROGRAMS
 
 
 def run(*options, cwd=None, command=("true",), umask=-1):

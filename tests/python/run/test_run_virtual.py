@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-FAULTLINE = os.environ.get("FAULTLINE", "build/faultline")
-PROGRAMS = Path(FAULTLINE).parent / "programs"
+from common import FAULTLINE, PROGRAMS
+
 SOURCES = Path(__file__).resolve().parents[2] / "programs"
 
 

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from common import ROOT
+
 OWN = (str(ROOT / "python/faultline") + os.sep, "<frozen faultline")  # how the paths of Faultline's own code begin
 INJECTED = os.pathsep.join([str(ROOT / "python/faultline/_inject"), str(ROOT / "python")])
 

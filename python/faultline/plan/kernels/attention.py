@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .steps import Call, Steps, ceil_div, kernel, nbytes, round_up, true_outputs
+from .steps import Call, Steps, beside_result, ceil_div, kernel, nbytes, round_up, true_outputs
 
 FLOAT = 4
 
@@ -74,9 +74,7 @@ def efficient_forward(call: Call):
     query, value = call.get("query"), call.get("value")
     if query.dtype == torch.float32 or value.size(-1) <= 128:
         return None
-    steps = Steps().out()
-    steps.take(query.numel() // query.size(-1) * value.size(-1) * FLOAT)
-    return steps.done()
+    return beside_result(query.numel() // query.size(-1) * value.size(-1) * FLOAT)
 
 
 @kernel("_scaled_dot_product_efficient_attention_backward")
@@ -176,9 +174,7 @@ def cudnn_forward(call: Call):
     """A fixed small workspace, none for a single query (measured)."""
     if call.get("query").size(2) <= 1:
         return None
-    steps = Steps().out()
-    steps.take(256)
-    return steps.done()
+    return beside_result(256)
 
 
 @kernel("_scaled_dot_product_cudnn_attention_backward")
@@ -191,9 +187,7 @@ def cudnn_backward(call: Call):
     size = b * h * t * (d + 1) * FLOAT + 256
     if key.size(1) != h:
         size += b * h * key.size(2) * (key.size(3) + value.size(3)) * query.element_size()
-    steps = Steps().out()
-    steps.take(size)
-    return steps.done()
+    return beside_result(size)
 
 
 @true_outputs("_scaled_dot_product_cudnn_attention")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import torch
 
-from .steps import Call, Steps, is_dense, kernel, nbytes
+from .steps import Call, Steps, beside_result, is_dense, kernel, nbytes
 
 
 def _one_transfer(source: torch.Tensor, target: torch.Tensor) -> bool:
@@ -66,9 +66,7 @@ def absolute(call: Call):
     x = call.args[0]
     if not x.dtype.is_complex:
         return None
-    steps = Steps().out()
-    steps.take(nbytes(x))
-    return steps.done()
+    return beside_result(nbytes(x))
 
 
 @kernel("pow")
@@ -77,9 +75,7 @@ def power(call: Call):
     if call.overload != "Scalar":
         return None
     base = call.args[0]
-    steps = Steps().out()
-    steps.take(8 if isinstance(base, int) else call.args[1].element_size())
-    return steps.done()
+    return beside_result(8 if isinstance(base, int) else call.args[1].element_size())
 
 
 @kernel("im2col")
@@ -104,6 +100,4 @@ def searchsorted(call: Call):
 @kernel("_fft_c2r")
 def complex_to_real(call: Call):
     """cuFFT may overwrite its input here, so it is given a copy."""
-    steps = Steps().out()
-    steps.take(nbytes(call.args[0]))
-    return steps.done()
+    return beside_result(nbytes(call.args[0]))

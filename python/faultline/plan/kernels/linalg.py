@@ -1,7 +1,7 @@
 """Dense linear algebra: what cuSOLVER's drivers take for one matrix; small beside the matrices, which are counted exactly."""
 from __future__ import annotations
 
-from .steps import Call, Steps, kernel, nbytes
+from .steps import Call, beside_result, kernel, nbytes
 
 
 @kernel("linalg_cholesky_ex", "linalg_inv_ex", "_linalg_svd", "linalg_lu_factor_ex", "_linalg_eigh", "linalg_qr", "_linalg_solve_ex")
@@ -10,6 +10,4 @@ def factorization(call: Call):
     x = call.args[0]
     if x.numel() == 0:
         return None
-    steps = Steps().out()
-    steps.take(nbytes(x))
-    return steps.done()
+    return beside_result(nbytes(x))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import torch
 
 from .reductions import reduce_tensor
-from .steps import Call, Steps, ceil_div, is_channels_last, is_low_precision, kernel, nbytes, product, wrap
+from .steps import Call, Steps, beside_result, ceil_div, is_channels_last, is_low_precision, kernel, nbytes, product, wrap
 
 FOREACH_CHUNK = 65536
 
@@ -135,9 +135,7 @@ def cudnn_batch_norm(call: Call):
     x = call.args[0]
     if not call.get("training", True) or not is_channels_last(x):
         return None
-    steps = Steps().out()
-    steps.take(int(x.numel() * (0.0504 if is_low_precision(x.dtype) else 0.126)) + 5 * x.size(1))
-    return steps.done()
+    return beside_result(int(x.numel() * (0.0504 if is_low_precision(x.dtype) else 0.126)) + 5 * x.size(1))
 
 
 @kernel("cudnn_batch_norm_backward")
@@ -160,9 +158,7 @@ def softmax(call: Call):
     x = call.args[0]
     if x.is_contiguous():
         return None
-    steps = Steps().out()
-    steps.take(nbytes(x))
-    return steps.done()
+    return beside_result(nbytes(x))
 
 
 @kernel("_safe_softmax")

@@ -9,12 +9,13 @@ Models register themselves by operation name with @kernel("sum", "mean"); tempor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod as product  # noqa: F401  (a word of the models, too)
 from typing import Any
 
 import torch
 
 from .. import tensors
-from ..tensors import is_dense  # noqa: F401  (a word of the models, too)
+from ..tensors import is_dense  # noqa: F401  (likewise)
 
 OUT = "out"
 
@@ -27,31 +28,19 @@ output_models: dict[str, Sizes] = {}
 storage_models: dict[str, Sizes] = {}
 
 
-def kernel(*names: str) -> Callable[[Model], Model]:
-    """Registers a model for the ATen operations of these names (all overloads)."""
-    def keep(model: Model) -> Model:
-        for name in names:
-            models["aten::" + name] = model
-        return model
-    return keep
+def _registers(into: dict) -> Callable:
+    """A decorator that takes names of ATen operations, all overloads of each."""
+    def named(*names: str) -> Callable:
+        def keep(model: Callable) -> Callable:
+            into.update(("aten::" + name, model) for name in names)
+            return model
+        return keep
+    return named
 
 
-def true_outputs(*names: str) -> Callable[[Sizes], Sizes]:
-    """Registers a function that knows the byte sizes of auxiliary results whose meta kernel reports them wrong."""
-    def keep(model: Sizes) -> Sizes:
-        for name in names:
-            output_models["aten::" + name] = model
-        return model
-    return keep
-
-
-def kept_storage(*names: str) -> Callable[[Sizes], Sizes]:
-    """Registers a function that knows results whose storage is larger than their shape says."""
-    def keep(model: Sizes) -> Sizes:
-        for name in names:
-            storage_models["aten::" + name] = model
-        return model
-    return keep
+kernel = _registers(models)
+true_outputs = _registers(output_models)   # knows the byte sizes of auxiliary results whose meta kernel reports them wrong
+kept_storage = _registers(storage_models)  # knows results whose storage is larger than their shape says
 
 
 class Call:
@@ -108,15 +97,15 @@ class Steps:
         return self.list if self.taken else None
 
 
+def beside_result(size_bytes: int) -> list[Step] | None:
+    """One block, taken after the result."""
+    steps = Steps().out()
+    steps.take(size_bytes)
+    return steps.done()
+
+
 def nbytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
-
-
-def product(sizes: Sequence[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -1,8 +1,8 @@
 // The fields of a plan in JSON, both ways.
 #pragma once
 
+#include "base/json_archive.h"
 #include "plan/plan.h"
-#include "report/json_archive.h"
 
 namespace faultline {
 
