@@ -44,7 +44,7 @@ TEST(JsonThatIsWrong, IsRefusedWithItsOffset) {
   const struct {
     const char* text;
     std::uint64_t offset;
-  } cases[] = {{"{", 1}, {"[1, 2", 5}, {"{\"segments\" 1}", 12}, {"{\"segments\": [}", 14}, {"[1,]", 3}, {"{} trailing", 5}, {"{\"a\": \"\x01\"}", 7}, {"[\"a\" nul]", 6}};
+  } cases[] = {{"{", 1}, {"[1, 2", 5}, {"{\"segments\" 1}", 12}, {"{\"segments\": [}", 14}, {"[1,]", 3}, {"{} trailing", 5}, {"{\"a\": \"\x01\"}", 7}, {"[\"a\" nul]", 8}};
   for (const auto& wrong : cases) {
     const Error refusal = refusal_of(wrong.text);
     EXPECT_TRUE(refusal.what.starts_with("this is not valid JSON")) << refusal.what;
