@@ -358,3 +358,30 @@ def test_a_hand_made_snapshot_is_explained(run, tmp_path):
     _, report = report_of(run, path)
     assert report["input"]["events"] == 2
     assert report["devices"][0]["peak"] == {"allocated": 1 << 20, "reserved": 2 << 20, "event": report["devices"][0]["peak"]["event"]}
+
+
+@pytest.mark.parametrize("arguments", [["explain", "--save-trace"], ["replay", "-o"]])
+def test_nothing_is_saved_over_the_input(refused, tmp_path, arguments):
+    path = write(tmp_path / "a.pickle.xz", CLEAN.read_bytes())
+    assert "is the input itself" in refused(arguments[0], path, arguments[1], path)
+    assert path.read_bytes() == CLEAN.read_bytes()
+
+
+def test_a_message_about_another_failure_says_nothing_of_a_recording(run, tmp_path):
+    message = write(tmp_path / "error.txt", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 400.00 MiB is free.\n")
+    recording = RECORDINGS / "oom_outside_memory.pickle.xz"
+    alone, beside = json.loads(run("explain", recording, "--format", "json").stdout), json.loads(run("explain", recording, message, "--format", "json").stdout)[0]
+    assert beside["devices"] == alone["devices"] and beside["findings"] == alone["findings"]
+
+
+def test_different_failures_of_a_folder_are_told_apart(run, tmp_path):
+    for name, request, capacity in (("rank0.log", "2.00", "80.00"), ("rank1.log", "4.00", "8.00")):
+        write(tmp_path / name, f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {request} GiB. GPU 0 has a total capacity of {capacity} GiB of which 400.00 MiB is free.\n")
+    page = " ".join(run("explain", tmp_path).stdout.decode().split())
+    assert "2.00 GiB" in page and "4.00 GiB" in page and "2 errors" in page and "rank0.log" in page and "rank1.log" in page
+
+
+def test_a_trace_as_text_is_read_again(run, refused, tmp_path):
+    text = write(tmp_path / "trace.txt", run("explain", "--format", "text-trace", CLEAN).stdout)
+    assert json.loads(run("explain", "--format", "json", text).stdout)["devices"] == json.loads(run("explain", "--format", "json", CLEAN).stdout)["devices"]
+    assert "several" in refused("explain", "--format", "text-trace", CLEAN, CLEAN)

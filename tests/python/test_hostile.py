@@ -277,6 +277,16 @@ def test_thousands_of_processes_in_a_folder_are_read_within_bounds(bounded, tmp_
     assert bounded("explain", tmp_path).stdout.count(b"\n") < 200
 
 
+def test_folders_that_hold_themselves_are_not_entered(bounded, refused, tmp_path):
+    for number in range(12):
+        (tmp_path / f"process-{number}.faultline").symlink_to(".")
+    refused("explain", tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    write(other / "report.json", '{"schema": "faultline.report/1", "plan": {"trace": "."}}')
+    refused("explain", other)
+
+
 # -- text that acts
 
 NASTY = "\x1b]0;title\x07\x1b[2J\u202egnp.\u2066\x9b31m\u200b\u2028\ufeff\u00ad\U000e0041"

@@ -367,3 +367,33 @@ def test_an_ordinary_user_may_not_do_more_than_without(binary):
         """), user=nobody, group=nobody, extra_groups=[])
         assert done.stdout.splitlines() == ["PermissionError"] * 4 + ["65534 False True"], done.stderr
         assert (home / "others").read_text() == "not yours" and not (home / "mine").exists()
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_crash_leaves_no_core_file(confined, home, raises):
+    """The kernel writes it, and it may replace a file of the user's."""
+    (home / "core").write_text("precious")
+    before = everything(home)
+    program = f"""
+        import ctypes, os, resource
+        if {raises}:
+            resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        if os.fork() == 0:
+            ctypes.string_at(0)
+        os.wait()
+        ctypes.string_at(0)
+    """
+    def with_core_files():
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+    done = confined.python(home, program, preexec_fn=with_core_files)
+    assert done.returncode == -signal.SIGSEGV
+    assert everything(home) == before
+
+
+@pytest.mark.parametrize("descriptor", [0, 1])
+def test_files_given_as_standard_input_or_output_are_told_when_they_change(confined, home, descriptor):
+    with open(home / "a", "r+") as given:
+        done = subprocess.run(confined.command(sys.executable, "-c", f"import os; os.pwrite({descriptor}, b'ZZ', 0)"), cwd=home, timeout=300, stderr=subprocess.PIPE,
+                              stdin=given if descriptor == 0 else subprocess.DEVNULL, stdout=given if descriptor == 1 else subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert confined.effects()["done_for_real"] == [str(home / "a")]

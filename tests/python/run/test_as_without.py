@@ -77,7 +77,7 @@ def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH", "SIGRTMIN"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH", "SIGXCPU", "SIGPWR", "SIGIO", "SIGABRT", "SIGRTMIN"])
 def test_a_signal_to_faultline_alone_reaches_the_program_once(tmp_path, name):
     process, _ = listener(tmp_path, name)
     os.kill(process.pid, getattr(signal, name))
