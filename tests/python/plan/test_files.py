@@ -60,17 +60,17 @@ def test_every_rerun_begins_where_the_first_began(binary, home):
         assert sys.stdin.readline() == "second\\n"
         assert not sys.stdin.isatty()
         import torch
-        batch_size = 64
         model = torch.nn.Linear(size, size).cuda()
         for step in range(2):
-            model(torch.randn(batch_size * 1000, size, device="cuda")).sum().backward()
+            model(torch.randn(64000, size, device="cuda")).sum().backward()
         torch.save(model.state_dict(), "made/model.pt")
     """))
     before = everything(home)
-    done, report = plan(binary, home, "program.py", "--gpu", "3GiB", input="4096\nsecond\nnever read\n")
+    # The run on a larger GPU is one rerun; those with changes go the same way.
+    done, report = plan(binary, home, "program.py", "--gpu", "3GiB", "--no-try", input="4096\nsecond\nnever read\n")
     plan_part = report["plan"]
     assert plan_part["verdict"] == "does-not-fit" and plan_part["exception"] is None and plan_part["needed"] > 3 << 30, done.stderr
-    assert plan_part["vary"]["largest_fitting"] > 0 and any(change["tried"] for change in plan_part["changes"])
+    assert plan_part["trace"].startswith("larger/")
     assert everything(home) == before
     assert not any("mode" == note["kind"] and "ended with" in note["text"] for note in plan_part["notes"])
 

@@ -105,13 +105,6 @@ def test_the_batch_that_was_found_fits_and_the_next_does_not(plan, too_large):
         assert again.returncode == status, again.stderr
 
 
-def test_an_argument_of_the_command_is_varied_there(plan):
-    source = "import sys\n" + TRAIN.replace("batch_size = 64", "batch_size = int(sys.argv[2])")
-    done = plan(source, "--gpu", "2GiB", "--try", "--vary", "batch_size", arguments=["--batch-size", "64"])
-    found = done.report["plan"]["vary"]
-    assert found["name"] == "--batch-size" and found["current"] == 64 and 1 <= found["largest_fitting"] < 64
-
-
 def test_without_a_gpu_the_catalogue_is_judged(plan):
     done = plan(TRAIN)
     assert done.returncode == 0, done.stderr

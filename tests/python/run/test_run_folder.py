@@ -25,7 +25,8 @@ def test_nobody_else_can_read_what_a_run_keeps(tmp_path, umask):
     assert done.returncode == 0, done.stderr
     assert mode(folder) == 0o700
     assert (folder / "report.json").exists()
-    kept = {path.name: oct(mode(path)) for path in folder.rglob("*")}
+    # links/ is there where Faultline's own path has a space in it, and leads to Faultline's own files.
+    kept = {path.name: oct(mode(path)) for path in folder.rglob("*") if "links" not in path.relative_to(folder).parts}
     assert {"command.json", "report.json"} < set(kept) and set(kept.values()) == {"0o600"}, kept
 
 
