@@ -67,16 +67,13 @@ int explain(const ExplainOptions& options) {
     if (inputs.empty()) return status;
     if (Status saved = write_trace_file(inputs.front().parts.front().trace, options.save_trace); !saved) return fail(saved.error().message(options.save_trace));
   }
-  const bool json = options.output.format == "json";
-  if (options.output.format == kTextTrace && (inputs.size() > 1 || (inputs.size() == 1 && inputs.front().parts.size() > 1))) {
+  if (options.output.format == kTextTrace && !inputs.empty()) {
+    if (inputs.size() == 1 && inputs.front().parts.size() == 1) return write_out(trace_to_text(inputs.front().parts.front().trace), status);
     return fail("--format text-trace writes one trace, and this has several: name the file of one process, for example FOLDER/process-12.faultline");
   }
+  const bool json = options.output.format == "json";
   std::string text;
   for (const Input& input : inputs) {
-    if (options.output.format == kTextTrace) {
-      for (const InputPart& part : input.parts) text += trace_to_text(part.trace);
-      continue;
-    }
     if (!text.empty()) text += json ? ",\n" : "\n";
     text += reported(input, options.output, status);
   }

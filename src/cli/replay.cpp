@@ -78,22 +78,23 @@ nlohmann::ordered_json row_json(const Row& row) {
   return out;
 }
 
-// Of several processes or files the one that is named, else the first that ran out of memory, else the first recording.
-Result<const InputPart*> chosen_part(const Input& input, const std::string& wanted) {
-  const auto failed = std::find_if(input.parts.begin(), input.parts.end(), [](const InputPart& part) {
-    return !part.statements.message_only && std::any_of(part.trace.events.begin(), part.trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
-  });
+Result<const InputPart*> named_part(const Input& input, const std::string& wanted) {
   std::string names;
   for (const InputPart& part : input.parts) {
-    if (wanted.empty() && failed != input.parts.end() && &part != &*failed) continue;
-    if ((wanted.empty() && !part.statements.message_only) || (!wanted.empty() && part.name == wanted) || part.name == "process " + wanted) {
-      if (wanted.empty() && input.parts.size() > 1) hint(fmt::format("the recording has {} parts; this is {} (--part chooses another)", input.parts.size(), part.name));
-      return &part;
-    }
+    if (part.name == wanted || part.name == "process " + wanted) return &part;
     names += (names.empty() ? "" : ", ") + part.name;
   }
-  if (wanted.empty()) return &input.parts.front();  // a message: what replay says of it is said there
   return Error{fmt::format("--part: there is no {} in it; there are {}", wanted, names), {}, {}};
+}
+
+// The first that ran out of memory, else the first recording; a message only where there is nothing else, and replay then says what it lacks.
+const InputPart& likeliest_part(const Input& input) {
+  const auto is_recording = [](const InputPart& part) { return !part.statements.message_only; };
+  const auto failed = std::find_if(input.parts.begin(), input.parts.end(), [&](const InputPart& part) { return is_recording(part) && part.holds(EventKind::kAllocFailed); });
+  const auto recording = failed != input.parts.end() ? failed : std::find_if(input.parts.begin(), input.parts.end(), is_recording);
+  if (recording == input.parts.end()) return input.parts.front();
+  if (input.parts.size() > 1) hint(fmt::format("the recording has {} parts; this is {} (--part chooses another)", input.parts.size(), recording->name));
+  return *recording;
 }
 
 std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std::vector<SettingChanges>& candidates) {
@@ -126,7 +127,7 @@ int run_replay(const ReplayArguments& arguments) {
   if (arguments.search && !arguments.output_trace.empty()) return fail("--save-trace goes with one replay, not with --search");
   Result<Input> input = open_input(arguments.path);
   if (!input) return fail(input.error().message(arguments.path == "-" ? "standard input" : arguments.path));
-  const Result<const InputPart*> part = chosen_part(*input, arguments.part);
+  const Result<const InputPart*> part = arguments.part.empty() ? &likeliest_part(*input) : named_part(*input, arguments.part);
   if (!part) return fail(part.error().message());
   const Trace& trace = (*part)->trace;
   const auto device = std::find_if(trace.devices.begin(), trace.devices.end(), [&](const Device& d) { return d.index == arguments.device; });

@@ -49,6 +49,18 @@ pid_t process_of(pid_t thread) {
   return process;
 }
 
+// The kernel writes a core file itself, past every watch: a signal that may end the process in one comes with the limit at nothing.
+void forbid_core_file(pid_t thread, int signal) {
+  switch (signal) {
+    case SIGQUIT: case SIGILL: case SIGTRAP: case SIGABRT: case SIGBUS: case SIGFPE: case SIGSEGV: case SIGXCPU: case SIGXFSZ: case SIGSYS: break;
+    default: return;
+  }
+  rlimit limit{};
+  if (::prlimit(thread, RLIMIT_CORE, nullptr, &limit) != 0 || limit.rlim_cur == 0) return;
+  limit.rlim_cur = 0;
+  ::prlimit(thread, RLIMIT_CORE, &limit, nullptr);
+}
+
 }  // namespace
 
 long watch_options() {
@@ -122,18 +134,6 @@ void Watch::end_those_left() {
     if (WIFSTOPPED(status)) go_on(thread, PTRACE_CONT, SIGKILL);
     else tracees_.erase(thread);
   }
-}
-
-// The kernel writes a core file itself, past every watch: a signal that may end the process in one comes with the limit at nothing.
-void forbid_core_file(pid_t thread, int signal) {
-  switch (signal) {
-    case SIGQUIT: case SIGILL: case SIGTRAP: case SIGABRT: case SIGBUS: case SIGFPE: case SIGSEGV: case SIGXCPU: case SIGXFSZ: case SIGSYS: break;
-    default: return;
-  }
-  rlimit limit{};
-  if (::prlimit(thread, RLIMIT_CORE, nullptr, &limit) != 0 || limit.rlim_cur == 0) return;
-  limit.rlim_cur = 0;
-  ::prlimit(thread, RLIMIT_CORE, &limit, nullptr);
 }
 
 void Watch::stopped(pid_t thread, int status) {

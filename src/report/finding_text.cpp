@@ -257,10 +257,9 @@ std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings) {
   std::vector<FindingGroup> groups;
   // Of different processes or files only what says the same to the word: one sentence must be so for all of them.
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::size_t> known;
-  std::map<std::string_view, std::string_view> processes;  // of a fingerprint: the first
   for (const Finding& finding : findings) {
-    const bool is_elsewhere = processes.try_emplace(finding.fingerprint, finding.process).first->second != finding.process;
-    const auto [at, is_new] = known.try_emplace({finding.rule, finding.fingerprint, is_elsewhere || !finding.process.empty() ? std::string_view(finding.message) : std::string_view()}, groups.size());
+    const std::string_view words = finding.process.empty() ? std::string_view() : std::string_view(finding.message);
+    const auto [at, is_new] = known.try_emplace({finding.rule, finding.fingerprint, words}, groups.size());
     if (is_new || finding.fingerprint.empty()) {
       groups.emplace_back().members.push_back(&finding);
     } else {

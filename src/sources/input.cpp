@@ -17,7 +17,8 @@ namespace faultline {
 namespace {
 
 constexpr std::uint64_t kMostRounding = 20;  // a message tells the segment that was asked for, a recording the block
-constexpr std::size_t kHeadBytes = 4096;  // enough to recognise any file by
+constexpr std::size_t kHeadBytes = 4096;     // enough to recognise any file by
+
 // "It reads a Faultline trace, …"
 std::string known_inputs() {
   std::string words;
@@ -82,12 +83,6 @@ void take_sizes(const InputPart& message, Trace& other) {
 }  // namespace
 
 Input::Input(Trace trace) { parts.push_back({std::move(trace), {}, {}}); }
-
-std::uint64_t Input::event_count() const {
-  std::uint64_t count = 0;
-  for (const InputPart& part : parts) count += part.trace.source_event_count();
-  return count;
-}
 
 Result<Input> open_input(const std::string& path, NamedBy named_by) {
   std::error_code problem;

@@ -39,8 +39,6 @@ struct Input {
   std::map<std::string, std::uint64_t> lost;  // what was odd or missing beside the parts
   std::optional<int> exit_status;       // of the program that was run, where somebody saw it; 128 + N: signal N
   std::string plan;                     // JSON: what a plan found out by running the program; empty: this is none
-
-  std::uint64_t event_count() const;
 };
 
 // The Error is one sentence for the user, the path not included.
