@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The rules of the house, checked, and the two figures of docs/architecture.md, drawn from the code.
+"""The rules of the house, checked, and the two figures of docs/architecture.md and the list of rules in docs/report.schema.json, written from the code.
 
     scripts/architecture.py [--write]
 
-Checked: a room of src/ includes only rooms that stand before it; no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists; the
-form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
---write draws the figures anew and puts includes in order. Status 1 where something is not as it should be.
+Checked: a room of src/ includes only rooms that stand before it; no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists;
+every input has its row in docs/cli.md, every rule its place in the schema; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
+--write draws the figures anew, lists the rules in the schema and puts includes in order. Status 1 where something is not as it should be.
 """
 import re
 import sys
@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
+SCHEMA = ROOT / "docs" / "report.schema.json"
 SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "cli"]  # each sees those before it
 BESIDE = {"driver": ["base", "trace"], "confine": ["base"], "capture": ["base", "trace", "driver"], "vgpu": ["base", "trace", "driver"], "dryrun": ["base", "trace", "sources", "facts", "models"]}
 MORE = {"cli": ["driver", "confine"]}
@@ -68,6 +69,10 @@ def listed(path, pattern):
     return re.findall(pattern, (ROOT / path).read_text())
 
 
+def registered_rules():
+    return listed("src/rules/registry.cpp", r'\{"(\w+/[\w-]+)"')
+
+
 def in_rows(words, indent, width=110):
     rows, row = [], ""
     for word in words:
@@ -84,7 +89,6 @@ def figure_of_report():
     files = [kind for kind, rest in sources if ".recognises =" in rest]
     folders = [kind for kind, rest in sources if ".recognises_folder =" in rest]
     facts = listed("src/facts/facts.h", r"\n  (?:[A-Z]\w+|std::vector<[\w:]+>) (\w+);")
-    rules = listed("src/rules/registry.cpp", r'\{"(\w+/[\w-]+)"')
     lines = [
         "a path",
         "  │  open_input()      sources/input.h",
@@ -94,7 +98,7 @@ def figure_of_report():
         "Input: parts, each a trace and its statements; notes, what was left out, a plan",
         "  │  judge()           rules/judge.h, each part",
         f"  │    facts           {in_rows(facts, 23)}",
-        f"  │    rules           {in_rows(rules, 23)}",
+        f"  │    rules           {in_rows(registered_rules(), 23)}",
         "  ▼",
         "Judgement: findings, what was not judged, proofs",
         "  │  make_report()     report/assemble.h",
@@ -130,6 +134,23 @@ def check_form(write):
                 yield f"{name} has includes out of order: scripts/architecture.py --write puts them right"
 
 
+def check_schema(write):
+    """The rules that the schema of the report names are those of the registry, in its order."""
+    text = SCHEMA.read_text()
+    new = re.sub(r'(?<=so far: )[^"]*', ", ".join(registered_rules()), text)
+    if new != text and write:
+        SCHEMA.write_text(new)
+    elif new != text:
+        yield "the rules that docs/report.schema.json names are not those of the registry: scripts/architecture.py --write lists them"
+
+
+def check_inputs():
+    page = (ROOT / "docs/cli.md").read_text()
+    for what in listed("src/sources/registry.cpp", r'\.what = "([^"]*)"'):
+        if f"\n| {what} |" not in page:
+            yield f'docs/cli.md has no row "{what}" under explain'
+
+
 FIGURES = {"what includes what": figure_of_rooms, "how an input becomes a report": figure_of_report}
 
 
@@ -148,7 +169,7 @@ def main():
         wrong += [f"src/{room} includes src/{other}, which does not stand before it" for other in sorted(found - set(allowed(room)))]
     long = [path for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")] if len(path.read_text().splitlines()) > MOST_LINES]
     wrong += [f"{path.relative_to(ROOT)} has more than {MOST_LINES} lines" for path in long]
-    wrong += check_form("--write" in sys.argv)
+    wrong += [*check_form("--write" in sys.argv), *check_schema("--write" in sys.argv), *check_inputs()]
     text = PAGE.read_text()
     for name in sorted(set(re.findall(r"`((?:src|python|scripts|tests|docs)/[\w./-]+?)`", text))):
         if not (ROOT / name).exists():

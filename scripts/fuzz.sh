@@ -10,7 +10,7 @@ for f in tests/fixtures/torch/*.pickle.xz; do
   [ -e "$out" ] || xz -dc "$f" | head -c 65536 > "$out"
 done
 for f in tests/golden/*/*/trace.txt; do cp -n "$f" ".cache/fuzz/seeds/$(basename "$(dirname "$f")").trace" 2>/dev/null || true; done
-cp -n tests/fixtures/errors/*.txt .cache/fuzz/seeds/ 2>/dev/null || true
+cp -n tests/fixtures/errors/*.txt tests/fixtures/samples/*.* .cache/fuzz/seeds/ 2>/dev/null || true
 # Shapes of hostile input: nested, packed, overlapping, crowded.
 python3 scripts/fuzz_seeds.py .cache/fuzz
 # A core dump's tables come last: cut short it is only ever refused.

@@ -8,6 +8,7 @@
 #include "report/exit_status.h"
 #include "report/json.h"
 #include "sources/input.h"
+#include "sources/source.h"
 #include "trace/file_writer.h"
 #include "trace/text.h"
 
@@ -84,9 +85,9 @@ int explain(const ExplainOptions& options) {
 }  // namespace
 
 void add_explain(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, error message, log or run folder) and explains it");
+  CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, core dump, error message, log, folder) and explains it");
   auto options = std::make_shared<ExplainOptions>();
-  verb->add_option("FILE", options->paths, "a PyTorch memory snapshot, a Faultline trace, text with an error message in it, or the folder that a run left; - is standard input")->required();
+  verb->add_option("FILE", options->paths, known_inputs() + "; - is standard input")->required();
   verb->add_option("--gpu", options->gpu, "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it");
   verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace");
   add_output_options(*verb, options->output, {kTextTrace});

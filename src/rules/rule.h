@@ -1,8 +1,8 @@
 // A rule: reads facts, emits findings. Rules do not know each other, nor how findings look.
 //
 // What a rule may look at is a Case: one trace with its facts and what the input states beside it, the proof replay of each device where a model knows its allocator, and a way to
-// ask "what if". A rule that cannot judge says why; it never just stays silent for want of evidence. A new rule is a folder here, a
-// line in registry.cpp, a page under docs/rules and golden cases with their clean twins.
+// ask "what if". A rule that cannot judge says why; it never just stays silent for want of evidence.
+// docs/architecture.md tells how to add one.
 #pragma once
 
 #include <cstdint>

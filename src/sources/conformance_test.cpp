@@ -17,34 +17,40 @@
 namespace faultline {
 namespace {
 
-constexpr const char* kTraceText = "faultline-trace-text 1\nstack fwd = train.py:12 main > model.py:30 forward\nalloc #w 4MiB at train.py:5 build\nstep 1\nalloc #a 1MiB stack=fwd\nfree #a\n";
-
 std::string file_bytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// A small input of the source's own kind. A source without one here fails the suite.
+std::string unpacked(const std::string& path) {
+  Result<ByteStream> stream = ByteStream::open(path);
+  return stream ? *stream->read_all(std::size_t{1} << 30) : std::string();
+}
+
+// tests/fixtures/samples/KIND with any ending, or the folder of that name; empty where there is none.
+std::string sample_path(std::string_view kind) {
+  for (const auto& entry : std::filesystem::directory_iterator(FAULTLINE_FIXTURES "/samples")) {
+    const std::string name = entry.path().filename();
+    if (name.substr(0, name.find('.')) == kind) return entry.path();
+  }
+  return {};
+}
+
+// A small input of the source's own kind. A source without one fails the suite.
 std::string sample_of(std::string_view kind) {
-  if (kind == "trace-text") return kTraceText;
-  if (kind == "torch-snapshot") {
-    Result<ByteStream> stream = ByteStream::open(FAULTLINE_FIXTURES "/torch/oom_outside_memory.pickle.xz");
-    return stream ? *stream->read_all(std::size_t{1} << 30) : std::string();
-  }
-  if (kind == "core-dump") {
-    Result<ByteStream> stream = ByteStream::open(FAULTLINE_FIXTURES "/coredump/triton_oob.core.xz");
-    return stream ? *stream->read_all(std::size_t{1} << 30) : std::string();
-  }
-  if (kind == "error-text") return file_bytes(FAULTLINE_FIXTURES "/errors/torch28_room_left.txt");
+  if (kind == "torch-snapshot") return unpacked(FAULTLINE_FIXTURES "/torch/oom_outside_memory.pickle.xz");
+  if (kind == "core-dump") return unpacked(FAULTLINE_FIXTURES "/coredump/triton_oob.core.xz");
+  if (kind == "error-text") return unpacked(FAULTLINE_FIXTURES "/errors/torch28_room_left.txt");
   if (kind == "trace") {
     const std::string path = testing::TempDir() + "/faultline-conformance-" + std::to_string(::getpid()) + ".trace";
-    const Result<Trace> trace = parse_trace_text(kTraceText);
+    const Result<Trace> trace = parse_trace_text(sample_of("trace-text"));
     EXPECT_TRUE(trace.ok() && write_trace_file(*trace, path).ok());
     const std::string bytes = file_bytes(path);
     std::remove(path.c_str());
     return bytes;
   }
-  return {};
+  const std::string path = sample_path(kind);
+  return path.empty() ? std::string() : unpacked(path);
 }
 
 std::vector<Source> file_sources() {
@@ -86,7 +92,7 @@ class EverySource : public testing::TestWithParam<std::size_t> {
 
 TEST_P(EverySource, RecognisesAndReadsItsOwnSample) {
   const std::string sample = sample_of(source().kind);
-  ASSERT_FALSE(sample.empty()) << "this suite has no sample for " << source().kind;
+  ASSERT_FALSE(sample.empty()) << "tests/fixtures/samples has no " << source().kind;
   EXPECT_TRUE(source().recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()}));
   ByteStream stream = open(sample);
   const Result<Input> input = open_input(stream, "");
@@ -189,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, EverySource, testing::Range(std::size_t{0}, f
   return name;
 });
 
-// A folder of the source's own kind. A source without one here fails.
+// A folder of the source's own kind. A source without one fails.
 void fill_sample_folder(std::string_view kind, const std::string& folder) {
   const auto write = [&](const std::string& name, const std::string& bytes) { std::ofstream(folder + "/" + name, std::ios::binary) << bytes; };
   if (kind == "run") write("process-7.faultline", sample_of("trace"));
@@ -198,11 +204,13 @@ void fill_sample_folder(std::string_view kind, const std::string& folder) {
     write("a.pickle", sample_of("torch-snapshot"));
     write("other.txt", "all is well\n");
   }
+  if (const std::string path = sample_path(kind); !path.empty()) std::filesystem::copy(path, folder, std::filesystem::copy_options::recursive);
 }
 
 TEST(FolderSources, EachReadsItsOwnSampleAndHoldsItsNameInAnyOrder) {
   for (const Source& source : all_sources()) {
     EXPECT_EQ(source.recognises == nullptr, source.read == nullptr) << source.kind;
+    EXPECT_EQ(source.recognises == nullptr, source.endings[0].empty()) << source.kind;
     EXPECT_EQ(source.recognises_folder == nullptr, source.read_folder == nullptr) << source.kind;
     if (source.recognises_folder == nullptr) continue;
     std::string folder = testing::TempDir() + "/faultline-folder-XXXXXX";
@@ -213,6 +221,20 @@ TEST(FolderSources, EachReadsItsOwnSampleAndHoldsItsNameInAnyOrder) {
     EXPECT_EQ(input->kind, source.kind);
     for (const InputPart& part : input->parts) EXPECT_TRUE(check_trace(part.trace).ok());
     std::filesystem::remove_all(folder);
+  }
+}
+
+TEST(FolderSources, AFolderOfFilesKnowsEachFileByTheEndingsOfItsSource) {
+  for (const Source& source : file_sources()) {
+    for (const std::string_view ending : source.endings) {
+      if (ending.empty()) continue;
+      std::string folder = testing::TempDir() + "/faultline-folder-XXXXXX";
+      ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+      std::ofstream(folder + "/a" + std::string(ending), std::ios::binary) << sample_of(source.kind);
+      const Result<Input> input = open_input(folder);
+      EXPECT_TRUE(input.ok()) << source.kind << ", " << ending;
+      std::filesystem::remove_all(folder);
+    }
   }
 }
 

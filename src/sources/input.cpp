@@ -19,12 +19,7 @@ namespace {
 constexpr std::uint64_t kMostRounding = 20;  // a message tells the segment that was asked for, a recording the block
 constexpr std::size_t kHeadBytes = 4096;     // enough to recognise any file by
 
-// "It reads a Faultline trace, …"
-std::string known_inputs() {
-  std::string words;
-  for (const Source& source : all_sources()) words += (words.empty() ? "It reads " : ", ") + std::string(source.what);
-  return words + ".";
-}
+std::string what_it_reads() { return "It reads " + known_inputs() + "."; }
 
 // Whatever goes wrong in a source for want of memory is said in one sentence.
 template <class Read>
@@ -53,7 +48,7 @@ Result<Input> open_folder(const std::string& path) {
     if (input) return input;
     if (!first) first = input.error();
   }
-  return first.value_or(Error{"this folder holds no run of Faultline, and no file that it reads", {}, known_inputs()});
+  return first.value_or(Error{"this folder holds no run of Faultline, and no file that it reads", {}, what_it_reads()});
 }
 
 Result<Trace> first_trace(Result<Input> input) {
@@ -104,13 +99,14 @@ Result<Input> open_input(ByteStream& stream, const std::string& path) {
       if (!input) return input;
       for (InputPart& part : input->parts) {
         part.trace.source_path = path;
+        if (part.trace.source_kind.empty()) part.trace.source_kind = source.kind;
         symbolise(part.trace);
       }
       if (input->parts.size() == 1) input->kind = input->parts.front().trace.source_kind;  // what was read before it became a trace of ours
       return input;
     });
   }
-  return Error{"this is no input that Faultline knows", {}, known_inputs()};
+  return Error{"this is no input that Faultline knows", {}, what_it_reads()};
 }
 
 Result<Trace> load(const std::string& path, NamedBy named_by) { return first_trace(open_input(path, named_by)); }

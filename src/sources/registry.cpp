@@ -20,11 +20,11 @@ Result<Input> one(ByteStream& stream, const std::string& path) {
 }
 
 constexpr auto kSources = std::to_array<Source>({
-    {.kind = "trace", .what = "a Faultline trace", .recognises = recognises_trace_file, .read = one<read_trace_file_source>},
-    {.kind = "trace-text", .what = "a Faultline trace as text", .recognises = recognises_trace_text, .read = one<read_trace_text_source>},
-    {.kind = "core-dump", .what = "a GPU core dump", .recognises = looks_like_core_dump, .read = one<read_core_dump>},
-    {.kind = "torch-snapshot", .what = "a PyTorch memory snapshot (pickle or JSON)", .recognises = looks_like_torch_snapshot, .read = one<read_torch_snapshot>},
-    {.kind = "error-text", .what = "text with a GPU error message in it", .recognises = recognises_error_text, .read = one<read_error_text>},
+    {.kind = "trace", .what = "a Faultline trace", .endings = {".faultline"}, .recognises = recognises_trace_file, .read = one<read_trace_file_source>},
+    {.kind = "trace-text", .what = "a Faultline trace as text", .endings = {".txt"}, .recognises = recognises_trace_text, .read = one<read_trace_text_source>},
+    {.kind = "core-dump", .what = "a GPU core dump", .endings = {".core", ".nvcudmp"}, .recognises = looks_like_core_dump, .read = one<read_core_dump>},
+    {.kind = "torch-snapshot", .what = "a PyTorch memory snapshot (pickle or JSON)", .endings = {".pickle", ".pkl", ".json"}, .recognises = looks_like_torch_snapshot, .read = one<read_torch_snapshot>},
+    {.kind = "error-text", .what = "text with a GPU error message in it", .endings = {".log", ".txt", ".out", ".err"}, .recognises = recognises_error_text, .read = one<read_error_text>},
     {.kind = "run", .what = "the folder that run or plan left", .recognises_folder = holds_run, .read_folder = read_run},
     {.kind = "folder", .what = "a folder with such files in it", .recognises_folder = holds_files, .read_folder = read_files},
 });
@@ -32,5 +32,11 @@ constexpr auto kSources = std::to_array<Source>({
 }  // namespace
 
 std::span<const Source> all_sources() { return kSources; }
+
+std::string known_inputs() {
+  std::string words;
+  for (const Source& source : kSources) words += (words.empty() ? "" : ", ") + std::string(source.what);
+  return words;
+}
 
 }  // namespace faultline

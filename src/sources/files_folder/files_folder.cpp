@@ -1,11 +1,11 @@
 #include "sources/files_folder/files_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 
 #include "base/units.h"
+#include "sources/source.h"
 
 namespace faultline {
 namespace {
@@ -14,11 +14,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 1024;
 
-bool has_known_name(const std::string& name) {
-  static constexpr std::array<std::string_view, 10> kEndings = {".faultline", ".pickle", ".pkl", ".json", ".log", ".txt", ".out", ".err", ".core", ".nvcudmp"};
-  static constexpr std::array<std::string_view, 4> kPacked = {".gz", ".xz", ".zst", ""};
-  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
-    return std::any_of(kPacked.begin(), kPacked.end(), [&](std::string_view packed) { return name.ends_with(std::string(ending) + std::string(packed)); });
+bool has_known_name(std::string_view name) {
+  for (const std::string_view packed : {".gz", ".xz", ".zst"}) {
+    if (!name.ends_with(packed)) continue;
+    name.remove_suffix(packed.size());
+    break;
+  }
+  return std::any_of(all_sources().begin(), all_sources().end(), [&](const Source& source) {
+    return std::any_of(source.endings.begin(), source.endings.end(), [&](std::string_view ending) { return !ending.empty() && name.ends_with(ending); });
   });
 }
 
