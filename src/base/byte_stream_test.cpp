@@ -14,11 +14,11 @@
 namespace faultline {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using ByteVector = std::vector<std::uint8_t>;
 
 // Text-like, so that it shrinks, but different everywhere, so that a wrong offset shows.
-Bytes sample(std::size_t size) {
-  Bytes bytes;
+ByteVector sample(std::size_t size) {
+  ByteVector bytes;
   for (std::uint32_t number = 0; bytes.size() < size; ++number) {
     const std::string line = "line " + std::to_string(number * 2654435761u) + "\n";
     bytes.insert(bytes.end(), line.begin(), line.end());
@@ -27,18 +27,18 @@ Bytes sample(std::size_t size) {
   return bytes;
 }
 
-Bytes noise(std::size_t size) {
+ByteVector noise(std::size_t size) {
   std::mt19937 random(7);
-  Bytes bytes(size);
+  ByteVector bytes(size);
   for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
   bytes[0] = 'n';  // no compression's signature
   return bytes;
 }
 
-Bytes gzip(const Bytes& plain) {
+ByteVector gzip(const ByteVector& plain) {
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  Bytes packed(deflateBound(&stream, plain.size()) + 32);
+  ByteVector packed(deflateBound(&stream, plain.size()) + 32);
   stream.next_in = const_cast<Bytef*>(plain.data());
   stream.avail_in = static_cast<uInt>(plain.size());
   stream.next_out = packed.data();
@@ -49,18 +49,18 @@ Bytes gzip(const Bytes& plain) {
   return packed;
 }
 
-Bytes xz(const Bytes& plain) {
-  Bytes packed(lzma_stream_buffer_bound(plain.size()));
+ByteVector xz(const ByteVector& plain) {
+  ByteVector packed(lzma_stream_buffer_bound(plain.size()));
   std::size_t used = 0;
   EXPECT_EQ(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, nullptr, plain.data(), plain.size(), packed.data(), &used, packed.size()), LZMA_OK);
   packed.resize(used);
   return packed;
 }
 
-Bytes zstd(const Bytes& plain, bool checksum = false) {
+ByteVector zstd(const ByteVector& plain, bool checksum = false) {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, checksum);
-  Bytes packed(ZSTD_compressBound(plain.size()));
+  ByteVector packed(ZSTD_compressBound(plain.size()));
   const std::size_t used = ZSTD_compress2(context, packed.data(), packed.size(), plain.data(), plain.size());
   EXPECT_FALSE(ZSTD_isError(used));
   packed.resize(used);
@@ -68,29 +68,29 @@ Bytes zstd(const Bytes& plain, bool checksum = false) {
   return packed;
 }
 
-Bytes zstd_with_checksum(const Bytes& plain) { return zstd(plain, true); }
-Bytes zstd_without_checksum(const Bytes& plain) { return zstd(plain, false); }
+ByteVector zstd_with_checksum(const ByteVector& plain) { return zstd(plain, true); }
+ByteVector zstd_without_checksum(const ByteVector& plain) { return zstd(plain, false); }
 
 struct Packing {
   const char* label;
   const char* name;  // what ByteStream calls it
-  Bytes (*pack)(const Bytes&);
+  ByteVector (*pack)(const ByteVector&);
 };
 
 class PackedStream : public testing::TestWithParam<Packing> {};
 
-Result<std::string> read_whole(const Bytes& bytes, std::size_t limit = std::size_t{1} << 30) {
+Result<std::string> read_whole(const ByteVector& bytes, std::size_t limit = std::size_t{1} << 30) {
   ByteStream stream = ByteStream::from_memory(bytes);
   return stream.read_all(limit);
 }
 
-std::string as_text(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
+std::string as_text(const ByteVector& bytes) { return {bytes.begin(), bytes.end()}; }
 
 TEST_P(PackedStream, GivesBackWhatWasPackedAtEverySize) {
   constexpr std::size_t kWindow = ByteStream::kWindowBytes;
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, kWindow - 1, kWindow, kWindow + 1, kWindow + 1000, 3 * kWindow + 77}) {
-    const Bytes plain = sample(size);
-    const Bytes packed = GetParam().pack(plain);
+    const ByteVector plain = sample(size);
+    const ByteVector packed = GetParam().pack(plain);
     ByteStream stream = ByteStream::from_memory(packed);
     EXPECT_STREQ(stream.compression(), GetParam().name);
     EXPECT_FALSE(stream.plain_size().has_value());
@@ -101,7 +101,7 @@ TEST_P(PackedStream, GivesBackWhatWasPackedAtEverySize) {
 }
 
 TEST_P(PackedStream, GivesBackNoiseThatDoesNotShrink) {
-  const Bytes plain = noise(1'500'000);
+  const ByteVector plain = noise(1'500'000);
   const Result<std::string> text = read_whole(GetParam().pack(plain));
   ASSERT_TRUE(text.ok()) << text.error().message();
   EXPECT_TRUE(*text == as_text(plain));
@@ -109,8 +109,8 @@ TEST_P(PackedStream, GivesBackNoiseThatDoesNotShrink) {
 
 // Small steps that never fall together with the window's or the compressor's own blocks.
 TEST_P(PackedStream, KeepsPositionsWhileTheWindowMoves) {
-  const Bytes plain = sample(3'333'333);
-  const Bytes packed = GetParam().pack(plain);
+  const ByteVector plain = sample(3'333'333);
+  const ByteVector packed = GetParam().pack(plain);
   ByteStream stream = ByteStream::from_memory(packed);
   const std::uint8_t* at = stream.begin();
   std::uint64_t offset = 0;
@@ -132,9 +132,9 @@ TEST_P(PackedStream, KeepsPositionsWhileTheWindowMoves) {
 }
 
 TEST_P(PackedStream, AreReadOneAfterTheOther) {
-  const Bytes first = sample(150'000), second = noise(70'000);
-  Bytes packed = GetParam().pack(first);
-  const Bytes more = GetParam().pack(second);
+  const ByteVector first = sample(150'000), second = noise(70'000);
+  ByteVector packed = GetParam().pack(first);
+  const ByteVector more = GetParam().pack(second);
   packed.insert(packed.end(), more.begin(), more.end());
   const Result<std::string> text = read_whole(packed);
   ASSERT_TRUE(text.ok()) << text.error().message();
@@ -142,7 +142,7 @@ TEST_P(PackedStream, AreReadOneAfterTheOther) {
 }
 
 TEST_P(PackedStream, IsRefusedWhereverItIsCut) {
-  const Bytes packed = GetParam().pack(sample(40'000));
+  const ByteVector packed = GetParam().pack(sample(40'000));
   ASSERT_GT(packed.size(), 200u);
   for (std::size_t size = 6; size < packed.size(); size += size < 64 || size + 64 > packed.size() ? 1 : 97) {
     const Result<std::string> text = read_whole({packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(size)});
@@ -155,7 +155,7 @@ TEST_P(PackedStream, IsRefusedWhereverItIsCut) {
 
 TEST_P(PackedStream, IsRefusedWhenTheFirstHalfIsOverwritten) {
   for (const std::size_t from : {std::size_t{10}, std::size_t{100}, std::size_t{400}}) {
-    Bytes packed = GetParam().pack(noise(5'000));
+    ByteVector packed = GetParam().pack(noise(5'000));
     std::fill(packed.begin() + static_cast<std::ptrdiff_t>(from), packed.begin() + static_cast<std::ptrdiff_t>(from + 2'000), std::uint8_t{0xff});
     const Result<std::string> text = read_whole(packed);
     const bool noticed = !text.ok() || GetParam().pack == zstd_without_checksum;  // stored blocks have nothing that could be wrong
@@ -165,10 +165,10 @@ TEST_P(PackedStream, IsRefusedWhenTheFirstHalfIsOverwritten) {
 }
 
 TEST_P(PackedStream, SurvivesEveryFlippedByte) {
-  const Bytes plain = sample(3'000);
-  const Bytes packed = GetParam().pack(plain);
+  const ByteVector plain = sample(3'000);
+  const ByteVector packed = GetParam().pack(plain);
   for (std::size_t at = 0; at < packed.size(); ++at) {
-    Bytes damaged = packed;
+    ByteVector damaged = packed;
     damaged[at] ^= 0xff;
     const Result<std::string> text = read_whole(damaged, 1 << 20);
     EXPECT_TRUE(text.ok() || !text.error().what.empty());
@@ -177,8 +177,8 @@ TEST_P(PackedStream, SurvivesEveryFlippedByte) {
 
 // The decompressor has taken the last input and still holds output for which there was no room.
 TEST_P(PackedStream, GivesEverythingWhenTheRoomEndsInsideTheLastBlock) {
-  const Bytes plain = sample(ByteStream::kWindowBytes + 60'000);
-  const Bytes packed = GetParam().pack(plain);
+  const ByteVector plain = sample(ByteStream::kWindowBytes + 60'000);
+  const ByteVector packed = GetParam().pack(plain);
   ByteStream stream = ByteStream::from_memory(packed);
   Result<const std::uint8_t*> at = stream.more(stream.begin(), ByteStream::kWindowBytes);
   ASSERT_TRUE(at.ok());
@@ -198,14 +198,14 @@ INSTANTIATE_TEST_SUITE_P(Formats, PackedStream,
                          [](const testing::TestParamInfo<Packing>& packing) { return std::string(packing.param.label); });
 
 TEST(ByteStream, KnowsThePlainSizeOfMemory) {
-  const Bytes bytes = sample(100);
+  const ByteVector bytes = sample(100);
   ByteStream stream = ByteStream::from_memory(bytes);
   EXPECT_EQ(stream.plain_size(), 100u);
   EXPECT_STREQ(stream.compression(), "");
 }
 
 TEST(ByteStream, ReadsAllUpToTheLimitAndNotAByteMore) {
-  const Bytes bytes = sample(std::size_t{2} << 20);
+  const ByteVector bytes = sample(std::size_t{2} << 20);
   EXPECT_TRUE(read_whole(bytes, bytes.size()).ok());
   const Result<std::string> refused = read_whole(bytes, bytes.size() - 1);
   ASSERT_FALSE(refused.ok());
@@ -213,15 +213,15 @@ TEST(ByteStream, ReadsAllUpToTheLimitAndNotAByteMore) {
 }
 
 TEST(ByteStream, StopsUnpackingSoonAfterTheLimit) {
-  Bytes zeros(std::size_t{64} << 20);
-  const Bytes packed = gzip(zeros);
+  ByteVector zeros(std::size_t{64} << 20);
+  const ByteVector packed = gzip(zeros);
   const Result<std::string> refused = read_whole(packed, std::size_t{3} << 20);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().what, "holds more than 3 MiB");
 }
 
 TEST(ByteStream, GivesFewerBytesThanAskedForOnlyAtTheEnd) {
-  const Bytes bytes = sample(10);
+  const ByteVector bytes = sample(10);
   ByteStream stream = ByteStream::from_memory(bytes);
   const Result<const std::uint8_t*> at = stream.more(stream.begin(), std::size_t{10} << 30);
   ASSERT_TRUE(at.ok());
@@ -232,7 +232,7 @@ TEST(ByteStream, GivesFewerBytesThanAskedForOnlyAtTheEnd) {
 }
 
 TEST(ByteStream, HoldsOneRequestLargerThanItsWindow) {
-  const Bytes bytes = sample(5 * ByteStream::kWindowBytes);
+  const ByteVector bytes = sample(5 * ByteStream::kWindowBytes);
   ByteStream stream = ByteStream::from_memory(bytes);
   const std::size_t need = 3 * ByteStream::kWindowBytes + 5;
   const Result<const std::uint8_t*> at = stream.more(stream.begin() + 17, need);
@@ -243,7 +243,7 @@ TEST(ByteStream, HoldsOneRequestLargerThanItsWindow) {
 }
 
 TEST(ByteStream, TakesAnEmptyOrTinyInputAsPlain) {
-  for (const Bytes& bytes : {Bytes{}, Bytes{0x1f}, Bytes{0x1f, 0x8b}, Bytes{0xfd, '7', 'z'}, Bytes{0x28, 0xb5, 0x2f}}) {
+  for (const ByteVector& bytes : {ByteVector{}, ByteVector{0x1f}, ByteVector{0x1f, 0x8b}, ByteVector{0xfd, '7', 'z'}, ByteVector{0x28, 0xb5, 0x2f}}) {
     const Result<std::string> text = read_whole(bytes);
     ASSERT_TRUE(text.ok());
     EXPECT_EQ(*text, as_text(bytes));
@@ -261,7 +261,7 @@ class FileStream : public testing::Test {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
-  std::string write(const Bytes& bytes) {
+  std::string write(const ByteVector& bytes) {
     const std::string path = (folder_ / "input").string();
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return path;
@@ -270,7 +270,7 @@ class FileStream : public testing::Test {
 };
 
 TEST_F(FileStream, ReadsAFileLikeMemory) {
-  const Bytes plain = sample(2'345'678);
+  const ByteVector plain = sample(2'345'678);
   Result<ByteStream> stream = ByteStream::open(write(plain));
   ASSERT_TRUE(stream.ok());
   EXPECT_EQ(stream->plain_size(), plain.size());

@@ -14,7 +14,7 @@ constexpr std::size_t kMostGrowths = 256;   // of the largest each is gone throu
 constexpr std::size_t kMostStretches = 10;  // without marks, the time from a line's first allocation to its last in so many parts
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 constexpr std::uint64_t kWarmUpSteps = 2;   // lazy state is made in the first steps
-constexpr std::uint16_t kSetupRoles = kMovesModule | kConstructs | kLoadsState | kInOptimizer | kCapturesGraph;
+constexpr std::uint16_t kRolesThatStay = kMovesModule | kConstructs | kLoadsState | kInOptimizer | kCapturesGraph;
 
 bool is_memory(const Event& event) { return (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && !event.has(kFailed); }
 
@@ -145,7 +145,7 @@ std::uint64_t Finder::rounds_of(StackId stack) const {
 
 bool Finder::is_candidate(StackId stack, const Tally& line) const {
   const std::uint64_t least = by_steps_ ? limits_.least_steps : limits_.least_rounds;
-  if (line.kept < least || (stacks_.roles(stack) & kSetupRoles)) return false;
+  if (line.kept < least || (stacks_.roles(stack) & kRolesThatStay)) return false;
   if (stack.value == 0 && !by_steps_) return false;  // no line, no marks: nothing to count rounds by
   if (rounds_of(stack) < least) return false;
   return line.last_kept >= line.first + (end_ - line.first) / 4 * 3;  // still growing when the recording ends

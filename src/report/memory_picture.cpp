@@ -14,7 +14,7 @@ namespace faultline {
 namespace {
 
 constexpr int kRows = 8;
-constexpr int kSteps = 8;  // a character cell has eight heights
+constexpr int kCellHeights = 8;  // a character cell has eight heights
 constexpr int kWidestPlot = 96;
 constexpr double kNearCapacity = 0.6;  // below this share of the capacity, the picture shows the memory in use, not the empty GPU above it
 
@@ -40,7 +40,7 @@ std::vector<Column> columns_of(const std::vector<CurvePoint>& curve, std::size_t
 int height_of(std::uint64_t size_bytes, std::uint64_t top_bytes) {
   if (size_bytes == 0) return 0;
   const double share = std::min(1.0, static_cast<double>(size_bytes) / static_cast<double>(top_bytes));
-  return std::max(1, static_cast<int>(std::lround(share * kRows * kSteps)));
+  return std::max(1, static_cast<int>(std::lround(share * kRows * kCellHeights)));
 }
 
 struct Cell {
@@ -50,11 +50,11 @@ struct Cell {
 
 Cell cell_of(const Column& column, int row, std::uint64_t top_bytes, bool unicode) {
   static constexpr std::array<std::string_view, 9> kFill = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  const auto level = [&](int height) { return std::clamp(height - row * kSteps, 0, kSteps); };
-  const auto ends_here = [&](int height) { return height > row * kSteps && height <= (row + 1) * kSteps; };
+  const auto level = [&](int height) { return std::clamp(height - row * kCellHeights, 0, kCellHeights); };
+  const auto ends_here = [&](int height) { return height > row * kCellHeights && height <= (row + 1) * kCellHeights; };
   const int fill = level(height_of(column.allocated, top_bytes));
   const int reserved = height_of(column.reserved, top_bytes);
-  if (unicode ? fill > 0 : fill >= kSteps / 2 || (fill > 0 && row == 0)) {
+  if (unicode ? fill > 0 : fill >= kCellHeights / 2 || (fill > 0 && row == 0)) {
     return {unicode ? kFill[static_cast<std::size_t>(fill)] : "#", Style::kAllocated};
   }
   if (ends_here(reserved)) {
@@ -86,7 +86,7 @@ void print_memory_picture(Page& page, const DeviceReport& device) {
   const bool show_limit = capacity_known && static_cast<double>(highest) >= kNearCapacity * capacity;
   const bool beyond = show_limit && device.model.is_source && highest > device.account.capacity;  // a dry run can go on past the end of the device
   const std::uint64_t top_bytes = show_limit ? std::max(highest, device.account.capacity) : highest;
-  const int limit_row = beyond ? (height_of(device.account.capacity, top_bytes) - 1) / kSteps : kRows;
+  const int limit_row = beyond ? (height_of(device.account.capacity, top_bytes) - 1) / kCellHeights : kRows;
 
   const int label_columns = display_width(format_bytes(top_bytes)) + 2;
   const int plot_columns = std::clamp(page.width() - label_columns - 3, 10, kWidestPlot);

@@ -33,11 +33,6 @@ namespace {
 constexpr int kThreads = 3;
 constexpr std::uint32_t kEventsPerName = 50;
 
-std::uint64_t lost(const Trace& trace, const char* name) {
-  const auto found = trace.lost.find(name);
-  return found == trace.lost.end() ? 0 : found->second;
-}
-
 std::string name_for(std::uint32_t thread, std::uint32_t number) { return "op " + std::to_string(thread) + "." + std::to_string(number / kEventsPerName); }
 
 // Writes events 1, 2, 3, … of one thread, operations and launches by turns, each under a name that is defined before its first use; says after

@@ -12,11 +12,6 @@
 namespace faultline {
 namespace {
 
-std::uint64_t lost(const Trace& trace, const char* name) {
-  const auto found = trace.lost.find(name);
-  return found == trace.lost.end() ? 0 : found->second;
-}
-
 std::vector<std::uint8_t> bytes_of(const Trace& trace, const TemporaryFolder& folder) {
   const std::string path = folder / "trace";
   const Status status = write_trace_file(trace, path);

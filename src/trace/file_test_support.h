@@ -12,7 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "trace/trace.h"
+
 namespace faultline {
+
+inline std::uint64_t lost(const Trace& trace, const char* name) {
+  const auto found = trace.lost.find(name);
+  return found == trace.lost.end() ? 0 : found->second;
+}
 
 class TemporaryFolder {
  public:

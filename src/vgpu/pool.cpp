@@ -8,7 +8,7 @@
 namespace faultline::vgpu {
 namespace {
 
-constexpr std::uint64_t kAlignment = 512;
+constexpr std::uint64_t kPieceAlignment = 512;
 constexpr std::uint64_t kSegmentBytes = std::uint64_t{32} << 20;
 
 }  // namespace
@@ -30,10 +30,10 @@ bool Pool::add_segment(std::uint64_t size_bytes) {
 
 // The lock is held.
 std::optional<std::uint64_t> Pool::take_piece(std::uint64_t size_bytes) {
-  const std::uint64_t rounded = round_up(size_bytes, kAlignment);
+  const std::uint64_t rounded = round_up(size_bytes, kPieceAlignment);
   const auto from_segments = [&]() -> std::optional<std::uint64_t> {
     for (auto& [begin, segment] : segments_) {
-      if (const std::optional<ByteRange> piece = segment.take(rounded, kAlignment)) return piece->begin;
+      if (const std::optional<ByteRange> piece = segment.take(rounded, kPieceAlignment)) return piece->begin;
     }
     return std::nullopt;
   };
@@ -63,7 +63,7 @@ std::uint64_t Pool::allocate(std::uint64_t size_bytes, const StreamPointer& stre
     address = take_piece(size_bytes);
   }
   require(address.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
-  account_.used_bytes += round_up(size_bytes, kAlignment);
+  account_.used_bytes += round_up(size_bytes, kPieceAlignment);
   account_.used_high_bytes = std::max(account_.used_high_bytes, account_.used_bytes);
   Allocation allocation{.range = ByteRange::of(*address, size_bytes), .kind = MemoryKind::kPool, .device = device};
   allocation.pool = handle;
@@ -80,7 +80,7 @@ std::uint64_t Pool::allocate(std::uint64_t size_bytes, const StreamPointer& stre
 // The lock is held.
 void Pool::give_back(ByteRange piece) {
   Memory::get().remove(piece.begin, {MemoryKind::kPool});
-  const ByteRange rounded = ByteRange::of(piece.begin, round_up(piece.size(), kAlignment));
+  const ByteRange rounded = ByteRange::of(piece.begin, round_up(piece.size(), kPieceAlignment));
   std::prev(segments_.upper_bound(piece.begin))->second.give_back(rounded);
   account_.used_bytes -= rounded.size();
 }

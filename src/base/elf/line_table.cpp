@@ -11,14 +11,14 @@ constexpr std::uint64_t kContentPath = 1;       // DW_LNCT_path
 constexpr std::uint64_t kContentDirectory = 2;  // DW_LNCT_directory_index
 constexpr std::size_t kMostFormats = 32;
 constexpr std::uint64_t kMostEntries = 1 << 20;
-constexpr std::size_t kLongestName = 4096;
+constexpr std::size_t kLongestFileName = 4096;
 
 // A name where it stands. How far it reaches is found when it is asked for: entries may all name the same long text.
 struct Name {
   Bytes in;
   std::uint64_t offset = 0;
 
-  std::string_view text() const { return text_at(in, offset).substr(0, kLongestName); }
+  std::string_view text() const { return text_at(in, offset).substr(0, kLongestFileName); }
 };
 
 struct FileEntry {

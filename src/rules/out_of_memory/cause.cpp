@@ -11,8 +11,6 @@ constexpr ByteInterval kMargin = ByteInterval::exactly(kDriverMarginBytes), kUsu
 constexpr std::uint64_t kBeyondAnyDevice = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaterial = kGiB;  // smaller holdings of others are not called a cause
 
-std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
-
 struct Term {
   ByteInterval bytes;
   std::string_view what;

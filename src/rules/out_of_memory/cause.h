@@ -27,6 +27,8 @@
 
 namespace faultline {
 
+inline std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
+
 inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;     // a device refuses its last pages; beyond this a refusal was not for want of room
 inline constexpr std::uint64_t kUsualOutsideBytes = 3 * kGiB / 2;   // a context and its libraries: 0.6 to 0.8 GiB were measured; 1 GiB more than this is worth naming
 

@@ -7,7 +7,6 @@
 namespace faultline {
 namespace {
 
-std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
 std::string size_words(const StatedError& stated) { return stated.requested ? shown(*stated.requested) : std::string("memory"); }
 
 void conclude(Finding& finding, Confidence confidence, std::string message) {

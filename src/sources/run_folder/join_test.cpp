@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "sources/run_folder/join_test_support.h"
+#include "sources/run_folder/parsed_test_support.h"
 #include "sources/source.h"
-#include "trace/text.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -95,12 +95,6 @@ TEST(Join, AnotherLibrarysMemoryHasItsStack) {
   ASSERT_FALSE(outside.empty());
   EXPECT_EQ(joint.strings.at(joint.stacks.frame(outside.front().stack).file), "/x/libcublas.so.13");
   EXPECT_EQ(outside.front().size_bytes, std::uint64_t{8} << 20);
-}
-
-Trace parsed(const std::string& lines) {
-  Result<Trace> trace = parse_trace_text("faultline-trace-text 1\n" + lines);
-  EXPECT_TRUE(trace.ok()) << trace.error().message();
-  return trace.ok() ? std::move(*trace) : Trace{};
 }
 
 // PyTorch's history begins late and ends early; the capture saw the whole process.

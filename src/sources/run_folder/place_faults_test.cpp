@@ -2,17 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/text.h"
+#include "sources/run_folder/parsed_test_support.h"
 #include "trace/validate.h"
 
 namespace faultline {
 namespace {
-
-Trace parsed(const std::string& lines) {
-  Result<Trace> trace = parse_trace_text("faultline-trace-text 1\n" + lines);
-  EXPECT_TRUE(trace.ok()) << trace.error().message();
-  return trace.ok() ? std::move(*trace) : Trace{};
-}
 
 const std::string kLaunches = R"(heap driver
 call one = launch _Z3addPf grid=4 block=32 arguments=0:0x1000

@@ -1,4 +1,5 @@
-"""Runs a piece of a program as a dry run, without the verb: the same interpreter, the dry run's own options, and what it left."""
+"""Runs a piece of a program as a dry run, without the verb: an interpreter that has PyTorch already, the dry run's own options, and what it left."""
+import functools
 import json
 import os
 import subprocess
@@ -30,7 +31,15 @@ class Ran:
         return {finding["rule"] for finding in self.report()["findings"] if finding["severity"] != "note"}
 
 
-def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, **options) -> Ran:
+@functools.cache
+def warm_interpreter() -> subprocess.Popen:
+    path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    return subprocess.Popen([sys.executable, str(Path(__file__).with_name("warm.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, cold=False, **options) -> Ran:
+    """`cold`: in an interpreter of its own, as Faultline starts it."""
     if not isinstance(program, Path):
         script = folder / "program.py"
         script.write_text(textwrap.dedent(program))
@@ -39,7 +48,14 @@ def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, 
     left.mkdir()
     plan = {"folder": str(left), "library": str(Path(binary).parent / "libfaultline_dryrun.so"), "gpu": gpu, "overcommit": False, "real": False, "steps": 0, "seconds": 0, "changes": {}, "vary": None, **options}
     (folder / "plan.json").write_text(json.dumps(plan))
-    path = os.pathsep.join([str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json"), "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    process = subprocess.run([sys.executable, str(program), *map(str, arguments)], capture_output=True, text=True, env=environment, cwd=folder)
-    return Ran(left, process, binary)
+    command = [str(program), *map(str, arguments)]
+    environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json")}
+    if cold:
+        path = os.pathsep.join([str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+        environment.update(PYTHONPATH=path, MALLOC_MMAP_THRESHOLD_="65536")
+        return Ran(left, subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=folder), binary)
+    out, err = folder / "standard-output", folder / "standard-error"
+    server = warm_interpreter()
+    print(json.dumps({"command": command, "folder": str(folder), "environment": environment, "out": str(out), "err": str(err)}), file=server.stdin, flush=True)
+    status = int(server.stdout.readline())
+    return Ran(left, subprocess.CompletedProcess(command, status, out.read_text(), err.read_text()), binary)

@@ -233,7 +233,7 @@ def test_the_programs_own_constant_can_be_varied(dry_run, source, what):
         {source}
         import torch
         print(torch.empty(batch_size, 1024, device="cuda").shape[0], __file__, __name__)
-    """, vary={"name": "batch_size", "value": 24}))
+    """, vary={"name": "batch_size", "value": 24}, cold=True))
     assert ran.out.split()[0] == "24" and ran.out.split()[2] == "__main__"
     found = ran.summary["vary"]["found"]
     assert [f["value"] for f in found] == [8] and found[0]["what"] == what and found[0]["file"].endswith("program.py")
@@ -439,5 +439,5 @@ def test_threads_of_the_program_see_the_same_gpu(dry_run):
 
 
 def test_a_program_without_pytorch_is_left_alone(dry_run):
-    ran = dry_run("print('hello')")
+    ran = dry_run("print('hello')", cold=True)
     assert ran.status == 0 and ran.out == "hello\n" and ran.summary is None and not ran.traces

@@ -15,11 +15,11 @@ pytest.importorskip("torch")
 TRAIN = """
 import torch
 from torch import nn
-batch_size = 64
+batch_size = 8
 model = nn.Sequential(*[nn.Sequential(nn.Linear(1024, 1024), nn.GELU(), nn.Linear(1024, 1024), nn.GELU()) for _ in range(6)]).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 for _ in range(100):
-    loss = model(torch.randn(batch_size * 1024, 1024, device="cuda")).square().mean()
+    loss = model(torch.randn(batch_size * 8192, 1024, device="cuda")).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -58,10 +58,17 @@ def too_large(binary, tmp_path_factory):
 
 
 uses_too_large = pytest.mark.xdist_group("too_large")
+uses_fitting = pytest.mark.xdist_group("fitting")
 
 
-def test_a_program_that_fits_says_how_much_it_needs(plan):
-    done = plan(TRAIN, "--gpu", "T4")
+@pytest.fixture(scope="module")
+def fitting(binary, tmp_path_factory):
+    return planner(binary, tmp_path_factory.mktemp("fitting"))(TRAIN, "--gpu", "T4")
+
+
+@uses_fitting
+def test_a_program_that_fits_says_how_much_it_needs(fitting):
+    done = fitting
     assert done.returncode == 0, done.stderr
     verdict = done.report["plan"]
     assert verdict["verdict"] == "fits"
@@ -73,8 +80,9 @@ def test_a_program_that_fits_says_how_much_it_needs(plan):
     assert done.stderr.lstrip().startswith("FITS on Tesla T4")
 
 
-def test_the_parts_at_the_peak_add_up_to_what_is_allocated(plan):
-    verdict = plan(TRAIN, "--gpu", "T4").report["plan"]
+@uses_fitting
+def test_the_parts_at_the_peak_add_up_to_what_is_allocated(fitting):
+    verdict = fitting.report["plan"]
     assert sum(verdict["peak"]["live"].values()) == verdict["peak"]["allocated"]
     assert sum(module["bytes"] for module in verdict["modules"]) == verdict["peak"]["allocated"]
 
@@ -90,8 +98,8 @@ def test_a_program_that_does_not_fit_names_the_line_and_what_helps(too_large):
     finding = done.report["findings"][0]
     assert finding["rule"] == "memory/out-of-memory" and finding["location"]["line"] == 8
     found = verdict["vary"]
-    assert found["name"] == "batch_size" and found["current"] == 64 and "program.py:4" in found["where"]
-    assert 1 <= found["largest_fitting"] < found["smallest_failing"] <= 64
+    assert found["name"] == "batch_size" and found["current"] == 8 and "program.py:4" in found["where"]
+    assert 1 <= found["largest_fitting"] < found["smallest_failing"] <= 8
     checkpoint = next(change for change in verdict["changes"] if "checkpoint" in change["what"])
     assert checkpoint["tried"] and checkpoint["saves"] > 0 and "Sequential" in checkpoint["detail"]
     assert any(attempt["confirmed"] and "checkpoint" in attempt["what"] for attempt in finding["tries"])
@@ -101,7 +109,7 @@ def test_a_program_that_does_not_fit_names_the_line_and_what_helps(too_large):
 def test_the_batch_that_was_found_fits_and_the_next_does_not(plan, too_large):
     found = too_large.report["plan"]["vary"]
     for value, status in ((found["largest_fitting"], 0), (found["smallest_failing"], 1)):
-        again = plan(TRAIN.replace("batch_size = 64", f"batch_size = {value}"), "--gpu", "2GiB", "--no-try", run=f"again-{value}")
+        again = plan(TRAIN.replace("batch_size = 8", f"batch_size = {value}"), "--gpu", "2GiB", "--no-try", run=f"again-{value}")
         assert again.returncode == status, again.stderr
 
 
