@@ -101,7 +101,9 @@ void api::cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUg
 }
 void api::cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) { api::cuGraphGetEdges(graph, from, to, nullptr, count); }
 
-void api::cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* places, std::size_t* count) { api::cuGraphNodeGetDependencies(node, places, nullptr, count); }
+void api::cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* places, std::size_t* count) {
+  api::cuGraphNodeGetDependencies(node, places, nullptr, count);
+}
 void api::cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* places, CUgraphEdgeData* data, std::size_t* count) {
   const auto lock = order_lock();
   list_nodes(places, data, count, require_node(node)->needs);
