@@ -109,7 +109,7 @@ class PayloadFields {
   }
   template <class Tag, class Rep>
   PayloadFields& field(Id<Tag, Rep>& id) {
-    id.value = static_cast<Rep>(number(std::min<std::uint64_t>(sizeof(Rep) < sizeof most_id_ ? kNoLimit : most_id_, std::numeric_limits<Rep>::max())));
+    id.value = static_cast<Rep>(number(std::min<std::uint64_t>(most_id_, std::numeric_limits<Rep>::max())));
     return *this;
   }
   PayloadFields& field(std::string& value) {
