@@ -34,13 +34,15 @@ void KnownPages::add(std::uint64_t address, std::uint64_t size_bytes) {
 
 void KnownPages::remove(std::uint64_t address, std::uint64_t size_bytes) { change(address, size_bytes, false); }
 
+void LiveAllocations::leave(std::uint64_t address, const LiveAllocation& allocation) {
+  pages_.remove(address, allocation.size_bytes);
+  if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] -= allocation.size_bytes;
+}
+
 bool LiveAllocations::add(std::uint64_t address, const LiveAllocation& allocation) {
   const std::lock_guard hold(lock_);
   // What began there before went away unseen, with its context.
-  if (const auto before = by_address_.find(address); before != by_address_.end()) {
-    pages_.remove(address, before->second.size_bytes);
-    if (takes_device_memory(before->second.kind)) device_bytes_[before->second.device] -= before->second.size_bytes;
-  }
+  if (const auto before = by_address_.find(address); before != by_address_.end()) leave(address, before->second);
   if (by_address_.size() >= kMost && !by_address_.contains(address)) {
     has_left_out_.store(true, std::memory_order_relaxed);
     return false;

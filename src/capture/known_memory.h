@@ -68,8 +68,7 @@ class LiveAllocations {
     if (at == by_address_.end() || !accepts(at->second.kind)) return std::nullopt;
     const LiveAllocation allocation = at->second;
     by_address_.erase(at);
-    pages_.remove(address, allocation.size_bytes);
-    if (takes_device_memory(allocation.kind)) device_bytes_[allocation.device] -= allocation.size_bytes;
+    leave(address, allocation);
     return allocation;
   }
   AllocationId beginning_at(std::uint64_t address) const;  // 0: none
@@ -80,6 +79,8 @@ class LiveAllocations {
   const KnownPages& pages() const { return pages_; }
 
  private:
+  void leave(std::uint64_t address, const LiveAllocation& allocation);  // lock_ held
+
   mutable std::mutex lock_;
   std::map<std::uint64_t, LiveAllocation> by_address_;
   std::atomic<bool> has_left_out_{false};

@@ -43,26 +43,34 @@ __attribute__((no_sanitize_address)) std::uintptr_t word_at(std::uintptr_t place
   return *reinterpret_cast<const volatile std::uintptr_t*>(place);
 }
 
-Range find_own_code() {
-  Range range;
-  dl_iterate_phdr(
-      [](dl_phdr_info* module, std::size_t, void* result) {
-        const auto here = reinterpret_cast<std::uintptr_t>(&read_native_stack);
-        for (int i = 0; i < module->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& part = module->dlpi_phdr[i];
-          const Range loaded{module->dlpi_addr + part.p_vaddr, module->dlpi_addr + part.p_vaddr + part.p_memsz};
-          if (part.p_type != PT_LOAD || !loaded.contains(here)) continue;
-          *static_cast<Range*>(result) = loaded;
-          return 1;
-        }
-        return 0;
-      },
-      &range);
-  return range;
+// The part of a loaded file that holds an address; found(file, part) is called while the file cannot go. False: none does.
+template <class Found>
+bool find_loaded(std::uintptr_t address, Found found) {
+  struct Sought {
+    std::uintptr_t address;
+    Found found;
+  } sought{address, found};
+  return dl_iterate_phdr(
+             [](dl_phdr_info* file, std::size_t, void* argument) {
+               auto& wanted = *static_cast<Sought*>(argument);
+               for (int i = 0; i < file->dlpi_phnum; ++i) {
+                 const ElfW(Phdr)& part = file->dlpi_phdr[i];
+                 const Range loaded{file->dlpi_addr + part.p_vaddr, file->dlpi_addr + part.p_vaddr + part.p_memsz};
+                 if (part.p_type != PT_LOAD || !loaded.contains(wanted.address)) continue;
+                 wanted.found(*file, loaded);
+                 return 1;
+               }
+               return 0;
+             },
+             &sought) != 0;
 }
 
 const Range& own_code() {
-  static const Range range = find_own_code();
+  static const Range range = [] {
+    Range own;
+    find_loaded(reinterpret_cast<std::uintptr_t>(&read_native_stack), [&](const dl_phdr_info&, const Range& loaded) { own = loaded; });
+    return own;
+  }();
   return range;
 }
 
@@ -272,30 +280,17 @@ __attribute__((noinline)) std::size_t read_native_stack(std::span<std::uintptr_t
 
 bool describe_native_frame(std::uintptr_t return_address, NativeFrameText& text) {
   // Not by dladdr: that takes the loader's lock, which a thread may hold for as long as a library starts, perhaps waiting for what this one has.
-  struct Sought {
-    std::uintptr_t address;
-    std::uintptr_t bias = 0;
-    char name[PATH_MAX] = {};
-  } sought{return_address - 1};
-  const int found = dl_iterate_phdr(
-      [](dl_phdr_info* module, std::size_t, void* argument) {
-        auto& wanted = *static_cast<Sought*>(argument);
-        for (int i = 0; i < module->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& part = module->dlpi_phdr[i];
-          const Range loaded{module->dlpi_addr + part.p_vaddr, module->dlpi_addr + part.p_vaddr + part.p_memsz};
-          if (part.p_type != PT_LOAD || !loaded.contains(wanted.address)) continue;
-          const bool is_program = module->dlpi_name == nullptr || module->dlpi_name[0] == '\0';
-          wanted.bias = module->dlpi_addr;
-          std::strncpy(wanted.name, is_program ? "/proc/self/exe" : module->dlpi_name, sizeof wanted.name - 1);
-          return 1;
-        }
-        return 0;
-      },
-      &sought);
-  if (found == 0 || std::strchr(sought.name, '/') == nullptr) return false;  // the kernel's own code has no file
+  std::uintptr_t bias = 0;
+  char name[PATH_MAX] = {};
+  const bool found = find_loaded(return_address - 1, [&](const dl_phdr_info& file, const Range&) {
+    const bool is_program = file.dlpi_name == nullptr || file.dlpi_name[0] == '\0';
+    bias = file.dlpi_addr;
+    std::strncpy(name, is_program ? "/proc/self/exe" : file.dlpi_name, sizeof name - 1);
+  });
+  if (!found || std::strchr(name, '/') == nullptr) return false;  // the kernel's own code has no file
   char path[PATH_MAX];
-  text.module = realpath(sought.name, path) != nullptr ? path : sought.name;  // it may have been deleted since
-  text.offset = return_address - 1 - sought.bias;
+  text.module = realpath(name, path) != nullptr ? path : name;  // it may have been deleted since
+  text.offset = return_address - 1 - bias;
   return true;
 }
 

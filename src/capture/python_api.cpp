@@ -37,44 +37,11 @@ bool look_up(void* library, Symbol& symbol, const char* name, const char* older_
 
 bool look_up_all(void* library, PythonApi& python) {
   bool complete = true;
-#define FAULTLINE_REQUIRED(name) complete = complete && look_up(library, python.name, #name)
-  FAULTLINE_REQUIRED(Py_IsInitialized);
-  FAULTLINE_REQUIRED(Py_GetVersion);
-  FAULTLINE_REQUIRED(PyGILState_Check);
-  FAULTLINE_REQUIRED(PyGILState_GetThisThreadState);
-  FAULTLINE_REQUIRED(Py_AddPendingCall);
-  FAULTLINE_REQUIRED(PyCode_Addr2Line);
-  FAULTLINE_REQUIRED(PyUnicode_GetLength);
-  FAULTLINE_REQUIRED(PyUnicode_ReadChar);
-  FAULTLINE_REQUIRED(PyThreadState_GetFrame);
-  FAULTLINE_REQUIRED(PyFrame_GetBack);
-  FAULTLINE_REQUIRED(PyFrame_GetCode);
-  FAULTLINE_REQUIRED(PyFrame_GetLineNumber);
-  FAULTLINE_REQUIRED(PyObject_GetAttrString);
-  FAULTLINE_REQUIRED(PyObject_Hash);
-  FAULTLINE_REQUIRED(PyLong_AsLong);
-  FAULTLINE_REQUIRED(PyUnicode_FromString);
-  FAULTLINE_REQUIRED(PyUnicode_AsUTF8AndSize);
-  FAULTLINE_REQUIRED(PyBytes_FromStringAndSize);
-  FAULTLINE_REQUIRED(PyBytes_AsString);
-  FAULTLINE_REQUIRED(Py_IncRef);
-  FAULTLINE_REQUIRED(Py_DecRef);
-  FAULTLINE_REQUIRED(PyErr_Fetch);
-  FAULTLINE_REQUIRED(PyErr_Restore);
-  FAULTLINE_REQUIRED(PyErr_Clear);
-  FAULTLINE_REQUIRED(Py_CompileString);
-  FAULTLINE_REQUIRED(PyEval_EvalCode);
-  FAULTLINE_REQUIRED(PyCFunction_NewEx);
-  FAULTLINE_REQUIRED(PyDict_New);
-  FAULTLINE_REQUIRED(PyDict_SetItemString);
-  FAULTLINE_REQUIRED(PyDict_Clear);
-  FAULTLINE_REQUIRED(PySys_GetObject);
-  FAULTLINE_REQUIRED(PyObject_CallObject);
-  FAULTLINE_REQUIRED(PyCode_Type);
-  FAULTLINE_REQUIRED(PyUnicode_Type);
-  FAULTLINE_REQUIRED(PyBytes_Type);
+#define FAULTLINE_REQUIRED(result, name, parameters) complete = complete && look_up(library, python.name, #name);
+  FAULTLINE_PYTHON_FUNCTIONS(FAULTLINE_REQUIRED)
 #undef FAULTLINE_REQUIRED
-  complete = complete && look_up(library, python.None, "_Py_NoneStruct");
+  complete = complete && look_up(library, python.PyCode_Type, "PyCode_Type") && look_up(library, python.PyUnicode_Type, "PyUnicode_Type") &&
+             look_up(library, python.PyBytes_Type, "PyBytes_Type") && look_up(library, python.None, "_Py_NoneStruct");
   look_up(library, python.Py_IsFinalizing, "Py_IsFinalizing", "_Py_IsFinalizing");
   look_up(library, python.PyThreadState_GetUnchecked, "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
   look_up(library, python.PyGC_Disable, "PyGC_Disable");

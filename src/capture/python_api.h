@@ -9,41 +9,47 @@
 
 namespace faultline::capture {
 
+// The functions that every version has.
+#define FAULTLINE_PYTHON_FUNCTIONS(F)                                               \
+  /* Pure reads: they may be called without the GIL. */                             \
+  F(int, Py_IsInitialized, ())                                                      \
+  F(const char*, Py_GetVersion, ())                                                 \
+  F(int, PyGILState_Check, ())                                                      \
+  F(void*, PyGILState_GetThisThreadState, ())                                       \
+  F(int, Py_AddPendingCall, (int (*)(void*), void*)) /* takes a lock of its own */  \
+  F(int, PyCode_Addr2Line, (void* code, int instruction))                           \
+  F(std::ptrdiff_t, PyUnicode_GetLength, (void*))                                   \
+  F(std::uint32_t, PyUnicode_ReadChar, (void*, std::ptrdiff_t))                     \
+  /* With the GIL held. */                                                          \
+  F(void*, PyThreadState_GetFrame, (void* thread))                                  \
+  F(void*, PyFrame_GetBack, (void* frame))                                          \
+  F(void*, PyFrame_GetCode, (void* frame))                                          \
+  F(int, PyFrame_GetLineNumber, (void* frame))                                      \
+  F(void*, PyObject_GetAttrString, (void*, const char*))                            \
+  F(std::ptrdiff_t, PyObject_Hash, (void*))                                         \
+  F(long, PyLong_AsLong, (void*))                                                   \
+  F(void*, PyUnicode_FromString, (const char*))                                     \
+  F(const char*, PyUnicode_AsUTF8AndSize, (void*, std::ptrdiff_t*))                 \
+  F(void*, PyBytes_FromStringAndSize, (const char*, std::ptrdiff_t))                \
+  F(char*, PyBytes_AsString, (void*))                                               \
+  F(void, Py_IncRef, (void*))                                                       \
+  F(void, Py_DecRef, (void*))                                                       \
+  F(void, PyErr_Fetch, (void**, void**, void**))                                    \
+  F(void, PyErr_Restore, (void*, void*, void*))                                     \
+  F(void, PyErr_Clear, ())                                                          \
+  F(void*, Py_CompileString, (const char* text, const char* file, int start))       \
+  F(void*, PyEval_EvalCode, (void* code, void* globals, void* locals))              \
+  F(void*, PyCFunction_NewEx, (void* method, void* self, void* module))             \
+  F(void*, PyDict_New, ())                                                          \
+  F(int, PyDict_SetItemString, (void*, const char*, void*))                         \
+  F(void, PyDict_Clear, (void*))                                                    \
+  F(void*, PySys_GetObject, (const char*))                                          \
+  F(void*, PyObject_CallObject, (void*, void*))
+
 struct PythonApi {
-  // Pure reads: they may be called without the GIL.
-  int (*Py_IsInitialized)();
-  const char* (*Py_GetVersion)();
-  int (*PyGILState_Check)();
-  void* (*PyGILState_GetThisThreadState)();
-  int (*Py_AddPendingCall)(int (*)(void*), void*);  // takes a lock of its own
-  int (*PyCode_Addr2Line)(void* code, int instruction);
-  std::ptrdiff_t (*PyUnicode_GetLength)(void*);
-  std::uint32_t (*PyUnicode_ReadChar)(void*, std::ptrdiff_t);
-  // With the GIL held.
-  void* (*PyThreadState_GetFrame)(void* thread);
-  void* (*PyFrame_GetBack)(void* frame);
-  void* (*PyFrame_GetCode)(void* frame);
-  int (*PyFrame_GetLineNumber)(void* frame);
-  void* (*PyObject_GetAttrString)(void*, const char*);
-  std::ptrdiff_t (*PyObject_Hash)(void*);
-  long (*PyLong_AsLong)(void*);
-  void* (*PyUnicode_FromString)(const char*);
-  const char* (*PyUnicode_AsUTF8AndSize)(void*, std::ptrdiff_t*);
-  void* (*PyBytes_FromStringAndSize)(const char*, std::ptrdiff_t);
-  char* (*PyBytes_AsString)(void*);
-  void (*Py_IncRef)(void*);
-  void (*Py_DecRef)(void*);
-  void (*PyErr_Fetch)(void**, void**, void**);
-  void (*PyErr_Restore)(void*, void*, void*);
-  void (*PyErr_Clear)();
-  void* (*Py_CompileString)(const char* text, const char* file, int start);
-  void* (*PyEval_EvalCode)(void* code, void* globals, void* locals);
-  void* (*PyCFunction_NewEx)(void* method, void* self, void* module);
-  void* (*PyDict_New)();
-  int (*PyDict_SetItemString)(void*, const char*, void*);
-  void (*PyDict_Clear)(void*);
-  void* (*PySys_GetObject)(const char*);
-  void* (*PyObject_CallObject)(void*, void*);
+#define FAULTLINE_MEMBER(result, name, parameters) result(*name) parameters;
+  FAULTLINE_PYTHON_FUNCTIONS(FAULTLINE_MEMBER)
+#undef FAULTLINE_MEMBER
   // Objects.
   void* PyCode_Type;
   void* PyUnicode_Type;

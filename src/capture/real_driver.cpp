@@ -27,20 +27,9 @@ struct RealDriver {
     if (path[0] == '\0') return;
     library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
-    find(own.get_proc_address, "cuGetProcAddress_v2");
-    find(own.get_proc_address_11, "cuGetProcAddress");
-    find(own.error_name, "cuGetErrorName");
-    find(own.driver_version, "cuDriverGetVersion");
-    find(own.device_count, "cuDeviceGetCount");
-    find(own.device_name, "cuDeviceGetName");
-    find(own.device_memory, "cuDeviceTotalMem_v2");
-    find(own.current_device, "cuCtxGetDevice");
-    find(own.memory_info, "cuMemGetInfo_v2");
-    find(own.function_name, "cuFuncGetName");
-    find(own.function_parameter, "cuFuncGetParamInfo");
-    find(own.kernel_name, "cuKernelGetName");
-    find(own.kernel_parameter, "cuKernelGetParamInfo");
-    find(own.is_capturing, "cuStreamIsCapturing");
+#define FAULTLINE_FIND(name, symbol) find(own.name, #symbol);
+    FAULTLINE_OWN_CALLS(FAULTLINE_FIND)
+#undef FAULTLINE_FIND
     void (*set_sink)(driver::ViolationSink) = nullptr;
     find(set_sink, driver::kSetViolationSink);
     if (set_sink != nullptr) set_sink(record_violation);

@@ -11,21 +11,26 @@
 
 namespace faultline::capture {
 
+#define FAULTLINE_OWN_CALLS(F)                                                     \
+  F(get_proc_address, cuGetProcAddress_v2)                                         \
+  F(get_proc_address_11, cuGetProcAddress) /* all that drivers of CUDA 11 have */  \
+  F(error_name, cuGetErrorName)                                                    \
+  F(driver_version, cuDriverGetVersion)                                            \
+  F(device_count, cuDeviceGetCount)                                                \
+  F(device_name, cuDeviceGetName)                                                  \
+  F(device_memory, cuDeviceTotalMem_v2)                                            \
+  F(current_device, cuCtxGetDevice)                                                \
+  F(memory_info, cuMemGetInfo_v2)                                                  \
+  F(function_name, cuFuncGetName)                                                  \
+  F(function_parameter, cuFuncGetParamInfo)                                        \
+  F(kernel_name, cuKernelGetName)                                                  \
+  F(kernel_parameter, cuKernelGetParamInfo)                                        \
+  F(is_capturing, cuStreamIsCapturing)
+
 struct OwnCalls {
-  decltype(&::cuGetProcAddress_v2) get_proc_address = nullptr;
-  decltype(&::cuGetProcAddress) get_proc_address_11 = nullptr;  // all that drivers of CUDA 11 have
-  decltype(&::cuGetErrorName) error_name = nullptr;
-  decltype(&::cuDriverGetVersion) driver_version = nullptr;
-  decltype(&::cuDeviceGetCount) device_count = nullptr;
-  decltype(&::cuDeviceGetName) device_name = nullptr;
-  decltype(&::cuDeviceTotalMem_v2) device_memory = nullptr;
-  decltype(&::cuCtxGetDevice) current_device = nullptr;
-  decltype(&::cuMemGetInfo_v2) memory_info = nullptr;
-  decltype(&::cuFuncGetName) function_name = nullptr;
-  decltype(&::cuFuncGetParamInfo) function_parameter = nullptr;
-  decltype(&::cuKernelGetName) kernel_name = nullptr;
-  decltype(&::cuKernelGetParamInfo) kernel_parameter = nullptr;
-  decltype(&::cuStreamIsCapturing) is_capturing = nullptr;
+#define FAULTLINE_MEMBER(name, symbol) decltype(&::symbol) name = nullptr;
+  FAULTLINE_OWN_CALLS(FAULTLINE_MEMBER)
+#undef FAULTLINE_MEMBER
 };
 
 // Null where there is no driver.

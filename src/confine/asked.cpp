@@ -13,8 +13,7 @@ Named named(const Asked& call, int folder, int path, bool follow, bool fresh) {
   if (words->empty()) return {{}, Decision::pass()};  // a descriptor alone, or nothing
   std::string start = "/";
   if (words->front() != '/') {
-    const int descriptor = folder == kNoFolder ? AT_FDCWD : call.small(folder);
-    start = descriptor == AT_FDCWD ? proc_link(call.tracee.thread, "cwd") : proc_link(call.tracee.thread, "fd/" + std::to_string(descriptor));
+    start = folder == kNoFolder ? proc_link(call.tracee.thread, "cwd") : link_of(call, folder);
     if (start.empty()) return {{}, Decision::answer(-EBADF)};
     if (start.front() != '/') return {{}, Decision::answer(-ENOTDIR)};
   }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <functional>
 
 #include "confine/input_calls.h"
@@ -48,17 +47,7 @@ Decision descriptor_call(const Asked& call, const std::function<int(const std::s
   return Decision::answer(change(place.real) == 0 ? 0 : -errno);
 }
 
-mode_t mask_of(pid_t thread) {
-  mode_t mask = 022;
-  if (std::FILE* file = std::fopen(("/proc/" + std::to_string(thread) + "/status").c_str(), "re")) {
-    char line[256];
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-      if (std::sscanf(line, "Umask: %o", &mask) == 1) break;
-    }
-    std::fclose(file);
-  }
-  return mask;
-}
+mode_t mask_of(pid_t thread) { return status_number(thread, "Umask: %o", 022); }
 
 // Calls that make a name: nothing may be there yet.
 Decision make_call(const Asked& call, int folder, int path, bool is_folder, const std::function<int(const Place&)>& make) {

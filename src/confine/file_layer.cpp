@@ -31,6 +31,12 @@ std::string FileLayer::known_as(std::string_view real) const {
 
 std::string FileLayer::where_aside(std::string_view path) const { return path == "/" ? root_ : root_ + std::string(path); }
 
+void FileLayer::lies_aside(Place& place) const {
+  place.real = where_aside(place.path);
+  place.aside = true;
+  place.natural = false;
+}
+
 // The folder with all above it, aside too, so that something can be put into it.
 int FileLayer::touch(const std::string& path, Folder*& out) {
   Folder* folder = &top_;
@@ -113,9 +119,7 @@ int FileLayer::make_own(Place& place, bool content) {
     }
     folder->names[name].elsewhere.clear();
   }
-  place.real = where_aside(place.path);
-  place.aside = true;
-  place.natural = false;
+  lies_aside(place);
   return 0;
 }
 
@@ -127,9 +131,7 @@ int FileLayer::make_room(Place& place) {
   Name& entry = folder->names[name];
   if (lies_below(*folder, name)) entry.gone = true;
   entry.elsewhere.clear();
-  place.real = where_aside(place.path);
-  place.aside = true;
-  place.natural = false;
+  lies_aside(place);
   return 0;
 }
 
@@ -282,9 +284,7 @@ int FileLayer::make_listable(Place& place) {
     }
   }
   folder->listed = true;
-  place.real = where_aside(place.path);
-  place.aside = true;
-  place.natural = false;
+  lies_aside(place);
   return 0;
 }
 

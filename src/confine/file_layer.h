@@ -109,6 +109,7 @@ class FileLayer {
     std::string below;         // empty: nothing there
   };
 
+  void lies_aside(Place& place) const;
   Step step_to(std::string_view path) const;
   Step into(const Step& from, std::string_view name) const;
   bool look(const Step& in, const std::string& path, std::string_view name, Place& found) const;

@@ -9,45 +9,30 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
+
+#include "base/descriptor.h"
+#include "confine/paths.h"
 
 namespace faultline::confine {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::array kArguments = {&Registers::rdi, &Registers::rsi, &Registers::rdx, &Registers::r10, &Registers::r8, &Registers::r9};
 
 bool through_proc(pid_t thread, std::uint64_t address, void* bytes, std::size_t size, bool write) {
   const std::string path = "/proc/" + std::to_string(thread) + "/mem";
-  const int file = ::open(path.c_str(), (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-  if (file < 0) return false;
-  const ssize_t done = write ? ::pwrite(file, bytes, size, static_cast<off_t>(address)) : ::pread(file, bytes, size, static_cast<off_t>(address));
-  ::close(file);
-  return done == static_cast<ssize_t>(size);
+  const Descriptor file(::open(path.c_str(), (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
+  if (!file) return false;
+  const auto at = static_cast<off_t>(address);
+  return (write ? ::pwrite(file.number(), bytes, size, at) : ::pread(file.number(), bytes, size, at)) == static_cast<ssize_t>(size);
 }
 
 }  // namespace
 
-std::uint64_t argument(const Registers& registers, int index) {
-  switch (index) {
-    case 0: return registers.rdi;
-    case 1: return registers.rsi;
-    case 2: return registers.rdx;
-    case 3: return registers.r10;
-    case 4: return registers.r8;
-    default: return registers.r9;
-  }
-}
-
-void set_argument(Registers& registers, int index, std::uint64_t value) {
-  switch (index) {
-    case 0: registers.rdi = value; break;
-    case 1: registers.rsi = value; break;
-    case 2: registers.rdx = value; break;
-    case 3: registers.r10 = value; break;
-    case 4: registers.r8 = value; break;
-    default: registers.r9 = value; break;
-  }
-}
+std::uint64_t argument(const Registers& registers, int index) { return registers.*kArguments.at(static_cast<std::size_t>(index)); }
+void set_argument(Registers& registers, int index, std::uint64_t value) { registers.*kArguments.at(static_cast<std::size_t>(index)) = value; }
 
 std::optional<Registers> read_registers(pid_t thread) {
   Registers registers{};
@@ -85,10 +70,17 @@ std::optional<std::string> read_path(pid_t thread, std::uint64_t address) {
   return std::nullopt;
 }
 
-std::string proc_link(pid_t thread, const std::string& name) {
-  char target[PATH_MAX];
-  const ssize_t size = ::readlink(("/proc/" + std::to_string(thread) + "/" + name).c_str(), target, sizeof target);
-  return size > 0 ? std::string(target, static_cast<std::size_t>(size)) : std::string();
+std::string proc_link(pid_t thread, const std::string& name) { return read_link("/proc/" + std::to_string(thread) + "/" + name); }
+
+unsigned status_number(pid_t thread, const char* format, unsigned otherwise) {
+  unsigned number = otherwise;
+  if (std::FILE* file = std::fopen(("/proc/" + std::to_string(thread) + "/status").c_str(), "re")) {
+    char line[256];
+    while (std::fgets(line, sizeof line, file) != nullptr && std::sscanf(line, format, &number) != 1) {
+    }
+    std::fclose(file);
+  }
+  return number;
 }
 
 }  // namespace faultline::confine

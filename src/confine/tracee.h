@@ -50,5 +50,7 @@ std::optional<std::string> read_path(pid_t thread, std::uint64_t address);
 
 // What a link below /proc/THREAD says.
 std::string proc_link(pid_t thread, const std::string& name);
+// A number that /proc/THREAD/status has on a line of this form: "Umask: %o".
+unsigned status_number(pid_t thread, const char* format, unsigned otherwise);
 
 }  // namespace faultline::confine

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -36,18 +35,7 @@ bool shares_memory(pid_t one, pid_t other, bool unless_told) {
   return answer < 0 ? unless_told : answer == 0;
 }
 
-pid_t process_of(pid_t thread) {
-  // A thread's own folder lies in that of its process; its status names it.
-  char line[128];
-  pid_t process = thread;
-  if (std::FILE* file = std::fopen(("/proc/" + std::to_string(thread) + "/status").c_str(), "re")) {
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-      if (std::sscanf(line, "Tgid: %d", &process) == 1) break;
-    }
-    std::fclose(file);
-  }
-  return process;
-}
+pid_t process_of(pid_t thread) { return static_cast<pid_t>(status_number(thread, "Tgid: %u", static_cast<unsigned>(thread))); }
 
 // The kernel writes a core file itself, past every watch: a signal that may end the process in one comes with the limit at nothing.
 void forbid_core_file(pid_t thread, int signal) {

@@ -1,6 +1,7 @@
 #include "models/gpus.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <numeric>
 #include <vector>
@@ -10,9 +11,7 @@ namespace {
 
 constexpr std::size_t kMostSuggestions = 3;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Calls `found` for every word of a list with spaces between.
 template <class Found>
@@ -95,17 +94,8 @@ Gpu device_of_size(std::uint64_t size_bytes) {
 }  // namespace
 
 std::string_view to_string(FigureSource source) {
-  switch (source) {
-    case FigureSource::kMeasured:
-      return "measured";
-    case FigureSource::kPublished:
-      return "published";
-    case FigureSource::kEstimated:
-      return "estimated";
-    case FigureSource::kAssumed:
-      break;
-  }
-  return "assumed";
+  static constexpr std::array<std::string_view, 4> kNames = {"measured", "published", "estimated", "assumed"};
+  return kNames[static_cast<std::size_t>(source)];
 }
 
 std::string gpu_word(std::string_view text) {

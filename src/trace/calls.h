@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/hash.h"
 #include "trace/event.h"
+#include "trace/tables.h"
 
 namespace faultline {
 
@@ -117,32 +117,6 @@ std::uint64_t hash_of(const Launch& launch);
 std::uint64_t hash_of(const Copy& copy);
 std::uint64_t hash_of(const Fault& fault);
 std::uint64_t hash_of(const Violation& violation);
-
-template <class ValueType, class IdType>
-class InternedTable {
- public:
-  using Value = ValueType;
-  using Id = IdType;
-
-  InternedTable() { values_.emplace_back(); }
-  IdType intern(const Value& value) {
-    const std::uint64_t hash = hash_of(value);
-    const auto [first, last] = ids_.equal_range(hash);
-    for (auto at = first; at != last; ++at) {
-      if (values_[at->second] == value) return IdType(at->second);
-    }
-    const auto id = static_cast<std::uint32_t>(values_.size());
-    ids_.emplace(hash, id);
-    values_.push_back(value);
-    return IdType(id);
-  }
-  const Value& at(IdType id) const { return values_[id.index()]; }
-  std::size_t size() const { return values_.size(); }  // the empty one included
-
- private:
-  std::vector<Value> values_;
-  HashMultimap<std::uint64_t, std::uint32_t> ids_;  // by hash; equality is checked against values_
-};
 
 using LaunchTable = InternedTable<Launch, LaunchId>;
 using CopyTable = InternedTable<Copy, CopyId>;

@@ -34,6 +34,11 @@ constexpr std::uint64_t zigzag(std::uint64_t difference) {
 }
 constexpr std::uint64_t unzigzag(std::uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
 
+// Allocators place and size blocks in multiples of 512.
+inline constexpr unsigned kBlockBits = 9;
+constexpr bool is_in_blocks(std::uint64_t difference) { return (difference & ((1u << kBlockBits) - 1)) == 0; }
+constexpr std::uint64_t shift_down(std::uint64_t difference) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> kBlockBits); }
+
 // Reads varints without looking where they end: the caller makes sure that enough bytes follow, and asks afterwards where it stands.
 struct VarintReader {
   static constexpr std::size_t kLookaheadBytes = 8;  // read, not used, behind the last varint
@@ -84,8 +89,8 @@ class EventDeltas {
     const std::uint32_t allocation = expected_allocation(event.kind, last);
     std::uint32_t mask = 0;
     if (time_step != 0) mask |= kTime;
-    if (address_step != 0) mask |= (address_step & kBlockMask) == 0 ? kAddress | kAddressInBlocks : kAddress;
-    if (event.size_bytes != last.size_bytes) mask |= (event.size_bytes & kBlockMask) == 0 ? kSize | kSizeInBlocks : kSize;
+    if (address_step != 0) mask |= is_in_blocks(address_step) ? kAddress | kAddressInBlocks : kAddress;
+    if (event.size_bytes != last.size_bytes) mask |= is_in_blocks(event.size_bytes) ? kSize | kSizeInBlocks : kSize;
     if (event.allocation.value != allocation) mask |= kAllocation;
     if (event.stack != last.stack) mask |= kStack;
     if (event.extra != last.extra) mask |= kExtra;
@@ -158,14 +163,9 @@ class EventDeltas {
     kTime = 1, kAddress = 2, kAddressInBlocks = 4, kSize = 8, kSizeInBlocks = 16, kAllocation = 32, kStack = 64,
     kExtra = 128, kStream = 256, kBits = 512, kSequence = 1024, kThread = 2048, kHeap = 4096, kDevice = 8192,
   };
-  static constexpr unsigned kBlockBits = 9;  // allocators place and size blocks in multiples of 512
-  static constexpr std::uint64_t kBlockMask = (1u << kBlockBits) - 1;
 
   // A new allocation usually has the number after the last one.
   static std::uint32_t expected_allocation(EventKind kind, const Event& last) { return last.allocation.value + (makes_allocation(kind) ? 1 : 0); }
-  static std::uint64_t shift_down(std::uint64_t difference) {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> kBlockBits);
-  }
   static bool ended_within(const VarintReader& reader, const std::uint8_t* in, std::size_t size) {
     return !reader.bad && static_cast<std::size_t>(reader.at - in) <= size;
   }

@@ -4,7 +4,6 @@
 #include <bitset>
 #include <memory>
 
-#include "trace/file_calls.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -31,6 +30,17 @@ void sort_by_id(std::vector<std::pair<std::uint32_t, T>>& defined, Keep keep) {
   defined.erase(defined.begin() + static_cast<std::ptrdiff_t>(kept), defined.end());
 }
 
+using Position = Id<struct PositionTag>;
+
+template <class Id, class T>
+bool take_defined(PayloadFields& payload, std::vector<std::pair<std::uint32_t, T>>& defined) {
+  Id id;
+  T value;
+  fields(payload.field(id), value);
+  if (payload.ok()) defined.emplace_back(id.value, std::move(value));
+  return payload.ok();
+}
+
 }  // namespace
 
 Definitions::Definitions(std::uint64_t file_bytes)
@@ -47,31 +57,19 @@ void Definitions::add(const Record& record) {
 
 bool Definitions::take(RecordTag tag, PayloadFields& fields) {
   switch (tag) {
-    case RecordTag::kString: {
-      const std::uint32_t id = fields.id();
-      std::string text = fields.text();
-      if (fields.ok()) strings_.emplace_back(id, std::move(text));
-      return fields.ok();
-    }
-    case RecordTag::kFrame: {
-      const std::uint32_t id = fields.id();
-      const FileFrame frame{fields.id(), fields.id(), fields.as<std::uint32_t>()};
-      if (fields.ok()) frames_.emplace_back(id, frame);
-      return fields.ok();
-    }
-    case RecordTag::kStack: {
-      const std::uint32_t id = fields.id();
-      const FileStack stack{fields.id(), fields.id()};
-      if (fields.ok()) stacks_.emplace_back(id, stack);
-      return fields.ok();
-    }
-    case RecordTag::kStream: {
-      const std::uint32_t id = fields.id();
-      Stream stream{fields.as<std::uint16_t>(), fields.number(), true};
-      if (fields.ok() && fields.left() != 0) stream.waits_for_default = fields.number() != 0;
-      if (fields.ok()) streams_.emplace_back(id, stream);
-      return fields.ok();
-    }
+    case RecordTag::kString: return take_defined<StringId>(fields, strings_);
+    case RecordTag::kFrame: return take_defined<FrameId>(fields, frames_);
+    case RecordTag::kStack: return take_defined<StackId>(fields, stacks_);
+    case RecordTag::kTensor: return take_defined<TensorId>(fields, tensors_);
+    case RecordTag::kHeap: return take_defined<HeapId>(fields, heaps_);
+    case RecordTag::kStream: return take_defined<StreamId>(fields, streams_);
+    case RecordTag::kDevice: return take_defined<Position>(fields, devices_);
+    case RecordTag::kFinalBlock: return take_defined<Position>(fields, final_blocks_);
+    case RecordTag::kFinalSegment: return take_defined<Position>(fields, final_segments_);
+    case RecordTag::kLaunch: return take_defined<LaunchId>(fields, std::get<Defined<Launch>>(calls_));
+    case RecordTag::kCopy: return take_defined<CopyId>(fields, std::get<Defined<Copy>>(calls_));
+    case RecordTag::kFault: return take_defined<FaultId>(fields, std::get<Defined<Fault>>(calls_));
+    case RecordTag::kViolation: return take_defined<ViolationId>(fields, std::get<Defined<Violation>>(calls_));
     case RecordTag::kProperty: {
       std::string key = fields.text();
       std::string value = fields.text();
@@ -88,7 +86,8 @@ bool Definitions::take(RecordTag tag, PayloadFields& fields) {
       std::string kind = fields.text();
       std::string path = fields.text();
       const std::uint64_t events = fields.number();
-      const std::uint32_t capabilities = fields.as<std::uint32_t>();
+      std::uint32_t capabilities = 0;
+      fields.field(capabilities);
       if (!fields.ok()) return false;
       small_.source_kind = std::move(kind);
       small_.source_path = std::move(path);
@@ -104,93 +103,8 @@ bool Definitions::take(RecordTag tag, PayloadFields& fields) {
       final_block_count_ = blocks;
       return true;
     }
-    case RecordTag::kLaunch: return take_defined<Launch>(fields);
-    case RecordTag::kCopy: return take_defined<Copy>(fields);
-    case RecordTag::kFault: return take_defined<Fault>(fields);
-    case RecordTag::kViolation: return take_defined<Violation>(fields);
-    case RecordTag::kTensor: return take_tensor(fields);
-    case RecordTag::kHeap: return take_heap(fields);
-    case RecordTag::kDevice: return take_device(fields);
-    case RecordTag::kFinalBlock: return take_final_block(fields);
-    case RecordTag::kFinalSegment: return take_final_segment(fields);
     default: return false;
   }
-}
-
-template <class Call>
-bool Definitions::take_defined(PayloadFields& fields) {
-  const std::uint32_t id = fields.id();
-  Call call;
-  take_call(fields, call);
-  if (fields.ok()) std::get<Defined<Call>>(calls_).emplace_back(id, std::move(call));
-  return fields.ok();
-}
-
-bool Definitions::take_tensor(PayloadFields& fields) {
-  const std::uint32_t id = fields.id();
-  FileTensor tensor{fields.id(), fields.id(), fields.id(), {}, 0};
-  const std::size_t rank = fields.count();
-  if (rank > kMostDimensions) return false;
-  tensor.shape.reserve(rank);
-  for (std::size_t i = 0; i < rank; ++i) tensor.shape.push_back(static_cast<std::int64_t>(unzigzag(fields.number())));
-  if (fields.ok() && fields.left() != 0) tensor.operands = fields.id();
-  if (fields.ok()) tensors_.emplace_back(id, std::move(tensor));
-  return fields.ok();
-}
-
-bool Definitions::take_heap(PayloadFields& fields) {
-  const auto id = fields.as<std::uint16_t>();
-  Heap heap;
-  const std::uint64_t kind = fields.number();
-  heap.kind = kind < kHeapKindCount ? static_cast<HeapKind>(kind) : HeapKind::kOther;
-  heap.device = fields.as<std::uint16_t>();
-  heap.below = HeapId(fields.as<std::uint16_t>());
-  heap.pool_major = fields.number();
-  heap.pool_minor = fields.number();
-  heap.name = fields.text();
-  if (fields.ok()) heaps_.emplace_back(id, std::move(heap));
-  return fields.ok();
-}
-
-bool Definitions::take_device(PayloadFields& fields) {
-  const std::uint32_t position = fields.id();
-  Device device;
-  device.index = fields.as<std::uint16_t>();
-  device.name = fields.text();
-  device.capacity_bytes = fields.number();
-  device.allowed_bytes = fields.number();
-  if (fields.ok()) devices_.emplace_back(position, std::move(device));
-  return fields.ok();
-}
-
-bool Definitions::take_final_block(PayloadFields& fields) {
-  const std::uint32_t index = fields.id();
-  FinalBlock block;
-  block.address = fields.number();
-  block.size_bytes = fields.number();
-  block.requested_bytes = fields.number();
-  block.stack = StackId(fields.id());
-  block.state = static_cast<FinalBlock::State>(fields.number(static_cast<std::uint64_t>(FinalBlock::State::kPendingFree)));
-  if (fields.ok()) final_blocks_.emplace_back(index, block);
-  return fields.ok();
-}
-
-bool Definitions::take_final_segment(PayloadFields& fields) {
-  const std::uint32_t index = fields.id();
-  FinalSegment segment;
-  segment.address = fields.number();
-  segment.size_bytes = fields.number();
-  segment.device = fields.as<std::uint16_t>();
-  segment.heap = HeapId(fields.as<std::uint16_t>());
-  segment.stream = StreamId(fields.id());
-  segment.stack = StackId(fields.id());
-  const std::uint64_t flags = fields.number();
-  segment.is_small = (flags & kSegmentSmall) != 0;
-  segment.is_expandable = (flags & kSegmentExpandable) != 0;
-  segment.first_block = fields.as<std::uint32_t>();
-  segment.block_count = fields.as<std::uint32_t>();
-  if (fields.ok()) final_segments_.emplace_back(index, segment);
-  return fields.ok();
 }
 
 TraceIds Definitions::resolve(Trace& trace) {
@@ -222,34 +136,24 @@ void Definitions::resolve_strings(Trace& trace, TraceIds& ids) {
 void Definitions::resolve_stacks(Trace& trace, TraceIds& ids) {
   sort_by_id(frames_, Keep::kFirst);
   ids.frames.set(0, 0);
-  for (const auto& [id, frame] : frames_) {
-    const std::uint32_t function = ids.strings.find(frame.function);
-    const std::uint32_t file = ids.strings.find(frame.file);
-    if (id == 0 || function == IdMap::kUnknown || file == IdMap::kUnknown) continue;
-    ids.frames.set(id, trace.stacks.intern_frame({StringId(function), StringId(file), frame.line}).value);
+  for (auto& [id, frame] : frames_) {
+    if (id != 0 && ids.strings.rename(frame.function) && ids.strings.rename(frame.file)) ids.frames.set(id, trace.stacks.intern_frame(frame).value);
   }
   // A caller has a smaller id than whom it calls, so in this order it is already there.
   sort_by_id(stacks_, Keep::kFirst);
   ids.stacks.set(0, 0);
-  for (const auto& [id, stack] : stacks_) {
-    const std::uint32_t caller = ids.stacks.find(stack.caller);
-    const std::uint32_t frame = ids.frames.find(stack.frame);
-    if (id == 0 || caller == IdMap::kUnknown || frame == IdMap::kUnknown) continue;
-    ids.stacks.set(id, trace.stacks.push(StackId(caller), FrameId(frame)).value);
+  for (auto& [id, stack] : stacks_) {
+    if (id != 0 && ids.stacks.rename(stack.caller) && ids.frames.rename(stack.frame)) ids.stacks.set(id, trace.stacks.push(stack.caller, stack.frame).value);
   }
 }
 
 void Definitions::resolve_tensors(Trace& trace, TraceIds& ids) {
   sort_by_id(tensors_, Keep::kFirst);
   ids.tensors.set(0, 0);
-  for (auto& [id, file_tensor] : tensors_) {
-    const std::uint32_t dtype = ids.strings.find(file_tensor.dtype);
-    const std::uint32_t op = ids.strings.find(file_tensor.op);
-    const std::uint32_t name = ids.strings.find(file_tensor.name);
-    const std::uint32_t operands = ids.strings.find(file_tensor.operands);
-    if (id == 0 || dtype == IdMap::kUnknown || op == IdMap::kUnknown || name == IdMap::kUnknown || operands == IdMap::kUnknown) continue;
-    const Tensor tensor{std::move(file_tensor.shape), StringId(dtype), StringId(op), StringId(name), StringId(operands)};
-    ids.tensors.set(id, trace.tensors.intern(tensor).value);
+  for (auto& [id, tensor] : tensors_) {
+    bool is_known = id != 0;
+    for (StringId* const string : {&tensor.dtype, &tensor.op, &tensor.name, &tensor.operands}) is_known &= ids.strings.rename(*string);
+    if (is_known) ids.tensors.set(id, trace.tensors.intern(tensor).value);
   }
 }
 
@@ -262,10 +166,7 @@ void Definitions::resolve_calls(Trace& trace, TraceIds& ids) {
     ours.set(0, 0);
     for (auto& [id, call] : defined) {
       bool is_known = id != 0;
-      for (StringId* const string : strings_of(call)) {
-        *string = StringId(ids.strings.find(string->value));
-        is_known &= string->value != IdMap::kUnknown;
-      }
+      for (StringId* const string : strings_of(call)) is_known &= ids.strings.rename(*string);
       if (is_known) ours.set(id, table.intern(call).value);
       call = {};
     }
@@ -311,21 +212,13 @@ void Definitions::resolve_final_state(Trace& trace, const TraceIds& ids) {
   bool usable = final_segments_.size() == final_segment_count_ && final_blocks_.size() == final_block_count_;
   for (const auto& [index, block] : final_blocks_) {
     trace.final_blocks.push_back(block);
-    const std::uint32_t stack = ids.stacks.find(block.stack.value);
-    usable &= index + 1 == trace.final_blocks.size() && stack != IdMap::kUnknown;
-    trace.final_blocks.back().stack = StackId(stack);
+    usable &= index + 1 == trace.final_blocks.size() && ids.stacks.rename(trace.final_blocks.back().stack);
   }
   for (const auto& [index, file_segment] : final_segments_) {
     trace.final_segments.push_back(file_segment);
     FinalSegment& segment = trace.final_segments.back();
-    const std::uint32_t heap = ids.heaps.find(segment.heap.value);
-    const std::uint32_t stream = ids.streams.find(segment.stream.value);
-    const std::uint32_t stack = ids.stacks.find(segment.stack.value);
-    usable &= index + 1 == trace.final_segments.size() && heap != IdMap::kUnknown && stream != IdMap::kUnknown && stack != IdMap::kUnknown &&
-              std::uint64_t{segment.first_block} + segment.block_count <= trace.final_blocks.size();
-    segment.heap = HeapId(static_cast<std::uint16_t>(heap));
-    segment.stream = StreamId(stream);
-    segment.stack = StackId(stack);
+    usable &= index + 1 == trace.final_segments.size() && ids.heaps.rename(segment.heap) && ids.streams.rename(segment.stream) &&
+              ids.stacks.rename(segment.stack) && std::uint64_t{segment.first_block} + segment.block_count <= trace.final_blocks.size();
   }
   if (usable) return;
   trace.final_blocks.clear();

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trace/file_chunks.h"
-#include "trace/file_payload.h"
+#include "trace/file_fields.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -26,6 +26,13 @@ class IdMap {
   void set(std::uint32_t id, std::uint32_t to) {
     if (id >= ids_.size()) ids_.resize(std::size_t{id} + 1, kUnknown);
     ids_[id] = to;
+  }
+  // False: the file does not define it.
+  template <class Tag, class Rep>
+  bool rename(Id<Tag, Rep>& id) const {
+    const std::uint32_t to = find(id.value);
+    id.value = static_cast<Rep>(to);
+    return to != kUnknown;
   }
 
  private:
@@ -51,26 +58,7 @@ class Definitions {
   template <class T>
   using Defined = std::vector<std::pair<std::uint32_t, T>>;
 
-  struct FileFrame {
-    std::uint32_t function, file, line;
-  };
-  struct FileStack {
-    std::uint32_t caller, frame;
-  };
-  struct FileTensor {
-    std::uint32_t dtype, op, name;
-    std::vector<std::int64_t> shape;
-    std::uint32_t operands = 0;
-  };
-
   bool take(RecordTag tag, PayloadFields& fields);
-  template <class Call>
-  bool take_defined(PayloadFields& fields);
-  bool take_tensor(PayloadFields& fields);
-  bool take_heap(PayloadFields& fields);
-  bool take_device(PayloadFields& fields);
-  bool take_final_block(PayloadFields& fields);
-  bool take_final_segment(PayloadFields& fields);
   void resolve_strings(Trace& trace, TraceIds& ids);
   void resolve_stacks(Trace& trace, TraceIds& ids);
   void resolve_tensors(Trace& trace, TraceIds& ids);
@@ -79,16 +67,17 @@ class Definitions {
   void resolve_final_state(Trace& trace, const TraceIds& ids);
 
   std::uint32_t most_id_;
+  // Ids in them are the file's.
   Defined<std::string> strings_;
-  Defined<FileFrame> frames_;
-  Defined<FileStack> stacks_;
-  Defined<FileTensor> tensors_;
-  std::tuple<Defined<Launch>, Defined<Copy>, Defined<Fault>, Defined<Violation>> calls_;  // ids in them are the file's
+  Defined<Frame> frames_;
+  Defined<StackNode> stacks_;
+  Defined<Tensor> tensors_;
+  std::tuple<Defined<Launch>, Defined<Copy>, Defined<Fault>, Defined<Violation>> calls_;
   Defined<Heap> heaps_;
   Defined<Stream> streams_;
   Defined<Device> devices_;
-  Defined<FinalBlock> final_blocks_;      // ids in it are the file's
-  Defined<FinalSegment> final_segments_;  // ids in it are the file's
+  Defined<FinalBlock> final_blocks_;
+  Defined<FinalSegment> final_segments_;
   std::uint64_t final_segment_count_ = 0;
   std::uint64_t final_block_count_ = 0;
   Trace small_;  // properties, counters and origin, as they come

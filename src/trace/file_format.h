@@ -79,10 +79,6 @@ enum class RecordTag : std::uint8_t {
 constexpr bool is_event(RecordTag tag) { return tag >= RecordTag::kFirstEvent && tag <= RecordTag::kLastEvent; }
 constexpr bool ends_chunk(RecordTag tag) { return tag >= RecordTag::kChunkFull; }
 
-// Flags of a final segment.
-inline constexpr unsigned kSegmentSmall = 1;
-inline constexpr unsigned kSegmentExpandable = 2;
-
 // Named counters that reading a file may add to Trace::lost.
 inline constexpr const char* kLostUnfinishedWriters = "trace_file.unfinished_writers";    // killed, cut off, or still writing
 inline constexpr const char* kLostCutChunks = "trace_file.cut_chunks";                    // the file ends inside a chunk

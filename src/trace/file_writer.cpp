@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "trace/file_calls.h"
+#include "trace/file_fields.h"
 
 namespace faultline {
 namespace {
@@ -127,54 +127,29 @@ Status TraceFileWriter::finish() {
   return Ok{};
 }
 
-Status TraceFileWriter::define_string(StringId id, std::string_view text) { return publish(RecordTag::kString, Payload().number(id.value).text(text)); }
-
-Status TraceFileWriter::define_frame(FrameId id, const Frame& frame) {
-  return publish(RecordTag::kFrame, Payload().number(id.value).number(frame.function.value).number(frame.file.value).number(frame.line));
-}
-
-Status TraceFileWriter::define_stack(StackId id, StackId caller, FrameId frame) {
-  return publish(RecordTag::kStack, Payload().number(id.value).number(caller.value).number(frame.value));
-}
-
-Status TraceFileWriter::define_tensor(TensorId id, const Tensor& tensor) {
+template <class Id, class Value>
+Status TraceFileWriter::define(Id id, const Value& value) {
   Payload payload;
-  payload.number(id.value).number(tensor.dtype.value).number(tensor.op.value).number(tensor.name.value).number(tensor.shape.size());
-  for (const std::int64_t extent : tensor.shape) payload.number(zigzag(static_cast<std::uint64_t>(extent)));
-  if (tensor.operands.value != 0) payload.number(tensor.operands.value);
-  return publish(RecordTag::kTensor, payload);
+  fields(payload.field(id), value);
+  return publish(kRecordTag<Value>, payload);
 }
+
+Status TraceFileWriter::define_string(StringId id, std::string_view text) { return publish(RecordTag::kString, Payload().field(id).field(text)); }
+Status TraceFileWriter::define_frame(FrameId id, const Frame& frame) { return define(id, frame); }
+Status TraceFileWriter::define_stack(StackId id, StackId caller, FrameId frame) { return define(id, StackNode{caller, frame}); }
+Status TraceFileWriter::define_tensor(TensorId id, const Tensor& tensor) { return define(id, tensor); }
+Status TraceFileWriter::define_heap(HeapId id, const Heap& heap) { return define(id, heap); }
+Status TraceFileWriter::define_stream(StreamId id, const Stream& stream) { return define(id, stream); }
+Status TraceFileWriter::define_device(std::uint32_t position, const Device& device) { return define(position, device); }
 
 template <class CallId, class Call>
 Status TraceFileWriter::define_call(CallId id, const Call& call) {
-  Payload payload;
-  put_call(payload.number(id.value), call);
-  return publish(kCallTag<Call>, payload);
+  return define(id, call);
 }
 template Status TraceFileWriter::define_call(LaunchId, const Launch&);
 template Status TraceFileWriter::define_call(CopyId, const Copy&);
 template Status TraceFileWriter::define_call(FaultId, const Fault&);
 template Status TraceFileWriter::define_call(ViolationId, const Violation&);
-
-Status TraceFileWriter::define_heap(HeapId id, const Heap& heap) {
-  return publish(RecordTag::kHeap, Payload()
-                                       .number(id.value)
-                                       .number(static_cast<std::uint8_t>(heap.kind))
-                                       .number(heap.device)
-                                       .number(heap.below.value)
-                                       .number(heap.pool_major)
-                                       .number(heap.pool_minor)
-                                       .text(heap.name));
-}
-
-Status TraceFileWriter::define_stream(StreamId id, const Stream& stream) {
-  return publish(RecordTag::kStream, Payload().number(id.value).number(stream.device).number(stream.handle).number(stream.waits_for_default ? 1 : 0));
-}
-
-Status TraceFileWriter::define_device(std::uint32_t position, const Device& device) {
-  return publish(RecordTag::kDevice,
-                 Payload().number(position).number(device.index).text(device.name).number(device.capacity_bytes).number(device.allowed_bytes));
-}
 
 Status TraceFileWriter::define_property(std::string_view key, std::string_view value) {
   return publish(RecordTag::kProperty, Payload().text(key).text(value));
@@ -189,20 +164,10 @@ Status TraceFileWriter::count(std::string_view what, std::uint64_t times) { retu
 
 Status TraceFileWriter::define_final_state(std::span<const FinalSegment> segments, std::span<const FinalBlock> blocks) {
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const FinalBlock& block = blocks[i];
-    Payload payload;
-    payload.number(i).number(block.address).number(block.size_bytes).number(block.requested_bytes).number(block.stack.value)
-        .number(static_cast<std::uint8_t>(block.state));
-    if (Status status = publish(RecordTag::kFinalBlock, payload); !status) return status;
+    if (Status status = define(i, blocks[i]); !status) return status;
   }
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    const FinalSegment& segment = segments[i];
-    const unsigned flags = (segment.is_small ? kSegmentSmall : 0u) | (segment.is_expandable ? kSegmentExpandable : 0u);
-    Payload payload;
-    payload.number(i).number(segment.address).number(segment.size_bytes).number(segment.device).number(segment.heap.value)
-        .number(segment.stream.value).number(segment.stack.value).number(flags).number(segment.first_block)
-        .number(segment.block_count);
-    if (Status status = publish(RecordTag::kFinalSegment, payload); !status) return status;
+    if (Status status = define(i, segments[i]); !status) return status;
   }
   return publish(RecordTag::kFinalState, Payload().number(segments.size()).number(blocks.size()));
 }

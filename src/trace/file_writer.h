@@ -64,6 +64,8 @@ class TraceFileWriter {
   static constexpr std::size_t kKeptBackBytes = 128;
   static constexpr std::size_t kMostEventBytes = 2 + EventDeltas::kMostPayloadBytes;
 
+  template <class Id, class Value>
+  Status define(Id id, const Value& value);
   Status publish(RecordTag tag, std::string_view payload);
   Status publish_alone(RecordTag tag, std::string_view payload);
   Status next_chunk();

@@ -39,17 +39,11 @@ StackId StackTable::intern(std::span<const FrameId> innermost_first) {
   return stack;
 }
 
-TensorId TensorTable::intern(const Tensor& tensor) {
+std::uint64_t hash_of(const Tensor& tensor) {
   std::uint64_t hash = hash_number(std::uint64_t{tensor.dtype.value} << 32 | tensor.op.value);
   hash = hash_onto(hash, std::uint64_t{tensor.name.value} << 32 | tensor.operands.value);
   for (const std::int64_t extent : tensor.shape) hash = hash_onto(hash, static_cast<std::uint64_t>(extent));
-  const auto [first, last] = ids_.equal_range(hash);
-  for (auto at = first; at != last; ++at) {
-    if (tensors_[at->second] == tensor) return TensorId(at->second);
-  }
-  ids_.emplace(hash, static_cast<std::uint32_t>(tensors_.size()));
-  tensors_.push_back(tensor);
-  return TensorId(static_cast<std::uint32_t>(tensors_.size() - 1));
+  return hash;
 }
 
 }  // namespace faultline

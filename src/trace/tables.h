@@ -92,16 +92,35 @@ struct Tensor {
 
 inline constexpr std::size_t kMostDimensions = 256;  // frameworks stop at 64
 
-class TensorTable {
+// Of every field: a hash that leaves one out puts all values that differ in it alone on one place.
+std::uint64_t hash_of(const Tensor& tensor);
+
+template <class ValueType, class IdType>
+class InternedTable {
  public:
-  TensorTable() { tensors_.emplace_back(); }
-  TensorId intern(const Tensor& tensor);
-  const Tensor& at(TensorId id) const { return tensors_[id.index()]; }
-  std::size_t size() const { return tensors_.size(); }
+  using Value = ValueType;
+  using Id = IdType;
+
+  InternedTable() { values_.emplace_back(); }
+  IdType intern(const Value& value) {
+    const std::uint64_t hash = hash_of(value);
+    const auto [first, last] = ids_.equal_range(hash);
+    for (auto at = first; at != last; ++at) {
+      if (values_[at->second] == value) return IdType(at->second);
+    }
+    const auto id = static_cast<std::uint32_t>(values_.size());
+    ids_.emplace(hash, id);
+    values_.push_back(value);
+    return IdType(id);
+  }
+  const Value& at(IdType id) const { return values_[id.index()]; }
+  std::size_t size() const { return values_.size(); }  // the empty one included
 
  private:
-  std::vector<Tensor> tensors_;
-  HashMultimap<std::uint64_t, std::uint32_t> ids_;  // by hash; equality is checked against tensors_
+  std::vector<Value> values_;
+  HashMultimap<std::uint64_t, std::uint32_t> ids_;  // by hash; equality is checked against values_
 };
+
+using TensorTable = InternedTable<Tensor, TensorId>;
 
 }  // namespace faultline

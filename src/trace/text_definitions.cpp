@@ -350,12 +350,10 @@ Status TextDefinitions::read_block(LineReader& line) {
       return set_size(field, block.requested_bytes);
     }
     if (field.key == "stack") return set_stack(field, block.stack);
-    for (const auto state : {FinalBlock::State::kFree, FinalBlock::State::kActive, FinalBlock::State::kPendingFree}) {
-      if (!field.key.empty() || field.value != name_of(state)) continue;
-      block.state = state;
-      return Ok{};
-    }
-    return unknown_field(field);
+    const auto state = block_state_of(field.value);
+    if (!field.key.empty() || !state) return unknown_field(field);
+    block.state = *state;
+    return Ok{};
   });
   if (!status) return status;
   if (numbers != 2) return bad("a block line reads: block ADDRESS SIZE free|active|pending");

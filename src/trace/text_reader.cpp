@@ -152,12 +152,9 @@ class TextReader {
       event.set(kAddressKnown);
       return set_number(std::string_view(field.value).substr(1), event.address);
     }
-    if (!field.quoted && field.value == "preexisting") {
-      event.set(kPreexisting);
-    } else if (!field.quoted && field.value == "failed") {
-      event.set(kFailed);
-    } else if (!field.quoted && field.value == "captured") {
-      event.set(kCaptured);
+    const auto flag = std::find_if(kFlagWords.begin(), kFlagWords.end(), [&](const auto& known) { return known.first == field.value; });
+    if (!field.quoted && flag != kFlagWords.end()) {
+      event.set(flag->second);
     } else if (!field.quoted && (field.value == "requested" || field.value == "completed")) {
       event.set_phase(field.value == "requested" ? FreePhase::kRequested : FreePhase::kCompleted);
     } else if (extra_is_string(event.kind)) {

@@ -24,6 +24,12 @@ constexpr std::array<CapabilityWord, 9> kCapabilities = {{{kAddresses, "addresse
 constexpr std::array<std::string_view, 3> kSyncTargets = {"stream", "event", "device"};
 constexpr std::array<std::string_view, 3> kBlockStates = {"free", "active", "pending"};
 
+template <class Kind, std::size_t count>
+std::optional<Kind> kind_named(const std::array<std::string_view, count>& names, std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? std::nullopt : std::optional(static_cast<Kind>(found - names.begin()));
+}
+
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 int digit_of(char c) {
@@ -37,11 +43,7 @@ int digit_of(char c) {
 
 std::string_view verb_of(EventKind kind) { return kVerbs[static_cast<std::size_t>(kind)]; }
 
-std::optional<EventKind> kind_of(std::string_view verb) {
-  const auto found = std::find(kVerbs.begin(), kVerbs.end(), verb);
-  if (found == kVerbs.end()) return std::nullopt;
-  return static_cast<EventKind>(found - kVerbs.begin());
-}
+std::optional<EventKind> kind_of(std::string_view verb) { return kind_named<EventKind>(kVerbs, verb); }
 
 std::string_view extra_key(EventKind kind) {
   if (extra_is_tensor(kind)) return "tensor";
@@ -52,11 +54,7 @@ std::string_view extra_key(EventKind kind) {
   return "extra";
 }
 
-std::optional<SyncTarget> sync_target_of(std::string_view word) {
-  const auto found = std::find(kSyncTargets.begin(), kSyncTargets.end(), word);
-  if (found == kSyncTargets.end()) return std::nullopt;
-  return static_cast<SyncTarget>(found - kSyncTargets.begin());
-}
+std::optional<SyncTarget> sync_target_of(std::string_view word) { return kind_named<SyncTarget>(kSyncTargets, word); }
 
 std::string_view name_of(SyncTarget target) { return kSyncTargets[static_cast<std::size_t>(target)]; }
 
@@ -85,6 +83,7 @@ std::optional<HeapKind> heap_kind_of(std::string_view word) {
   return std::nullopt;
 }
 
+std::optional<FinalBlock::State> block_state_of(std::string_view word) { return kind_named<FinalBlock::State>(kBlockStates, word); }
 std::string_view name_of(FinalBlock::State state) { return kBlockStates[static_cast<std::size_t>(state)]; }
 
 bool is_reserved(std::string_view word) {

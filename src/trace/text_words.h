@@ -1,10 +1,12 @@
 // The words of the text form: how names are spelled and read, and the defaults that reader and writer must agree on.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "trace/trace.h"
@@ -13,6 +15,10 @@ namespace faultline {
 
 inline constexpr std::string_view kTextMark = "faultline-trace-text";
 inline constexpr std::int64_t kTextTimeStepNs = 1000;
+
+// Words of an event's line that stand for a flag, in the order in which they are written.
+inline constexpr std::array<std::pair<std::string_view, EventFlag>, 3> kFlagWords = {
+    {{"preexisting", kPreexisting}, {"failed", kFailed}, {"captured", kCaptured}}};
 
 std::string_view verb_of(EventKind kind);  // "alloc-failed"
 std::optional<EventKind> kind_of(std::string_view verb);
@@ -27,6 +33,7 @@ std::optional<Capability> capability_of(std::string_view word);
 std::string capability_words(std::uint32_t set);
 
 std::optional<HeapKind> heap_kind_of(std::string_view word);
+std::optional<FinalBlock::State> block_state_of(std::string_view word);
 std::string_view name_of(FinalBlock::State state);  // "free", "active", "pending"
 
 // Words that mean something by themselves in an event and so cannot be a heap's label.

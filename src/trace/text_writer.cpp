@@ -216,17 +216,10 @@ class TextWriter {
       add(" {}", event.phase() == FreePhase::kRequested ? "requested" : "completed");
       told.set_phase(event.phase());
     }
-    if (event.has(kPreexisting)) {
-      add(" preexisting");
-      told.set(kPreexisting);
-    }
-    if (event.has(kFailed)) {
-      add(" failed");
-      told.set(kFailed);
-    }
-    if (event.has(kCaptured)) {
-      add(" captured");
-      told.set(kCaptured);
+    for (const auto& [word, flag] : kFlagWords) {
+      if (!event.has(flag)) continue;
+      add(" {}", word);
+      told.set(flag);
     }
     if (event.bits != told.bits) add(" bits={:#x}", event.bits);
     if (event.device != told.device) add(" device={}", event.device);

@@ -1,5 +1,9 @@
 // The names and sentences of the driver's codes.
+#include <algorithm>
+#include <iterator>
+
 #include "vgpu/api.h"
+#include "vgpu/call.h"
 
 namespace faultline::vgpu {
 namespace {
@@ -122,27 +126,16 @@ constexpr ErrorText kErrors[] = {
 };
 #undef FAULTLINE_ERROR
 
-const ErrorText* find_error(CUresult code) {
-  for (const ErrorText& error : kErrors) {
-    if (error.code == code) return &error;
-  }
-  return nullptr;
+void tell(CUresult code, const char* ErrorText::*what, const char** place) {
+  require(place != nullptr);
+  const auto error = std::find_if(std::begin(kErrors), std::end(kErrors), [&](const ErrorText& known) { return known.code == code; });
+  *place = error != std::end(kErrors) ? error->*what : nullptr;
+  require(*place != nullptr);
 }
 
 }  // namespace
 
-CUresult api::cuGetErrorName(CUresult code, const char** name) {
-  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const ErrorText* const error = find_error(code);
-  *name = error != nullptr ? error->name : nullptr;
-  return error != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult api::cuGetErrorString(CUresult code, const char** text) {
-  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const ErrorText* const error = find_error(code);
-  *text = error != nullptr ? error->text : nullptr;
-  return error != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+void api::cuGetErrorName(CUresult code, const char** name) { tell(code, &ErrorText::name, name); }
+void api::cuGetErrorString(CUresult code, const char** text) { tell(code, &ErrorText::text, text); }
 
 }  // namespace faultline::vgpu

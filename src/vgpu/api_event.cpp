@@ -17,62 +17,51 @@ EventPointPointer latest_of(Event& event) {
   return event.latest;
 }
 
-CUresult record(CUevent handle, CUstream stream, unsigned flags) {
+}  // namespace
+
+void api::cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags) {
   require((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) == 0);
   const EventPointer event = require_event(handle);
   const StreamPointer target = require_stream(stream);
   require(&event->context == &target->context, CUDA_ERROR_INVALID_HANDLE);
   record_event(*target, event, handle, (flags & CU_EVENT_RECORD_EXTERNAL) != 0);
-  return CUDA_SUCCESS;
 }
 
-CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
+void api::cuEventRecord(CUevent event, CUstream stream) { api::cuEventRecordWithFlags(event, stream, 0); }
+
+void api::cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   require(milliseconds != nullptr);
   const EventPointer first = require_event(start), second = require_event(end);
   require(((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
   const EventPointPointer from = latest_of(*first), to = latest_of(*second);
   require(from != nullptr && to != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  if (!from->completion.done() || !to->completion.done()) return CUDA_ERROR_NOT_READY;
+  require(from->completion.done() && to->completion.done(), CUDA_ERROR_NOT_READY);
   *milliseconds = static_cast<float>(static_cast<double>(to->time_ns - from->time_ns) / 1e6);
-  return CUDA_SUCCESS;
 }
 
-}  // namespace
-
-CUresult api::cuEventCreate(CUevent* event, unsigned flags) {
+void api::cuEventCreate(CUevent* event, unsigned flags) {
   require(event != nullptr);
   constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   require((flags & ~kKnown) == 0);
   *event = create_event(*require_context(), flags);
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuEventDestroy(CUevent event) {
-  destroy_event(event);
-  return CUDA_SUCCESS;
-}
+void api::cuEventDestroy(CUevent event) { destroy_event(event); }
 
-CUresult api::cuEventRecord(CUevent event, CUstream stream) { return record(event, stream, 0); }
-CUresult api::cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) { return record(event, stream, flags); }
-
-CUresult api::cuEventQuery(CUevent handle) {
+void api::cuEventQuery(CUevent handle) {
   const EventPointPointer point = latest_of(*require_event(handle));
-  return point == nullptr || point->completion.done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  require(point == nullptr || point->completion.done(), CUDA_ERROR_NOT_READY);
 }
 
-CUresult api::cuEventSynchronize(CUevent handle) {
+void api::cuEventSynchronize(CUevent handle) {
   const EventPointer event = require_event(handle);
   if (const EventPointPointer point = latest_of(*event)) point->completion.wait();
   release_pool_memory_over_threshold(event->context.device);
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) { return elapsed(milliseconds, start, end); }
-
-CUresult api::cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags) {
+void api::cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flags) {
   require((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) == 0);
   wait_for_event(require_stream(stream), require_event(handle), handle, (flags & CU_EVENT_WAIT_EXTERNAL) != 0);
-  return CUDA_SUCCESS;
 }
 
 }  // namespace faultline::vgpu

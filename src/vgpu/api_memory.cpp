@@ -12,13 +12,7 @@ namespace {
 
 std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-CUresult allocate_pinned(void** pointer, std::size_t size_bytes, unsigned flags) {
-  require(pointer != nullptr);
-  const ContextPointer context = require_context();
-  require_no_capture_disturbed();
-  *pointer = reinterpret_cast<void*>(Memory::get().allocate_host(context->handle, context->device, MemoryKind::kPinned, size_bytes, flags));
-  return CUDA_SUCCESS;
-}
+void require_known(CUdeviceptr address) { require(Memory::get().find(address).has_value()); }
 
 Allocation require_host_memory(const void* pointer) {
   const std::optional<Allocation> allocation = Memory::get().find(address_of(pointer));
@@ -28,22 +22,20 @@ Allocation require_host_memory(const void* pointer) {
 
 }  // namespace
 
-CUresult api::cuMemGetInfo(std::size_t* free, std::size_t* total) {
+void api::cuMemGetInfo(std::size_t* free, std::size_t* total) {
   const ContextPointer context = require_context();
   if (total != nullptr) *total = devices().capacity_bytes;
   if (free != nullptr) *free = devices().capacity_bytes - Memory::get().taken(context->device);
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemAlloc(CUdeviceptr* address, std::size_t size_bytes) {
+void api::cuMemAlloc(CUdeviceptr* address, std::size_t size_bytes) {
   require(address != nullptr);
   const ContextPointer context = require_context();
   require_no_capture_disturbed();
   *address = Memory::get().allocate(context->handle, context->device, size_bytes);
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width_bytes, std::size_t height, unsigned element_bytes) {
+void api::cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width_bytes, std::size_t height, unsigned element_bytes) {
   require(address != nullptr && pitch != nullptr && width_bytes != 0 && height != 0);
   require(element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
   const ContextPointer context = require_context();
@@ -55,20 +47,18 @@ CUresult api::cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::siz
   require(!__builtin_mul_overflow(row, height, &size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
   *address = Memory::get().allocate(context->handle, context->device, size_bytes);
   *pitch = row;
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemAllocManaged(CUdeviceptr* address, std::size_t size_bytes, unsigned flags) {
+void api::cuMemAllocManaged(CUdeviceptr* address, std::size_t size_bytes, unsigned flags) {
   require(address != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
   const ContextPointer context = require_context();
   require_no_capture_disturbed();
   *address = Memory::get().allocate_host(context->handle, context->device, MemoryKind::kManaged, size_bytes, flags);
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemFree(CUdeviceptr address) {
+void api::cuMemFree(CUdeviceptr address) {
   require_context();
-  if (address == 0) return CUDA_SUCCESS;
+  if (address == 0) return;
   require_no_capture_disturbed();
   const std::optional<Allocation> allocation = Memory::get().find(address);
   require(allocation && allocation->range.begin == address && !allocation->free_asked);
@@ -78,32 +68,34 @@ CUresult api::cuMemFree(CUdeviceptr address) {
   } else {
     Memory::get().remove(address, {MemoryKind::kDevice, MemoryKind::kManaged});
   }
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemGetAddressRange(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr address) {
+void api::cuMemGetAddressRange(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr address) {
   require_context();
   const std::optional<Allocation> allocation = Memory::get().find(address);
   require(allocation.has_value(), CUDA_ERROR_NOT_FOUND);
   if (base != nullptr) *base = allocation->range.begin;
   if (size_bytes != nullptr) *size_bytes = allocation->range.size();
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemAllocHost(void** pointer, std::size_t size_bytes) { return allocate_pinned(pointer, size_bytes, 0); }
-CUresult api::cuMemHostAlloc(void** pointer, std::size_t size_bytes, unsigned flags) { return allocate_pinned(pointer, size_bytes, flags); }
+void api::cuMemAllocHost(void** pointer, std::size_t size_bytes) { api::cuMemHostAlloc(pointer, size_bytes, 0); }
+void api::cuMemHostAlloc(void** pointer, std::size_t size_bytes, unsigned flags) {
+  require(pointer != nullptr);
+  const ContextPointer context = require_context();
+  require_no_capture_disturbed();
+  *pointer = reinterpret_cast<void*>(Memory::get().allocate_host(context->handle, context->device, MemoryKind::kPinned, size_bytes, flags));
+}
 
-CUresult api::cuMemFreeHost(void* pointer) {
+void api::cuMemFreeHost(void* pointer) {
   require_context();
   require_no_capture_disturbed();
   const std::optional<Allocation> allocation = Memory::get().find(address_of(pointer));
   require(allocation && allocation->kind == MemoryKind::kPinned && allocation->range.begin == address_of(pointer));
   synchronize_device(allocation->device);
   Memory::get().remove(address_of(pointer), {MemoryKind::kPinned});
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemHostRegister(void* pointer, std::size_t size_bytes, unsigned flags) {
+void api::cuMemHostRegister(void* pointer, std::size_t size_bytes, unsigned flags) {
   const ContextPointer context = require_context();
   require(pointer != nullptr && size_bytes != 0 && address_of(pointer) + size_bytes > address_of(pointer));
   Allocation allocation{.range = ByteRange::of(address_of(pointer), size_bytes), .kind = MemoryKind::kRegistered, .device = context->device};
@@ -111,52 +103,40 @@ CUresult api::cuMemHostRegister(void* pointer, std::size_t size_bytes, unsigned 
   allocation.bytes = static_cast<std::byte*>(pointer);
   allocation.flags = flags;
   Memory::get().add(allocation, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemHostUnregister(void* pointer) {
+void api::cuMemHostUnregister(void* pointer) {
   require_context();
   require(pointer != nullptr);
   const std::optional<Allocation> allocation = Memory::get().find(address_of(pointer));
   require(allocation && allocation->kind == MemoryKind::kRegistered && allocation->range.begin == address_of(pointer),
           CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   Memory::get().remove(address_of(pointer), {MemoryKind::kRegistered});
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemHostGetDevicePointer(CUdeviceptr* address, void* pointer, unsigned flags) {
+void api::cuMemHostGetDevicePointer(CUdeviceptr* address, void* pointer, unsigned flags) {
   require_context();
   require(address != nullptr && flags == 0);
   require_host_memory(pointer);
   *address = address_of(pointer);
-  return CUDA_SUCCESS;
 }
 
-CUresult api::cuMemHostGetFlags(unsigned* flags, void* pointer) {
+void api::cuMemHostGetFlags(unsigned* flags, void* pointer) {
   require_context();
   require(flags != nullptr);
   *flags = require_host_memory(pointer).flags | CU_MEMHOSTALLOC_DEVICEMAP;
-  return CUDA_SUCCESS;
 }
 
 // Managed memory is one memory for host and devices here: there is nothing to move.
-CUresult api::cuMemAdvise(CUdeviceptr address, std::size_t, CUmem_advise, CUdevice) {
-  require(Memory::get().find(address).has_value());
-  return CUDA_SUCCESS;
-}
-CUresult api::cuMemAdvise(CUdeviceptr address, std::size_t, CUmem_advise, CUmemLocation) {
-  require(Memory::get().find(address).has_value());
-  return CUDA_SUCCESS;
-}
-CUresult api::cuMemPrefetchAsync(CUdeviceptr address, std::size_t, CUdevice, CUstream stream) {
+void api::cuMemAdvise(CUdeviceptr address, std::size_t, CUmem_advise, CUdevice) { require_known(address); }
+void api::cuMemAdvise(CUdeviceptr address, std::size_t, CUmem_advise, CUmemLocation) { require_known(address); }
+void api::cuMemPrefetchAsync(CUdeviceptr address, std::size_t, CUdevice, CUstream stream) {
   require_stream(stream);
-  require(Memory::get().find(address).has_value());
-  return CUDA_SUCCESS;
+  require_known(address);
 }
-CUresult api::cuMemPrefetchAsync(CUdeviceptr address, std::size_t, CUmemLocation, unsigned, CUstream stream) {
+void api::cuMemPrefetchAsync(CUdeviceptr address, std::size_t, CUmemLocation, unsigned, CUstream stream) {
   require_stream(stream);
-  require(Memory::get().find(address).has_value());
-  return CUDA_SUCCESS;
+  require_known(address);
 }
 
 }  // namespace faultline::vgpu

@@ -30,27 +30,20 @@ bool satisfied(Number now, Number value, unsigned how) {
 
 template <class Number>
 Operation write_operation(CUdeviceptr address, Number value) {
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-  operation.run = [place = number_at<Number>(address, true), value] { __atomic_store_n(place, value, __ATOMIC_SEQ_CST); };
-  return operation;
+  const auto run = [place = number_at<Number>(address, true), value] { __atomic_store_n(place, value, __ATOMIC_SEQ_CST); };
+  return {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .run = run};
 }
 
 template <class Number>
 Operation wait_operation(CUdeviceptr address, Number value, unsigned flags) {
   const unsigned how = flags & 3u;
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-  operation.run = [place = number_at<Number>(address, false), value, how] {
+  const auto run = [place = number_at<Number>(address, false), value, how] {
     while (!satisfied(__atomic_load_n(place, __ATOMIC_SEQ_CST), value, how) && !exiting()) std::this_thread::sleep_for(std::chrono::microseconds(50));
   };
-  return operation;
+  return {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .run = run};
 }
 
-CUresult submit_to(CUstream stream, Operation operation) {
-  submit(*require_stream(stream), std::move(operation));
-  return CUDA_SUCCESS;
-}
+void submit_to(CUstream stream, Operation operation) { submit(*require_stream(stream), std::move(operation)); }
 
 Operation batch_operation(const CUstreamBatchMemOpParams& item) {
   switch (item.operation) {
@@ -66,26 +59,25 @@ Operation batch_operation(const CUstreamBatchMemOpParams& item) {
 
 }  // namespace
 
-CUresult api::cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
-  return submit_to(stream, write_operation<std::uint32_t>(address, value));
+void api::cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  submit_to(stream, write_operation<std::uint32_t>(address, value));
 }
-CUresult api::cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
-  return submit_to(stream, write_operation<std::uint64_t>(address, value));
+void api::cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  submit_to(stream, write_operation<std::uint64_t>(address, value));
 }
-CUresult api::cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-  return submit_to(stream, wait_operation<std::uint32_t>(address, value, flags));
+void api::cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  submit_to(stream, wait_operation<std::uint32_t>(address, value, flags));
 }
-CUresult api::cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
-  return submit_to(stream, wait_operation<std::uint64_t>(address, value, flags));
+void api::cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  submit_to(stream, wait_operation<std::uint64_t>(address, value, flags));
 }
 
-CUresult api::cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* items, unsigned) {
+void api::cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* items, unsigned) {
   require(count != 0 && items != nullptr);
   const StreamPointer target = require_stream(stream);
   std::vector<Operation> operations;
   for (unsigned at = 0; at < count; ++at) operations.push_back(batch_operation(items[at]));
   for (Operation& operation : operations) submit(*target, std::move(operation));
-  return CUDA_SUCCESS;
 }
 
 }  // namespace faultline::vgpu

@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "vgpu/call_scope.h"
-
 namespace faultline::vgpu {
 namespace {
 

@@ -5,6 +5,9 @@
 // turns a Refused into the returned code. Refused is thrown and caught inside this library only; nothing is thrown into the program.
 #pragma once
 
+#include <cstring>
+#include <type_traits>
+
 #include "driver/functions.h"
 
 namespace faultline::vgpu {
@@ -20,11 +23,18 @@ inline void require(bool holds, CUresult code = CUDA_ERROR_INVALID_VALUE) {
 
 // What was asked for, put where the program wants it.
 template <class Place, class Ask>
-CUresult answer(Place* place, const Ask& ask) {
+void answer(Place* place, const Ask& ask) {
   require(place != nullptr);
   *place = ask();
-  return CUDA_SUCCESS;
 }
+// The same where the kind of answer depends on the question.
+template <class Value>
+void answer_as(void* place, std::type_identity_t<Value> value) {
+  std::memcpy(place, &value, sizeof value);
+}
+
+// What exports.cpp does first in every call. CUDA_SUCCESS: go on. `any_time`: the function works before cuInit too.
+CUresult begin_call(driver::StreamKind stream, bool any_time);
 
 driver::StreamKind stream_zero();  // what stream 0 means to the call that this thread is in
 

@@ -51,14 +51,6 @@ GraphNode* capture_operation(Stream& stream, Operation operation) {
   return node;
 }
 
-Operation event_node(CUgraphNodeType type, const EventPointer& event, CUevent handle) {
-  Operation operation;
-  operation.type = type;
-  operation.event_handle = handle;
-  operation.event = event;
-  return operation;
-}
-
 // Every captured node must lead to the origin's last ones.
 bool all_joined(const CaptureSequence& capture, const std::vector<GraphNode*>& frontier) {
   std::unordered_set<const GraphNode*> reached(frontier.begin(), frontier.end());
@@ -99,7 +91,7 @@ void record_event(Stream& stream, const EventPointer& event, CUevent handle, boo
   if (captured(stream)) {
     require(!stream.capture->invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     if (external) {
-      capture_operation(stream, event_node(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event, handle));
+      capture_operation(stream, {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event_handle = handle, .event = event});
     } else {
       event->capture = stream.capture;
       event->capture_nodes = stream.capture_frontier;
@@ -116,7 +108,7 @@ void record_event(Stream& stream, const EventPointer& event, CUevent handle, boo
 void wait_for_event(const StreamPointer& stream, const EventPointer& event, CUevent handle, bool external) {
   const auto lock = order_lock();
   if (external && captured(*stream)) {
-    capture_operation(*stream, event_node(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event, handle));
+    capture_operation(*stream, {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .event_handle = handle, .event = event});
     return;
   }
   if (event->capture != nullptr) {

@@ -13,10 +13,7 @@
 namespace faultline::vgpu {
 namespace {
 
-Handles<CUcontext, Context>& contexts() {
-  static auto& handles = *new Handles<CUcontext, Context>;
-  return handles;
-}
+Handles<CUcontext, Context>& contexts() { return Handles<CUcontext, Context>::get(); }
 
 std::uint64_t next_context_id() {
   static std::atomic<std::uint64_t> next{1};
@@ -120,23 +117,8 @@ void synchronize_device(CUdevice device) {
   }
 }
 
-ContextPointer find_context(CUcontext handle) {
-  ContextPointer context = contexts().find(handle);
-  return context != nullptr && !context->ended ? context : nullptr;
-}
-
-ContextPointer require_context() {
-  require(!current_stack.empty() && current_stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  ContextPointer context = contexts().find(current_stack.back());
-  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  require(!context->ended, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  return context;
-}
-
 ContextPointer require_context(CUcontext handle) {
-  if (handle == nullptr) return require_context();
-  ContextPointer context = contexts().find(handle);
-  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  ContextPointer context = contexts().require(handle != nullptr ? handle : current_context(), CUDA_ERROR_INVALID_CONTEXT);
   require(!context->ended, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   return context;
 }

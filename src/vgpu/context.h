@@ -47,9 +47,7 @@ class Context {
 };
 using ContextPointer = std::shared_ptr<Context>;
 
-ContextPointer require_context();                  // the current one
-ContextPointer require_context(CUcontext handle);  // null means the current one
-ContextPointer find_context(CUcontext handle);     // null: unknown or ended
+ContextPointer require_context(CUcontext handle = nullptr);  // null means the current one
 void wait_for_all(const std::vector<CompletionPointer>& pending);
 void synchronize(Context& context);  // waits for all its streams, and lets pools give back what they need not keep
 void synchronize_device(CUdevice device);

@@ -115,11 +115,8 @@ void copy(const CopyRequest& request, const StreamPointer& stream, HostWait wait
   } else if (wait == HostWait::kAsync && planned.from() == Place::kPageable && planned.to() != Place::kPageable) {
     planned.stage();
   }
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-  operation.run = [planned] { planned.run(); };
-  operation.parameters = as_node_parameters(request);
-  const CompletionPointer completion = submit(*stream, std::move(operation));
+  const CompletionPointer completion =
+      submit(*stream, {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .run = [planned] { planned.run(); }, .parameters = as_node_parameters(request)});
   const bool between_devices = planned.to() == Place::kDevice && planned.from() == Place::kDevice;
   const bool host_waits = wait == HostWait::kSync ? !between_devices : planned.to() == Place::kPageable;
   if (completion != nullptr && host_waits) completion->wait();
@@ -153,11 +150,8 @@ void PlannedFill::run() const {
 void fill(const FillRequest& request, const StreamPointer& stream, HostWait wait) {
   const PlannedFill planned(request);
   if (planned.nothing()) return;
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_MEMSET;
-  operation.run = [planned] { planned.run(); };
-  operation.parameters = as_node_parameters(request);
-  const CompletionPointer completion = submit(*stream, std::move(operation));
+  const CompletionPointer completion =
+      submit(*stream, {.type = CU_GRAPH_NODE_TYPE_MEMSET, .run = [planned] { planned.run(); }, .parameters = as_node_parameters(request)});
   if (completion != nullptr && wait == HostWait::kSync && planned.to() == Place::kPinned) completion->wait();
 }
 

@@ -8,10 +8,7 @@
 namespace faultline::vgpu {
 namespace {
 
-Handles<CUevent, Event>& events() {
-  static auto& handles = *new Handles<CUevent, Event>;
-  return handles;
-}
+Handles<CUevent, Event>& events() { return Handles<CUevent, Event>::get(); }
 
 }  // namespace
 
@@ -24,11 +21,7 @@ CUevent create_event(Context& context, unsigned flags) {
   return events().insert(std::make_shared<Event>(Event{.context = context, .flags = flags, .latest = {}, .capture = {}, .capture_nodes = {}}));
 }
 
-EventPointer require_event(CUevent handle) {
-  EventPointer event = events().find(handle);
-  require(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return event;
-}
+EventPointer require_event(CUevent handle) { return events().require(handle, CUDA_ERROR_INVALID_HANDLE); }
 
 void destroy_event(CUevent handle) { require(events().remove(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE); }
 

@@ -6,7 +6,6 @@
 
 #include "vgpu/api.h"
 #include "vgpu/call.h"
-#include "vgpu/call_scope.h"
 
 namespace faultline::vgpu {
 namespace {
@@ -24,13 +23,14 @@ struct Answer;
 
 template <class Tag, StreamKind stream, class... Parameters>
 struct Answer<Tag, stream, CUresult(Parameters...)> {
-  template <CUresult (*function)(Parameters...)>
+  template <void (*function)(Parameters...)>
   static CUresult CUDAAPI enter(Parameters... arguments) noexcept {
     if (function == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     const CUresult begun = begin_call(stream, kAnyTime<Tag>);
     if (begun != CUDA_SUCCESS) return begun;
     try {
-      return function(arguments...);
+      function(arguments...);
+      return CUDA_SUCCESS;
     } catch (const Refused& refused) {
       return refused.code;
     } catch (const std::bad_alloc&) {
@@ -42,37 +42,32 @@ struct Answer<Tag, stream, CUresult(Parameters...)> {
 };
 
 void* const kVariantFunctions[] = {
-#define FAULTLINE_DRIVER_VARIANT(base, version, stream, type)                                                                                  \
-  reinterpret_cast<void*>(                                                                                                                     \
-      static_cast<type>(&Answer<driver::Tag_##base, StreamKind::stream, std::remove_pointer_t<type>>::enter<static_cast<type>(&api::base)>)),
+#define FAULTLINE_DRIVER_VARIANT(base, version, stream, type) \
+  reinterpret_cast<void*>(static_cast<type>(&Answer<driver::Tag_##base, StreamKind::stream, std::remove_pointer_t<type>>::enter<&api::base>)),
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_VARIANT
 };
 
-CUresult find_function(const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult& status) {
+CUdriverProcAddressQueryResult find_function(const char* symbol, void** function, int version, cuuint64_t flags) {
   constexpr cuuint64_t kKnownFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  if (symbol == nullptr || function == nullptr || (flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  require(symbol != nullptr && function != nullptr && (flags & ~kKnownFlags) == 0);
   const StreamKind stream = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 ? StreamKind::kPerThread : StreamKind::kLegacy;
   const std::optional<std::size_t> at = driver::find_variant(symbol, version, stream);
   *function = at ? kVariantFunctions[*at] : nullptr;
+  if (at) return CU_GET_PROC_ADDRESS_SUCCESS;
   constexpr int kAnyVersion = 1'000'000;
-  status = at                                                   ? CU_GET_PROC_ADDRESS_SUCCESS
-           : driver::find_variant(symbol, kAnyVersion, stream) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                                                                : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  return CUDA_SUCCESS;
+  return driver::find_variant(symbol, kAnyVersion, stream) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
 
 }  // namespace
 
-CUresult api::cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
-  CUdriverProcAddressQueryResult status{};
-  const CUresult result = find_function(symbol, function, version, flags, status);
-  return result == CUDA_SUCCESS && status != CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
+void api::cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
+  require(find_function(symbol, function, version, flags) == CU_GET_PROC_ADDRESS_SUCCESS, CUDA_ERROR_NOT_FOUND);
 }
 
-CUresult api::cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
-  CUdriverProcAddressQueryResult unwanted{};
-  return find_function(symbol, function, version, flags, status != nullptr ? *status : unwanted);
+void api::cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
+  const CUdriverProcAddressQueryResult found = find_function(symbol, function, version, flags);
+  if (status != nullptr) *status = found;
 }
 
 }  // namespace faultline::vgpu
@@ -80,7 +75,7 @@ CUresult api::cuGetProcAddress(const char* symbol, void** function, int version,
 #define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments)                                                           \
   extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI symbol parameters {                                               \
     using Enter = faultline::vgpu::Answer<faultline::driver::Tag_##base, faultline::driver::StreamKind::stream, CUresult parameters>;   \
-    return Enter::enter<static_cast<CUresult(*) parameters>(&faultline::vgpu::api::base)> arguments;                                   \
+    return Enter::enter<&faultline::vgpu::api::base> arguments;                                                                        \
   }
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_EXPORT

@@ -17,18 +17,9 @@ struct ExecutableGraph {
   CompletionPointer last_launch;  // launches of one executable graph run one after the other
 };
 
-Handles<CUgraph, Graph>& graphs() {
-  static auto& handles = *new Handles<CUgraph, Graph>;
-  return handles;
-}
-Handles<CUgraphNode, GraphNode>& graph_nodes() {
-  static auto& handles = *new Handles<CUgraphNode, GraphNode>;
-  return handles;
-}
-Handles<CUgraphExec, ExecutableGraph>& executables() {
-  static auto& handles = *new Handles<CUgraphExec, ExecutableGraph>;
-  return handles;
-}
+Handles<CUgraph, Graph>& graphs() { return Handles<CUgraph, Graph>::get(); }
+Handles<CUgraphNode, GraphNode>& graph_nodes() { return Handles<CUgraphNode, GraphNode>::get(); }
+Handles<CUgraphExec, ExecutableGraph>& executables() { return Handles<CUgraphExec, ExecutableGraph>::get(); }
 
 void append_steps(const Graph& graph, std::vector<Operation>& steps) {
   for (const GraphNode* node : graph.in_order()) {
@@ -117,19 +108,11 @@ CUgraph publish(const GraphPointer& graph) {
   return graph->handle;
 }
 
-GraphPointer require_graph(CUgraph handle) {
-  GraphPointer graph = graphs().find(handle);
-  require(graph != nullptr);
-  return graph;
-}
+GraphPointer require_graph(CUgraph handle) { return graphs().require(handle, CUDA_ERROR_INVALID_VALUE); }
 
 void destroy_graph(CUgraph handle) { require(graphs().remove(handle) != nullptr); }
 
-GraphNode* require_node(CUgraphNode handle) {
-  const std::shared_ptr<GraphNode> node = graph_nodes().find(handle);
-  require(node != nullptr);
-  return node.get();
-}
+GraphNode* require_node(CUgraphNode handle) { return graph_nodes().require(handle, CUDA_ERROR_INVALID_VALUE).get(); }
 
 CUgraphExec instantiate(const Graph& graph, cuuint64_t flags) {
   auto executable = std::make_shared<ExecutableGraph>();
@@ -140,15 +123,10 @@ CUgraphExec instantiate(const Graph& graph, cuuint64_t flags) {
 
 void destroy_exec(CUgraphExec handle) { require(executables().remove(handle) != nullptr); }
 
-cuuint64_t flags_of(CUgraphExec handle) {
-  const auto executable = executables().find(handle);
-  require(executable != nullptr);
-  return executable->flags;
-}
+cuuint64_t flags_of(CUgraphExec handle) { return executables().require(handle, CUDA_ERROR_INVALID_VALUE)->flags; }
 
 void launch(CUgraphExec handle, Stream& stream) {
-  const auto executable = executables().find(handle);
-  require(executable != nullptr);
+  const auto executable = executables().require(handle, CUDA_ERROR_INVALID_VALUE);
   const auto lock = order_lock();
   require_not_captured(stream);
   std::vector<std::function<void()>> steps;

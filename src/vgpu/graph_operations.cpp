@@ -6,34 +6,19 @@ namespace faultline::vgpu {
 
 Operation copy_operation(const CUDA_MEMCPY3D& copy) {
   const PlannedCopy planned(copy_request(copy));
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-  operation.parameters = copy;
-  return operation;
+  return {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .parameters = copy};
 }
 
 Operation fill_operation(const CUDA_MEMSET_NODE_PARAMS& set) {
   const PlannedFill planned(fill_request(set));
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_MEMSET;
-  operation.parameters = set;
-  return operation;
+  return {.type = CU_GRAPH_NODE_TYPE_MEMSET, .parameters = set};
 }
 
-Operation event_operation(CUgraphNodeType type, CUevent event) {
-  Operation operation;
-  operation.type = type;
-  operation.event_handle = event;
-  operation.event = require_event(event);
-  return operation;
-}
+Operation event_operation(CUgraphNodeType type, CUevent event) { return {.type = type, .event_handle = event, .event = require_event(event)}; }
 
 Operation child_operation(CUgraph child) {
   const auto lock = order_lock();
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  operation.child = require_graph(child)->clone();
-  return operation;
+  return {.type = CU_GRAPH_NODE_TYPE_GRAPH, .child = require_graph(child)->clone()};
 }
 
 Operation operation_of(const CUgraphNodeParams& parameters) {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "vgpu/call.h"
+
 namespace faultline::vgpu {
 
 inline std::uint64_t next_handle_value() {
@@ -19,9 +21,14 @@ inline std::uint64_t next_handle_value() {
   return next.fetch_add(64, std::memory_order_relaxed);
 }
 
+// One of each kind, which is never destroyed: streams may use it until the process is gone.
 template <class Handle, class Object>
 class Handles {
  public:
+  static Handles& get() {
+    static Handles& handles = *new Handles;
+    return handles;
+  }
   Handle insert(std::shared_ptr<Object> object) {
     const std::uint64_t value = next_handle_value();
     const std::unique_lock lock(mutex_);
@@ -33,6 +40,11 @@ class Handles {
     const std::shared_lock lock(mutex_);
     const auto at = objects_.find(reinterpret_cast<std::uint64_t>(handle));
     return at == objects_.end() ? nullptr : at->second;
+  }
+  std::shared_ptr<Object> require(Handle handle, CUresult unknown) const {
+    std::shared_ptr<Object> object = find(handle);
+    vgpu::require(object != nullptr, unknown);
+    return object;
   }
   std::shared_ptr<Object> remove(Handle handle) {
     const std::unique_lock lock(mutex_);

@@ -7,14 +7,11 @@
 namespace faultline::vgpu {
 
 inline Operation host_operation(const CUDA_HOST_NODE_PARAMS& parameters) {
-  Operation operation;
-  operation.type = CU_GRAPH_NODE_TYPE_HOST;
-  operation.parameters = parameters;
-  operation.run = [parameters] {
+  const auto run = [parameters] {
     const HostFunctionScope scope;
     parameters.fn(parameters.userData);
   };
-  return operation;
+  return {.type = CU_GRAPH_NODE_TYPE_HOST, .run = run, .parameters = parameters};
 }
 
 }  // namespace faultline::vgpu

@@ -9,18 +9,9 @@
 namespace faultline::vgpu {
 namespace {
 
-Handles<CUmodule, Module>& modules() {
-  static auto& handles = *new Handles<CUmodule, Module>;
-  return handles;
-}
-Handles<CUlibrary, Module>& libraries() {
-  static auto& handles = *new Handles<CUlibrary, Module>;
-  return handles;
-}
-Handles<CUfunction, Function>& functions() {
-  static auto& handles = *new Handles<CUfunction, Function>;
-  return handles;
-}
+Handles<CUmodule, Module>& modules() { return Handles<CUmodule, Module>::get(); }
+Handles<CUlibrary, Module>& libraries() { return Handles<CUlibrary, Module>::get(); }
+Handles<CUfunction, Function>& functions() { return Handles<CUfunction, Function>::get(); }
 
 void unload(const ModulePointer& module, CUresult unknown) {
   require(module != nullptr, unknown);
@@ -54,23 +45,11 @@ ModulePointer load_code_file(const char* path, const Context* context) {
   return load_code(code.c_str(), context);
 }
 
-ModulePointer require_module(CUmodule handle) {
-  ModulePointer module = modules().find(handle);
-  require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return module;
-}
+ModulePointer require_module(CUmodule handle) { return modules().require(handle, CUDA_ERROR_INVALID_HANDLE); }
 
-ModulePointer require_library(CUlibrary handle) {
-  ModulePointer library = libraries().find(handle);
-  require(library != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return library;
-}
+ModulePointer require_library(CUlibrary handle) { return libraries().require(handle, CUDA_ERROR_INVALID_HANDLE); }
 
-std::shared_ptr<Function> require_function(CUfunction handle) {
-  std::shared_ptr<Function> function = functions().find(handle);
-  require(function != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return function;
-}
+std::shared_ptr<Function> require_function(CUfunction handle) { return functions().require(handle, CUDA_ERROR_INVALID_HANDLE); }
 
 std::shared_ptr<Function> require_function(const Module& module, const char* name) {
   require(name != nullptr);

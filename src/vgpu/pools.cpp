@@ -70,11 +70,7 @@ void set_current_pool(CUdevice device, const PoolPointer& pool) {
   pools().current[device] = pool;
 }
 
-PoolPointer require_pool(CUmemoryPool handle) {
-  PoolPointer pool = pools().by_handle.find(handle);
-  require(pool != nullptr);
-  return pool;
-}
+PoolPointer require_pool(CUmemoryPool handle) { return pools().by_handle.require(handle, CUDA_ERROR_INVALID_VALUE); }
 
 CUmemoryPool create_pool(CUdevice device, std::uint64_t largest_bytes) {
   require_device(device);

@@ -16,10 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kIdleTime{300};
 
-Handles<CUstream, Stream>& streams() {
-  static auto& handles = *new Handles<CUstream, Stream>;
-  return handles;
-}
+Handles<CUstream, Stream>& streams() { return Handles<CUstream, Stream>::get(); }
 
 std::uint64_t next_stream_id() {
   static std::atomic<std::uint64_t> next{1};
@@ -105,9 +102,7 @@ StreamPointer require_stream(CUstream handle) {
   const bool zero_per_thread = handle == nullptr && stream_zero() == driver::StreamKind::kPerThread;
   if (handle == CU_STREAM_PER_THREAD || zero_per_thread) return require_context()->per_thread_stream();
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return require_context()->legacy_stream();
-  StreamPointer stream = streams().find(handle);
-  require(stream != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return stream;
+  return streams().require(handle, CUDA_ERROR_INVALID_HANDLE);
 }
 
 CUstream create_stream(Context& context, unsigned flags, int priority) {

@@ -44,6 +44,8 @@ using CompletionPointer = std::shared_ptr<Completion>;
 // Guards the order of operations: every stream's last operation, events' records, captures and graphs. Never held while something is waited for.
 [[nodiscard]] std::unique_lock<std::mutex> order_lock();
 
+constexpr int kLeastPriority = 0, kGreatestPriority = -5;
+
 enum class StreamRole : std::uint8_t { kLegacyDefault, kPerThreadDefault, kCreated };
 
 class Stream : public std::enable_shared_from_this<Stream> {

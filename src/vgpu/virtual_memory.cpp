@@ -86,6 +86,12 @@ bool reserved(ByteRange range) {
 
 bool whole_blocks(std::uint64_t address, std::uint64_t size_bytes) { return size_bytes != 0 && address % kBlockBytes == 0 && size_bytes % kBlockBytes == 0; }
 
+ByteRange require_blocks(CUdeviceptr address, std::uint64_t size_bytes) {
+  const ByteRange range = ByteRange::of(address, size_bytes);
+  require(whole_blocks(address, size_bytes) && range.begin < range.end);
+  return range;
+}
+
 }  // namespace
 
 CUdeviceptr reserve_addresses(std::uint64_t size_bytes, std::uint64_t alignment, CUdeviceptr wanted) {
@@ -152,8 +158,8 @@ CUmemAllocationProp properties_of(CUmemGenericAllocationHandle handle) {
 void map_physical(CUdeviceptr address, std::uint64_t size_bytes, std::uint64_t offset, CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(state().mutex);
   const PhysicalPointer physical = require_physical(handle);
-  const ByteRange range = ByteRange::of(address, size_bytes);
-  require(whole_blocks(address, size_bytes) && range.begin < range.end && reserved(range));
+  const ByteRange range = require_blocks(address, size_bytes);
+  require(reserved(range));
   require(offset % kBlockBytes == 0 && offset <= physical->in_file.size() && size_bytes <= physical->in_file.size() - offset);
   Allocation allocation{.range = range, .kind = MemoryKind::kVirtual, .device = physical->properties.location.id};
   allocation.bytes = Memory::get().backing(address);
@@ -165,8 +171,7 @@ void map_physical(CUdeviceptr address, std::uint64_t size_bytes, std::uint64_t o
 
 void unmap(CUdeviceptr address, std::uint64_t size_bytes) {
   const std::lock_guard lock(state().mutex);
-  const ByteRange range = ByteRange::of(address, size_bytes);
-  require(whole_blocks(address, size_bytes) && range.begin < range.end);
+  const ByteRange range = require_blocks(address, size_bytes);
   // Whole mappings, without a gap.
   std::vector<std::uint64_t> leaving;
   for (std::uint64_t reached = address; reached < range.end;) {
@@ -185,8 +190,7 @@ void unmap(CUdeviceptr address, std::uint64_t size_bytes) {
 
 void set_access(CUdeviceptr address, std::uint64_t size_bytes, bool readable, bool writable) {
   const std::lock_guard lock(state().mutex);
-  const ByteRange range = ByteRange::of(address, size_bytes);
-  require(whole_blocks(address, size_bytes) && range.begin < range.end);
+  const ByteRange range = require_blocks(address, size_bytes);
   for (std::uint64_t reached = address; reached < range.end;) {
     const std::optional<Allocation> allocation = Memory::get().find(reached);
     require(allocation && allocation->kind == MemoryKind::kVirtual && allocation->range.begin == reached && allocation->range.end <= range.end);

@@ -16,12 +16,12 @@ std::vector<SegmentIndex> by_address(const TorchAllocator& allocator) {
   return order;
 }
 
+}  // namespace
+
 FinalBlock::State state_of(const TorchBlock& block) {
   if (block.state == State::kAllocated) return FinalBlock::State::kActive;
   return block.state == State::kPending ? FinalBlock::State::kPendingFree : FinalBlock::State::kFree;
 }
-
-}  // namespace
 
 TorchFinalState final_state(const TorchAllocator& allocator, std::uint16_t device, const std::function<HeapId(std::uint32_t)>& heap_of,
                             const std::function<TorchRequest(AllocationId)>& request_of) {

@@ -22,6 +22,8 @@ struct TorchRequest {
   StackId stack;
 };
 
+FinalBlock::State state_of(const TorchBlock& block);
+
 TorchFinalState final_state(const TorchAllocator& allocator, std::uint16_t device, const std::function<HeapId(std::uint32_t arena)>& heap_of,
                             const std::function<TorchRequest(AllocationId)>& request_of);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "models/torch/final_state.h"
 #include "models/torch/proof_run.h"
 
 namespace faultline {
@@ -92,10 +93,7 @@ void TorchProof::compare_end() {
       const FinalBlock& expected = recording_.trace.final_blocks[number];
       const TorchBlock& block = allocator_.block(at);
       const bool same_place = block.address == expected.address && block.size_bytes == expected.size_bytes;
-      const auto state = block.state == TorchBlock::State::kAllocated ? FinalBlock::State::kActive
-                         : block.state == TorchBlock::State::kPending ? FinalBlock::State::kPendingFree
-                                                                      : FinalBlock::State::kFree;
-      if (same_place && state == expected.state && block.state != TorchBlock::State::kUnmapped) ++replay.end_blocks_exact;
+      if (same_place && state_of(block) == expected.state && block.state != TorchBlock::State::kUnmapped) ++replay.end_blocks_exact;
       if (block.address <= expected.address) at = block.next;
       if (expected.address <= block.address) ++number;
     }

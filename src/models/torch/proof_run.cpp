@@ -20,16 +20,6 @@ std::string describe(const Event& call) {
   return fmt::format("{} of {} bytes at {:#x}", what, call.size_bytes, call.address);
 }
 
-// Gives back what the plan says without asking: the plan has been compared with the recording already.
-class SilentDriver : public TorchDriver {
- public:
-  std::optional<ByteRange> take(std::uint64_t, const SegmentOwner&) override { return std::nullopt; }
-  void give_back(ByteRange, const SegmentOwner&) override {}
-  std::optional<ByteRange> reserve(std::uint64_t, const SegmentOwner&) override { return std::nullopt; }
-  bool map(ByteRange, const SegmentOwner&) override { return false; }
-  void unmap(ByteRange, const SegmentOwner&) override {}
-};
-
 // Answers from a run of recorded takes; past its end the driver refused.
 class RecordedDriver : public SilentDriver {
  public:
@@ -162,7 +152,7 @@ void TorchProof::explain_releases(std::span<const std::size_t> calls, const Requ
 // Tries what the allocator may have been doing, and does it if the calls begin with exactly that. Returns how many calls it explains. Only what
 // nothing else explains is laid to private segments.
 std::size_t TorchProof::try_releases(std::span<const std::size_t> calls, const Request& request, bool taken_after) {
-  SilentDriver driver;
+  SilentDriver driver;  // plans have been compared with the recording already
   const auto begins_with = [&](const std::vector<BlockIndex>& blocks) {
     if (blocks.empty() || blocks.size() > calls.size()) return false;
     for (std::size_t at = 0; at < blocks.size(); ++at) {

@@ -45,8 +45,6 @@ std::vector<std::string> tokens_of(std::string_view text) {
   return tokens;
 }
 
-bool power_of_two(std::uint64_t value) { return std::has_single_bit(value); }
-
 // "4", or a list of "interval in MiB : divisions" whose last entry may be ">:divisions".
 Status set_roundup(TorchSettings& settings, const TorchTraits& traits, std::string_view text) {
   constexpr std::string_view kAccepts = "a power of two, or a list such as [256:1,512:2,>:4] of powers of two (0 turns an interval off)";
@@ -57,7 +55,7 @@ Status set_roundup(TorchSettings& settings, const TorchTraits& traits, std::stri
   divisions.fill(0);
   if (tokens[0] != "[") {
     const auto value = number<std::uint32_t>(tokens[0]);
-    if (tokens.size() != 1 || !value || (*value != 0 && !power_of_two(*value))) return bad;
+    if (tokens.size() != 1 || !value || (*value != 0 && !std::has_single_bit(*value))) return bad;
     divisions.fill(*value);
     return Ok{};
   }
@@ -68,13 +66,13 @@ Status set_roundup(TorchSettings& settings, const TorchTraits& traits, std::stri
     if (at + 2 >= tokens.size()) return bad;
     const std::string& interval = tokens[at];
     const auto value = number<std::uint32_t>(tokens[at + 2]);
-    if (tokens[at + 1] != ":" || !value || (*value != 0 && !power_of_two(*value))) return bad;
+    if (tokens[at + 1] != ":" || !value || (*value != 0 && !std::has_single_bit(*value))) return bad;
     if (interval == ">") {
       const std::size_t from = std::min(traits.last_interval_included ? last : last + 1, divisions.size());
       std::fill(divisions.begin() + static_cast<std::ptrdiff_t>(from), divisions.end(), *value);
     } else {
       const auto boundary = number<std::uint64_t>(interval);
-      if (!boundary || !power_of_two(*boundary)) return bad;
+      if (!boundary || !std::has_single_bit(*boundary)) return bad;
       const std::size_t index = std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(*boundary)) - 1, divisions.size() - 1);
       if (first) std::fill(divisions.begin(), divisions.begin() + static_cast<std::ptrdiff_t>(index), *value);
       first = false;
@@ -99,7 +97,7 @@ bool set_roundup_from_snapshot(TorchSettings& settings, std::string_view text) {
     if (colon == std::string_view::npos) return false;
     const auto boundary = number<std::uint64_t>(item.substr(0, colon));
     const auto value = number<std::uint32_t>(item.substr(colon + 1));
-    if (!boundary || !value || !power_of_two(*boundary)) return false;
+    if (!boundary || !value || !std::has_single_bit(*boundary)) return false;
     const std::size_t index = static_cast<std::size_t>(std::bit_width(*boundary)) - 1;
     if (index < divisions.size()) divisions[index] = *value;
     begin = end + 1;
@@ -191,11 +189,6 @@ const std::string* property(const std::map<std::string, std::string>& properties
 // Whole MiB print as such; anything else (only a snapshot's own numbers can be so) as bytes would not be accepted back, so it is rounded down.
 std::string mib_text(std::uint64_t size_bytes) { return std::to_string(size_bytes / kMiB); }
 
-std::string decimal_text(double value) {
-  std::string text = fmt::format("{}", value);
-  return text;
-}
-
 }  // namespace
 
 Result<TorchVersion> parse_torch_version(std::string_view text) {
@@ -224,11 +217,11 @@ TorchTraits TorchTraits::of(TorchVersion version) {
 std::string TorchSettings::text() const {
   std::vector<std::string> parts;
   if (expandable) parts.emplace_back("expandable_segments:True");
-  if (gc_threshold > 0) parts.push_back("garbage_collection_threshold:" + decimal_text(gc_threshold));
+  if (gc_threshold > 0) parts.push_back(fmt::format("garbage_collection_threshold:{}", gc_threshold));
   if (large_segment_bytes != kTorchLargeSegment) parts.push_back("large_segment_size_mb:" + mib_text(large_segment_bytes));
   if (max_non_split_rounding_bytes != large_segment_bytes) parts.push_back("max_non_split_rounding_mb:" + mib_text(max_non_split_rounding_bytes));
   if (max_split_bytes != kUnlimitedBytes) parts.push_back("max_split_size_mb:" + mib_text(max_split_bytes));
-  if (memory_fraction < 1) parts.push_back("per_process_memory_fraction:" + decimal_text(memory_fraction));
+  if (memory_fraction < 1) parts.push_back(fmt::format("per_process_memory_fraction:{}", memory_fraction));
   if (std::any_of(roundup_divisions.begin(), roundup_divisions.end(), [](std::uint32_t d) { return d != 0; })) {
     if (std::count(roundup_divisions.begin(), roundup_divisions.end(), roundup_divisions[0]) == static_cast<std::ptrdiff_t>(kRoundupIntervals)) {
       parts.push_back(fmt::format("roundup_power2_divisions:{}", roundup_divisions[0]));
@@ -247,37 +240,33 @@ std::string TorchSettings::text() const {
 Result<TorchSettings> parse_torch_settings(std::string_view text, const TorchTraits& traits, std::vector<std::string>* ignored) {
   TorchSettings settings;
   const std::vector<std::string> tokens = tokens_of(text);
-  struct Pair {
-    std::string name;
-    std::string value;
-  };
-  std::vector<Pair> pairs;
+  SettingChanges pairs;
   for (std::size_t at = 0; at < tokens.size();) {
     if (tokens[at] == ",") {
       ++at;
       continue;
     }
-    Pair pair{tokens[at], {}};
+    std::string name = tokens[at], value;
     if (at + 2 >= tokens.size() || tokens[at + 1] != ":") {
-      return Error{fmt::format("'{}' has no value in the allocator settings", pair.name), {}, "Settings are written name:value,name:value."};
+      return Error{fmt::format("'{}' has no value in the allocator settings", name), {}, "Settings are written name:value,name:value."};
     }
     at += 2;
     if (tokens[at] == "[") {
-      while (at < tokens.size() && tokens[at] != "]") pair.value += tokens[at++];
-      if (at == tokens.size()) return Error{fmt::format("the list of '{}' is not closed in the allocator settings", pair.name), {}, {}};
+      while (at < tokens.size() && tokens[at] != "]") value += tokens[at++];
+      if (at == tokens.size()) return Error{fmt::format("the list of '{}' is not closed in the allocator settings", name), {}, {}};
     }
-    pair.value += tokens[at++];
-    pairs.push_back(std::move(pair));
+    value += tokens[at++];
+    pairs.emplace_back(std::move(name), std::move(value));
   }
   // The other sizes are checked against the segment size, so PyTorch reads it first; so do we.
-  std::stable_partition(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.name == "large_segment_size_mb"; });
-  for (const Pair& pair : pairs) {
-    if (const Setting* setting = setting_of(pair.name)) {
-      if (Status status = setting->set(settings, traits, pair.value); !status) return status.error();
-    } else if (pair.name == "backend") {
-      settings.native = pair.value == "native";
+  std::stable_partition(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.first == "large_segment_size_mb"; });
+  for (const auto& [name, value] : pairs) {
+    if (const Setting* setting = setting_of(name)) {
+      if (Status status = setting->set(settings, traits, value); !status) return status.error();
+    } else if (name == "backend") {
+      settings.native = value == "native";
     } else if (ignored != nullptr) {
-      ignored->push_back(pair.name);
+      ignored->push_back(name);
     }
   }
   return settings;

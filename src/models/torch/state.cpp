@@ -162,13 +162,7 @@ bool TorchAllocator::force_unmap(ByteRange range) {
     const TorchBlock& block = blocks_[at];
     if (range.begin - block.address >= block.size_bytes) continue;
     if (block.state != State::kFree || !ByteRange::of(block.address, block.size_bytes).contains(range)) return false;
-    class : public TorchDriver {
-      std::optional<ByteRange> take(std::uint64_t, const SegmentOwner&) override { return std::nullopt; }
-      void give_back(ByteRange, const SegmentOwner&) override {}
-      std::optional<ByteRange> reserve(std::uint64_t, const SegmentOwner&) override { return std::nullopt; }
-      bool map(ByteRange, const SegmentOwner&) override { return false; }
-      void unmap(ByteRange, const SegmentOwner&) override {}
-    } silent;
+    SilentDriver silent;
     unmap(at, range, silent);
     return true;
   }
