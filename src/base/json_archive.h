@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -31,44 +32,29 @@ class JsonWriter {
   static constexpr bool kWrites = true;
   explicit JsonWriter(Json& json) : json_(json) {}
 
-  template <class T>
-  void operator()(const char* name, const T& value) {
-    json_[name] = json_of(value);
-  }
-  template <class T>
-  void unless_empty(const char* name, const T& value) {
+  void operator()(const char* name, const auto& value) { json_[name] = json_of(value); }
+  void unless_empty(const char* name, const auto& value) {
     if (!value.empty()) json_[name] = json_of(value);
   }
   // Null where a condition does not hold.
-  template <class T>
-  void or_null(const char* name, const T& value, bool is_there) {
-    json_[name] = is_there ? json_of(value) : Json(nullptr);
-  }
+  void or_null(const char* name, const auto& value, bool is_there) { json_[name] = is_there ? json_of(value) : Json(nullptr); }
   // An object inside, or null.
-  template <class Inside>
-  void group(const char* name, bool& is_there, Inside inside) {
+  void group(const char* name, bool& is_there, auto inside) {
     json_[name] = nullptr;
     if (!is_there) return;
-    Json object = Json::object();
-    JsonWriter writer(object);
+    JsonWriter writer(json_[name] = Json::object());
     inside(writer);
-    json_[name] = std::move(object);
   }
   // A list whose members are written by what stands around them.
-  template <class T, class Inside>
-  void each(const char* name, std::vector<T>& list, Inside inside) {
-    Json array = Json::array();
-    for (T& item : list) {
+  void each(const char* name, auto& list, auto inside) {
+    Json& array = json_[name] = Json::array();
+    for (auto& item : list) {
       JsonWriter writer(array.emplace_back(Json::object()));
       inside(writer, item);
     }
-    json_[name] = std::move(array);
   }
   // What follows from the other fields, and is not read again.
-  template <class T>
-  void derived(const char* name, const T& value) {
-    json_[name] = json_of(value);
-  }
+  void derived(const char* name, const auto& value) { json_[name] = json_of(value); }
 
  private:
   Json& json_;
@@ -79,28 +65,19 @@ class JsonReader {
   static constexpr bool kWrites = false;
   explicit JsonReader(const Json& json) : json_(json) {}
 
-  template <class T>
-  void operator()(const char* name, T& value) {
+  void operator()(const char* name, auto& value) {
     if (const auto found = json_.find(name); found != json_.end()) read_json(*found, value);
   }
-  template <class T>
-  void unless_empty(const char* name, T& value) {
-    (*this)(name, value);
-  }
-  template <class T>
-  void or_null(const char* name, T& value, bool) {
-    (*this)(name, value);
-  }
-  template <class Inside>
-  void group(const char* name, bool& is_there, Inside inside) {
+  void unless_empty(const char* name, auto& value) { (*this)(name, value); }
+  void or_null(const char* name, auto& value, bool) { (*this)(name, value); }
+  void group(const char* name, bool& is_there, auto inside) {
     const auto found = json_.find(name);
     is_there = found != json_.end() && found->is_object();
     if (!is_there) return;
     JsonReader reader(*found);
     inside(reader);
   }
-  template <class T, class Inside>
-  void each(const char* name, std::vector<T>& list, Inside inside) {
+  void each(const char* name, auto& list, auto inside) {
     const auto found = json_.find(name);
     if (found == json_.end() || !found->is_array()) return;
     for (const Json& item : *found) {
@@ -109,8 +86,7 @@ class JsonReader {
       inside(reader, list.emplace_back());
     }
   }
-  template <class T>
-  void derived(const char*, const T&) {}
+  void derived(const char*, const auto&) {}
 
  private:
   const Json& json_;
@@ -126,10 +102,12 @@ template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
 // Names with numbers, in order: an object.
 using NamedBytes = std::vector<std::pair<std::string, std::uint64_t>>;
+template <class T>
+concept NamedNumbers = std::same_as<T, NamedBytes> || std::same_as<T, std::map<std::string, std::uint64_t>>;
 
 template <class T>
 Json json_of(const T& value) {
-  if constexpr (std::same_as<T, NamedBytes>) {
+  if constexpr (NamedNumbers<T>) {
     Json json = Json::object();
     for (const auto& [name, bytes] : value) json[name] = bytes;
     return json;
@@ -153,10 +131,10 @@ Json json_of(const T& value) {
 
 template <class T>
 void read_json(const Json& json, T& value) {
-  if constexpr (std::same_as<T, NamedBytes>) {
+  if constexpr (NamedNumbers<T>) {
     if (!json.is_object()) return;
     value.clear();
-    for (const auto& [name, bytes] : json.items()) value.emplace_back(name, bytes.is_number_unsigned() ? bytes.template get<std::uint64_t>() : 0);
+    for (const auto& [name, bytes] : json.items()) value.insert(value.end(), {name, bytes.is_number_unsigned() ? bytes.template get<std::uint64_t>() : 0});
   } else if constexpr (Named<T>) {
     if (!json.is_string()) return;
     for (std::size_t at = 0; at < kValueCount<T>; ++at) {

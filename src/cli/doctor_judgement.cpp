@@ -118,63 +118,40 @@ Ability judge_dumps(const Machine& machine, const Ability& driver, const Ability
 }
 
 Ability judge_plan(const Machine& machine) {
-  Ability plan = ability("plan", Mark::kOk, {});
-  plan.is_main = true;
-  const auto torch = machine.python.packages.find("torch");
+  const auto job = [](Mark mark, std::string says, std::string advice = {}) { return Ability{"plan", mark, std::move(says), std::move(advice), true}; };
+  const PythonAnswer& python = machine.python;
   if (machine.dry_run_path.empty() || machine.python_part.empty()) {
-    plan.mark = Mark::kNo;
-    plan.says = machine.dry_run_path.empty() ? "libfaultline_dryrun.so is not beside the executable" : "Faultline's Python package is not beside the executable";
-    plan.advice = "build or install Faultline whole, or name its folder in FAULTLINE_HOME";
-  } else if (machine.python.path.empty()) {
-    plan.mark = Mark::kNo;
-    plan.says = "there is no python3 on PATH";
-    plan.advice = "activate the environment that has PyTorch, or name its Python behind plan --";
-  } else if (!machine.python.trouble.empty()) {
-    plan.mark = Mark::kNo;
-    plan.says = machine.python.path + " " + machine.python.trouble;
-    plan.advice = "name another Python behind plan --";
-  } else if (torch == machine.python.packages.end()) {
-    plan.mark = Mark::kNo;
-    plan.says = fmt::format("{} ({}) has no PyTorch", machine.python.path, machine.python.version);
-    plan.advice = "activate the environment that has PyTorch, or name its Python behind plan --";
-  } else if (!machine.watch_trouble.empty()) {
-    plan.mark = Mark::kPartly;
-    plan.says = "a program's changes to files cannot be kept aside, so it is planned only with --allow-writes: see watching";
-  } else {
-    plan.says = fmt::format("{} ({}) has PyTorch {}", machine.python.path, machine.python.version, torch->second);
+    const std::string lacks = machine.dry_run_path.empty() ? "libfaultline_dryrun.so" : "Faultline's Python package";
+    return job(Mark::kNo, lacks + " is not beside the executable", "build or install Faultline whole, or name its folder in FAULTLINE_HOME");
   }
-  return plan;
+  const std::string activate = "activate the environment that has PyTorch, or name its Python behind plan --";
+  if (python.path.empty()) return job(Mark::kNo, "there is no python3 on PATH", activate);
+  if (!python.trouble.empty()) return job(Mark::kNo, python.path + " " + python.trouble, "name another Python behind plan --");
+  const auto torch = python.packages.find("torch");
+  if (torch == python.packages.end()) return job(Mark::kNo, fmt::format("{} ({}) has no PyTorch", python.path, python.version), activate);
+  if (machine.watch_trouble.empty()) return job(Mark::kOk, fmt::format("{} ({}) has PyTorch {}", python.path, python.version, torch->second));
+  return job(Mark::kPartly, "a program's changes to files cannot be kept aside, so it is planned only with --allow-writes: see watching");
 }
 
 Ability judge_virtual_run(const Ability& recorder, const Ability& virtual_driver, const Ability& folder) {
-  Ability run = ability("run --gpu virtual", Mark::kOk, "programs can be run on a GPU that this machine's processor plays");
-  run.is_main = true;
+  const auto job = [](Mark mark, std::string says, std::string advice = {}) {
+    return Ability{"run --gpu virtual", mark, std::move(says), std::move(advice), true};
+  };
   for (const Ability* part : {&recorder, &virtual_driver}) {
-    if (part->mark != Mark::kNo) continue;
-    run.mark = Mark::kNo;
-    run.says = fmt::format("one of its parts does not work: see {}", part->name);
-    return run;
+    if (part->mark == Mark::kNo) return job(Mark::kNo, fmt::format("one of its parts does not work: see {}", part->name));
   }
-  if (folder.mark == Mark::kNo) {
-    run.mark = Mark::kPartly;
-    run.says = "programs run, but nothing is recorded: " + folder.says;
-    run.advice = folder.advice;
-  }
-  return run;
+  if (folder.mark == Mark::kNo) return job(Mark::kPartly, "programs run, but nothing is recorded: " + folder.says, folder.advice);
+  return job(Mark::kOk, "programs can be run on a GPU that this machine's processor plays");
 }
 
 Ability judge_run(const Ability& recorder, const Ability& driver, const Ability& folder, const Ability& dumps) {
-  Ability run = ability("run", Mark::kOk, "programs are recorded on this machine's GPU; with --core-dump or --again a failing kernel is found down to its line");
-  for (const Ability* part : {&driver, &recorder, &folder}) {
-    if (part->mark != Mark::kNo) continue;
-    run.mark = part == &driver ? Mark::kNo : Mark::kPartly;
-    run.says = part == &driver ? "there is no GPU to run on: see driver" : fmt::format("programs run, but nothing is recorded: see {}", part->name);
-    return run;
+  if (driver.mark == Mark::kNo) return ability("run", Mark::kNo, "there is no GPU to run on: see driver");
+  for (const Ability* part : {&recorder, &folder}) {
+    if (part->mark == Mark::kNo) return ability("run", Mark::kPartly, fmt::format("programs run, but nothing is recorded: see {}", part->name));
   }
-  if (dumps.mark == Mark::kOk) return run;
-  run.mark = Mark::kPartly;
-  run.says = "programs are recorded on this machine's GPU; of a failing kernel the launch is told, not its own line: see GPU core dumps";
-  return run;
+  const std::string recorded = "programs are recorded on this machine's GPU; ";
+  if (dumps.mark == Mark::kOk) return ability("run", Mark::kOk, recorded + "with --core-dump or --again a failing kernel is found down to its line");
+  return ability("run", Mark::kPartly, recorded + "of a failing kernel the launch is told, not its own line: see GPU core dumps");
 }
 
 Ability judge_frameworks(const Machine& machine) {

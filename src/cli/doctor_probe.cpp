@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +13,7 @@
 
 #include "cli/doctor_machine.h"
 #include "cli/installation.h"
+#include "cli/options.h"
 #include "cli/plain_path.h"
 #include "cli/quick_child.h"
 #include "confine/confined_program.h"
@@ -106,11 +106,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
 }
 
 std::string find_on_path(const std::string& name) {

@@ -1,9 +1,7 @@
 #include "cli/dry_run_files.h"
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "base/json_input.h"

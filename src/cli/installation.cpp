@@ -1,8 +1,9 @@
 #include "cli/installation.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
+
+#include "cli/options.h"
 
 namespace faultline::cli {
 namespace {
@@ -18,8 +19,8 @@ std::string first_with(const std::vector<fs::path>& folders, const fs::path& fil
 }
 
 fs::path at_home(const char* folder) {
-  const char* home = std::getenv("FAULTLINE_HOME");
-  return home == nullptr || *home == '\0' ? fs::path() : fs::path(home) / folder;
+  const std::string home = environment("FAULTLINE_HOME");
+  return home.empty() ? fs::path() : fs::path(home) / folder;
 }
 
 }  // namespace

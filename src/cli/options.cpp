@@ -11,22 +11,17 @@
 #include <filesystem>
 
 #include "base/safe_text.h"
+#include "report/exit_status.h"
 #include "report/json.h"
 #include "report/terminal.h"
 
 namespace faultline::cli {
 namespace {
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 int terminal_width(int descriptor) {
   winsize size{};
   if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
-  const std::string columns = environment("COLUMNS");
-  const int stated = std::atoi(columns.c_str());
+  const int stated = std::atoi(environment("COLUMNS").c_str());
   return stated > 0 ? stated : 80;
 }
 
@@ -40,12 +35,12 @@ bool speaks_utf8(int descriptor) {
   return ::isatty(descriptor) == 0;  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
 }
 
-std::string working_directory() {
-  char path[4096];
-  return ::getcwd(path, sizeof path) != nullptr ? std::string(path) : std::string();
-}
-
 }  // namespace
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
 
 void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
   std::string words = "terminal (default) or json";
@@ -99,9 +94,16 @@ std::string rendered(const Report& report, const OutputOptions& options, int des
   terminal.width = terminal_width(descriptor);
   terminal.unicode = speaks_utf8(descriptor);
   terminal.home = environment("HOME");
-  terminal.cwd = working_directory();
+  std::error_code problem;  // the program may have removed the folder we stand in
+  terminal.cwd = std::filesystem::current_path(problem).string();
   terminal.verbose = options.verbose;
   return to_terminal(report, terminal);
+}
+
+int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in) {
+  if (options.format == "json") return write_out(rendered(report, options), exit_status(report));
+  const std::string kept = kept_in.empty() ? "" : "Kept in " + kept_in + "; faultline explain tells it again.\n";
+  return write_out("\n" + rendered(report, options, STDERR_FILENO) + kept, exit_status(report), STDERR_FILENO);
 }
 
 }  // namespace faultline::cli

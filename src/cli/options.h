@@ -1,8 +1,6 @@
 // What the verbs share: output forms, the device a person names, the terminal they sit at.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,11 +34,16 @@ bool is_same_file(const std::string& a, const std::string& b);
 // Prints "faultline: SENTENCE" to standard error, and nothing changes: a choice that was made for the user.
 void hint(const std::string& sentence);
 
+std::string environment(const char* name);  // empty where it is not set
+
 // Writes to standard output, or where told; a closed pipe is the reader's choice, a full disk is an error (status 2).
 int write_out(const std::string& text, int status, int descriptor = 1);
 
 // For the terminal, if it is one, behind the descriptor.
 std::string rendered(const Report& report, const OutputOptions& options, int descriptor = 1);
+
+// The report of a run, with where it is kept: as JSON to standard output, else to standard error, behind what the program printed. The report's own status.
+int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in);
 
 int add_verbs_and_run(int argument_count, char** arguments);
 void add_explain(CLI::App& app, int& status);

@@ -1,6 +1,5 @@
 // plan -- CMD…: runs CMD without a GPU, and says whether it would fit on one, why not, and what would make it fit.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 
 #include "base/units.h"
 #include "cli/dry_run_files.h"
@@ -12,14 +11,10 @@
 #include "models/gpus.h"
 #include "plan/make_plan.h"
 #include "report/assemble.h"
-#include "report/exit_status.h"
 #include "report/json.h"
-#include "sources/run_folder/layout.h"
 
 namespace faultline::cli {
 namespace {
-
-constexpr int kStandardOutput = 1, kStandardError = 2;
 
 struct PlanArguments {
   PlanQuestion question;
@@ -69,9 +64,7 @@ int plan(const PlanArguments& arguments) {
   Result<std::string> folder = make_run_folder(arguments.folder, question.command);
   if (!folder) return fail(folder.error().message());
   const auto give_up = [&](const std::string& why) {
-    std::error_code problem;
-    if (arguments.folder.empty()) std::filesystem::remove_all(*folder, problem);  // nothing happened that it could tell of
-    else std::filesystem::remove(std::filesystem::path(*folder) / layout::kCommand, problem);  // so that the folder can be given again
+    unmake_run_folder(*folder, arguments.folder);
     return fail(why);
   };
   question.gpu = *gpu;
@@ -79,12 +72,11 @@ int plan(const PlanArguments& arguments) {
   // A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
   question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
 
-  const bool json = arguments.output.format == "json";
   const ShownGpu shown = shown_gpu(*gpu);
   const DryRunJob job{question.command, {shown.gpu, shown.name, shown.grows, question.real, arguments.steps, arguments.seconds, {}, {}}, *folder, arguments.limits, *folder, arguments.function.empty()};
   const GivenInput input(*folder);
   const std::string started = utc_now();
-  Result<DryRunResult> first = run_in_foreground(*parts, job, input, json ? Output::kToStandardError : Output::kAsIs);
+  Result<DryRunResult> first = run_in_foreground(*parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
   if (!first) return give_up(first.error().message());
   if (Status written = write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
   if (const std::string why = nothing_planned(question, *first); !why.empty()) return give_up(why);
@@ -101,10 +93,7 @@ int plan(const PlanArguments& arguments) {
   report.input_path = plan.folder;
   attach_plan(report, std::move(plan));
   if (Status written = write_report(*folder, report); !written) hint(written.error().message());
-  const int descriptor = json ? kStandardOutput : kStandardError;
-  const std::string text = rendered(report, arguments.output, descriptor);
-  const std::string kept = job.folder_stays ? fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(*folder)) : "";
-  return write_out(json ? text : "\n" + text + kept, exit_status(report), descriptor);
+  return tell_run(report, arguments.output, job.folder_stays ? shown_folder(*folder) : "");
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "cli/plan_run.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,20 +63,6 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
 }
 
 }  // namespace
-
-GivenInput::GivenInput(const std::string& folder) {
-  struct stat status {};
-  if (::fstat(STDIN_FILENO, &status) != 0) return;
-  is_file_ = S_ISREG(status.st_mode);
-  if (is_file_) offset_ = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
-  else if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(STDIN_FILENO) != 0) keep_ = folder + "/input";
-}
-
-int GivenInput::again() const {
-  const int file = is_file_ ? ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC) : keep_.empty() ? -1 : ::open(keep_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file >= 0 && is_file_) ::lseek(file, offset_, SEEK_SET);
-  return file;
-}
 
 Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input, Output output) {
   if (Status written = write_request(job.folder, parts, job.request, !job.limits.allow_writes); !written) return written.error();

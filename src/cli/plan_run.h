@@ -5,12 +5,12 @@
 // folder. The environment is the user's, plus what brings the dry run in.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cli/child_process.h"
 #include "cli/dry_run_files.h"
+#include "cli/given_input.h"
 #include "cli/run_folder.h"
 
 namespace faultline::cli {
@@ -19,19 +19,6 @@ namespace faultline::cli {
 struct Limits {
   bool allow_writes = false;  // files are not kept aside
   bool offline = false;       // connections to other machines are refused
-};
-
-// The standard input that Faultline was given, for every run of the program: a file is read again from where it stood, and what came through a pipe or a
-// terminal is kept while the first run reads it.
-class GivenInput {
- public:
-  explicit GivenInput(const std::string& folder);
-  std::string keep() const { return keep_; }  // the file to keep it in; empty: it can be had again without
-  int again() const;                          // a descriptor for one more run, or -1: nothing
- private:
-  std::string keep_;
-  bool is_file_ = false;
-  std::int64_t offset_ = 0;
 };
 
 struct DryRunJob {

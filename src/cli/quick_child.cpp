@@ -11,6 +11,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/descriptor.h"
+#include "base/word_list.h"
 #include "fmt/format.h"
 
 namespace faultline::cli {
@@ -68,24 +70,22 @@ bool wait_until(pid_t child, Clock::time_point end, int& status) {
 
 ChildAnswer ask_child(const std::function<void()>& inside, std::chrono::milliseconds limit) {
   ChildAnswer answer;
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC) != 0) {
+  const auto not_asked = [&] {
     answer.trouble = fmt::format("could not be asked: {}", std::strerror(errno));
     return answer;
-  }
+  };
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return not_asked();
   const Clock::time_point end = Clock::now() + limit;
   const pid_t child = ::fork();
   if (child == 0) be_child(pipe[1], inside);
+  const Descriptor from(pipe[0]);
+  if (child < 0) not_asked();  // while errno says why
   ::close(pipe[1]);
-  if (child < 0) {
-    answer.trouble = fmt::format("could not be asked: {}", std::strerror(errno));
-    ::close(pipe[0]);
-    return answer;
-  }
+  if (child < 0) return answer;
   ::setpgid(child, child);  // by whoever is first
   int status = 0;
-  const bool in_time = read_until(pipe[0], end, answer.output) && wait_until(child, end, status);
-  ::close(pipe[0]);
+  const bool in_time = read_until(from.number(), end, answer.output) && wait_until(child, end, status);
   if (!in_time) {
     ::kill(-child, SIGKILL);
     ::waitpid(child, &status, 0);
@@ -103,13 +103,11 @@ ChildAnswer ask_child(const std::function<void()>& inside, std::chrono::millisec
   return answer;
 }
 
-ChildAnswer ask_program(const std::vector<std::string>& command, const std::vector<std::string>& settings, std::chrono::milliseconds limit) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+ChildAnswer ask_program(std::vector<std::string> command, std::vector<std::string> settings, std::chrono::milliseconds limit) {
+  const std::vector<char*> arguments = pointers_to(command);
   return ask_child(
       [&] {
-        for (const std::string& setting : settings) ::putenv(const_cast<char*>(setting.c_str()));
+        for (std::string& setting : settings) ::putenv(setting.data());
         ::execvp(arguments.front(), arguments.data());
         ::_exit(kNotStarted);
       },

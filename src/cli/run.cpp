@@ -1,7 +1,6 @@
 // run -- CMD…: runs CMD unchanged on the GPU, records it, and explains what was recorded.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 
 #include "base/units.h"
 #include "cli/apart.h"
@@ -11,16 +10,11 @@
 #include "cli/run_setup.h"
 #include "fmt/format.h"
 #include "report/assemble.h"
-#include "report/exit_status.h"
 #include "report/json.h"
-#include "sources/run_folder/layout.h"
 #include "sources/run_folder/run_folder.h"
 
 namespace faultline::cli {
 namespace {
-
-namespace fs = std::filesystem;
-constexpr int kStandardOutput = 1, kStandardError = 2;
 
 struct RunOptions : RunArguments {
   bool again = false;
@@ -39,11 +33,7 @@ int tell_report(const std::string& folder, const RunOptions& options) {
   if (!input) return fail(input.error().message(shown_folder(folder)));
   const Report report = make_report(*input);
   if (Status written = write_report(folder, report); !written) hint(written.error().message());
-  const bool json = options.output.format == "json";
-  const int descriptor = json ? kStandardOutput : kStandardError;
-  const std::string text = rendered(report, options.output, descriptor);
-  if (json) return write_out(text, exit_status(report), descriptor);
-  return write_out("\n" + text + fmt::format("Kept in {}; faultline explain tells it again.\n", shown_folder(folder)), exit_status(report), descriptor);
+  return tell_run(report, options.output, shown_folder(folder));
 }
 
 // The findings' own status. Whatever happens to the report, the program's status is kept.
@@ -66,27 +56,20 @@ ProgramEnd run(const RunOptions& options) {
   Result<std::string> folder = make_run_folder(options.folder, options.command);
   const std::string kept_in = folder ? *folder : std::string();
   Result<RunSetup> setup = set_up_run(options, kept_in);
-  const auto remove_empty_folder = [&] {
-    std::error_code problem;
-    if (folder && options.folder.empty()) fs::remove_all(*folder, problem);
-    else if (folder) fs::remove(fs::path(*folder) / layout::kCommand, problem);  // so that the folder can be given again
+  const auto give_up = [&](const std::string& why) {
+    if (folder) unmake_run_folder(*folder, options.folder);
+    return not_run(fail(why));
   };
-  if (!setup) {
-    remove_empty_folder();
-    return not_run(fail("--gpu: " + setup.error().message()));
-  }
+  if (!setup) return give_up("--gpu: " + setup.error().message());
   if (!folder) hint("nothing will be recorded: " + folder.error().message());
   for (const std::string& sentence : setup->left_out) hint(sentence);
   for (const std::string& sentence : setup->beforehand) hint(sentence);
 
   const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(options, *folder, *setup) : nullptr;
   const std::string started = utc_now();
-  const RememberedInput input;
+  const GivenInput input;
   Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
-  if (!process) {
-    remove_empty_folder();
-    return not_run(fail(process.error().message(), kBadInput));
-  }
+  if (!process) return give_up(process.error().message());
   ProgramEnd end = wait_for_program(*process);
   if (!folder) return end;
   const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out};

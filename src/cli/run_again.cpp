@@ -1,8 +1,5 @@
 #include "cli/run_again.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,22 +23,7 @@ bool has_fault(const std::string& folder) {
 
 }  // namespace
 
-RememberedInput::RememberedInput() {
-  struct stat seen {};
-  if (::fstat(STDIN_FILENO, &seen) != 0 || (S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(1, 3))) return;  // closed, or /dev/null
-  const off_t offset = S_ISREG(seen.st_mode) ? ::lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
-  kind_ = offset >= 0 ? Kind::kFile : Kind::kGone;
-  offset_ = offset;
-}
-
-int RememberedInput::again() const {
-  if (kind_ != Kind::kFile) return -1;
-  const int file = ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);  // opened anew: the place in the first one stays where it is
-  if (file >= 0) ::lseek(file, offset_, SEEK_SET);
-  return file;
-}
-
-void run_again(const RunArguments& arguments, const std::string& folder, const RememberedInput& input) {
+void run_again(const RunArguments& arguments, const std::string& folder, const GivenInput& input) {
   const ApartEnd looked = do_apart([&] { return has_fault(folder) ? 1 : 0; });
   if (looked.status != 1 || interrupted()) return;
   const std::string second = folder + "/again";
@@ -55,7 +37,7 @@ void run_again(const RunArguments& arguments, const std::string& folder, const R
     return hint("the program is not run again: " + (setup && !setup->left_out.empty() ? setup->left_out.back() : std::string("a GPU core dump cannot be taken here")));
   }
   hint(fmt::format("the program met a GPU fault; it is run once more, for real, with the GPU core dump armed, which ends it at the fault; what it prints goes to {}/log.txt", shown_folder(second)));
-  if (!input.can_be_had_again()) hint("the second run has nothing to read: standard input is no plain file, so what came through it is gone");
+  if (input.is_gone()) hint("the second run has nothing to read: standard input is no plain file, so what came through it is gone");
   const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(arguments, second, *setup) : nullptr;
   const std::string started = utc_now();
   const int standard_input = input.again();

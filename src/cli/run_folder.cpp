@@ -68,6 +68,12 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
   return absolute.string();
 }
 
+void unmake_run_folder(const std::string& path, const std::string& wanted) {
+  std::error_code problem;
+  if (wanted.empty()) fs::remove_all(path, problem);
+  else fs::remove(in_folder(path, layout::kCommand), problem);
+}
+
 Status write_command(const std::string& folder, const CommandRecord& record) {
   Json json = {{"verb", record.verb}, {"command", record.command}, {"exit_status", record.exit_status}, {"started", record.started}, {"seconds", record.seconds}};
   for (const auto& [name, choice] : record.choices) json[name] = choice;

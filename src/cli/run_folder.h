@@ -15,6 +15,9 @@ namespace faultline::cli {
 // Makes the folder, for its owner alone: `wanted`, or a new one named after the program and the time. The absolute path.
 Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command);
 
+// Where nothing happened that it could tell of: one that the user wanted is left so that it can be given again.
+void unmake_run_folder(const std::string& path, const std::string& wanted);
+
 // command.json: what was run, how it ended, and what else the verb knows of it.
 struct CommandRecord {
   std::string verb;

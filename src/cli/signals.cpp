@@ -37,12 +37,9 @@ std::atomic<int> notes_to{-1};
 int notes_from = -1;
 std::array<pid_t, 256> quiet{};  // guarded by quiet_is_held
 std::atomic_flag quiet_is_held;  // by a thread that hears no signals meanwhile, so a handler waits for another thread at most
+constexpr std::array kIgnored = {SIGPIPE, SIGXFSZ};  // from the start on
 std::array<struct sigaction, NSIG> before{};  // by signal
 std::array<bool, NSIG> changed{};
-struct sigaction pipe_before {};
-bool pipe_changed = false;
-bool size_changed = false;
-struct sigaction size_before {};
 std::unique_ptr<Witness> witness;
 thread_local sigset_t mask_before;  // of SignalsHeld
 
@@ -51,6 +48,11 @@ void for_handled(Do what) {
   for (const int signal : kNamed) what(signal);
   what(SIGCHLD);
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) what(signal);
+}
+
+void restore(int signal) {
+  const auto at = static_cast<std::size_t>(signal);
+  if (changed[at]) ::sigaction(signal, &before[at], nullptr);
 }
 
 void hold_quiet() {
@@ -108,8 +110,7 @@ void stop_along(pid_t process, int signal) {
 void ignore_closed_pipes() {
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
-  pipe_changed = ::sigaction(SIGPIPE, &ignored, &pipe_before) == 0;
-  size_changed = ::sigaction(SIGXFSZ, &ignored, &size_before) == 0;
+  for (const int signal : kIgnored) changed[static_cast<std::size_t>(signal)] = ::sigaction(signal, &ignored, &before[static_cast<std::size_t>(signal)]) == 0;
 }
 
 InterruptsNoted::InterruptsNoted() {
@@ -134,9 +135,8 @@ InterruptsNoted::InterruptsNoted() {
 
 InterruptsNoted::~InterruptsNoted() {
   for_handled([](int signal) {
-    const auto at = static_cast<std::size_t>(signal);
-    if (changed[at]) ::sigaction(signal, &before[at], nullptr);
-    changed[at] = false;
+    restore(signal);
+    changed[static_cast<std::size_t>(signal)] = false;
   });
   witness.reset();
   if (const int to = notes_to.exchange(-1); to >= 0) {
@@ -156,12 +156,8 @@ SignalsHeld::SignalsHeld() {
 SignalsHeld::~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr); }
 
 void be_as_before() {
-  for_handled([](int signal) {
-    const auto at = static_cast<std::size_t>(signal);
-    if (changed[at]) ::sigaction(signal, &before[at], nullptr);
-  });
-  if (pipe_changed) ::sigaction(SIGPIPE, &pipe_before, nullptr);
-  if (size_changed) ::sigaction(SIGXFSZ, &size_before, nullptr);
+  for_handled(restore);
+  for (const int signal : kIgnored) restore(signal);
   ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
 }
 

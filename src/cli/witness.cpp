@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 
+#include "base/descriptor.h"
 #include "cli/signals.h"
 
 namespace faultline::cli {
@@ -37,30 +39,21 @@ struct Told {
 
 bool is_stop(int signal) { return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
 
-// 'T' of /proc/PID/stat; 0: there is no such process.
-char state_of(pid_t process) {
-  char path[40], text[512];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(process));
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  const ssize_t size = ::read(file, text, sizeof text - 1);
-  ::close(file);
-  if (size <= 0) return 0;
-  text[size] = 0;
-  const char* end_of_name = std::strrchr(text, ')');
-  return end_of_name != nullptr && end_of_name[1] != 0 ? end_of_name[2] : 0;
+// The beginning of /proc/PID/name, ended by a zero; false: there is no such process.
+template <std::size_t size>
+bool read_about(pid_t process, const char* name, char (&text)[size]) {
+  char path[40];
+  std::snprintf(path, sizeof path, "/proc/%d/%s", static_cast<int>(process), name);
+  const Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t got = file ? ::read(file.number(), text, size - 1) : 0;
+  text[std::max<ssize_t>(got, 0)] = 0;
+  return got > 0;
 }
 
 // It has told all that it has got: it sleeps, and nothing waits for it. Also where /proc does not say.
 bool has_told_all(pid_t process) {
-  char path[40], text[4096];
-  std::snprintf(path, sizeof path, "/proc/%d/status", static_cast<int>(process));
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return true;
-  const ssize_t size = ::read(file, text, sizeof text - 1);
-  ::close(file);
-  if (size <= 0) return true;
-  text[size] = 0;
+  char text[4096];
+  if (!read_about(process, "status", text)) return true;
   const char* state = std::strstr(text, "\nState:");
   const char* waiting = std::strstr(text, "\nShdPnd:");
   if (state == nullptr || waiting == nullptr) return true;
@@ -69,8 +62,9 @@ bool has_told_all(pid_t process) {
 }
 
 bool is_stopped(pid_t process) {
-  const char state = state_of(process);
-  return state == 'T' || state == 't';
+  char text[512];
+  const char* const end_of_name = read_about(process, "stat", text) ? std::strrchr(text, ')') : nullptr;
+  return end_of_name != nullptr && end_of_name[1] != 0 && (end_of_name[2] == 'T' || end_of_name[2] == 't');
 }
 
 // All signals are blocked here, by the caller of fork().

@@ -10,8 +10,6 @@ namespace {
 // A tensor is named rather than its segment's neighbour unless that is nearer by more than a page of the device.
 constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 
-bool fits(const Event& event) { return event.size_bytes <= ~event.address; }
-
 std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
   std::sort(ranges.begin(), ranges.end());
   std::vector<ByteRange> result;
@@ -37,14 +35,12 @@ AddressMap::AddressMap(const Trace& trace, const Lifetimes& lifetimes, const Hea
     : trace_(trace), lifetimes_(lifetimes), uses_(uses), event_(event) {
   std::vector<ByteRange> ranges;
   for (const MappedRange& mapped : mapped_at(trace, event, [](const Event&) { return true; })) ranges.push_back(mapped.range);
-  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
-    const Lifetime& life = lifetimes.of(AllocationId(number));
-    if (life.born == kNever || life.born > event || life.returned <= event) continue;
-    const Event& birth = lifetimes.birth(AllocationId(number));
+  lifetimes.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
     // A framework's block lies in a segment, which is mapped or not whatever the block is.
     const bool is_block = uses.is_program(birth.heap) && uses.has_framework(birth.device) && trace.can(kCompleteFromStart);
-    if (birth.has(kAddressKnown) && fits(birth) && !is_block) ranges.push_back(ByteRange::of(birth.address, birth.size_bytes));
-  }
+    if (!life.taken_at(event) || !birth.has(kAddressKnown) || birth.size_bytes > ~birth.address || is_block) return;
+    ranges.push_back(ByteRange::of(birth.address, birth.size_bytes));
+  });
   mapped_ = joined(std::move(ranges));
 }
 
@@ -53,11 +49,9 @@ bool AddressMap::is_mapped(std::uint64_t address) const { return is_in(mapped_, 
 bool AddressMap::was_memory(std::uint64_t address) const {
   if (!ever_) {
     std::vector<ByteRange> ranges;
-    for (std::uint32_t number = 1; number <= trace_.allocation_count; ++number) {
-      const AllocationId id(number);
-      const Lifetime& life = lifetimes_.of(id);
-      if (life.born != kNever && life.born <= event_ && lifetimes_.birth(id).has(kAddressKnown)) ranges.push_back(range_of(id));
-    }
+    lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+      if (life.born <= event_ && birth.has(kAddressKnown)) ranges.push_back(range_of(id));
+    });
     ever_ = joined(std::move(ranges));
   }
   return is_in(*ever_, address);
@@ -87,12 +81,8 @@ AddressPlace AddressMap::place(std::uint64_t address) const {
   bool inside_own = false, freed_own = false;
   std::uint32_t freed_at = 0;
   Nearest own, other;
-  for (std::uint32_t number = 1; number <= trace_.allocation_count; ++number) {
-    const AllocationId id(number);
-    const Lifetime& life = lifetimes_.of(id);
-    if (life.born == kNever || life.born > event_) continue;
-    const Event& birth = lifetimes_.birth(id);
-    if (!birth.has(kAddressKnown)) continue;
+  lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (life.born > event_ || !birth.has(kAddressKnown)) return;
     const bool is_own = uses_.is_program(birth.heap);
     const AddressPlace here = relative_to(id, address);
     if (here.where == Where::kInside) {
@@ -103,7 +93,7 @@ AddressPlace AddressMap::place(std::uint64_t address) const {
     } else if (life.released > event_) {
       (is_own ? own : other).offer(here);
     }
-  }
+  });
   if (inside.where != Where::kUnknown && (inside_own || own.place.where == Where::kUnknown)) return inside;
   if (inside.where == Where::kUnknown && freed.where != Where::kUnknown) return freed;
   if (own.place.where == Where::kUnknown) return other.place;

@@ -27,16 +27,12 @@ Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const Sta
   find_workspaces();
   // Parameters first: their sizes tell gradients from other results of backward.
   for (int pass = 0; pass < 2; ++pass) {
-    for (std::uint32_t index = 1; index <= trace.allocation_count; ++index) {
-      const AllocationId id(index);
-      if (lifetimes.of(id).born == kNever) continue;
-      const Event& birth = lifetimes.birth(id);
-      if (trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) continue;
+    lifetimes.for_each([&](AllocationId id, const Lifetime&, const Event& birth) {
       const bool parameter_like = (stacks.roles(birth.stack) & kSetupRoles) != 0;
-      if (parameter_like != (pass == 0)) continue;
-      categories_[index] = judge(id);
-      if (pass == 0 && categories_[index] == Category::kParameters) parameter_sizes_.push_back(birth.size_bytes);
-    }
+      if (trace.heaps[birth.heap.index()].kind == HeapKind::kDriver || parameter_like != (pass == 0)) return;
+      categories_[id.index()] = judge(id);
+      if (pass == 0 && of(id) == Category::kParameters) parameter_sizes_.push_back(birth.size_bytes);
+    });
     std::sort(parameter_sizes_.begin(), parameter_sizes_.end());
   }
   follow_siblings();
@@ -51,19 +47,16 @@ void Categories::find_workspaces() {
     bool any_gone = false;
   };
   std::array<Seen, kWorkspaceBytes.size()> seen;
-  for (std::uint32_t index = 1; index <= trace_.allocation_count; ++index) {
-    const Lifetime& life = lifetimes_.of(AllocationId(index));
-    if (life.born == kNever) continue;
-    const Event& birth = lifetimes_.birth(AllocationId(index));
-    if (trace_.heaps[birth.heap.index()].kind != HeapKind::kTorchCaching || (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer))) continue;
+  lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (trace_.heaps[birth.heap.index()].kind != HeapKind::kTorchCaching || (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer))) return;
     const auto at = std::find(kWorkspaceBytes.begin(), kWorkspaceBytes.end(), birth.size_bytes);
-    if (at == kWorkspaceBytes.end()) continue;
+    if (at == kWorkspaceBytes.end()) return;
     Seen& size = seen[static_cast<std::size_t>(at - kWorkspaceBytes.begin())];
     size.any_gone |= life.released <= focus_;
-    if (life.released <= focus_) continue;
-    size.staying.emplace_back(index);
-    if (crosses_step(life)) size.over_steps.emplace_back(index);
-  }
+    if (life.released <= focus_) return;
+    size.staying.push_back(id);
+    if (crosses_step(life)) size.over_steps.push_back(id);
+  });
   for (const Seen& size : seen) {
     const std::vector<AllocationId>& found = size.any_gone ? size.over_steps : size.staying;
     if (found.size() <= 2 * trace_.streams.size()) workspaces_.insert(workspaces_.end(), found.begin(), found.end());  // the program's thread and the engine's
@@ -76,19 +69,16 @@ void Categories::follow_siblings() {
   std::vector<std::array<std::uint32_t, kCategoryCount>> votes(trace_.stacks.size());
   const auto ended = [&](const Lifetime& life) { return life.released != kNever && life.released <= focus_; };
   for (int pass = 0; pass < 2; ++pass) {
-    for (std::uint32_t index = 1; index <= trace_.allocation_count; ++index) {
-      const Lifetime& life = lifetimes_.of(AllocationId(index));
-      if (life.born == kNever) continue;
-      const StackId stack = lifetimes_.birth(AllocationId(index)).stack;
-      if (stack.value == 0) continue;
-      auto& counts = votes[stack.index()];
+    lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+      if (birth.stack.value == 0) return;
+      auto& counts = votes[birth.stack.index()];
       if (pass == 0) {
-        counts[static_cast<std::size_t>(categories_[index])] += ended(life);
-      } else if (!ended(life) && categories_[index] == Category::kOther && !crosses_step(life)) {
+        counts[static_cast<std::size_t>(of(id))] += ended(life);
+      } else if (!ended(life) && of(id) == Category::kOther && !crosses_step(life)) {
         const auto most = std::max_element(counts.begin(), counts.end());
-        if (*most != 0) categories_[index] = static_cast<Category>(most - counts.begin());
+        if (*most != 0) categories_[id.index()] = static_cast<Category>(most - counts.begin());
       }
-    }
+    });
   }
 }
 

@@ -40,14 +40,10 @@ const UsageMoment& Facts::focus(std::size_t device_slot) const {
 
 CategoryBytes Facts::live_by_category(std::size_t device_slot, std::uint32_t event) const {
   CategoryBytes bytes{};
-  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
-    const AllocationId id(number);
-    const Lifetime& life = lifetimes.of(id);
-    if (life.born == kNever || !life.alive_at(event)) continue;
-    const Event& birth = lifetimes.birth(id);
-    if (birth.device != usage[device_slot].device || !uses.is_program(birth.heap)) continue;
+  lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (!life.alive_at(event) || birth.device != usage[device_slot].device || !uses.is_program(birth.heap)) return;
     bytes[static_cast<std::size_t>(categories[device_slot].of(id))] += lifetimes.held_bytes(id);
-  }
+  });
   return bytes;
 }
 

@@ -23,12 +23,8 @@ FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std
   FreeSpace picture;
   const HeapUses uses(trace);
   const std::vector<MappedRange> mapped = mapped_at(trace, event, [&](const Event& at) { return at.device == device && uses.of(at.heap) == HeapUse::kSegments; });
-  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
-    const AllocationId id(number);
-    const Lifetime& life = lifetimes.of(id);
-    if (life.born == kNever || life.born > event || life.returned <= event) continue;
-    const Event& birth = lifetimes.birth(id);
-    if (birth.device != device || !birth.has(kAddressKnown)) continue;
+  lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (!life.taken_at(event) || birth.device != device || !birth.has(kAddressKnown)) return;
     const HeapUse use = uses.of(birth.heap);
     if (use == HeapUse::kSegments) {
       SegmentPicture segment;
@@ -39,7 +35,7 @@ FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std
     } else if (use == HeapUse::kProgram && uses.has_framework(device)) {
       picture.live.push_back({birth.address, lifetimes.held_bytes(id), id, life.released <= event});
     }
-  }
+  });
   for (auto run = mapped.begin(); run != mapped.end();) {  // neighbouring ranges are one run
     SegmentPicture segment;
     segment.address = run->range.begin;

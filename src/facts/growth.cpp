@@ -14,6 +14,10 @@ constexpr std::size_t kMostGrowths = 256;   // of the largest each is gone throu
 constexpr std::size_t kMostStretches = 10;  // without marks, the time from a line's first allocation to its last in so many parts
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 constexpr std::uint64_t kWarmUpSteps = 2;   // lazy state is made in the first steps
+constexpr std::uint64_t kLeastSteps = 5;    // after the warm-up
+constexpr std::uint64_t kLeastRounds = 8;   // without step marks
+constexpr std::uint64_t kLeastBytes = 1 << 20;
+constexpr double kLeastShareOfPeak = 0.005;
 constexpr std::uint16_t kRolesThatStay = kMovesModule | kConstructs | kLoadsState | kInOptimizer | kCapturesGraph;
 
 bool is_memory(const Event& event) { return (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && !event.has(kFailed); }
@@ -38,13 +42,12 @@ bool steady(std::vector<std::uint64_t> survivors) {
 
 class Finder {
  public:
-  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, std::uint16_t device, std::uint32_t end,
-         const GrowthLimits& limits)
-      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end), limits_(limits) {
+  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, std::uint16_t device, std::uint32_t end)
+      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end) {
     for (const std::uint32_t mark : steps.ends) {
       if (mark <= end) marks_.push_back(mark);
     }
-    by_steps_ = marks_.size() >= kWarmUpSteps + limits.least_steps;
+    by_steps_ = marks_.size() >= kWarmUpSteps + kLeastSteps;
     how_ = by_steps_ ? steps.how : "rounds";
   }
 
@@ -53,16 +56,10 @@ class Finder {
  private:
   template <class Visit>
   void for_each_allocation(Visit&& visit) const {
-    for (std::uint32_t number = 1; number <= trace_.allocation_count; ++number) {
-      const AllocationId id(number);
-      const Lifetime& life = lifetimes_.of(id);
-      if (life.born == kNever || life.born > end_) continue;
-      const Event& birth = lifetimes_.birth(id);
-      const Heap& heap = trace_.heaps[birth.heap.index()];
-      if (birth.has(kPreexisting)) continue;  // made before anything could be counted
-      if (birth.device != device_ || !uses_.is_program(birth.heap) || heap.is_private()) continue;
-      visit(id, life, birth);
-    }
+    lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+      if (life.born > end_ || birth.has(kPreexisting)) return;  // made before anything could be counted
+      if (birth.device == device_ && uses_.is_program(birth.heap) && !trace_.heaps[birth.heap.index()].is_private()) visit(id, life, birth);
+    });
   }
   void tally();
   void count_rounds();
@@ -78,7 +75,6 @@ class Finder {
   const StackFacts& stacks_;
   std::uint16_t device_;
   std::uint32_t end_;
-  GrowthLimits limits_;
   std::vector<std::uint32_t> marks_;
   bool by_steps_ = false;
   std::string how_;
@@ -144,7 +140,7 @@ std::uint64_t Finder::rounds_of(StackId stack) const {
 }
 
 bool Finder::is_candidate(StackId stack, const Tally& line) const {
-  const std::uint64_t least = by_steps_ ? limits_.least_steps : limits_.least_rounds;
+  const std::uint64_t least = by_steps_ ? kLeastSteps : kLeastRounds;
   if (line.kept < least || (stacks_.roles(stack) & kRolesThatStay)) return false;
   if (stack.value == 0 && !by_steps_) return false;  // no line, no marks: nothing to count rounds by
   if (rounds_of(stack) < least) return false;
@@ -229,10 +225,9 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
     const StackId program = stacks_.program(stack);
     Growth& growth = by_program.try_emplace(program.value).first->second;
     growth.program = program;
-    growth.device = device_;
     growth.rounds = std::max(growth.rounds, rounds_of(stack));
     growth.round_kind = how_;
-    growth.stacks.push_back({stack, line.kept, line.kept_bytes, line.made, stack.value == 0 || stacks_.has(stack, kInBackward)});
+    growth.stacks.push_back({stack, line.kept, line.kept_bytes});
     growth.kept_bytes += line.kept_bytes;
     growth.kept_count += line.kept;
     growth.first_event = growth.first_event == 0 ? line.first : std::min(growth.first_event, line.first);
@@ -246,7 +241,7 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
   }
   std::vector<Growth> result;
   for (Growth& growth : all) {
-    const auto least_bytes = std::max(limits_.least_bytes, static_cast<std::uint64_t>(limits_.least_share_of_peak * static_cast<double>(peak_bytes)));
+    const auto least_bytes = std::max(kLeastBytes, static_cast<std::uint64_t>(kLeastShareOfPeak * static_cast<double>(peak_bytes)));
     if (growth.kept_bytes < least_bytes || rise_since(growth.first_event) < growth.kept_bytes / 2) continue;
     growth.bytes_per_round = growth.kept_bytes / std::max<std::uint64_t>(1, growth.rounds);
     std::sort(growth.stacks.begin(), growth.stacks.end(), [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
@@ -259,8 +254,8 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
 }  // namespace
 
 std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps,
-                                std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes, const GrowthLimits& limits) {
-  return Finder(trace, lifetimes, stacks, steps, device, end, limits).find(peak_bytes);
+                                std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes) {
+  return Finder(trace, lifetimes, stacks, steps, device, end).find(peak_bytes);
 }
 
 }  // namespace faultline

@@ -24,13 +24,10 @@ struct GrowingStack {
   StackId stack;
   std::uint64_t kept_count = 0;   // allocations alive at the end
   std::uint64_t kept_bytes = 0;
-  std::uint64_t made_count = 0;
-  bool in_backward = false;
 };
 
 struct Growth {
   StackId program;                 // the loop's line; 0 when only the engine's frameless threads allocate
-  std::uint16_t device = 0;
   std::uint64_t rounds = 0;
   std::string round_kind;          // "optimizer steps (AdamW)" or "rounds"
   std::vector<GrowingStack> stacks;  // most bytes first
@@ -40,15 +37,8 @@ struct Growth {
   std::uint32_t first_event = 0;
 };
 
-struct GrowthLimits {
-  std::uint64_t least_rounds = 8;            // without step marks
-  std::uint64_t least_steps = 5;             // with them, after the warm-up
-  std::uint64_t least_bytes = 1 << 20;
-  double least_share_of_peak = 0.005;
-};
-
 // `end`: the moment to judge at, a failure or the last event.
 std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps,
-                                std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes, const GrowthLimits& limits = {});
+                                std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes);
 
 }  // namespace faultline

@@ -6,10 +6,10 @@
 namespace faultline {
 namespace {
 
-std::vector<Growth> growths(const Trace& trace, const GrowthLimits& limits = {}) {
+std::vector<Growth> growths(const Trace& trace) {
   const Facts facts(trace, {});
   return find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, 0, static_cast<std::uint32_t>(trace.events.size() - 1),
-                     facts.usage.at(0).peak_allocated.allocated, limits);
+                     facts.usage.at(0).peak_allocated.allocated);
 }
 
 // `rounds` returns to a line that keeps `bytes` each time, with something passing in between.

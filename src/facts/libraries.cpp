@@ -1,6 +1,5 @@
 #include "facts/libraries.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 

@@ -17,6 +17,7 @@ struct Lifetime {
   std::uint32_t released = kNever;   // the program let go (Free requested, or both)
   std::uint32_t returned = kNever;   // the heap can hand it out again
   bool alive_at(std::uint32_t event) const { return born <= event && event < released; }
+  bool taken_at(std::uint32_t event) const { return born <= event && event < returned; }  // alive, or let go and not yet given back
 };
 
 class Lifetimes {
@@ -28,7 +29,14 @@ class Lifetimes {
   const Lifetime& of(AllocationId id) const { return lifetimes_[id.index()]; }
   const Event& birth(AllocationId id) const { return trace_->events[lifetimes_[id.index()].born]; }
   std::uint64_t held_bytes(AllocationId id) const;
-  std::uint32_t count() const { return static_cast<std::uint32_t>(lifetimes_.size() - 1); }
+  // Calls visit(AllocationId, const Lifetime&, birth) for every allocation that the trace shows being made, in the order of their ids.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::uint32_t number = 1; number < lifetimes_.size(); ++number) {
+      const AllocationId id(number);
+      if (of(id).born != kNever) visit(id, of(id), birth(id));
+    }
+  }
 
  private:
   const Trace* trace_;

@@ -42,12 +42,9 @@ std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& life
   };
   const auto is_outside = [&](const Event& at) { return at.device == device && uses.of(at.heap) == HeapUse::kOutside; };
   for (const MappedRange& mapped : mapped_at(trace, event, is_outside)) add(asker_of(trace, *mapped.by, libraries), mapped.range.size());
-  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
-    const Lifetime& life = lifetimes.of(AllocationId(number));
-    if (life.born == kNever || life.born > event || life.returned <= event) continue;
-    const Event& birth = lifetimes.birth(AllocationId(number));
-    if (is_outside(birth)) add(asker_of(trace, birth, libraries), birth.size_bytes);
-  }
+  lifetimes.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
+    if (life.taken_at(event) && is_outside(birth)) add(asker_of(trace, birth, libraries), birth.size_bytes);
+  });
   std::vector<OutsidePart> parts;
   for (auto& [what, part] : by_asker) parts.push_back(std::move(part));
   std::stable_sort(parts.begin(), parts.end(), [](const OutsidePart& a, const OutsidePart& b) { return a.bytes > b.bytes; });

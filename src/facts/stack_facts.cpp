@@ -1,7 +1,6 @@
 #include "facts/stack_facts.h"
 
 #include <algorithm>
-#include <array>
 
 #include "facts/libraries.h"
 

@@ -44,6 +44,7 @@ class StackFacts {
   StackId program(StackId stack) const { return nodes_[stack.index()].program; }  // 0: no user frame
   // The innermost frame that has a Python line, user's or not, or a line of the user's own compiled code; 0: none.
   StackId innermost_python(StackId stack) const { return nodes_[stack.index()].python; }
+  StackId line(StackId stack) const { return user(stack).value != 0 ? user(stack) : innermost_python(stack); }  // the line to show; 0: none
 
  private:
   struct Node {

@@ -115,18 +115,15 @@ std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, 
   Node root;
   CategoryBytes nameless{};
   std::uint64_t all_bytes = 0;
-  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
-    const AllocationId id(number);
-    const Lifetime& life = facts.lifetimes.of(id);
-    if (life.born == kNever || !life.alive_at(event)) continue;
-    const Event& birth = facts.lifetimes.birth(id);
-    if (birth.kind != EventKind::kAlloc || birth.device != facts.usage[device_slot].device || trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) continue;
+  facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (!life.alive_at(event) || birth.kind != EventKind::kAlloc) return;
+    if (birth.device != facts.usage[device_slot].device || trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) return;
     const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
     const auto category = static_cast<std::size_t>(facts.categories[device_slot].of(id));
     all_bytes += bytes;
     if (names[id.index()].empty()) nameless[category] += bytes;
     else add(root, names[id.index()], bytes, category);
-  }
+  });
   std::vector<PlanModule> modules;
   for (const Row& row : cut(root, all_bytes, most_rows)) {
     const bool has_inner = row.only_itself && !row.node->children.empty();

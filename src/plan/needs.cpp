@@ -1,7 +1,6 @@
 #include "plan/needs.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "base/units.h"

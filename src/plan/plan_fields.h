@@ -9,8 +9,7 @@ namespace faultline {
 template <>
 inline constexpr std::size_t kValueCount<Verdict> = static_cast<std::size_t>(Verdict::kInterrupted) + 1;
 
-template <class Archive>
-void fields(Archive& archive, Location& location) {
+void fields(auto& archive, Location& location) {
   archive("file", location.file);
   archive("line", location.line);
   archive("function", location.function);
@@ -18,8 +17,7 @@ void fields(Archive& archive, Location& location) {
   archive("kernel", location.kernel);
 }
 
-template <class Archive>
-void fields(Archive& archive, PlanGpu& gpu) {
+void fields(auto& archive, PlanGpu& gpu) {
   archive("name", gpu.name);
   archive("capacity", gpu.capacity_bytes);
   archive("capacity_source", gpu.capacity_source);
@@ -27,30 +25,26 @@ void fields(Archive& archive, PlanGpu& gpu) {
   archive("context_source", gpu.context_source);
 }
 
-template <class Archive>
-void fields(Archive& archive, PlanFit& fit) {
+void fields(auto& archive, PlanFit& fit) {
   fields(archive, fit.gpu);
   archive("fits", fit.fits);
 }
 
-template <class Archive>
-void fields(Archive& archive, PlanModule& module) {
+void fields(auto& archive, PlanModule& module) {
   archive("path", module.path);
   archive("count", module.count);
   archive("bytes", module.bytes);
   archive("live", module.live);
 }
 
-template <class Archive>
-void fields(Archive& archive, PlanNote& note) {
+void fields(auto& archive, PlanNote& note) {
   archive("kind", note.kind);
   archive("text", note.text);
   archive("line", note.line);
   archive("count", note.count);
 }
 
-template <class Archive>
-void fields(Archive& archive, PlanVary& vary) {
+void fields(auto& archive, PlanVary& vary) {
   archive("name", vary.name);
   archive("where", vary.where);
   archive("current", vary.current);
@@ -61,15 +55,13 @@ void fields(Archive& archive, PlanVary& vary) {
   archive("why_not", vary.why_not);
 }
 
-template <class Archive>
-void fields(Archive& archive, PlanException& exception) {
+void fields(auto& archive, PlanException& exception) {
   archive("type", exception.type);
   archive("message", exception.message);
   archive("location", exception.location);
 }
 
-template <class Archive>
-void fields(Archive& archive, PlanEffects& effects) {
+void fields(auto& archive, PlanEffects& effects) {
   archive("confined", effects.confined);
   archive("known", effects.known);
   archive("written", effects.written);

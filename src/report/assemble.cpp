@@ -8,8 +8,6 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kUsualContextBytes = std::uint64_t{3} << 29;  // more than a context and loaded code take
-
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
 
 // What neither the program nor the free bytes account for: what other libraries asked for, then what no one asked for.
@@ -26,7 +24,7 @@ void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const 
   const std::uint64_t context = unasked ? std::min(left, unasked->bytes) : 0;
   if (free_known || unasked) {
     const std::uint64_t bytes = free_known ? left : context;
-    const bool others_too = bytes > kUsualContextBytes;
+    const bool others_too = bytes > kUsualOutsideBytes;
     if (bytes != 0 && (unasked || !account.outside.empty())) account.outside.emplace_back(others_too ? "CUDA context, driver and other processes" : "CUDA context and driver", bytes);
     left -= bytes;
     account.outside_framework = rest - left;
@@ -167,8 +165,8 @@ Report make_report(const Input& input) {
   whole.left_out = input.left_out;
   for (const InputPart& part : input.parts) add_part(make_report(part.trace, judge(part.trace, part.statements)), input.parts.size() > 1 ? part.name : std::string(), whole);
   std::stable_sort(whole.findings.begin(), whole.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
-  if (input.exit_status.value_or(0) != 0 && (whole.findings.empty() || whole.findings.front().severity != Severity::kError)) {
-    const int status = *input.exit_status;
+  const std::int64_t status = input.parts.front().statements.ending.command_status.value_or(0);
+  if (status != 0 && (whole.findings.empty() || whole.findings.front().severity != Severity::kError)) {
     const std::string how = status > 128 && status < 128 + 65 ? "was ended by signal " + std::to_string(status - 128) : "ended with status " + std::to_string(status);
     whole.notes.insert(whole.notes.begin(), "The program " + how + "; nothing that was recorded of its GPU memory explains it.");
   }

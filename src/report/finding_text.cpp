@@ -214,28 +214,25 @@ void print_tries(Page& page, const std::vector<Try>& all, const FindingDetail& d
     const std::string what = page.clean(attempt.what);
     const std::string stop = what.empty() || what.ends_with('.') ? " " : ". ";
     const bool saves = attempt.saves_bytes != 0;
+    std::string text = what;
     if (!attempt.confirmed) {
-      const std::string hope = saves ? fmt::format("Should save about {} (not something a replay can check).", format_bytes(attempt.saves_bytes)) : "";
-      page.item(label, {std::string(page.glyph("·", "-"))}, what + (saves ? stop + hope : stop == " " ? "" : "."));
+      if (saves) text += fmt::format("{}Should save about {} (not something a replay can check).", stop, format_bytes(attempt.saves_bytes));
+      else if (stop != " ") text += ".";
     } else if (*attempt.confirmed) {
       const std::string gain = saves ? fmt::format(": it saves {}", format_bytes(attempt.saves_bytes)) : "";
-      page.item(label, {std::string(page.glyph("✔", "*")), Style::kGood},
-                fmt::format("{}{}Confirmed by {}{}.", what, stop, attempt.by_dry_run ? "a dry run" : "a replay of this recording", gain));
+      text += fmt::format("{}Confirmed by {}{}.", stop, attempt.by_dry_run ? "a dry run" : "a replay of this recording", gain);
     } else {
-      page.item(label, {std::string(page.glyph("✘", "x")), Style::kDim},
-                fmt::format("{}{}A replay of this recording showed that it does not help.", what, stop));
+      text += stop + "A replay of this recording showed that it does not help.";
     }
+    page.item(!attempt.confirmed ? page.dot() : *attempt.confirmed ? page.yes() : page.no(), text, label, Page::kRowIndent);
     label = "";
   };
   // What is known to work first, then advice; what was refuted only for those who ask.
-  for (const Try& attempt : tries) {
-    if (attempt.confirmed == true) print(attempt);
-  }
-  for (const Try& attempt : tries) {
-    if (!attempt.confirmed) print(attempt);
-  }
-  for (const Try& attempt : tries) {
-    if (detail.every_line && attempt.confirmed == false) print(attempt);
+  for (const std::optional<bool> result : {std::optional(true), std::optional<bool>(), std::optional(false)}) {
+    if (result == false && !detail.every_line) break;
+    for (const Try& attempt : tries) {
+      if (attempt.confirmed == result) print(attempt);
+    }
   }
 }
 

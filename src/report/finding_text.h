@@ -2,7 +2,6 @@
 // it, what to try, the page to read. A line of the user's own program always stands before a line inside a library.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "report/page.h"

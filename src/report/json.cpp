@@ -1,7 +1,6 @@
 #include "report/json.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "base/json_input.h"
@@ -20,16 +19,14 @@ inline constexpr std::size_t kValueCount<Severity> = static_cast<std::size_t>(Se
 template <>
 inline constexpr std::size_t kValueCount<Confidence> = static_cast<std::size_t>(Confidence::kHint) + 1;
 
-template <class Archive>
-void fields(Archive& archive, Try& attempt) {
+void fields(auto& archive, Try& attempt) {
   archive("what", attempt.what);
   archive("confirmed", attempt.confirmed);
   archive("saves_bytes", attempt.saves_bytes);
   archive("by_dry_run", attempt.by_dry_run);
 }
 
-template <class Archive>
-void fields(Archive& archive, Holder& holder) {
+void fields(auto& archive, Holder& holder) {
   archive("bytes", holder.bytes);
   archive("count", holder.count);
   archive("category", holder.category);
@@ -37,8 +34,7 @@ void fields(Archive& archive, Holder& holder) {
   archive("detail", holder.detail);
 }
 
-template <class Archive>
-void fields(Archive& archive, Related& related) {
+void fields(auto& archive, Related& related) {
   archive("role", related.role);
   archive("what", related.what);
   archive("bytes", related.bytes);
@@ -70,8 +66,7 @@ void read_json(const Json& json, std::vector<Evidence>& evidence) {
   }
 }
 
-template <class Archive>
-void fields(Archive& archive, Finding& finding) {
+void fields(auto& archive, Finding& finding) {
   archive("rule", finding.rule);
   archive("severity", finding.severity);
   archive("confidence", finding.confidence);
@@ -93,21 +88,9 @@ void fields(Archive& archive, Finding& finding) {
   archive("fingerprint", finding.fingerprint);
 }
 
-template <class Archive>
-void fields(Archive& archive, NotJudged& item) {
+void fields(auto& archive, NotJudged& item) {
   archive("rule", item.rule);
   archive("why", item.why);
-}
-
-// Part of memory that is outside of the framework.
-struct OutsideRow {
-  std::string what;
-  std::uint64_t bytes = 0;
-};
-template <class Archive>
-void fields(Archive& archive, OutsideRow& row) {
-  archive("what", row.what);
-  archive("bytes", row.bytes);
 }
 
 template <class Archive>
@@ -129,18 +112,14 @@ void fields(Archive& archive, Account& account) {
   archive("free", account.free);
   archive("unknown", account.unknown);
   archive("has_framework", account.has_framework);
-  std::vector<OutsideRow> outside;
-  if constexpr (Archive::kWrites) {
-    for (const auto& [what, bytes] : account.outside) outside.push_back({what, bytes});
-  }
-  archive.unless_empty("outside", outside);
-  if constexpr (!Archive::kWrites) {
-    for (OutsideRow& row : outside) account.outside.emplace_back(std::move(row.what), row.bytes);
-  }
+  if (Archive::kWrites && account.outside.empty()) return;
+  archive.each("outside", account.outside, [](auto& inside, auto& part) {
+    inside("what", part.first);
+    inside("bytes", part.second);
+  });
 }
 
-template <class Archive>
-void fields(Archive& archive, ModelReport& model) {
+void fields(auto& archive, ModelReport& model) {
   archive("name", model.name);
   archive("placements", model.placements);
   archive("exact", model.exact);
@@ -155,8 +134,7 @@ struct CurveLists {
   std::vector<std::int64_t> time_ns;
   std::vector<std::uint64_t> allocated, reserved;
 };
-template <class Archive>
-void fields(Archive& archive, CurveLists& lists) {
+void fields(auto& archive, CurveLists& lists) {
   archive("time_ns", lists.time_ns);
   archive("allocated", lists.allocated);
   archive("reserved", lists.reserved);
@@ -179,8 +157,7 @@ void read_json(const Json& json, std::vector<CurvePoint>& curve) {
   for (std::size_t at = 0; at < count; ++at) curve.push_back({lists.time_ns[at], lists.allocated[at], lists.reserved[at]});
 }
 
-template <class Archive>
-void fields(Archive& archive, DeviceReport& device) {
+void fields(auto& archive, DeviceReport& device) {
   archive("index", device.index);
   archive("name", device.name);
   archive.unless_empty("process", device.process);
@@ -197,22 +174,10 @@ void fields(Archive& archive, DeviceReport& device) {
   archive("curve", device.curve);
 }
 
-template <class Archive>
-void fields(Archive& archive, PartReport& part) {
+void fields(auto& archive, PartReport& part) {
   archive("name", part.name);
   archive("path", part.path);
   archive("events", part.events);
-}
-
-template <>
-Json json_of(const std::map<std::string, std::uint64_t>& counters) {
-  return json_of(NamedBytes(counters.begin(), counters.end()));
-}
-template <>
-void read_json(const Json& json, std::map<std::string, std::uint64_t>& counters) {
-  NamedBytes list;
-  read_json(json, list);
-  counters.insert(list.begin(), list.end());
 }
 
 template <class Archive>

@@ -1,6 +1,7 @@
 #include "report/page.h"
 
 #include <algorithm>
+#include <array>
 
 namespace faultline {
 namespace {
@@ -9,29 +10,9 @@ constexpr int kNarrowest = 48;  // tables need so much
 constexpr int kWidest = 120;    // longer lines are hard to read
 
 std::string_view code_of(Style style) {
-  switch (style) {
-    case Style::kPlain:
-      return "";
-    case Style::kStrong:
-      return "\x1b[1m";
-    case Style::kDim:
-      return "\x1b[2m";
-    case Style::kError:
-      return "\x1b[1;31m";
-    case Style::kWarning:
-      return "\x1b[1;33m";
-    case Style::kNote:
-      return "\x1b[1;36m";
-    case Style::kGood:
-      return "\x1b[32m";
-    case Style::kAllocated:
-      return "\x1b[34m";
-    case Style::kReserved:
-      return "\x1b[33m";
-    case Style::kLimit:
-      return "\x1b[31m";
-  }
-  return "";
+  static constexpr std::array<std::string_view, 10> kCodes = {  // in the order of the styles
+      "", "\x1b[1m", "\x1b[2m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;36m", "\x1b[32m", "\x1b[34m", "\x1b[33m", "\x1b[31m"};
+  return kCodes[static_cast<std::size_t>(style)];
 }
 
 }  // namespace
@@ -68,13 +49,13 @@ void Page::row(std::string_view label, std::string_view text, Style style) {
   }
 }
 
-void Page::item(std::string_view label, const Piece& marker, std::string_view text) {
-  std::string head = pad_right("  " + std::string(label), kRowIndent);
+void Page::item(const Piece& marker, std::string_view text, std::string_view label, int indent) {
+  std::string head = pad_right("  " + std::string(label), indent);
   Piece mark = {marker.text + " ", marker.style};
   const int mark_columns = display_width(mark.text);
-  for (const std::string& part : wrap(text, row_room() - mark_columns)) {
+  for (const std::string& part : wrap(text, width_ - indent - mark_columns)) {
     line({{head, Style::kDim}, mark, {part}});
-    head = std::string(kRowIndent, ' ');
+    head = std::string(static_cast<std::size_t>(indent), ' ');
     mark = {std::string(static_cast<std::size_t>(mark_columns), ' ')};
   }
 }

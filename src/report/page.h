@@ -28,6 +28,9 @@ class Page {
   int width() const { return width_; }
   bool unicode() const { return paths_.unicode; }
   std::string_view glyph(std::string_view unicode_form, std::string_view ascii_form) const { return unicode() ? unicode_form : ascii_form; }
+  Piece yes() const { return {std::string(glyph("✔", "*")), Style::kGood}; }
+  Piece no() const { return {std::string(glyph("✘", "x")), Style::kDim}; }
+  Piece dot() const { return {std::string(glyph("·", "-"))}; }
   std::string clean(std::string_view text) const { return faultline::clean(text, unicode()); }
   std::string place(const Location& location, int room) const { return describe_place(location, paths_, room); }
   std::string place_in_table(const Location& location, int room) const { return describe_line(location, paths_, room); }
@@ -39,8 +42,8 @@ class Page {
   void paragraph(int indent, std::string_view text, Style style = Style::kPlain);
   // A label and its text, wrapped beside it. Without a label: more of the row above.
   void row(std::string_view label, std::string_view text, Style style = Style::kPlain);
-  // One of a list beside a label: a marker, and text that hangs behind it.
-  void item(std::string_view label, const Piece& marker, std::string_view text);
+  // One of a list, which may stand beside a label: a marker, and text that hangs behind it.
+  void item(const Piece& marker, std::string_view text, std::string_view label = {}, int indent = 2);
   int row_room() const { return width_ - kRowIndent; }
   std::string take() { return std::move(out_); }
 

@@ -178,33 +178,21 @@ void print_modules(Page& page, const Plan& plan, bool verbose) {
   if (shown < plan.modules.size()) page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.modules.size() - shown), Style::kDim);
 }
 
-// One of a list: a marker, and text that hangs behind it.
-void bullet(Page& page, const Piece& marker, const std::string& text) {
-  Piece mark = marker;
-  for (const std::string& part : wrap(text, page.width() - 4)) {
-    page.line({{"  "}, mark, {" " + part}});
-    mark = {" "};
-  }
-}
-
-Piece yes(const Page& page) { return {std::string(page.glyph("✔", "*")), Style::kGood}; }
-Piece no(const Page& page) { return {std::string(page.glyph("✘", "x")), Style::kDim}; }
-Piece dot(const Page& page) { return {std::string(page.glyph("·", "-"))}; }
 
 void print_vary(Page& page, const PlanVary& vary) {
   const std::string name = page.clean(vary.name);
   if (!vary.why_not.empty()) {
-    bullet(page, dot(page), fmt::format("{}: {}.", name, page.clean(vary.why_not)));
+    page.item(page.dot(), fmt::format("{}: {}.", name, page.clean(vary.why_not)));
     return;
   }
   const std::string where = fmt::format("{}{}now {}", page.clean(vary.where), vary.where.empty() ? "" : ", ", format_count(vary.current));
   if (vary.largest_fitting == 0) {
-    bullet(page, no(page), fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
+    page.item(page.no(), fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
     return;
   }
   std::string text = fmt::format("{} = {} fits", name, format_count(vary.largest_fitting));
   text += vary.smallest_failing == 0 ? vary.stopped.empty() ? std::string("; larger values were not tried") : "; larger ones could not be tried: " + page.clean(vary.stopped) : fmt::format(" and {} does not", format_count(vary.smallest_failing));
-  bullet(page, yes(page), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
+  page.item(page.yes(), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
 }
 
 void print_changes(Page& page, const Plan& plan, bool verbose) {
@@ -224,7 +212,7 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
     const std::string what = page.clean(change->what);
     const std::string detail = change->detail.empty() ? "" : " (" + page.clean(change->detail) + ")";
     if (!change->tried) {
-      bullet(page, dot(page), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
+      page.item(page.dot(), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
       continue;
     }
     const std::uint64_t saved = plan.saved_bytes(*change);
@@ -235,7 +223,7 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
     std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
     if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
     if (wanted) result = (change->fits ? "fits: " : "not enough: ") + result;
-    bullet(page, change->fits || (!wanted && saves) ? yes(page) : no(page), fmt::format("{}{}. By {}, {}.", what, detail, by, result));
+    page.item(change->fits || (!wanted && saves) ? page.yes() : page.no(), fmt::format("{}{}. By {}, {}.", what, detail, by, result));
   }
   if (wanted && !any_fits && !sorted.empty() && !(plan.vary && plan.vary->largest_fitting != 0)) page.paragraph(2, "None of these is enough.");
   if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
@@ -278,7 +266,7 @@ void print_notes(Page& page, const Plan& plan, bool verbose) {
       tail = page.path(note.line.substr(0, colon), page.width() / 2) + (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
     }
     if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
-    bullet(page, dot(page), page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")"));
+    page.item(page.dot(), page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")"));
   }
   if (shown < plan.notes.size()) page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
 }

@@ -67,7 +67,7 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
   const std::vector<const DeviceReport*> chosen = devices_to_show(report, options.verbose);
   for (const DeviceReport* device : chosen) {
     if ((!clean && (!report.plan || report.plan->failed)) || options.verbose) print_account(page, *device);
-    if (options.show_curve) print_memory_picture(page, *device);
+    print_memory_picture(page, *device);
   }
   page.blank();
   std::size_t told = 0, untold = 0;

@@ -16,7 +16,6 @@ struct TerminalOptions {
   bool colour = false;
   int width = 80;       // columns; text is kept between 48 and 120
   bool unicode = true;  // false: ASCII only
-  bool show_curve = true;
   std::string home;      // shown as ~
   std::string cwd;       // paths below it are shown relative to it
   bool verbose = false;  // every finding, holder, caller and device, and tries that a replay refuted

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdint>
+#include <utility>
 
 #include "base/safe_text.h"
 
@@ -36,33 +36,13 @@ int columns_of(char32_t code) {
 }
 
 std::string_view in_ascii(char32_t code) {
-  switch (code) {
-    case 0xB7:
-    case 0x2022:
-      return "-";
-    case 0xD7:
-      return "x";
-    case 0x2013:
-    case 0x2014:
-    case 0x2212:
-      return "-";
-    case 0x2018:
-    case 0x2019:
-      return "'";
-    case 0x201C:
-    case 0x201D:
-      return "\"";
-    case 0x2026:
-      return "...";
-    case 0x2192:
-      return "->";
-    case 0x2264:
-      return "<=";
-    case 0x2265:
-      return ">=";
-    default:
-      return "?";
-  }
+  static constexpr std::array<std::pair<char32_t, std::string_view>, 14> kSpelled = {{
+      {0xB7, "-"}, {0x2022, "-"}, {0xD7, "x"}, {0x2013, "-"}, {0x2014, "-"}, {0x2212, "-"},
+      {0x2018, "'"}, {0x2019, "'"}, {0x201C, "\""}, {0x201D, "\""}, {0x2026, "..."}, {0x2192, "->"},
+      {0x2264, "<="}, {0x2265, ">="},
+  }};
+  const auto found = std::find_if(kSpelled.begin(), kSpelled.end(), [&](const auto& spelled) { return spelled.first == code; });
+  return found == kSpelled.end() ? "?" : found->second;
 }
 
 // The first word of `text`. A number keeps its unit, and a shape such as [8192, 65536] stays together while it is short.

@@ -25,8 +25,7 @@ Location location_of_frame(const Trace& trace, StackId frame) {
 }
 
 Location location_of(const Facts& facts, StackId stack) {
-  StackId frame = facts.stacks.user(stack);
-  if (frame.value == 0) frame = facts.stacks.innermost_python(stack);
+  StackId frame = facts.stacks.line(stack);
   // Compiled code without lines: whoever called CUDA's runtime, rather than the runtime.
   std::size_t looked_at = 0;
   for (StackId at = stack; at.value != 0 && frame.value == 0 && looked_at < kMostFrames; at = facts.trace.stacks.parent(at), ++looked_at) {
@@ -97,15 +96,10 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     std::uint64_t largest = 0;
   };
   std::map<std::tuple<FrameId, Category, bool>, Sum> sums;  // the line, not the path to it: one line called from two places is one holder
-  for (std::uint32_t number = 1; number <= trace.allocation_count; ++number) {
-    const AllocationId id(number);
-    const Lifetime& life = facts.lifetimes.of(id);
-    if (life.born == kNever || !life.alive_at(event)) continue;
-    const Event& birth = facts.lifetimes.birth(id);
-    if (birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap)) continue;
-    StackId frame = facts.stacks.user(birth.stack);
-    if (frame.value == 0) frame = facts.stacks.innermost_python(birth.stack);
-    Sum& sum = sums[{trace.stacks.frame_id(frame), facts.categories[device_slot].of(id), facts.categories[device_slot].in_backward(birth)}];
+  facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (!life.alive_at(event) || birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap)) return;
+    const FrameId line = trace.stacks.frame_id(facts.stacks.line(birth.stack));
+    Sum& sum = sums[{line, facts.categories[device_slot].of(id), facts.categories[device_slot].in_backward(birth)}];
     const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
     sum.bytes += bytes;
     ++sum.count;
@@ -113,7 +107,7 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
       sum.largest = bytes;
       sum.stack = birth.stack;
     }
-  }
+  });
   // Lines are described once it is known which of them are told.
   using Line = std::pair<std::tuple<FrameId, Category, bool>, Sum>;
   std::vector<Line> lines(sums.begin(), sums.end());

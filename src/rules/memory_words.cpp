@@ -1,7 +1,10 @@
 #include "rules/memory_words.h"
 
+#include <cctype>
+
 #include "base/units.h"
 #include "fmt/format.h"
+#include "rules/describe.h"
 #include "rules/shapes.h"
 
 namespace faultline {
@@ -48,6 +51,13 @@ std::string place_words(const Facts& facts, const AddressPlace& place) {
     case Where::kFreed: return "at byte " + format_count(place.distance_bytes) + " of " + named() + " that had been freed";
   }
   return {};
+}
+
+void set_memory(const Facts& facts, const AddressPlace& place, std::string_view then, Finding& finding) {
+  finding.memory = place_words(facts, place) + std::string(then);
+  finding.memory[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.memory[0])));
+  tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
+  finding.evidence.push_back({"tensor_bytes", static_cast<std::int64_t>(facts.lifetimes.birth(place.allocation).size_bytes)});
 }
 
 }  // namespace faultline

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "facts/facts.h"
+#include "rules/finding.h"
 
 namespace faultline {
 
@@ -13,6 +15,9 @@ std::string memory_words(const Facts& facts, AllocationId allocation);
 
 // "4 bytes past the end of a tensor of 16.00 KiB", "inside …, which was freed". Empty where nothing is near.
 std::string place_words(const Facts& facts, const AddressPlace& place);
+
+// Which memory a finding is about, with where it was allocated and freed; the place must be known.
+void set_memory(const Facts& facts, const AddressPlace& place, std::string_view then, Finding& finding);
 
 std::string hex(std::uint64_t address);  // "0x7f…"
 

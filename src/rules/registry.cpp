@@ -1,21 +1,12 @@
 #include <array>
 
-#include "rules/bad_copy/bad_copy.h"
-#include "rules/bad_free/bad_free.h"
-#include "rules/broadcast_blowup/broadcast_blowup.h"
-#include "rules/cache_churn/cache_churn.h"
-#include "rules/config_no_effect/config_no_effect.h"
-#include "rules/fragmentation/fragmentation.h"
-#include "rules/illegal_address/illegal_address.h"
-#include "rules/leak/leak.h"
-#include "rules/out_of_memory/out_of_memory.h"
 #include "rules/rule.h"
-#include "rules/shape_mismatch/shape_mismatch.h"
-#include "rules/silent_upcast/silent_upcast.h"
-#include "rules/unreturned_cache/unreturned_cache.h"
-#include "rules/violation/violation.h"
 
 namespace faultline {
+
+RuleFunction judge_bad_copy, judge_bad_free, judge_broadcast_blowup, judge_cache_churn, judge_config_no_effect, judge_faults, judge_fragmentation,
+    judge_leak, judge_out_of_memory, judge_shape_mismatch, judge_silent_upcast, judge_unreturned_cache, judge_violations;
+
 namespace {
 
 constexpr auto kRules = std::to_array<Rule>({

@@ -47,10 +47,13 @@ class Case {
   std::map<std::string, std::optional<ReplayResult>> answers_;
 };
 
+// What a rule is: a function of this kind in the rule's own folder, which registry.cpp names.
+using RuleFunction = void(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
+
 struct Rule {
   std::string_view name;      // "memory/leak"
   std::uint32_t needs = 0;    // Capability bits; a trace without them is "not judged"
-  void (*judge)(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);  // null: the rule before it judges this one as well
+  RuleFunction* judge = nullptr;     // null: a rule that stands before it in the registry judges this one as well
   bool reads_calls = false;     // launches, copies, waits: what was recorded without them is "not judged"
   bool reads_messages = false;  // a message is enough, whatever else it needs
   std::string_view beyond_messages = {};  // what a message of the same group cannot show; empty: it has nothing to do with messages

@@ -12,6 +12,7 @@ namespace faultline {
 
 inline constexpr std::size_t kMostDevices = 64;
 inline constexpr std::size_t kMostCounters = 256;
+inline constexpr std::size_t kMostHeaps = 0xffff;  // a HeapId has sixteen bits, and the last number stands for none
 
 void keep_in_bounds(Trace& trace);
 

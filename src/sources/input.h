@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +36,6 @@ struct Input {
   std::vector<std::string> notes;       // what the recorded processes had to say, in sentences
   std::vector<std::string> left_out;    // what was asked for and could not be recorded, likewise
   std::map<std::string, std::uint64_t> lost;  // what was odd or missing beside the parts
-  std::optional<int> exit_status;       // of the program that was run, where somebody saw it; 128 + N: signal N
   std::string plan;                     // JSON: what a plan found out by running the program; empty: this is none
 };
 

@@ -7,6 +7,7 @@
 #include "sources/source.h"
 #include "sources/torch_snapshot/torch_snapshot.h"
 #include "sources/trace_file/trace_file.h"
+#include "trace/file_reader.h"
 
 namespace faultline {
 namespace {
@@ -20,7 +21,7 @@ Result<Input> one(ByteStream& stream, const std::string& path) {
 }
 
 constexpr auto kSources = std::to_array<Source>({
-    {.kind = "trace", .what = "a Faultline trace", .endings = {".faultline"}, .recognises = recognises_trace_file, .read = one<read_trace_file_source>},
+    {.kind = "trace", .what = "a Faultline trace", .endings = {".faultline"}, .recognises = looks_like_trace_file, .read = one<read_trace_file_source>},
     {.kind = "trace-text", .what = "a Faultline trace as text", .endings = {".txt"}, .recognises = recognises_trace_text, .read = one<read_trace_text_source>},
     {.kind = "core-dump", .what = "a GPU core dump", .endings = {".core", ".nvcudmp"}, .recognises = looks_like_core_dump, .read = one<read_core_dump>},
     {.kind = "torch-snapshot", .what = "a PyTorch memory snapshot (pickle or JSON)", .endings = {".pickle", ".pkl", ".json"}, .recognises = looks_like_torch_snapshot, .read = one<read_torch_snapshot>},

@@ -155,7 +155,8 @@ Ending read_ending(const Properties& properties) {
   Ending ending;
   ending.exited = properties.word("process.ended") == "exit";
   const auto own = properties.number("process.exit_status"), command = properties.number("run.exit_status");
-  if (own || command) ending.status = static_cast<std::int64_t>(own ? *own : *command);
+  if (command) ending.command_status = static_cast<std::int64_t>(*command);
+  ending.status = own ? static_cast<std::int64_t>(*own) : ending.command_status;
   ending.exception_type = properties.word("process.exception.type");
   ending.exception_message = properties.word("process.exception.message");
   return ending;

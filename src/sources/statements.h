@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/byte_interval.h"
@@ -69,9 +68,9 @@ struct StatedError {
 struct Ending {
   bool exited = false;                // it came to exit(), and everything up to there is recorded
   std::optional<std::int64_t> status; // its own, else the command's; 128 + N: signal N
+  std::optional<std::int64_t> command_status;  // of the command that was run, where somebody saw it; likewise
   std::string exception_type, exception_message;
   bool well() const { return exited && status == 0 && exception_type.empty() && exception_message.empty(); }
-  std::optional<int> signal() const { return status && *status > 128 && *status < 256 ? std::optional(static_cast<int>(*status - 128)) : std::nullopt; }
 };
 
 struct Statements {

@@ -25,7 +25,8 @@ TEST(Statements, HowAProcessEnded) {
   EXPECT_FALSE(read_statements(trace).ending.well());
   trace.properties = {{"run.exit_status", "139"}, {"run.launch_blocking", "1"}};
   const Statements stated = read_statements(trace);
-  EXPECT_EQ(stated.ending.signal(), 11);
+  EXPECT_EQ(stated.ending.status, 139);
+  EXPECT_EQ(stated.ending.command_status, 139);
   EXPECT_TRUE(stated.waits_for_launches);
 }
 

@@ -64,22 +64,18 @@ class CheckpointFiles:
         self._in_memory: dict[str, bytes] = {}
 
     def install(self) -> None:
-        load = torch.load
-
         def planned_save(obj, f, *_args, **_kwargs):
             self._save(obj, f)
 
-        def planned_load(f, map_location=None, *args, **kwargs):
-            data = self._find(f)
-            return load(f, map_location, *args, **kwargs) if data is None else _unpickled(data, map_location)
-        torch.save = torch.serialization.save = planned_save
-        torch.load = torch.serialization.load = planned_load
-        load_script = torch.jit.load
+        def around(load):
+            def planned_load(f, map_location=None, *args, **kwargs):
+                data = self._find(f)
+                return load(f, map_location, *args, **kwargs) if data is None else _unpickled(data, map_location)
+            return planned_load
 
-        def planned_load_script(f, map_location=None, *args, **kwargs):
-            data = self._find(f)
-            return load_script(f, map_location, *args, **kwargs) if data is None else _unpickled(data, map_location)
-        torch.jit.save, torch.jit.load = planned_save, planned_load_script
+        torch.save = torch.serialization.save = torch.jit.save = planned_save
+        torch.load = torch.serialization.load = around(torch.load)
+        torch.jit.load = around(torch.jit.load)
 
     def _save(self, obj, f) -> None:
         buffer = io.BytesIO()

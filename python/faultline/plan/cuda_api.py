@@ -26,8 +26,8 @@ def _index_of(device) -> int:
 
 def _check(index: int) -> int:
     if index not in (0, -1):
-        raise torch.AcceleratorError("CUDA error: invalid device ordinal (the plan has one GPU, cuda:0; the program asked for "
-                                     f"cuda:{index})") if hasattr(torch, "AcceleratorError") else RuntimeError(f"CUDA error: invalid device ordinal (the plan has one GPU, cuda:0; the program asked for cuda:{index})")
+        kind = getattr(torch, "AcceleratorError", RuntimeError)
+        raise kind(f"CUDA error: invalid device ordinal (the plan has one GPU, cuda:0; the program asked for cuda:{index})")
     return 0
 
 
@@ -113,6 +113,11 @@ class Graph:
 
     _pools = 0
 
+    @classmethod
+    def new_pool(cls):
+        cls._pools += 1
+        return (0, cls._pools)
+
     def __new__(cls, keep_graph=False):
         return super().__new__(cls)
 
@@ -120,10 +125,7 @@ class Graph:
         self._pool = None
 
     def capture_begin(self, pool=None, **_ignored):
-        if pool is None:
-            Graph._pools += 1
-            pool = (0, Graph._pools)
-        self._pool = tuple(pool)
+        self._pool = tuple(pool or Graph.new_pool())
         self._heap = _installed.memory.heap
         _installed.memory.heap = _installed.memory.device.pool(*self._pool)
         _installed.notes.add("mode", "a CUDA graph's work was run once, eagerly, with the graph's own pool of memory")
@@ -239,7 +241,7 @@ class Api:
             "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": lambda mode: None, "has_half": True, "has_magma": True, "current_blas_handle": lambda: 0,
             "manual_seed": generator.manual_seed, "manual_seed_all": generator.manual_seed, "seed": generator.seed, "seed_all": generator.seed, "initial_seed": generator.initial_seed,
             "get_rng_state": lambda device="cuda": generator.get_state(), "get_rng_state_all": lambda: [generator.get_state()], "set_rng_state": lambda state, device="cuda": generator.set_state(state), "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
-            "default_generators": (generator,), "CUDAGraph": Graph, "graph_pool_handle": self._pool_handle, "_compile_kernel": None}
+            "default_generators": (generator,), "CUDAGraph": Graph, "graph_pool_handle": Graph.new_pool, "_compile_kernel": None}
         for name, answer in answers.items():
             if hasattr(cuda, name) or name in ("default_generators", "Stream", "Event"):
                 setattr(cuda, name, answer)
@@ -265,11 +267,6 @@ class Api:
             def __new__(cls, device="cpu"):
                 return original.__new__(cls, "cpu")
         torch.Generator = Generator
-
-    @staticmethod
-    def _pool_handle():
-        Graph._pools += 1
-        return (0, Graph._pools)
 
     def _patch_memory(self) -> None:
         for module in (torch.cuda, torch.cuda.memory):

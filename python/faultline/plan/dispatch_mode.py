@@ -286,30 +286,24 @@ class DryRunMode(TorchDispatchMode):
                     memory.device.free(allocation, stack)
 
     def _make_leaves(self, outcome, operands, result, fresh, stack) -> None:
-        early: dict[int, Tensor] = {}
-        for index in outcome.order or ():
+        made: dict[int, Tensor] = {}
+        for index in outcome.order or range(len(outcome.leaves)):
             leaf = outcome.leaves[index]
             if leaf[0] == "new":
-                early[index] = tensors.make(leaf[1], leaf[2], leaf[3], leaf[4])
-                stack = self._born(early[index], outcome, stack)
+                made[index] = tensors.make(*leaf[1:5])
+                stack = self._born(made[index], outcome, stack)
         for index, leaf in enumerate(outcome.leaves):
             kind = leaf[0]
-            if index in early:
-                fresh.append(early[index])
-                result.append(early[index])
-                continue
             if kind == "new":
-                tensor = tensors.make(leaf[1], leaf[2], leaf[3], leaf[4])
-                stack = self._born(tensor, outcome, stack)
-                fresh.append(tensor)
-                result.append(tensor)
+                fresh.append(made[index])
+                result.append(made[index])
             elif kind == "view":
                 base = operands[leaf[1]]
                 result.append(tensors.alias(base, leaf[2], leaf[3], leaf[4]) if leaf[5] is base.dtype else self._reinterpreted(base, leaf))
             elif kind == "same":
                 result.append(operands[leaf[1]])
             elif kind == "unseen":
-                result.append(tensors.make(leaf[1], leaf[2], leaf[3], leaf[4]))
+                result.append(tensors.make(*leaf[1:5]))
             else:
                 result.append(leaf[1])
 

@@ -65,21 +65,19 @@ Result<ElfFile> ElfFile::read(Bytes bytes) {
   if (mark[4] != 2 || mark[5] != 1) return Error{"the ELF file is not of 64 bits and little-endian", 4, {}};
   ElfFile file;
   file.bytes_ = bytes;
-  file.header_.type = cursor.u16();
-  file.header_.machine = cursor.u16();
-  cursor.skip(4 + 8 + 8);
-  file.header_.sections_offset = cursor.u64();
+  cursor.skip(2 + 2 + 4 + 8 + 8);  // type, machine, version, entry point, segments
+  file.sections_offset_ = cursor.u64();
   cursor.skip(4 + 2 + 2 + 2);  // flags, sizes of this header and of segments, their number
   const std::uint16_t entry_bytes = cursor.u16();
   std::uint64_t count = cursor.u16();
   file.names_section_ = cursor.u16();
   if (!cursor.ok()) return Error{"the ELF header is cut short", bytes.size(), {}};
-  if (file.header_.sections_offset == 0) return file;
+  if (file.sections_offset_ == 0) return file;
   if (entry_bytes != kSectionBytes) return Error{"the ELF file's section headers have " + std::to_string(entry_bytes) + " bytes instead of 64", 58, {}};
-  if (file.header_.sections_offset >= bytes.size()) {
-    return Error{"the ELF file ends before its section headers, which are announced at byte " + std::to_string(file.header_.sections_offset), bytes.size(), {}};
+  if (file.sections_offset_ >= bytes.size()) {
+    return Error{"the ELF file ends before its section headers, which are announced at byte " + std::to_string(file.sections_offset_), bytes.size(), {}};
   }
-  const std::uint64_t room = (bytes.size() - file.header_.sections_offset) / kSectionBytes;
+  const std::uint64_t room = (bytes.size() - file.sections_offset_) / kSectionBytes;
   // More sections than 16 bits can count: the first header, which describes none, has the numbers.
   if (room != 0) {
     file.section_count_ = 1;
@@ -95,7 +93,7 @@ Result<ElfFile> ElfFile::read(Bytes bytes) {
 
 ElfSection ElfFile::section(std::uint64_t index) const {
   FAULTLINE_CHECK(index < section_count_);
-  ByteCursor cursor(bytes_, header_.sections_offset + index * kSectionBytes);
+  ByteCursor cursor(bytes_, sections_offset_ + index * kSectionBytes);
   ElfSection section;
   section.name = cursor.u32();
   section.type = cursor.u32();

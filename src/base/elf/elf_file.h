@@ -32,12 +32,6 @@ bool is_elf(Bytes bytes);
 // How large an image in memory says that it is: its tables stand at its end. It must be an ELF image.
 std::uint64_t elf_image_bytes(const std::uint8_t* image);
 
-struct ElfHeader {
-  std::uint16_t type = 0;
-  std::uint16_t machine = 0;
-  std::uint64_t sections_offset = 0;
-};
-
 struct ElfSection {
   std::uint32_t name = 0;  // into the section names
   std::uint32_t type = 0;
@@ -64,7 +58,6 @@ class ElfFile {
   // The bytes must outlive the view and everything taken from it.
   static Result<ElfFile> read(Bytes bytes);
 
-  const ElfHeader& header() const { return header_; }
   std::uint64_t size() const { return bytes_.size(); }
   std::uint64_t section_count() const { return section_count_; }          // of those whose headers are there
   std::uint64_t missing_sections() const { return missing_sections_; }    // announced, but the file ends before them
@@ -87,7 +80,7 @@ class ElfFile {
   static constexpr std::size_t kSymbolBytes = 24;
 
   Bytes bytes_;
-  ElfHeader header_;
+  std::uint64_t sections_offset_ = 0;
   std::uint64_t section_count_ = 0;
   std::uint64_t missing_sections_ = 0;
   std::uint64_t names_section_ = 0;

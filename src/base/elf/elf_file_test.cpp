@@ -14,7 +14,6 @@ TEST(ElfFile, FindsSectionsAndSymbols) {
   ASSERT_TRUE(sample.is_made());
   const Result<ElfFile> file = ElfFile::read(sample.bytes());
   ASSERT_TRUE(file.ok()) << file.error().message();
-  EXPECT_EQ(file->header().machine, 62) << "x86-64 is where these tests run";
   ASSERT_TRUE(file->find(".text").has_value());
   EXPECT_NE(file->find(".text")->flags & kElfExecutable, 0u);
   EXPECT_FALSE(file->find(".no_such_section").has_value());

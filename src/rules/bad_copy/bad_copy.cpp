@@ -1,15 +1,15 @@
-#include "rules/bad_copy/bad_copy.h"
-
+// api/bad-copy: a copy or a fill that reaches beyond its memory, or that the driver refused.
+//
+// Judged against what the driver handed out, not against a framework's blocks inside it: a copy that leaves its tensor but not its segment may be meant.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
-#include <tuple>
 
 #include "base/units.h"
 #include "rules/describe.h"
 #include "rules/memory_words.h"
 #include "rules/refused_call.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {
@@ -186,7 +186,7 @@ class Judge {
     if (story.too_many_bytes != 0) finding.evidence.push_back({"too_many_bytes", static_cast<std::int64_t>(story.too_many_bytes)});
     if (event.kind == EventKind::kCopy) add_geometry(trace_.copies.at(CopyId(event.extra)), finding);
     if (!refusal.error.empty()) finding.evidence.push_back({"answer", refusal.function + ": " + refusal.error});
-    finding.tries.push_back({story.advice, std::nullopt, 0});
+    add_try(finding, story.advice);
     finding.fingerprint = fingerprint(finding.rule, finding.location, story.kind);
     by_stack_.try_emplace({event.stack, event.kind}, findings_.size());
     findings_.push_back(std::move(finding));

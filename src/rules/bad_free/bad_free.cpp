@@ -1,12 +1,11 @@
-#include "rules/bad_free/bad_free.h"
-
+// api/bad-free: memory given back that cannot be: freed before, a pointer into the middle, the wrong function for it, or nobody's at all.
 #include <map>
-#include <tuple>
 
 #include "base/units.h"
 #include "rules/describe.h"
 #include "rules/memory_words.h"
 #include "rules/refused_call.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {
@@ -96,7 +95,7 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
     if (place.where == Where::kInside && place.distance_bytes != 0) finding.evidence.push_back({"offset_bytes", static_cast<std::int64_t>(place.distance_bytes)});
     finding.evidence.push_back({"pointer", hex(event.address)});
     if (!refusal.error.empty()) finding.evidence.push_back({"answer", refusal.function + ": " + refusal.error});
-    finding.tries.push_back({story.advice, std::nullopt, 0});
+    add_try(finding, story.advice);
     finding.fingerprint = fingerprint(finding.rule, finding.location, story.kind);
     findings.push_back(std::move(finding));
   }

@@ -1,5 +1,4 @@
-#include "rules/broadcast_blowup/broadcast_blowup.h"
-
+// tensor/broadcast-blowup: shapes that were meant to match broadcast against each other, (N,1) against (N,), and give N×N.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -9,6 +8,7 @@
 #include "base/units.h"
 #include "rules/calling_frame.h"
 #include "rules/describe.h"
+#include "rules/rule.h"
 #include "rules/shapes.h"
 
 namespace faultline {

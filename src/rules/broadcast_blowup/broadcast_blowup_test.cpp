@@ -1,5 +1,3 @@
-#include "rules/broadcast_blowup/broadcast_blowup.h"
-
 #include "base/units.h"
 #include "facts/facts_test_support.h"
 #include "rules/judge.h"

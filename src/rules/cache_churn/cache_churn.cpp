@@ -1,10 +1,13 @@
-#include "rules/cache_churn/cache_churn.h"
-
+// memory/cache-churn: torch.cuda.empty_cache() again and again at one line, where what it gives back is taken again before the next call.
+//
+// A call is told by its stack: the segments it returns carry PyTorch's own function empty_cache as the innermost Python frame. What PyTorch
+// returns by itself, at a retry or when it collects garbage, carries the request that caused it. A call that returned nothing leaves no mark.
 #include <algorithm>
 #include <map>
 
 #include "base/units.h"
 #include "rules/describe.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {
@@ -118,8 +121,8 @@ Finding describe(const Facts& facts, std::uint16_t device, const Line& line) {
   finding.evidence = {{"calls", static_cast<std::int64_t>(line.calls())},
                       {"returned_bytes", static_cast<std::int64_t>(amounts.returned)},
                       {"taken_again_bytes", static_cast<std::int64_t>(amounts.taken_again)}};
-  finding.tries.push_back({same_sizes ? "Remove the call: that saves time, not memory." : "Remove the call: that saves time, not memory. If it is there against fragmentation, compare the peak of what is reserved.",
-                           std::nullopt, 0});
+  const std::string doubt = same_sizes ? "" : " If it is there against fragmentation, compare the peak of what is reserved.";
+  add_try(finding, "Remove the call: that saves time, not memory." + doubt);
   finding.fingerprint = fingerprint(finding.rule, finding.location);
   return finding;
 }

@@ -1,5 +1,3 @@
-#include "rules/cache_churn/cache_churn.h"
-
 #include "base/units.h"
 #include "facts/facts_test_support.h"
 #include "rules/judge.h"

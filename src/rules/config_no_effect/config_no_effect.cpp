@@ -1,9 +1,12 @@
-#include "rules/config_no_effect/config_no_effect.h"
-
+// config/no-effect: allocator settings that the program asks for and that do nothing.
+//
+// Some cannot do anything by construction (a garbage collection threshold without a memory limit, a rounding limit without a split limit);
+// others made no difference to this recording, which a replay without them shows.
 #include <algorithm>
 
 #include "models/torch/settings.h"
 #include "rules/describe.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {
@@ -15,7 +18,7 @@ Finding no_effect(const std::string& setting, std::string message, Severity seve
   finding.confidence = confidence;
   finding.message = std::move(message);
   finding.evidence.push_back({"setting", setting});
-  if (!advice.empty()) finding.tries.push_back({std::move(advice), std::nullopt, 0});
+  if (!advice.empty()) add_try(finding, std::move(advice));
   finding.fingerprint = fingerprint(finding.rule, {}, setting);
   return finding;
 }
@@ -45,15 +48,10 @@ struct Removal {
 
 void judge_config_no_effect(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Trace& trace = subject.trace();
-  if (trace.properties.find("torch.alloc_conf") == trace.properties.end()) {
-    not_judged.push_back({"config/no-effect", "this input does not carry the allocator's settings"});
-    return;
-  }
+  const auto lacks = [&](const std::string& why) { not_judged.push_back({"config/no-effect", why}); };
+  if (!trace.properties.contains("torch.alloc_conf")) return lacks("this input does not carry the allocator's settings");
   Result<RecordedTorchSettings> recorded = recorded_torch_settings(trace.properties);
-  if (!recorded) {
-    not_judged.push_back({"config/no-effect", "the allocator's settings could not be read: " + recorded.error().what});
-    return;
-  }
+  if (!recorded) return lacks("the allocator's settings could not be read: " + recorded.error().what);
   const TorchSettings& now = recorded->settings;
   const TorchSettings plain;
   const bool unlimited_split = now.max_split_bytes == kUnlimitedBytes;

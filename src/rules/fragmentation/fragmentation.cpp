@@ -1,11 +1,11 @@
-#include "rules/fragmentation/fragmentation.h"
-
+// memory/fragmentation: reserved memory that is free, yet can be neither used nor given back, because a live tensor shares its segment.
 #include <algorithm>
 #include <map>
 
 #include "base/units.h"
 #include "models/search.h"
 #include "rules/describe.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {
@@ -31,13 +31,12 @@ std::vector<Pins> pins_by_line(const Facts& facts, const FreeSpace& space) {
     for (std::uint32_t at = segment.first_live; at < segment.first_live + segment.live_count; ++at) {
       const LiveBlock& block = space.live[at];
       const StackId stack = facts.lifetimes.birth(block.id).stack;
-      StackId frame = facts.stacks.user(stack);
-      if (frame.value == 0) frame = facts.stacks.innermost_python(stack);
-      Pins& pins = by_line[facts.trace.stacks.frame_id(frame)];
+      const FrameId line = facts.trace.stacks.frame_id(facts.stacks.line(stack));
+      Pins& pins = by_line[line];
       pins.live_bytes += block.held_bytes;
       pins.stack = stack;
       ++pins.blocks;
-      ++here[facts.trace.stacks.frame_id(frame)];
+      ++here[line];
     }
     for (const auto& [frame, blocks] : here) {
       by_line[frame].pinned_bytes += segment.pinned_free_bytes * blocks / segment.live_count;
@@ -113,8 +112,8 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
                                  true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
       }
     }
-    finding.tries.push_back({"Make the long-lived tensors" + (line_known ? " of " + short_place(finding.location) : std::string()) +
-                                 " before the short-lived ones around them, so that they share segments with each other.", std::nullopt, 0});
+    add_try(finding, "Make the long-lived tensors" + (line_known ? " of " + short_place(finding.location) : std::string()) +
+                     " before the short-lived ones around them, so that they share segments with each other.");
     finding.fingerprint = fingerprint(finding.rule, finding.location);
     findings.push_back(std::move(finding));
   }

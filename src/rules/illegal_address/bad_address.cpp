@@ -135,24 +135,7 @@ void add_tries(const Fault& fault, std::uint64_t access_bytes, const Nearest& ne
   finding.tries.push_back({"Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n))" + (numbers.empty() ? "" : ": " + numbers) + ".", std::nullopt, 0});
 }
 
-void list_arguments(const Facts& facts, const std::vector<Argument>& arguments, Finding& finding) {
-  for (const Argument& argument : arguments) {
-    const Event& birth = facts.lifetimes.birth(argument.place.allocation);
-    std::string what = "parameter at byte " + std::to_string(argument.word.offset_bytes) + ": " + memory_words(facts, argument.place.allocation);
-    if (argument.place.distance_bytes != 0) what += ", from byte " + format_count(argument.place.distance_bytes) + " on";
-    if (argument.place.where == Where::kFreed) what += ", freed before the launch";
-    finding.related.push_back({"argument", what, birth.size_bytes, location_of(facts, birth.stack)});
-  }
-}
-
 }  // namespace
-
-void set_memory(const Facts& facts, const AddressPlace& place, std::string_view then, Finding& finding) {
-  finding.memory = place_words(facts, place) + std::string(then);
-  finding.memory[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.memory[0])));
-  tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
-  finding.evidence.push_back({"tensor_bytes", static_cast<std::int64_t>(facts.lifetimes.birth(place.allocation).size_bytes)});
-}
 
 std::string describe_access(const Facts& facts, std::uint32_t event_index, const Fault& fault, bool misaligned, Finding& finding) {
   const Event& event = facts.trace.events[event_index];
@@ -173,7 +156,7 @@ std::string describe_access(const Facts& facts, std::uint32_t event_index, const
   const std::string what = verb + amount + " " + net + ", " + hex(bad.address);
   if (bad.address < kNullBytes) {
     finding.memory = bad.address == 0 ? "A null pointer." : "A null pointer and " + distance_words(bad.address) + ".";
-    finding.tries.push_back({"Look for an argument that is null: the data pointer of an empty or freed tensor, or a pointer that was never set.", std::nullopt, 0});
+    add_try(finding, "Look for an argument that is null: the data pointer of an empty or freed tensor, or a pointer that was never set.");
     return what;
   }
   const Nearest near = nearest(map, arguments, bad.address);
@@ -190,8 +173,8 @@ std::string describe_access(const Facts& facts, std::uint32_t event_index, const
   if (misaligned) {
     const auto given = std::find_if(arguments.begin(), arguments.end(), [&](const Argument& argument) { return argument.place.allocation == place.allocation; });
     if (given != arguments.end() && event.size_bytes != 0 && given->word.address % event.size_bytes != 0) {
-      finding.tries.push_back({"Give the kernel .clone() of this tensor: what it was given begins at byte " + format_count(given->place.distance_bytes) + " of its memory, which accesses of " +
-                               std::to_string(event.size_bytes) + " bytes cannot start from.", std::nullopt, 0});
+      add_try(finding, "Give the kernel .clone() of this tensor: what it was given begins at byte " + format_count(given->place.distance_bytes) + " of its memory, which accesses of " +
+                       std::to_string(event.size_bytes) + " bytes cannot start from.");
     }
   } else {
     add_tries(fault, event.size_bytes, near, arguments, map, finding);
@@ -199,14 +182,15 @@ std::string describe_access(const Facts& facts, std::uint32_t event_index, const
   return what;
 }
 
-void add_arguments(const Facts& facts, std::uint32_t fault_event, const Fault& fault, Finding& finding) {
-  const AddressMap map(facts.trace, facts.lifetimes, facts.uses, fault_event);
-  list_arguments(facts, arguments_of(facts.trace, map, fault_event, &fault), finding);
-}
-
-void add_launch_arguments(const Facts& facts, std::uint32_t launch_event, Finding& finding) {
-  const AddressMap map(facts.trace, facts.lifetimes, facts.uses, launch_event);
-  list_arguments(facts, arguments_of(facts.trace, map, launch_event, nullptr), finding);
+void add_arguments(const Facts& facts, std::uint32_t event, const Fault* fault, Finding& finding) {
+  const AddressMap map(facts.trace, facts.lifetimes, facts.uses, event);
+  for (const Argument& argument : arguments_of(facts.trace, map, event, fault)) {
+    const Event& birth = facts.lifetimes.birth(argument.place.allocation);
+    std::string what = "parameter at byte " + std::to_string(argument.word.offset_bytes) + ": " + memory_words(facts, argument.place.allocation);
+    if (argument.place.distance_bytes != 0) what += ", from byte " + format_count(argument.place.distance_bytes) + " on";
+    if (argument.place.where == Where::kFreed) what += ", freed before the launch";
+    finding.related.push_back({"argument", what, birth.size_bytes, location_of(facts, birth.stack)});
+  }
 }
 
 }  // namespace faultline

@@ -73,7 +73,7 @@ class Judge {
       finding.message += " Kernel, line and address are from a second run of the program, with the GPU core dump armed.";
     }
     add_noticed(by_driver, finding);
-    add_arguments(facts_, report.event, fault, finding);
+    add_arguments(facts_, report.event, &fault, finding);
     if (reports.size() > 1) finding.evidence.push_back({"faults_at_this_line", static_cast<std::int64_t>(reports.size())});
     add_thread(fault, finding);
     finish(kind, finding);
@@ -138,7 +138,7 @@ class Judge {
     else if (only_one) finding.message += " It is the only one that can have done it: nothing else was launched since the program last waited for the device.";
     else finding.message += fmt::format(" Of {} launches that can have done it most speaks for this one: {}.", format_count(candidates.launches()), reasons(first));
     add_noticed(report, finding);
-    add_launch_arguments(facts_, first.candidate.event, finding);
+    add_arguments(facts_, first.candidate.event, nullptr, finding);
     if (!only_one) add_candidates(suspects, 1, finding);
   }
 
@@ -195,7 +195,7 @@ class Judge {
     if (finding.rule == "tensor/index-out-of-range") {
       finding.tries.push_back({"Check min() and max() of the index or target tensor before this line; the condition that failed stands on standard error (\"Assertion `…` failed\").", std::nullopt, 0});
     } else if (const std::string_view advice = words_of(kind).advice; !advice.empty()) {
-      finding.tries.push_back({std::string(advice), std::nullopt, 0});
+      add_try(finding, std::string(advice));
     }
     finding.fingerprint = fingerprint(finding.rule, finding.location, finding.location.kernel);
   }

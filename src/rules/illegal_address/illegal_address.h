@@ -11,8 +11,6 @@
 
 namespace faultline {
 
-void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
-
 // What a message says of a kernel or of a GPU library that failed.
 Finding describe_fault_message(const Case& subject);
 

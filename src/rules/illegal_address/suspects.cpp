@@ -60,18 +60,14 @@ class GivenMemory {
     for (const Candidate& candidate : candidates.kernels) {
       for (const LaunchArgument& argument : trace.launches.at(candidate.launch).arguments) at_.try_emplace(argument.address);
     }
-    for (std::uint32_t number = 1; number <= facts.lifetimes.count() && !at_.empty(); ++number) {
-      const AllocationId id(number);
-      const Lifetime& life = facts.lifetimes.of(id);
-      if (life.born == kNever || life.born > report) continue;
-      const Event& birth = facts.lifetimes.birth(id);
-      if (!birth.has(kAddressKnown) || birth.size_bytes > ~birth.address) continue;
+    facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+      if (life.born > report || !birth.has(kAddressKnown) || birth.size_bytes > ~birth.address) return;
       const bool is_own = facts.uses.is_program(birth.heap);
       for (auto at = at_.lower_bound(birth.address); at != at_.end() && at->first < birth.address + birth.size_bytes; ++at) {
         AllocationId& known = is_own ? at->second.block : at->second.segment;
         if (known.value == 0 || facts.lifetimes.of(known).born <= life.born) known = id;
       }
-    }
+    });
   }
 
   Memory behind(std::uint64_t address) const { return at_.at(address); }

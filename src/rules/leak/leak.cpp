@@ -1,5 +1,4 @@
-#include "rules/leak/leak.h"
-
+// memory/leak: memory that some line keeps, round after round.
 #include <algorithm>
 #include <set>
 
@@ -7,6 +6,7 @@
 #include "facts/libraries.h"
 #include "rules/describe.h"
 #include "rules/leak/left_at_exit.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {
@@ -80,15 +80,11 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       const StackId blamed = has_framework ? growth.program : kept.line_of(growth.stacks.front().stack);
       if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) || !kept.grows(growth.stacks.front().stack))) continue;
       told.insert(trace.stacks.frame_id(blamed));
-      Finding finding;
-      finding.rule = "memory/leak";
-      finding.device = usage.device;
-      finding.severity = Severity::kError;
-      finding.confidence = growth.rounds >= 20 && growth.kept_count >= growth.rounds ? Confidence::kProved : Confidence::kLikely;
+      const Confidence confidence = growth.rounds >= 20 && growth.kept_count >= growth.rounds ? Confidence::kProved : Confidence::kLikely;
+      Finding finding = finding_at(facts, "memory/leak", Severity::kError, confidence, usage.device, blamed);
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
       finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
-      finding.call_path = callers_of(facts, blamed);
       finding.bytes = growth.kept_bytes;
       const Reason reason = reason_for(facts, growth, has_framework);
       const std::string unit = growth.round_kind == "rounds" ? "round" : "step";

@@ -48,18 +48,14 @@ Finding growing(const Facts& facts, const Line& line) {
 }
 
 Finding left_over(const Facts& facts, const std::vector<Line>& lines) {
-  Finding finding;
+  Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kProved, lines.back().sum.device, {});
   std::uint64_t count = 0;
   for (const Line& line : lines) {
     finding.bytes += line.sum.kept_bytes;
-    finding.device = line.sum.device;
     finding.holders.push_back({line.sum.kept_bytes, line.sum.kept, "other", location_of(facts, line.stack), {}});
     count += line.sum.kept;
   }
   std::stable_sort(finding.holders.begin(), finding.holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
-  finding.rule = "memory/leak";
-  finding.severity = Severity::kNote;
-  finding.confidence = Confidence::kProved;
   finding.location = finding.holders.front().location;
   finding.message = format_count(count) + (count == 1 ? " allocation" : " allocations") + ", " + format_bytes(finding.bytes) + ", " + (count == 1 ? "was" : "were") +
                     " still held when the program ended; the driver takes them back then, so it matters only if this code is to run more than once in a process.";

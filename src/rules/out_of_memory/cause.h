@@ -23,6 +23,7 @@
 
 #include "base/byte_interval.h"
 #include "base/units.h"
+#include "facts/outside.h"
 #include "rules/finding.h"
 
 namespace faultline {
@@ -30,7 +31,6 @@ namespace faultline {
 inline std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
 
 inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;     // a device refuses its last pages; beyond this a refusal was not for want of room
-inline constexpr std::uint64_t kUsualOutsideBytes = 3 * kGiB / 2;   // a context and its libraries: 0.6 to 0.8 GiB were measured; 1 GiB more than this is worth naming
 
 struct Shortage {
   ByteInterval requested, segment;  // R and S

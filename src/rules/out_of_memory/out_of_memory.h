@@ -8,8 +8,6 @@
 
 namespace faultline {
 
-void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
-
 // Whether the failed request was the driver's to serve.
 bool is_driver_request(const Trace& trace, const Event& failed);
 Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times);

@@ -1,5 +1,4 @@
 // Matrix products: operands transposed, swapped, flattened; a layer's input made to fit its weight.
-#include <algorithm>
 
 #include "rules/shape_mismatch/fit.h"
 #include "rules/shape_mismatch/remedy.h"

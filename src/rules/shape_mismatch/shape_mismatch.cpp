@@ -1,5 +1,4 @@
-#include "rules/shape_mismatch/shape_mismatch.h"
-
+// tensor/shape-mismatch: an operation refused its operands because of their shapes, types or devices; which, from where, and what would fit.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -7,6 +6,7 @@
 #include "base/units.h"
 #include "rules/calling_frame.h"
 #include "rules/describe.h"
+#include "rules/rule.h"
 #include "rules/shape_mismatch/failed_op.h"
 #include "rules/shape_mismatch/fit.h"
 #include "rules/shape_mismatch/remedy.h"
@@ -75,7 +75,7 @@ Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, c
                                       : trouble == Trouble::kDevice ? device_remedies(failed, facts)
                                                                     : shape_remedies(failed, facts);
   if (remedies.size() > kTriesShown) remedies.resize(kTriesShown);
-  for (std::string& what : remedies) finding.tries.push_back({std::move(what), std::nullopt, 0});
+  for (std::string& what : remedies) add_try(finding, std::move(what));
   finding.fingerprint = fingerprint(finding.rule, finding.location, failed.op);
   return finding;
 }

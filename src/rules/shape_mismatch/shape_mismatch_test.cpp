@@ -1,5 +1,3 @@
-#include "rules/shape_mismatch/shape_mismatch.h"
-
 #include "facts/facts_test_support.h"
 #include "rules/judge.h"
 

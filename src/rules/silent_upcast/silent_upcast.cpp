@@ -1,11 +1,11 @@
-#include "rules/silent_upcast/silent_upcast.h"
-
+// tensor/silent-upcast: memory that exists only because a type was widened where the program did not ask for it.
 #include <algorithm>
 #include <map>
 
 #include "base/units.h"
 #include "rules/calling_frame.h"
 #include "rules/describe.h"
+#include "rules/rule.h"
 #include "rules/shapes.h"
 #include "rules/silent_upcast/widened.h"
 
@@ -110,7 +110,7 @@ void tell_double(const Facts& facts, std::size_t slot, const Group& group, std::
     finding.evidence.push_back({"float64_bytes", static_cast<std::int64_t>(group.held_at_focus)});
     finding.evidence.push_back({"float64_tensors", static_cast<std::int64_t>(group.alive_at_focus)});
   }
-  finding.tries.push_back({"Make it float32 before it goes to the device: `torch.from_numpy(a).float().to(device)`, or give the array dtype=np.float32 where it is made.", std::nullopt, 0});
+  add_try(finding, "Make it float32 before it goes to the device: `torch.from_numpy(a).float().to(device)`, or give the array dtype=np.float32 where it is made.");
   // Whose lines hold the wide tensors.
   std::map<FrameId, Holder> by_line;
   const std::uint32_t focus = facts.focus(slot).event;
@@ -141,7 +141,7 @@ void tell_promotion(const Facts& facts, const Group& group, std::uint64_t bytes,
     if (is_half(operand.dtype)) narrow = operand.dtype;
     if (operand.dtype == "float32" && !operand.shape.empty()) small = tensor_text(operand.dtype, operand.shape);
   }
-  finding.tries.push_back({"Cast the small operand, not the large one: " + small + " with `.to(torch." + narrow + ")` leaves the result in " + narrow + ".", std::nullopt, 0});
+  add_try(finding, "Cast the small operand, not the large one: " + small + " with `.to(torch." + narrow + ")` leaves the result in " + narrow + ".");
 }
 
 void tell_copy(const Facts& facts, const Group& group, std::uint64_t bytes, const std::string& when, Finding& finding) {
@@ -150,8 +150,8 @@ void tell_copy(const Facts& facts, const Group& group, std::uint64_t bytes, cons
   finding.message = format_bytes(bytes) + " of memory " + when + " are float32 copies of half-precision tensors that a library made under this line, " + inside + ".";
   finding.memory = text_of(facts, group.largest) + ", the largest, is a copy of " + std::string(facts.trace.strings.at(tensor.operands)) + ".";
   if (is_class_loss(facts, group.largest) && tensor.shape.size() >= 2) {
-    finding.tries.push_back({"Compute the loss over a few rows at a time (for example 1,024, each under torch.utils.checkpoint) and add the parts up: then no float32 "
-                             "copy of all the scores exists at once.", std::nullopt, 0});
+    add_try(finding, "Compute the loss over a few rows at a time (for example 1,024, each under torch.utils.checkpoint) and add the parts up: then no float32 "
+                     "copy of all the scores exists at once.");
   }
 }
 

@@ -1,5 +1,3 @@
-#include "rules/silent_upcast/silent_upcast.h"
-
 #include "base/units.h"
 #include "facts/facts_test_support.h"
 #include "rules/judge.h"

@@ -1,9 +1,11 @@
-#include "rules/unreturned_cache/unreturned_cache.h"
-
+// memory/unreturned-cache: whole segments that were used early, lie idle since, and are still taken from the device.
+//
+// The program itself loses nothing (PyTorch returns them before it would fail), but other processes and other libraries do.
 #include <algorithm>
 
 #include "base/units.h"
 #include "rules/describe.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {

@@ -1,5 +1,3 @@
-#include "rules/unreturned_cache/unreturned_cache.h"
-
 #include "base/units.h"
 #include "facts/facts_test_support.h"
 #include "rules/judge.h"

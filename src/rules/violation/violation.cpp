@@ -1,15 +1,18 @@
-#include "rules/violation/violation.h"
-
+// access/out-of-bounds, access/use-after-free, access/uninitialized, access/misaligned: accesses that were caught (Violation events), with what is wrong with each.
+//
+// Nothing is weighed here: who caught the access knows what it is. The same line of a kernel makes one finding for each kind; an access of a kind that this version does
+// not know is access/illegal-address.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
 #include "base/units.h"
 #include "facts/kernel_name.h"
 #include "rules/describe.h"
-#include "rules/illegal_address/bad_address.h"
 #include "rules/kernel_place.h"
 #include "rules/memory_words.h"
+#include "rules/rule.h"
 
 namespace faultline {
 namespace {
@@ -23,22 +26,18 @@ struct Words {
 };
 
 const Words& words_of(ViolationKind kind) {
-  static constexpr Words kOther{"access/illegal-address", "that it must not touch", ""};
-  static constexpr Words kOutOfBounds{"access/out-of-bounds", "outside of its memory", "Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n))."};
-  static constexpr Words kUseAfterFree{"access/use-after-free", "of memory that had been freed",
-                                       "Keep what the kernel was given alive until it has run; a tensor used on another stream needs record_stream."};
-  static constexpr Words kUninitialized{"access/uninitialized", "that nothing had written",
-                                        "Fill the memory before (torch.zeros instead of torch.empty, cudaMemset), or read only what was written."};
-  static constexpr Words kMisaligned{"access/misaligned", "from an address that such an access is not aligned to",
-                                     "Give the kernel .clone() of a view that begins at an odd offset, or load fewer bytes at once."};
-  switch (kind) {
-    case ViolationKind::kOutOfBounds: return kOutOfBounds;
-    case ViolationKind::kUseAfterFree: return kUseAfterFree;
-    case ViolationKind::kUninitialized: return kUninitialized;
-    case ViolationKind::kMisaligned: return kMisaligned;
-    case ViolationKind::kOther: break;
-  }
-  return kOther;
+  static constexpr std::array<Words, 5> kWords = {{  // in the order of the kinds
+      {"access/illegal-address", "that it must not touch", ""},
+      {"access/out-of-bounds", "outside of its memory", "Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n))."},
+      {"access/use-after-free", "of memory that had been freed",
+       "Keep what the kernel was given alive until it has run; a tensor used on another stream needs record_stream."},
+      {"access/uninitialized", "that nothing had written",
+       "Fill the memory before (torch.zeros instead of torch.empty, cudaMemset), or read only what was written."},
+      {"access/misaligned", "from an address that such an access is not aligned to",
+       "Give the kernel .clone() of a view that begins at an odd offset, or load fewer bytes at once."},
+  }};
+  const auto at = static_cast<std::size_t>(kind);
+  return kWords[at < kWords.size() ? at : 0];
 }
 
 std::string_view verb_of(AccessKind access) { return access == AccessKind::kRead ? "read" : access == AccessKind::kWrite ? "wrote" : "atomically changed"; }
@@ -57,11 +56,7 @@ Finding finding_of(const Facts& facts, std::uint32_t index, const Violation& vio
   const Trace& trace = facts.trace;
   const Event& event = trace.events[index];
   const Words& words = words_of(violation.kind);
-  Finding finding;
-  finding.rule = words.rule;
-  finding.severity = Severity::kError;
-  finding.confidence = Confidence::kProved;
-  finding.device = event.device;
+  Finding finding = finding_at(facts, words.rule, Severity::kError, Confidence::kProved, event.device, {});
   finding.bytes = event.size_bytes;
   finding.location.kernel = kernel_name_with_arguments(trace.strings.at(violation.kernel));
   add_place(facts, violation, launched_at(trace, index, violation.kernel), finding);
@@ -74,7 +69,7 @@ Finding finding_of(const Facts& facts, std::uint32_t index, const Violation& vio
   if (place.where != Where::kUnknown) set_memory(facts, place, ".", finding);
   if (times > 1) finding.evidence.push_back({"accesses_like_it", static_cast<std::int64_t>(times)});
   add_thread_of(violation, finding);
-  if (!words.advice.empty()) finding.tries.push_back({std::string(words.advice), std::nullopt, 0});
+  if (!words.advice.empty()) add_try(finding, std::string(words.advice));
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.location.kernel);
   return finding;
 }

@@ -241,7 +241,7 @@ TEST(CoreDump, WarpsThatStandAtATrapTrapped) {
 
 TEST(CoreDump, CutShortItIsRefusedOrToldInPart) {
   const std::string dump = recorded_dump();
-  const std::uint64_t headers = ElfFile::read(bytes_of(dump))->header().sections_offset;
+  const std::uint64_t headers = ByteCursor(bytes_of(dump), 40).u64();  // e_shoff
   std::size_t told = 0;
   for (std::size_t size = 0; size < dump.size(); size += 97) {
     const Result<Trace> trace = read_core_dump(bytes_of(dump).first(size));

@@ -1,6 +1,7 @@
 #include "sources/core_dump/dump_tables.h"
 
 #include <algorithm>
+#include <map>
 
 namespace faultline {
 namespace {
@@ -53,16 +54,8 @@ Result<DumpTables> DumpTables::read(const ElfFile& file) {
   return tables;
 }
 
-Status DumpTables::charge(const ElfSection& section) {
-  const std::uint64_t size_bytes = file_.raw(section).size();
-  if (size_bytes > bytes_left_) return Error{"the core dump's tables overlap: together they name more bytes than it has", section.offset, {}};
-  bytes_left_ -= size_bytes;
-  return Ok{};
-}
-
 Status DumpTables::read() {
-  std::vector<std::pair<ElfSection, std::uint64_t>> grids_at, sms_at, warps_at;
-  std::vector<ElfSection> devices_at, contexts_at;
+  std::map<std::uint32_t, std::vector<std::uint64_t>> upper;  // by type: the tables that are read whole
   std::optional<ElfSection> meta_at;
   Bytes strings;
   for (std::uint64_t index = 1; index < file_.section_count(); ++index) {
@@ -71,12 +64,7 @@ Status DumpTables::read() {
       case kElfStringTable:
         if (index != file_.names_section()) strings = file_.raw(section);
         break;
-      case kDevices: devices_at.push_back(section); break;
-      case kContexts: contexts_at.push_back(section); break;
-      case kLoadedImage: images_.push_back(section); break;
-      case kGrids: grids_at.emplace_back(section, index); break;
-      case kSms: sms_at.emplace_back(section, index); break;
-      case kWarps: warps_at.emplace_back(section, index); break;
+      case kDevices: case kContexts: case kLoadedImage: case kGrids: case kSms: case kWarps: upper[section.type].push_back(index); break;
       case kLanes: lane_tables_.emplace(key_of(section.link, section.info), index); break;
       case kUniforms: uniforms_.emplace(key_of(section.link, section.info), index); break;
       case kParameters: parameters_.emplace(key_of(section.link, section.info), index); break;
@@ -84,23 +72,21 @@ Status DumpTables::read() {
       default: break;
     }
   }
-  bytes_left_ = file_.size();
-  for (const std::vector<ElfSection>* plain : {&devices_at, &contexts_at, &images_}) {
-    for (const ElfSection& section : *plain) {
-      if (Status charged = charge(section); !charged) return charged;
+  std::uint64_t bytes_left = file_.size();
+  for (const std::uint32_t type : {kDevices, kContexts, kLoadedImage, kGrids, kSms, kWarps}) {
+    for (const std::uint64_t index : upper[type]) {
+      const ElfSection section = file_.section(index);
+      const std::uint64_t size_bytes = file_.raw(section).size();
+      if (size_bytes > bytes_left) return Error{"the core dump's tables overlap: together they name more bytes than it has", section.offset, {}};
+      bytes_left -= size_bytes;
     }
   }
-  for (const auto* numbered : {&grids_at, &sms_at, &warps_at}) {
-    for (const auto& [section, index] : *numbered) {
-      if (Status charged = charge(section); !charged) return charged;
-    }
-  }
-  for (const ElfSection& section : devices_at) read_devices(section, strings);
-  for (const ElfSection& section : contexts_at) read_contexts(section);
-  read_modules();
-  for (const auto& [section, index] : grids_at) read_grids(section, index);
-  for (const auto& [section, index] : sms_at) read_sms(section, index);
-  for (const auto& [section, index] : warps_at) read_warps(section, index);
+  for (const std::uint64_t index : upper[kDevices]) read_devices(file_.section(index), strings);
+  for (const std::uint64_t index : upper[kContexts]) read_contexts(file_.section(index));
+  for (const std::uint64_t index : upper[kLoadedImage]) read_module(file_.section(index));
+  for (const std::uint64_t index : upper[kGrids]) read_grids(file_.section(index), index);
+  for (const std::uint64_t index : upper[kSms]) read_sms(file_.section(index), index);
+  for (const std::uint64_t index : upper[kWarps]) read_warps(file_.section(index), index);
   if (meta_at) {
     ByteCursor cursor(file_.raw(*meta_at));
     meta.emplace();
@@ -135,25 +121,21 @@ void DumpTables::read_contexts(const ElfSection& section) {
     context.device = section.info;
     context.shared_window = cursor.u64();
     context.local_window = cursor.u64();
-    cursor.skip(8 + 4);  // the global window, the device
-    context.host_thread = cursor.u32();
     contexts.push_back(context);
   }
 }
 
-void DumpTables::read_modules() {
-  for (const ElfSection& section : images_) {
-    const std::optional<ElfSection> table = parent(section, kModules);
-    DumpModule module;
-    module.image = file_.raw(section);
-    if (!table || module.image.empty()) {
-      ++odd_sections;
-      continue;
-    }
-    module.handle = ByteCursor(row(*table, section.info)).u64();
-    if (const std::optional<ElfSection> context = parent(*table, kContexts)) module.device = context->info;
-    modules.push_back(module);
+void DumpTables::read_module(const ElfSection& section) {
+  const std::optional<ElfSection> table = parent(section, kModules);
+  DumpModule module;
+  module.image = file_.raw(section);
+  if (!table || module.image.empty()) {
+    ++odd_sections;
+    return;
   }
+  module.handle = ByteCursor(row(*table, section.info)).u64();
+  if (const std::optional<ElfSection> context = parent(*table, kContexts)) module.device = context->info;
+  modules.push_back(module);
 }
 
 void DumpTables::read_grids(const ElfSection& section, std::uint64_t index) {

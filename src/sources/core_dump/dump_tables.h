@@ -35,7 +35,6 @@ struct DumpContext {
   std::uint32_t device = 0;  // row of the device table
   std::uint64_t shared_window = 0;
   std::uint64_t local_window = 0;
-  std::uint32_t host_thread = 0;
 };
 
 struct DumpModule {
@@ -120,10 +119,9 @@ class DumpTables {
 
   explicit DumpTables(const ElfFile& file) : file_(file) {}
   Status read();
-  Status charge(const ElfSection& section);
   void read_devices(const ElfSection& section, Bytes strings);
   void read_contexts(const ElfSection& section);
-  void read_modules();
+  void read_module(const ElfSection& section);
   void read_grids(const ElfSection& section, std::uint64_t index);
   void read_sms(const ElfSection& section, std::uint64_t index);
   void read_warps(const ElfSection& section, std::uint64_t index);
@@ -132,13 +130,11 @@ class DumpTables {
   Bytes thread_bytes(const SectionsByParent& sections, const DumpWarp& warp, const DumpLane& lane) const;
 
   const ElfFile& file_;
-  std::uint64_t bytes_left_ = 0;  // that tables may still name
   SectionsByParent lane_tables_;
   SectionsByParent uniforms_;
   SectionsByParent parameters_;
   SectionsByParent registers_;
   SectionsByParent predicates_;
-  std::vector<ElfSection> images_;
 };
 
 }  // namespace faultline

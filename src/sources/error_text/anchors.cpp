@@ -1,7 +1,6 @@
 #include "sources/error_text/anchors.h"
 
 #include <array>
-#include <string>
 
 #include "sources/error_text/log_lines.h"
 

@@ -70,6 +70,21 @@ std::optional<std::uint64_t> number_at(std::string_view words, std::size_t at) {
   return number;
 }
 
+std::optional<std::uint64_t> number_after(std::string_view words, std::string_view label, std::size_t reach) {
+  const std::size_t at = words.find(label);
+  return at == std::string_view::npos || at >= reach ? std::nullopt : number_at(words, at + label.size());
+}
+
+std::string ErrorPassage::first_line(std::size_t length) const { return trimmed(std::string_view(words).substr(0, first_line_length), length); }
+
+ErrorMessage said(std::string_view kind, std::string_view framework, std::string text) {
+  ErrorMessage message;
+  message.kind = kind;
+  message.framework = framework;
+  message.text = std::move(text);
+  return message;
+}
+
 std::string trimmed(std::string_view words, std::size_t length) {
   if (words.size() > length) {
     const std::size_t blank = words.substr(0, length).find_last_of(' ');

@@ -31,6 +31,7 @@ struct ErrorMessage {
 
 // The passage a reader works on: the words from the hit on, and the same in lower case.
 struct ErrorPassage {
+  std::string first_line(std::size_t length) const;  // trimmed
   std::string words;
   std::string lower;
   std::size_t first_line_length = 0;
@@ -58,7 +59,13 @@ const CudaPhrase* cuda_phrase_at(std::string_view lower);
 std::optional<ByteInterval> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style);
 // Decimal digits at `at`, nullopt when there are none or too many.
 std::optional<std::uint64_t> number_at(std::string_view words, std::size_t at);
+// The number right behind the first `label`, where that stands before `reach`.
+std::optional<std::uint64_t> number_after(std::string_view words, std::string_view label, std::size_t reach = std::string_view::npos);
+
 // The sentence up to `length` characters, cut at a word.
 std::string trimmed(std::string_view words, std::size_t length);
+
+// A message with these words and nothing more.
+ErrorMessage said(std::string_view kind, std::string_view framework, std::string text);
 
 }  // namespace faultline

@@ -44,21 +44,18 @@ void note_asynchrony(const ErrorPassage& passage, ErrorMessage& message) {
 std::optional<ErrorMessage> phrase_message(const ErrorPassage& passage, std::size_t at, bool weak) {
   const CudaPhrase* const phrase = cuda_phrase_at(std::string_view(passage.lower).substr(std::min(at, passage.lower.size())));
   if (phrase == nullptr || !ends_as_message(passage, at + phrase->text.size())) return std::nullopt;
-  ErrorMessage message;
-  message.kind = phrase->kind;
+  ErrorMessage message = said(phrase->kind, "", trimmed(std::string_view(passage.words).substr(0, at + phrase->text.size()), 300));
   message.weak = weak;
-  message.text = trimmed(std::string_view(passage.words).substr(0, at + phrase->text.size()), 300);
   note_asynchrony(passage, message);
   return message;
 }
 
-bool copy_after(const std::string& words, std::string_view label, std::string_view until, ErrorMessage& message, const char* key) {
+void copy_after(const std::string& words, std::string_view label, std::string_view until, ErrorMessage& message, const char* key) {
   const std::size_t at = words.find(label);
-  if (at == std::string::npos) return false;
+  if (at == std::string::npos) return;
   const std::size_t begin = at + label.size();
   const std::size_t end = std::min(words.find(until, begin), begin + 400);
   message.words[key] = trimmed(std::string_view(words).substr(begin, end - begin), 400);
-  return true;
 }
 
 // "…/Indexing.cu:1292: indexSelectLargeIndex: block: [654,0,0], thread: [46,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
@@ -69,28 +66,18 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
   const std::size_t quote = passage.words.find('`');
   const std::size_t close = passage.words.find("` failed", quote + 1);
   if (close == std::string::npos || close - quote > 500) return std::nullopt;
-  ErrorMessage message;
-  message.kind = "device-assert";
+  ErrorMessage message = said("device-assert", "", trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600));
   message.words["assert.expression"] = passage.words.substr(quote + 1, close - quote - 1);
   message.words["assert.block"] = passage.before.substr(block + 7, passage.before.find(']', block) - block - 6);
   message.words["assert.thread"] = passage.before.substr(thread + 8, passage.before.find(']', thread) - thread - 7);
   std::string place = passage.before.substr(0, block);
   while (!place.empty() && (place.back() == ' ' || place.back() == ':')) place.pop_back();
   // "file.cu:12: kernel" or, on Windows and for templates, with less or more around it.
-  const std::size_t source = place.find(".cu");
-  if (source != std::string::npos) {
-    const std::size_t colon = place.find(':', source);
-    const std::size_t name = colon == std::string::npos ? std::string::npos : place.find(": ", colon);
-    message.words["assert.file"] = place.substr(0, colon == std::string::npos ? place.size() : colon);
-    if (const auto line = colon == std::string::npos ? std::nullopt : number_at(place, colon + 1))
-      message.words["assert.line"] = std::to_string(*line);
-    if (name != std::string::npos)
-      place = place.substr(name + 2);
-    else
-      place.clear();
-  } else {
-    place.clear();
-  }
+  const std::size_t source = place.find(".cu"), colon = source == std::string::npos ? source : place.find(':', source);
+  const std::size_t name = colon == std::string::npos ? colon : place.find(": ", colon);
+  if (source != std::string::npos) message.words["assert.file"] = place.substr(0, colon);
+  if (const auto line = colon == std::string::npos ? std::nullopt : number_at(place, colon + 1)) message.words["assert.line"] = std::to_string(*line);
+  place = name == std::string::npos ? std::string() : place.substr(name + 2);
   if (const std::size_t bracket = place.find('('); bracket != std::string::npos) {
     place = place.substr(0, bracket);
     if (const std::size_t blank = place.rfind(' '); blank != std::string::npos) place = place.substr(blank + 1);
@@ -98,33 +85,27 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
   if (const std::size_t scope = place.rfind("::"); scope != std::string::npos && place.find('<') == std::string::npos)
     place = place.substr(scope + 2);
   message.words["assert.kernel"] = trimmed(place, 200);
-  message.text = trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600);
   return message;
 }
 
 // The block that PyTorch prints when it was built to collect its kernels' assertions.
 std::optional<ErrorMessage> assert_block(const ErrorPassage& passage) {
-  ErrorMessage message;
-  message.kind = "device-assert";
+  ErrorMessage message = said("device-assert", "", trimmed(std::string_view(passage.words).substr(0, 500), 500));
   copy_after(passage.words, "failure message = ", " File containing", message, "assert.expression");
   copy_after(passage.words, "Device function containing assertion = ", " Thread ID", message, "assert.kernel");
   copy_after(passage.words, "Thread ID that failed assertion = ", " Block ID", message, "assert.thread");
   copy_after(passage.words, "Block ID that failed assertion = ", " File containing kernel", message, "assert.block");
-  message.text = trimmed(std::string_view(passage.words).substr(0, 500), 500);
   return message;
 }
 
 std::optional<ErrorMessage> rocm_fault(const ErrorPassage& passage) {
-  ErrorMessage message;
-  message.kind = "illegal-address";
-  message.framework = "rocm";
+  ErrorMessage message = said("illegal-address", "rocm", passage.first_line(300));
   const std::size_t at = passage.lower.find("on address 0x");
   if (at != std::string::npos) {
     const char* const begin = passage.lower.data() + at + 13;
     std::from_chars(begin, passage.lower.data() + passage.lower.size(), message.address, 16);
   }
   message.words["asynchronous"] = "yes";
-  message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 300);
   return message;
 }
 
@@ -136,10 +117,8 @@ std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
     const bool named =
         passage.lower.compare(end, 2, ": ") == 0 || passage.lower.compare(end, 2, ") ") == 0 || passage.lower.compare(end, 14, " out of memory") == 0;
     if (!named && !ends_as_message(passage, end)) return std::nullopt;
-    ErrorMessage message;
-    message.kind = known.kind;
+    ErrorMessage message = said(known.kind, "", trimmed(std::string_view(passage.words).substr(0, std::min<std::size_t>(passage.first_line_length, 200)), 200));
     message.weak = true;
-    message.text = trimmed(std::string_view(passage.words).substr(0, std::min<std::size_t>(passage.first_line_length, 200)), 200);
     return message;
   }
   return std::nullopt;
@@ -177,17 +156,10 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
     case Anchor::kRocmFault:
       return rocm_fault(passage);
     case Anchor::kSharedMemory: {
-      ErrorMessage message;
-      message.kind = "shared-memory-limit";
-      message.framework = "triton";
-      if (const std::size_t at = passage.lower.find("required: "); at != std::string::npos) {
-        if (const auto bytes = number_at(passage.lower, at + 10)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
-      }
-      if (const std::size_t at = passage.lower.find("hardware limit: "); at != std::string::npos) {
-        if (const auto bytes = number_at(passage.lower, at + 16)) message.numbers["limit"] = ByteInterval::exactly(*bytes);
-      }
-      if (message.numbers.size() < 2) return std::nullopt;
-      message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 300);
+      const auto required = number_after(passage.lower, "required: "), limit = number_after(passage.lower, "hardware limit: ");
+      if (!required || !limit) return std::nullopt;
+      ErrorMessage message = said("shared-memory-limit", "triton", passage.first_line(300));
+      message.numbers = {{"requested", ByteInterval::exactly(*required)}, {"limit", ByteInterval::exactly(*limit)}};
       return message;
     }
     default:

@@ -1,15 +1,10 @@
 // Out-of-memory texts of everybody else: XLA and JAX, TensorFlow, CuPy, llama.cpp, ONNX Runtime, RMM.
 #include <array>
-#include <charconv>
 
 #include "sources/error_text/message.h"
 
 namespace faultline {
 namespace {
-
-std::string first_line(const ErrorPassage& passage, std::size_t length) {
-  return trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), length);
-}
 
 // "2.21GiB" or "8.41G (9029127168 bytes)": the exact number where there is one.
 std::optional<ByteInterval> xla_size(const std::string& lower, std::size_t from, std::size_t reach) {
@@ -49,9 +44,7 @@ std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
       lower.substr(0, 400).find("by allocator mklcpu") != std::string::npos) {
     return std::nullopt;
   }
-  ErrorMessage message;
-  message.kind = "out-of-memory";
-  message.framework = "tensorflow";
+  ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(400));
   const std::size_t open = lower.find('[');
   const std::size_t close = lower.find(']');
   if (open != std::string::npos && close != std::string::npos && open < close && close < 300) {
@@ -73,10 +66,7 @@ std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
     }
     if (bytes != 0) message.numbers["requested"] = ByteInterval::exactly(static_cast<std::uint64_t>(bytes));
   }
-  if (const std::size_t at = lower.find("device:gpu:"); at != std::string::npos && at < 400) {
-    if (const auto device = number_at(lower, at + 11); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
-  }
-  message.text = first_line(passage, 400);
+  if (const auto device = number_after(lower, "device:gpu:", 400); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
   return message;
 }
 
@@ -106,27 +96,14 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const bool request = rest.starts_with("failed to allocate request for ");
   const bool memory = rest.starts_with("failed to allocate memory");
   if (!trying && !request && !memory) return std::nullopt;  // gRPC and others use the same code
-  ErrorMessage message;
-  message.kind = "out-of-memory";
-  message.framework = memory ? "tensorflow" : "jax";
+  ErrorMessage message = said("out-of-memory", memory ? "tensorflow" : "jax", passage.first_line(300));
   if (!memory) {
     const auto bytes = xla_size(passage.lower, colon + (trying ? 39 : 31), 60);
     if (!bytes) return std::nullopt;
     message.numbers["requested"] = *bytes;
   }
-  if (const std::size_t at = passage.lower.find("device ordinal "); at != std::string::npos && at < 200) {
-    if (const auto device = number_at(passage.lower, at + 15); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
-  }
+  if (const auto device = number_after(passage.lower, "device ordinal ", 200); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
   read_buffer_assignment(passage, message);
-  message.text = first_line(passage, 300);
-  return message;
-}
-
-ErrorMessage plain(std::string kind, std::string framework, const ErrorPassage& passage) {
-  ErrorMessage message;
-  message.kind = std::move(kind);
-  message.framework = std::move(framework);
-  message.text = first_line(passage, 300);
   return message;
 }
 
@@ -142,7 +119,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     case Anchor::kBfcOom: {
       const auto bytes = xla_size(lower, 36, 70);
       if (!bytes) return std::nullopt;
-      ErrorMessage message = plain("out-of-memory", "tensorflow", passage);
+      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
       message.numbers["requested"] = *bytes;
       if (lower.find("the caller indicates that this is not a failure") != std::string::npos) {
         message.words["benign"] = "yes";
@@ -157,19 +134,19 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       if (from_device == std::string::npos || from_device > 120) return std::nullopt;
       const auto bytes = xla_size(lower, 19, from_device - 19);
       if (!bytes || lower.substr(0, 260).find("out_of_memory") == std::string::npos) return std::nullopt;
-      ErrorMessage message = plain("pool-growth", "tensorflow", passage);
+      ErrorMessage message = said("pool-growth", "tensorflow", passage.first_line(300));
       message.numbers["requested"] = *bytes;
       message.weak = true;
       return message;
     }
     case Anchor::kTfDst: {
-      ErrorMessage message = plain("out-of-memory", "tensorflow", passage);
+      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
       message.words["disguise"] = "dst tensor is not initialized";
       message.weak = true;
       return stands_as_message(passage) ? std::optional(message) : std::nullopt;
     }
     case Anchor::kTfMemory:
-      return plain("out-of-memory", "tensorflow", passage);
+      return said("out-of-memory", "tensorflow", passage.first_line(300));
     case Anchor::kCupyOom: {
       const std::size_t open = lower.find('(');
       if (open == std::string::npos || open > 80) return std::nullopt;
@@ -178,7 +155,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       if (!recent && !inside.starts_with("(total ")) return std::nullopt;
       const auto requested = size_between(lower, 20, open, SizeStyle::kTorch);
       if (!requested) return std::nullopt;
-      ErrorMessage message = plain("out-of-memory", "cupy", passage);
+      ErrorMessage message = said("out-of-memory", "cupy", passage.first_line(300));
       message.numbers["requested"] = *requested;
       // The older wording counts the failed request into its total.
       if (const auto total = size_between(lower, open, open + 50, SizeStyle::kTorch))
@@ -189,24 +166,23 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kGgmlOom: {
-      ErrorMessage message = plain("out-of-memory", "llama.cpp", passage);
+      ErrorMessage message = said("out-of-memory", "llama.cpp", passage.first_line(300));
       const std::size_t at = passage.before.rfind("allocating ");
       if (at != std::string::npos) {
         if (const auto bytes = size_between(passage.before, at, passage.before.size(), SizeStyle::kTorch)) message.numbers["requested"] = *bytes;
-        const std::size_t device = passage.before.find("on device ", at);
-        if (const auto index = device == std::string::npos ? std::nullopt : number_at(passage.before, device + 10); index && *index < 4096)
-          message.device = static_cast<std::uint16_t>(*index);
+        const auto device = number_after(std::string_view(passage.before).substr(at), "on device ");
+        if (device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
         message.text = trimmed(passage.before.substr(at) + " " + message.text, 300);
       }
       return message;
     }
     case Anchor::kOrtOom: {
-      ErrorMessage message = plain("out-of-memory", "onnxruntime", passage);
+      ErrorMessage message = said("out-of-memory", "onnxruntime", passage.first_line(300));
       if (const auto bytes = number_at(lower, 55)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
       return message;
     }
     case Anchor::kRmmOom:
-      return plain("out-of-memory", "rmm", passage);
+      return said("out-of-memory", "rmm", passage.first_line(300));
     default:
       return std::nullopt;
   }

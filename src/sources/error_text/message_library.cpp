@@ -1,4 +1,8 @@
 // Errors of the libraries that take GPU memory past the framework's allocator: cuBLAS, cuDNN, NCCL.
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "sources/error_text/message.h"
 
 namespace faultline {
@@ -21,18 +25,12 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const st
   message.words["status"] = status;
   const auto has = [&](std::string_view part) { return status.find(part) != std::string::npos; };
   if (has("SUCCESS") || status.size() < 16) return std::nullopt;
-  if (has("HOST_ALLOCATION_FAILED"))
-    message.kind = library + "-error";
-  else if (has("ALLOC_FAILED") || has("AllocFailed") || has("DEVICE_ALLOCATION_FAILED"))
-    message.kind = library + "-alloc";
-  else if (has("NOT_INITIALIZED") || has("NotInitialized"))
-    message.kind = library + "-init";
-  else if (has("EXECUTION_FAILED"))
-    message.kind = library + "-execution";
-  else if (has("INTERNAL_ERROR") || has("InternalError"))
-    message.kind = library + "-internal";
-  else
-    message.kind = library + "-error";
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kEndings = {{
+      {"ALLOC_FAILED", "-alloc"}, {"AllocFailed", "-alloc"}, {"DEVICE_ALLOCATION_FAILED", "-alloc"}, {"NOT_INITIALIZED", "-init"}, {"NotInitialized", "-init"},
+      {"EXECUTION_FAILED", "-execution"}, {"INTERNAL_ERROR", "-internal"}, {"InternalError", "-internal"},
+  }};
+  const auto ending = std::find_if(kEndings.begin(), kEndings.end(), [&](const auto& known) { return has(known.first); });
+  message.kind = library + std::string(ending == kEndings.end() ? "-error" : ending->second);
   const std::size_t call = passage.lower.find("when calling `");
   std::size_t end = status.size();
   if (call != std::string::npos && call < status.size() + 8) {
@@ -76,12 +74,12 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
     if (!bytes) return std::nullopt;
     message.kind = "nccl-oom";
     message.numbers["requested"] = *bytes;
-    message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 200);
+    message.text = passage.first_line(200);
     return message;
   }
   if (passage.before.find("NCCL") == std::string::npos) return std::nullopt;
   message.kind = "nccl-cuda-error";
-  message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 200);
+  message.text = passage.first_line(200);
   return message;
 }
 

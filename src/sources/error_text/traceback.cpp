@@ -61,20 +61,17 @@ bool same_writer(const std::string& mine, const std::string& other) {
 bool parse_frame(std::string_view line, TracebackFrame& frame) {
   frame = {};
   std::size_t at = 0;
-  if (line.starts_with("File \"")) {
-    const std::size_t quote = line.find("\", line ", 6);
-    if (quote == std::string_view::npos) return false;
-    frame.file = line.substr(6, quote - 6);
-    at = quote + 8;
-    if (!take_number(line, at, frame.line)) return false;
-    frame.function = function_after(line.substr(at));
-    return true;
-  }
-  if (line.starts_with("Cell In[") || line.starts_with("Input In [")) {
-    const std::size_t number = line.find("], line ");
-    if (number == std::string_view::npos) return false;
-    frame.file = line.substr(0, number + 1);
-    at = number + 8;
+  // Where the file's name begins, what ends it, and how much of that belongs to it.
+  struct Form {
+    std::string_view begin, end;
+    std::size_t skip, keep;
+  };
+  for (const Form& form : {Form{"File \"", "\", line ", 6, 0}, Form{"Cell In[", "], line ", 0, 1}, Form{"Input In [", "], line ", 0, 1}}) {
+    if (!line.starts_with(form.begin)) continue;
+    const std::size_t end = line.find(form.end, form.skip);
+    if (end == std::string_view::npos) return false;
+    frame.file = line.substr(form.skip, end + form.keep - form.skip);
+    at = end + form.end.size();
     if (!take_number(line, at, frame.line)) return false;
     frame.function = function_after(line.substr(at));
     return true;

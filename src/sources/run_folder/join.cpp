@@ -5,13 +5,13 @@
 #include <map>
 #include <utility>
 
+#include "sources/bounds.h"
 #include "sources/run_folder/same_memory.h"
 #include "sources/run_folder/trace_import.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::size_t kMostHeaps = 0xffff;
 constexpr std::int64_t kSoonNs = 2'000'000'000;
 constexpr std::size_t kSoonEvents = 6;
 constexpr std::size_t kMostFrames = 64;  // of CUDA's runtime that may stand above who asked

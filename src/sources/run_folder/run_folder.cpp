@@ -303,7 +303,6 @@ Result<Input> read_run(const std::string& folder) {
   if (!report.trouble.empty()) ++input.lost["files of the run that could not be read (" + report.trouble + ")"];
   input.left_out = sentences_of(command, "left_out");
   input.notes = notes_in(folder);
-  if (command.json && command.json->is_object() && command.json->contains("exit_status") && (*command.json)["exit_status"].is_number_integer() && !plan) input.exit_status = (*command.json)["exit_status"].get<int>();
   return input;
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "sources/bounds.h"
+
 namespace faultline {
 namespace {
-
-constexpr std::size_t kMostHeaps = 0xffff;
 
 // What a damaged file names and does not hold reads as nothing.
 template <class Id>

@@ -97,59 +97,36 @@ std::span<const Value> ObjectMachine::cells(Value list_or_dict) const {
 
 // ---- building
 
-Status ObjectMachine::close_list() {
-  if (marks_.empty()) return malformed("a list is closed that was never begun");
-  const std::size_t from = marks_.back();
-  marks_.pop_back();
-  const Value list = new_node(NodeKind::kEmptyList, 0);
-  Status done = extend_list(list, std::span(stack_).subspan(from));
+Status ObjectMachine::close(NodeKind empty, Extend extend, const char* never_begun) {
+  if (marks_.empty()) return malformed(never_begun);
+  const std::size_t from = take_mark();
+  const Value node = new_node(empty, 0);
+  Status done = (this->*extend)(node, std::span(stack_).subspan(from));
   stack_.resize(from);
-  push(list);
+  push(node);
   return done;
 }
 
-Status ObjectMachine::close_dict() {
-  if (marks_.empty()) return malformed("a dict is closed that was never begun");
-  const std::size_t from = marks_.back();
-  marks_.pop_back();
-  const Value dict = new_node(NodeKind::kEmptyDict, 0);
-  Status done = extend_dict(dict, std::span(stack_).subspan(from));
+Status ObjectMachine::extend_marked(Extend extend, const char* no_target) {
+  if (marks_.empty() || marks_.back() == 0) return malformed(no_target);
+  return extend_top(take_mark(), extend);
+}
+
+// What lies from there on goes into what lies before it.
+Status ObjectMachine::extend_top(std::size_t from, Extend extend) {
+  Status done = (this->*extend)(stack_[from - 1], std::span(stack_).subspan(from));
   stack_.resize(from);
-  push(dict);
   return done;
 }
 
 Status ObjectMachine::append_one() {
   if (open_count() < 2) return malformed("APPEND finds no list");
-  const Value item = stack_.back();
-  stack_.pop_back();
-  return extend_list(stack_.back(), {&item, 1});
-}
-
-Status ObjectMachine::append_marked() {
-  if (marks_.empty() || marks_.back() == 0) return malformed("APPENDS finds no list");
-  const std::size_t from = marks_.back();
-  marks_.pop_back();
-  Status done = extend_list(stack_[from - 1], std::span(stack_).subspan(from));
-  stack_.resize(from);
-  return done;
+  return extend_top(stack_.size() - 1, &ObjectMachine::extend_list);
 }
 
 Status ObjectMachine::set_one() {
   if (open_count() < 3) return malformed("SETITEM finds no dict");
-  const std::size_t from = stack_.size() - 2;
-  Status done = extend_dict(stack_[from - 1], std::span(stack_).subspan(from));
-  stack_.resize(from);
-  return done;
-}
-
-Status ObjectMachine::set_marked() {
-  if (marks_.empty() || marks_.back() == 0) return malformed("SETITEMS finds no dict");
-  const std::size_t from = marks_.back();
-  marks_.pop_back();
-  Status done = extend_dict(stack_[from - 1], std::span(stack_).subspan(from));
-  stack_.resize(from);
-  return done;
+  return extend_top(stack_.size() - 2, &ObjectMachine::extend_dict);
 }
 
 Status ObjectMachine::close_tuple(std::size_t count) {
@@ -163,9 +140,7 @@ Status ObjectMachine::close_tuple(std::size_t count) {
 
 Status ObjectMachine::close_marked_tuple() {
   if (marks_.empty()) return malformed("a tuple is closed that was never begun");
-  const std::size_t count = stack_.size() - marks_.back();
-  marks_.pop_back();
-  return close_tuple(count);
+  return close_tuple(stack_.size() - take_mark());
 }
 
 Status ObjectMachine::memo_put(std::uint64_t index) {

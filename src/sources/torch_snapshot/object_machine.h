@@ -86,12 +86,14 @@ class ObjectMachine {
   std::size_t mark_count() const { return marks_.size(); }
 
   // -- building. The reader has checked nothing: each of these checks its operands.
-  Status close_list();         // MARK items… → list
-  Status close_dict();         // MARK key value … → dict
-  Status append_one();         // list item → list
-  Status append_marked();      // list MARK items… → list
-  Status set_one();            // dict key value → dict
-  Status set_marked();         // dict MARK key value … → dict
+  // MARK items… → list; MARK key value … → dict
+  Status close_list() { return close(NodeKind::kEmptyList, &ObjectMachine::extend_list, "a list is closed that was never begun"); }
+  Status close_dict() { return close(NodeKind::kEmptyDict, &ObjectMachine::extend_dict, "a dict is closed that was never begun"); }
+  Status append_one();  // list item → list
+  Status set_one();     // dict key value → dict
+  // list MARK items… → list; dict MARK key value … → dict
+  Status append_marked() { return extend_marked(&ObjectMachine::extend_list, "APPENDS finds no list"); }
+  Status set_marked() { return extend_marked(&ObjectMachine::extend_dict, "SETITEMS finds no dict"); }
   Status close_tuple(std::size_t count);
   Status close_marked_tuple();
 
@@ -149,6 +151,15 @@ class ObjectMachine {
   Value new_node(NodeKind node_kind, std::uint64_t node_payload);
   void set_node(Value value, NodeKind node_kind, std::uint64_t node_payload) { nodes_[value.index()] = node_payload << 4 | static_cast<std::uint64_t>(node_kind); }
 
+  std::size_t take_mark() {
+    const std::size_t from = marks_.back();
+    marks_.pop_back();
+    return from;
+  }
+  using Extend = Status (ObjectMachine::*)(Value, std::span<const Value>);
+  Status close(NodeKind empty, Extend extend, const char* never_begun);
+  Status extend_marked(Extend extend, const char* no_target);
+  Status extend_top(std::size_t from, Extend extend);
   Status extend_list(Value list, std::span<const Value> items);
   Status extend_dict(Value dict, std::span<const Value> pairs);
   Status extend_records(Value list, NodeKind list_kind, std::span<const Value> items);

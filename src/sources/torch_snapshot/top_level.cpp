@@ -1,7 +1,6 @@
 // The snapshot's outer shape: which lists and settings it has, and which PyTorch can have written it.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "sources/torch_snapshot/trace_builder.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <string>
 #include <string_view>
 
 #include "sources/torch_snapshot/json_reader.h"

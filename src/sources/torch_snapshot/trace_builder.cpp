@@ -4,13 +4,13 @@
 #include <limits>
 
 #include "base/byte_range.h"
+#include "sources/bounds.h"
 
 namespace faultline::torch_snapshot {
 namespace {
 
 constexpr std::size_t kLongestKeyName = 64;
 constexpr std::size_t kMostKeyNames = 32;
-constexpr std::size_t kMostHeaps = 0xffff;  // a HeapId has sixteen bits, and the last one stands for none here
 
 }  // namespace
 

@@ -13,8 +13,6 @@ std::string_view as_text(std::span<const std::uint8_t> bytes) { return {reinterp
 
 }  // namespace
 
-bool recognises_trace_file(std::span<const std::uint8_t> head) { return looks_like_trace_file(head); }
-
 Result<Trace> read_trace_file_source(ByteStream& stream, const std::string& path) {
   if (stream.plain_size() && path != "-" && !path.empty()) return read_trace_file(path);  // mapped, not copied
   Result<std::string> bytes = stream.read_all(kMostPackedBytes);

@@ -10,7 +10,6 @@
 
 namespace faultline {
 
-bool recognises_trace_file(std::span<const std::uint8_t> head);
 Result<Trace> read_trace_file_source(ByteStream& stream, const std::string& path);
 
 bool recognises_trace_text(std::span<const std::uint8_t> head);

@@ -13,16 +13,6 @@ def _one_transfer(source: torch.Tensor, target: torch.Tensor) -> bool:
     return is_dense(target) and all(x == y for x, y, n in zip(source.stride(), target.stride(), source.shape) if n > 1)
 
 
-def _is_contiguous(x: torch.Tensor) -> bool:
-    expected = 1
-    for stride, size in zip(reversed(x.stride()), reversed(x.shape)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
-
-
 def transfer_blocks(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> list[int]:
     """Blocks on the GPU beside source and target of a copy between host and GPU: one that waits converts on the host,
     one that does not wait converts on the GPU, and what is not contiguous is rearranged on the GPU."""
@@ -31,33 +21,31 @@ def transfer_blocks(source: torch.Tensor, target: torch.Tensor, non_blocking: bo
         return []
     count, same_type = target.numel(), source.dtype == target.dtype
     if from_host:
-        if _is_contiguous(target) and (same_type or not non_blocking):
+        if target.is_contiguous() and (same_type or not non_blocking):
             return []
         return [count * (source if non_blocking else target).dtype.itemsize]
     blocks = [] if same_type or not non_blocking else [count * target.dtype.itemsize]
-    if not _is_contiguous(source) or source.numel() != count:
+    if not source.is_contiguous() or source.numel() != count:
         blocks.append(count * (target if blocks else source).dtype.itemsize)
     return blocks
 
 
-@kernel("_to_copy")
-def to_copy(call: Call):
-    source = call.args[0]
-    if not call.outputs:
-        return None
+def _transfer(call: Call, source: torch.Tensor, target: torch.Tensor):
     steps = Steps().out()
-    for size in transfer_blocks(source, call.outputs[0], bool(call.get("non_blocking", False))):
+    for size in transfer_blocks(source, target, bool(call.get("non_blocking", False))):
         steps.take(size)
     return steps.done()
+
+
+@kernel("_to_copy")
+def to_copy(call: Call):
+    return _transfer(call, call.args[0], call.outputs[0]) if call.outputs else None
 
 
 @kernel("copy_")
 def copy(call: Call):
     target, source = call.args[:2]
-    steps = Steps().out()
-    for size in transfer_blocks(source, target, bool(call.get("non_blocking", False))):
-        steps.take(size)
-    return steps.done()
+    return _transfer(call, source, target)
 
 
 @kernel("abs")
@@ -80,20 +68,15 @@ def power(call: Call):
 
 @kernel("im2col")
 def im2col(call: Call):
-    x = call.args[0]
-    if x.is_contiguous():
-        return None
     steps = Steps()
-    steps.take(nbytes(x))
+    steps.copy_unless_contiguous(call.args[0])
     return steps.out().done()
 
 
 @kernel("searchsorted", "bucketize")
 def searchsorted(call: Call):
     steps = Steps()
-    for tensor in call.args[:2]:
-        if isinstance(tensor, torch.Tensor) and not tensor.is_contiguous():
-            steps.take(nbytes(tensor))
+    steps.copy_unless_contiguous(*(argument for argument in call.args[:2] if isinstance(argument, torch.Tensor)))
     return steps.out().done()
 
 

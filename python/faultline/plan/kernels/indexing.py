@@ -4,7 +4,7 @@ from __future__ import annotations
 import torch
 
 from .sorting import bits_of, count_bytes, radix_sort_bytes, scan_bytes, select_bytes
-from .steps import Call, Steps, ceil_div, is_low_precision, kernel, nbytes, product, round_up
+from .steps import Call, Steps, ceil_div, is_low_precision, kernel, product, round_up
 
 FEW_INDICES = 3072
 ROWS_PER_THREAD = 10
@@ -19,9 +19,7 @@ def embedding_dense_backward(call: Call):
     n, width = indices.numel(), grad.size(-1)
     by_frequency = bool(call.get("scale_grad_by_freq", False))
     steps = Steps()
-    for tensor in (indices, grad):
-        if not tensor.is_contiguous():
-            steps.take(nbytes(tensor))
+    steps.copy_unless_contiguous(indices, grad)
     if n <= FEW_INDICES and not by_frequency:
         return steps.out().done()
     word = indices.element_size()
@@ -74,8 +72,7 @@ def nonzero(call: Call):
     if x.numel() == 0:
         return None
     steps = Steps()
-    if not x.is_contiguous():
-        steps.take(nbytes(x))
+    steps.copy_unless_contiguous(x)
     count = add_nonzero_count(steps, x.numel(), call.gpu)
     steps.out()
     steps.give(steps.take(select_bytes(x.numel())), count)
@@ -111,8 +108,7 @@ def index_put(call: Call):
     n = product(shape)
     if n == 0:
         return None
-    if not target.is_contiguous():
-        steps.take(nbytes(target))
+    steps.copy_unless_contiguous(target)
     column = n * 8
     linear = 0
     for index in indices:
@@ -128,23 +124,13 @@ def index_put(call: Call):
             steps.give(scaled)
         else:
             linear = scaled
-    dims = len([i for i in call.args[1] if i is not None])
-    row = product(target.shape[dims:])
+    row = product(target.shape[len(indices):])
     if values.numel() != n * row or not values.is_contiguous():
         steps.take(n * row * target.element_size())
     for _ in range(3):  # sorted, original places, their order
         steps.take(column)
-    last = sum((size - 1) * stride for size, stride in zip(target.shape, _contiguous_strides(target.shape)))
-    steps.give(steps.take(radix_sort_bytes(n, 8, 8, bits_of(last // max(row, 1)))))
+    steps.give(steps.take(radix_sort_bytes(n, 8, 8, bits_of((target.numel() - 1) // max(row, 1)))))
     return steps.done()
-
-
-def _contiguous_strides(shape) -> list[int]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= max(size, 1)
-    return strides
 
 
 @kernel("isin")

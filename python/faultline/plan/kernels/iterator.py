@@ -7,6 +7,7 @@ dimension has stride 0 in the result and stands first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 MAX32 = 2**31 - 1
 
@@ -20,18 +21,11 @@ class ReduceIterator:
 
     @property
     def numel(self) -> int:
-        total = 1
-        for size in self.shape:
-            total *= size
-        return total
+        return prod(self.shape)
 
     @property
     def num_outputs(self) -> int:
-        total = 1
-        for size, stride in zip(self.shape, self.out_strides):
-            if stride != 0 or size == 0:
-                total *= size
-        return total
+        return prod(size for size, stride in zip(self.shape, self.out_strides) if stride != 0 or size == 0)
 
     @property
     def num_reduce_dims(self) -> int:

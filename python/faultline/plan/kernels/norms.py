@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import torch
 
-from .reductions import reduce_tensor
+from .reductions import last_pow2, reduce_tensor
 from .steps import Call, Steps, beside_result, ceil_div, is_channels_last, is_low_precision, kernel, nbytes, product, wrap
 
 FOREACH_CHUNK = 65536
@@ -15,11 +15,8 @@ def _float_size(dtype: torch.dtype) -> int:
 
 @kernel("native_layer_norm", "_fused_rms_norm")
 def layer_norm(call: Call):
-    x = call.args[0]
-    if x.is_contiguous():
-        return None
     steps = Steps()
-    steps.take(nbytes(x))
+    steps.copy_unless_contiguous(call.args[0])
     return steps.out().done()
 
 
@@ -38,11 +35,9 @@ def layer_norm_backward(call: Call):
     grad, x, shape = call.args[:3]
     wanted = call.get("output_mask")
     steps = Steps()
-    if not x.is_contiguous():
-        steps.take(nbytes(x))
+    steps.copy_unless_contiguous(x)
     steps.out()
-    if not grad.is_contiguous():
-        steps.take(nbytes(grad))
+    steps.copy_unless_contiguous(grad)
     width = product(shape)
     rows = x.numel() // width if width else 0
     count = sum(1 for w in wanted[1:] if w)
@@ -85,12 +80,10 @@ def group_norm_backward(call: Call):
 
 def _columns_launch(rows: int, channels: int) -> tuple[int, int]:
     """Blocks across channels and rows of PyTorch's channels-last kernels."""
-    def pow2(n: int) -> int:
-        return 1 << (max(n, 1).bit_length() - 1)
-    width = min(pow2(channels), 32)
-    height = min(pow2(ceil_div(rows, 16)), 512 // width)
+    width = min(last_pow2(channels), 32)
+    height = min(last_pow2(ceil_div(rows, 16)), 512 // width)
     if width * height != 512:
-        width = min(pow2(channels), 512 // height)
+        width = min(last_pow2(channels), 512 // height)
     down = min(ceil_div(rows, height * 16), 128)
     return ceil_div(channels, width), 1 if down < 8 else down
 
@@ -155,10 +148,9 @@ def cudnn_batch_norm_backward(call: Call):
 
 @kernel("_softmax", "_log_softmax")
 def softmax(call: Call):
-    x = call.args[0]
-    if x.is_contiguous():
-        return None
-    return beside_result(nbytes(x))
+    steps = Steps().out()
+    steps.copy_unless_contiguous(call.args[0])
+    return steps.done()
 
 
 @kernel("_safe_softmax")
@@ -180,9 +172,7 @@ def safe_softmax(call: Call):
 @kernel("_softmax_backward_data", "_log_softmax_backward_data")
 def softmax_backward(call: Call):
     steps = Steps().out()
-    for tensor in call.args[:2]:
-        if not tensor.is_contiguous():
-            steps.take(nbytes(tensor))
+    steps.copy_unless_contiguous(*call.args[:2])
     return steps.done()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from ..tensors import contiguous_stride
 from .iterator import ReduceIterator, reduce_iterator
 from .steps import Call, Steps, ceil_div, is_dense, is_low_precision, kernel, nbytes, wrap
 
@@ -17,7 +18,7 @@ MIN_VALUES_PER_THREAD = 16
 MAX_VALUES_PER_THREAD = 256
 
 
-def _last_pow2(n: int) -> int:
+def last_pow2(n: int) -> int:
     return 1 << (max(n, 1).bit_length() - 1)
 
 
@@ -51,8 +52,8 @@ def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: i
             width //= vector
 
     max_threads = (256 if double_complex else MAX_THREADS) // vector
-    width = _last_pow2(width) if width < max_threads else max_threads
-    height = _last_pow2(height) if height < max_threads else max_threads
+    width = last_pow2(width) if width < max_threads else max_threads
+    height = last_pow2(height) if height < max_threads else max_threads
     block_width = min(width, gpu.warp_size)
     block_height = min(height, max_threads // block_width)
     block_width = min(width, max_threads // block_height)
@@ -121,18 +122,11 @@ def reduced_dims(tensor: torch.Tensor, dim) -> set[int]:
 def reduce_tensor(steps: Steps, kind: str, shape, strides, offset: int, dtype: torch.dtype, reduced: set[int],
                   out_dtype: torch.dtype, gpu, out_strides=None) -> None:
     """Appends the blocks of reducing a tensor of this layout; the result is contiguous unless told."""
-    numel = 1
-    for size in shape:
-        numel *= size
-    if numel == 0:
+    if 0 in shape:
         return
     how = Reduction(kind, dtype)
     if out_strides is None:
-        out_strides, step = [], 1
-        for d in range(len(shape) - 1, -1, -1):
-            if d not in reduced:
-                out_strides.insert(0, step)
-                step *= max(shape[d], 1)
+        out_strides = contiguous_stride([size for d, size in enumerate(shape) if d not in reduced])
     it = reduce_iterator(list(shape), list(strides), offset, how.itemsize, reduced, out_strides, out_dtype.itemsize)
     add_staging(steps, it, how.itemsize, how.value_bytes, how.input_vector, gpu)
 
@@ -141,11 +135,7 @@ def dense_strides(tensor: torch.Tensor) -> list[int]:
     """The strides of a copy that keeps the order of dimensions of a dense tensor, contiguous otherwise."""
     if is_dense(tensor):
         return list(tensor.stride())
-    strides, step = [0] * tensor.dim(), 1
-    for d in range(tensor.dim() - 1, -1, -1):
-        strides[d] = step
-        step *= max(tensor.size(d), 1)
-    return strides
+    return list(contiguous_stride(tensor.shape))
 
 
 def _result_strides(call: Call, x: torch.Tensor, reduced: set[int]) -> list[int]:
@@ -168,11 +158,11 @@ def _cast(steps: Steps, x: torch.Tensor, dtype: torch.dtype) -> tuple[list[int],
 
 
 _KINDS = {"sum": "sum", "nansum": "nansum", "prod": "prod", "mean": "mean", "norm": "norm", "linalg_vector_norm": "norm",
-          "amax": "value", "amin": "value", "max": "value", "min": "value", "all": "value", "any": "value",
-          "argmax": "arg", "argmin": "arg", "var": "var", "std": "var", "var_mean": "var", "std_mean": "var", "aminmax": "minmax"}
+          "amax": "value", "amin": "value", "all": "value", "any": "value",
+          "var": "var", "std": "var", "var_mean": "var", "std_mean": "var", "aminmax": "minmax"}
 
 
-@kernel("sum", "nansum", "prod", "mean", "norm", "linalg_vector_norm", "amax", "amin", "all", "any", "var", "std", "var_mean", "std_mean", "aminmax")
+@kernel(*_KINDS)
 def reduction(call: Call):
     x = call.args[0]
     if not call.outputs or x.numel() == 0:

@@ -24,6 +24,14 @@ def scan(call: Call):
     return steps.done()
 
 
+def _add_extremes(steps: Steps, x: torch.Tensor, gpu) -> None:
+    """The least and the largest value, one after the other."""
+    for _ in range(2):
+        extreme = steps.take(x.element_size())
+        reduce_tensor(steps, "value", [x.numel()], [1], 0, x.dtype, {0}, x.dtype, gpu)
+        steps.give(extreme)
+
+
 @kernel("multinomial")
 def multinomial(call: Call):
     """Without replacement (or one sample): the checks of the probabilities, then weights divided by random numbers."""
@@ -34,10 +42,7 @@ def multinomial(call: Call):
     steps = Steps().out()
     rows = x.size(0) if x.dim() == 2 else 1
     if not replacement or call.get("num_samples") == 1:
-        for _ in range(2):
-            extreme = steps.take(x.element_size())
-            reduce_tensor(steps, "value", [x.numel()], [1], 0, x.dtype, {0}, x.dtype, call.gpu)
-            steps.give(extreme)
+        _add_extremes(steps, x, call.gpu)
         steps.give(steps.take(rows * x.element_size()))
         steps.take(nbytes(x))
         if call.get("num_samples") > 1:
@@ -73,10 +78,7 @@ def histc(call: Call):
     if x.numel() == 0 or call.get("min", 0) != call.get("max", 0):
         return None
     steps = Steps().out()
-    for _ in range(2):
-        extreme = steps.take(x.element_size())
-        reduce_tensor(steps, "value", [x.numel()], [1], 0, x.dtype, {0}, x.dtype, call.gpu)
-        steps.give(extreme)
+    _add_extremes(steps, x, call.gpu)
     return steps.done()
 
 

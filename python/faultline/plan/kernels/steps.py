@@ -83,6 +83,12 @@ class Steps:
         self.taken += 1
         return self.taken
 
+    def copy_unless_contiguous(self, *tensors: torch.Tensor) -> None:
+        """Kernels that read memory in order copy what does not lie so."""
+        for tensor in tensors:
+            if not tensor.is_contiguous():
+                self.take(nbytes(tensor))
+
     def give(self, *numbers: int) -> None:
         for number in numbers:
             if number:
