@@ -11,9 +11,9 @@
 
 namespace {
 
-class Choices {
+class DumpChoices {
  public:
-  Choices(const std::uint8_t* bytes, std::size_t size) : at_(bytes), end_(bytes + size) {}
+  DumpChoices(const std::uint8_t* bytes, std::size_t size) : at_(bytes), end_(bytes + size) {}
   bool empty() const { return at_ == end_; }
   std::uint32_t next() { return at_ == end_ ? 0 : *at_++; }
   std::uint64_t size() {  // small ones often, large ones now and then
@@ -34,7 +34,7 @@ void put(std::string& to, Number value) {
 constexpr std::array<std::uint32_t, 17> kTypes = {2, 3, 11, 0x80000005, 0x80000007, 0x80000009, 0x8000000a, 0x8000000b, 0x8000000c, 0x8000000d, 0x8000000e, 0x8000000f, 0x80000010, 0x80000011,
                                                   0x80000012, 0x80000013, 0x80000016};
 
-std::string dump_of(Choices from) {
+std::string dump_of(DumpChoices from) {
   std::string body(64, '\0');
   const std::uint64_t body_bytes = from.size() & 0xffff;
   while (body.size() < 64 + body_bytes) body += static_cast<char>(from.next());
@@ -64,7 +64,7 @@ std::string dump_of(Choices from) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace faultline;
-  const std::string dump = dump_of(Choices(bytes, size));
+  const std::string dump = dump_of(DumpChoices(bytes, size));
   const Result<Trace> trace = read_core_dump(std::span(reinterpret_cast<const std::uint8_t*>(dump.data()), dump.size()));
   if (trace) FAULTLINE_CHECK(check_trace(*trace).ok());
   return 0;

@@ -54,7 +54,7 @@ def end(status: int) -> None:
 
 def serve() -> None:
     import faultline.plan
-    import torch  # noqa: F401
+    import torch.distributed.tensor  # noqa: F401 (PyTorch imports it at the first tensor that is made as the dry run's are)
     for module in pkgutil.walk_packages(faultline.plan.__path__, "faultline.plan."):
         importlib.import_module(module.name)
     gc.freeze()
