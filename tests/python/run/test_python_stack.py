@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from common import ROOT
+from common import FAULTLINE
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "stack_program.py"
 CASES = [
@@ -30,22 +30,13 @@ def interpreters():
     return [pytest.param(path, id=f"{version}-{Path(prefix).name}") for (version, prefix), path in sorted(by_version.items())]
 
 
-@pytest.fixture(scope="session")
-def probe_library(tmp_path_factory):
-    library = tmp_path_factory.mktemp("probe") / "libstack_probe.so"
-    capture = ROOT / "src" / "capture"
-    sources = [capture / "programs" / "stack_probe.cpp", capture / "native_stack.cpp", capture / "frame_rules.cpp",
-               *sorted(capture.glob("python_*.cpp"))]
-    sources = [source for source in sources if not source.name.endswith("_test.cpp")]
-    subprocess.run(["c++", "-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-static-libstdc++", "-static-libgcc",
-                    "-Wl,--exclude-libs,ALL", "-pthread", f"-I{ROOT / 'src'}", *map(str, sources), "-o", str(library)], check=True)
-    return library
+PROBE = Path(FAULTLINE).with_name("libstack_probe.so")
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("interpreter", interpreters())
-def test_stack(interpreter, case, probe_library, capsys):
-    said = subprocess.run([interpreter, "-X", "faulthandler", str(PROGRAM), str(probe_library), case], capture_output=True, text=True)
+def test_stack(interpreter, case, capsys):
+    said = subprocess.run([interpreter, "-X", "faulthandler", str(PROGRAM), str(PROBE), case], capture_output=True, text=True)
     assert said.returncode == 0 and said.stderr == "", said.stderr[-6000:]
     with capsys.disabled():
         print(said.stdout, end="")
