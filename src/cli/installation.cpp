@@ -42,4 +42,10 @@ std::string library_part(const std::string& name) {
   return first_with({here, here / ".." / "lib", here / "lib", at_home(""), at_home("build"), at_home("lib")}, name);
 }
 
+std::string docs_home() {
+  const fs::path here = executable_folder();
+  const std::string rules = first_with({here / "..", here, at_home("")}, fs::path("docs") / "rules");
+  return rules.empty() ? std::string() : fs::path(rules).parent_path().parent_path().string();
+}
+
 }  // namespace faultline::cli

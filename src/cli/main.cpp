@@ -1,8 +1,15 @@
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "cli/options.h"
 #include "cli/signals.h"
@@ -25,6 +32,35 @@ std::vector<std::string> take_command(int& argument_count, char** arguments) {
   return command;
 }
 
+constexpr std::array<std::string_view, 5> kVerbs = {"explain", "plan", "run", "replay", "doctor"};
+
+// How many letters must be put in, left out or changed to make one word of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] != b[j] ? 1 : 0)}));
+  }
+  return row.back();
+}
+
+// What somebody meant whose words are not understood; empty where nobody can tell.
+std::string meant(int argument_count, char** arguments, const std::vector<std::string>& command) {
+  if (argument_count < 2) return {};
+  const std::string word = arguments[1];
+  if ((word == "run" || word == "plan") && command.empty() && argument_count > 2) {
+    return fmt::format("the program stands behind --, as in: faultline {} -- python train.py", word);
+  }
+  if (word.starts_with('-') || std::find(kVerbs.begin(), kVerbs.end(), word) != kVerbs.end()) return {};
+  std::error_code problem;
+  if (word.ends_with(".py")) return fmt::format("{} is a program: faultline run -- python {} records it, faultline plan -- python {} tells its memory without a GPU", word, word, word);
+  if (std::filesystem::exists(word, problem)) return fmt::format("to have {} explained: faultline explain {}", word, word);
+  const auto nearest = std::min_element(kVerbs.begin(), kVerbs.end(), [&](std::string_view a, std::string_view b) { return distance(word, a) < distance(word, b); });
+  if (word.size() < 64 && distance(word, *nearest) <= 2) return fmt::format("there is no verb {}; the nearest is {}", word, *nearest);
+  return fmt::format("there is neither a verb nor a file {}; the verbs are explain, plan, run, replay and doctor", word);
+}
+
 }  // namespace
 
 int add_verbs_and_run(int argument_count, char** arguments) {
@@ -45,6 +81,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
+    if (const std::string sentence = meant(argument_count, arguments, command); !sentence.empty()) return fail(sentence);
     return fail(std::string(problem.what()) + ". Run faultline --help for more information");
   }
   return status;

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/safe_text.h"
+#include "cli/installation.h"
 #include "report/exit_status.h"
 #include "report/json.h"
 #include "report/terminal.h"
@@ -51,7 +52,7 @@ void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::
 
 void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
   add_format_option(verb, options, std::move(more_formats));
-  verb.add_flag("--verbose,-v", options.verbose, "every finding, holder and caller, also tries that a replay refuted");
+  verb.add_flag("--verbose,-v", options.verbose, "everything: all findings and holders, the numbers behind them, memory over time, what a replay refuted");
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }
 
@@ -96,6 +97,7 @@ std::string rendered(const Report& report, const OutputOptions& options, int des
   terminal.home = environment("HOME");
   std::error_code problem;  // the program may have removed the folder we stand in
   terminal.cwd = std::filesystem::current_path(problem).string();
+  terminal.docs = docs_home();
   terminal.verbose = options.verbose;
   return to_terminal(report, terminal);
 }

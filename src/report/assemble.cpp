@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "facts/outside.h"
+#include "rules/describe.h"
 
 namespace faultline {
 namespace {
@@ -81,6 +82,7 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   report.peak_event = usage.peak_allocated.event;
   report.event_count = trace.source_event_count();
   if (!trace.events.empty()) report.account = account_of(trace, judgement.statements, facts, slot);
+  if (usage.peak_allocated.allocated != 0) report.holders = holders_at(facts, slot, usage.peak_allocated.event);
   for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
     report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, judgement.statements.placed_by_model};

@@ -16,10 +16,11 @@
 namespace faultline {
 namespace {
 
-constexpr std::size_t kCallersShown = 3;
-constexpr std::size_t kHoldersShown = 6;
+constexpr std::size_t kCallersShown = 2;
+constexpr std::size_t kHoldersShown = 3;
+constexpr std::size_t kTriesShown = 3;
 constexpr std::size_t kDevicesShown = 8;
-constexpr std::size_t kRelatedShown = 8;  // of one role
+constexpr std::size_t kRelatedShown = 4;  // of one role
 constexpr int kPlaceColumns = 22;  // with less, a holder's place takes a line of its own
 
 bool same_line(const Location& a, const Location& b) {
@@ -105,44 +106,6 @@ void print_related(Page& page, const std::vector<Related>& related, bool every_l
   if (hidden != 0) page.row("", fmt::format("and {} more", hidden), Style::kDim);
 }
 
-void print_holders(Page& page, const std::vector<Holder>& holders, bool every_line) {
-  if (holders.empty()) return;
-  const std::size_t shown = every_line ? holders.size() : std::min(holders.size(), kHoldersShown);
-  int bytes_columns = 0, count_columns = 0, category_columns = 0;
-  const auto count_text = [&](const Holder& holder) { return fmt::format("{}{}", page.glyph("×", "x"), format_count(holder.count)); };
-  const auto category = [&](const Holder& holder) { return shorten_middle(page.clean(holder.category), 14, page.unicode()); };
-  for (std::size_t at = 0; at < shown; ++at) {
-    bytes_columns = std::max(bytes_columns, display_width(format_bytes(holders[at].bytes)));
-    count_columns = std::max(count_columns, display_width(count_text(holders[at])));
-    category_columns = std::max(category_columns, display_width(category(holders[at])));
-  }
-  std::string_view label = "held by";
-  for (std::size_t at = 0; at < shown; ++at) {
-    const Holder& holder = holders[at];
-    const std::string numbers = fmt::format("{}  {}  {}  ", pad_left(format_bytes(holder.bytes), bytes_columns),
-                                            pad_right(count_text(holder), count_columns), pad_right(category(holder), category_columns));
-    const int indent = Page::kRowIndent + bytes_columns + 2;
-    const int room = page.row_room() - display_width(numbers);
-    const bool one_line = room >= kPlaceColumns;
-    std::string place = page.place_in_table(holder.location, one_line ? room : page.width() - indent);
-    if (place.empty()) place = holder.detail.empty() ? "place unknown" : page.clean(holder.detail);
-    const Piece head = {pad_right("  " + std::string(label), Page::kRowIndent), Style::kDim};
-    if (one_line) {
-      page.line({head, {numbers}, {shorten_middle(place, room, page.unicode())}});
-    } else {
-      page.line({head, {numbers}});
-      page.paragraph(indent, place);
-    }
-    if (holder.location.known() && !holder.detail.empty()) page.paragraph(indent, page.clean(holder.detail), Style::kDim);
-    label = "";
-  }
-  if (shown == holders.size()) return;
-  std::uint64_t rest_bytes = 0;
-  for (std::size_t at = shown; at < holders.size(); ++at) rest_bytes += holders[at].bytes;
-  page.row("", fmt::format("{}  {} more places", pad_left(format_bytes(rest_bytes), bytes_columns), format_count(holders.size() - shown)),
-           Style::kDim);
-}
-
 bool has_word(std::string_view name, std::string_view word) {
   const std::string padded = "_" + std::string(name) + "_";
   return padded.find("_" + std::string(word) + "_") != std::string::npos;
@@ -176,7 +139,8 @@ std::string name_text(std::string_view name) {
   return text;
 }
 
-void print_evidence(Page& page, const std::vector<Evidence>& evidence) {
+// The inequality alone says why; the numbers behind it are for those who ask.
+void print_evidence(Page& page, const std::vector<Evidence>& evidence, bool every_line) {
   struct Row {
     std::string value, name;
   };
@@ -186,7 +150,7 @@ void print_evidence(Page& page, const std::vector<Evidence>& evidence) {
     std::string value;
     if (const auto* whole = std::get_if<std::int64_t>(&item.value)) value = number_text(item.name, *whole);
     if (const auto* real = std::get_if<double>(&item.value)) value = number_text(item.name, *real);
-    if (value.empty()) continue;
+    if (value.empty() || !every_line) continue;
     columns = std::max(columns, display_width(value));
     numbers.push_back({value, page.clean(name_text(item.name))});
   }
@@ -200,8 +164,8 @@ void print_evidence(Page& page, const std::vector<Evidence>& evidence) {
   }
   for (const Evidence& item : evidence) {
     const auto* word = std::get_if<std::string>(&item.value);
-    if (word == nullptr) continue;
-    page.row(label, page.clean(name_text(item.name)) + ": " + page.clean(*word));
+    if (word == nullptr || (!every_line && item.name != "inequality")) continue;
+    page.row(label, (every_line ? page.clean(name_text(item.name)) + ": " : "") + page.clean(*word));
     label = "";
   }
 }
@@ -228,15 +192,53 @@ void print_tries(Page& page, const std::vector<Try>& all, const FindingDetail& d
     label = "";
   };
   // What is known to work first, then advice; what was refuted only for those who ask.
+  std::size_t told = 0;
   for (const std::optional<bool> result : {std::optional(true), std::optional<bool>(), std::optional(false)}) {
     if (result == false && !detail.every_line) break;
     for (const Try& attempt : tries) {
-      if (attempt.confirmed == result) print(attempt);
+      if (attempt.confirmed == result && (detail.every_line || told++ < kTriesShown)) print(attempt);
     }
   }
 }
 
 }  // namespace
+
+void print_holders(Page& page, std::string_view label, const std::vector<Holder>& holders, bool every_line) {
+  if (holders.empty()) return;
+  const std::size_t shown = every_line ? holders.size() : std::min(holders.size(), kHoldersShown);
+  int bytes_columns = 0, count_columns = 0, category_columns = 0;
+  const auto count_text = [&](const Holder& holder) { return fmt::format("{}{}", page.glyph("×", "x"), format_count(holder.count)); };
+  const auto category = [&](const Holder& holder) { return shorten_middle(page.clean(holder.category), 14, page.unicode()); };
+  for (std::size_t at = 0; at < shown; ++at) {
+    bytes_columns = std::max(bytes_columns, display_width(format_bytes(holders[at].bytes)));
+    count_columns = std::max(count_columns, display_width(count_text(holders[at])));
+    category_columns = std::max(category_columns, display_width(category(holders[at])));
+  }
+  for (std::size_t at = 0; at < shown; ++at) {
+    const Holder& holder = holders[at];
+    const std::string numbers = fmt::format("{}  {}  {}  ", pad_left(format_bytes(holder.bytes), bytes_columns),
+                                            pad_right(count_text(holder), count_columns), pad_right(category(holder), category_columns));
+    const int indent = Page::kRowIndent + bytes_columns + 2;
+    const int room = page.row_room() - display_width(numbers);
+    const bool one_line = room >= kPlaceColumns;
+    std::string place = page.place_in_table(holder.location, one_line ? room : page.width() - indent);
+    if (place.empty()) place = holder.detail.empty() ? "place unknown" : page.clean(holder.detail);
+    const Piece head = {pad_right("  " + std::string(label), Page::kRowIndent), Style::kDim};
+    if (one_line) {
+      page.line({head, {numbers}, {shorten_middle(place, room, page.unicode())}});
+    } else {
+      page.line({head, {numbers}});
+      page.paragraph(indent, place);
+    }
+    if (holder.location.known() && !holder.detail.empty()) page.paragraph(indent, page.clean(holder.detail), Style::kDim);
+    label = "";
+  }
+  if (shown == holders.size()) return;
+  std::uint64_t rest_bytes = 0;
+  for (std::size_t at = shown; at < holders.size(); ++at) rest_bytes += holders[at].bytes;
+  page.row("", fmt::format("{}  {} more places", pad_left(format_bytes(rest_bytes), bytes_columns), format_count(holders.size() - shown)),
+           Style::kDim);
+}
 
 std::uint64_t FindingGroup::count() const {
   std::uint64_t sum = 0;
@@ -293,12 +295,21 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   if (const std::string_view words = explain_cause(finding.cause); !finding.cause.empty()) {
     page.row("cause", page.clean(finding.cause) + (words.empty() ? "" : ": " + std::string(words)));
   }
-  print_holders(page, finding.holders, detail.every_line);
-  print_evidence(page, finding.evidence);
+  print_holders(page, "held by", finding.holders, detail.every_line);
+  print_evidence(page, finding.evidence, detail.every_line);
   print_tries(page, finding.tries, detail);
-  std::string rule_page = page.clean(finding.rule);
+  std::string rule_page = finding.rule;
   std::replace(rule_page.begin(), rule_page.end(), '/', '-');
-  page.row("read", "docs/rules/" + rule_page + ".md", Style::kDim);
+  page.row("read", page.document("docs/rules/" + rule_page + ".md"), Style::kDim);
+}
+
+std::string finding_line(const Page& page, const FindingGroup& group) {
+  const Location& look = place_to_look(group.first());
+  std::string text = page.clean(group.first().rule);
+  if (!look.file.empty()) {
+    text += " at " + shorten_middle(page.clean(look.file.substr(look.file.rfind('/') + 1)), 40, page.unicode()) + (look.line != 0 ? fmt::format(":{}", look.line) : "");
+  }
+  return text;
 }
 
 }  // namespace faultline

@@ -24,10 +24,16 @@ std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings);
 const Location& place_to_look(const Finding& finding);
 
 struct FindingDetail {
-  bool every_line = false;    // all holders, callers, and tries that a replay refuted
+  bool every_line = false;    // all holders, callers, numbers and tries, also those that a replay refuted
   bool name_devices = false;  // more than one device is in the report
   bool plan_told = false;     // a plan stands above: what it tried is not told again
 };
 void print_finding(Page& page, const FindingGroup& group, const FindingDetail& detail);
+
+// The rule and the line to look at, for a list of what is not told in full.
+std::string finding_line(const Page& page, const FindingGroup& group);
+
+// Rows of who holds memory: bytes, how many, what, where.
+void print_holders(Page& page, std::string_view label, const std::vector<Holder>& holders, bool every_line);
 
 }  // namespace faultline

@@ -170,6 +170,7 @@ void fields(auto& archive, DeviceReport& device) {
     peak("event", device.peak_event);
   });
   archive("events", device.event_count);
+  archive("holders", device.holders);
   archive("model", device.model);
   archive("curve", device.curve);
 }

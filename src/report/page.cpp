@@ -18,7 +18,9 @@ std::string_view code_of(Style style) {
 }  // namespace
 
 Page::Page(const TerminalOptions& options)
-    : paths_{options.cwd, options.home, options.unicode}, width_(std::clamp(options.width, kNarrowest, kWidest)), colour_(options.colour) {}
+    : paths_{options.cwd, options.home, options.unicode}, docs_(options.docs), width_(std::clamp(options.width, kNarrowest, kWidest)), colour_(options.colour) {}
+
+std::string Page::document(const std::string& name) const { return clean(docs_.empty() ? name + " (of Faultline's sources)" : docs_ + "/" + name); }
 
 std::string Page::paint(std::string_view text, Style style) const {
   const std::string_view code = code_of(style);

