@@ -172,7 +172,9 @@ void print_modules(Page& page, const Plan& plan, bool verbose) {
     const std::string label = pad_right(shorten_middle(name(module), columns, page.unicode()), columns);
     const int room = page.width() - display_width(numbers) - columns - 2;
     const std::string parts = module.path.starts_with('(') ? "" : live_text(module.live);
-    const std::string first = module.live.empty() || module.path.starts_with('(') ? "" : fmt::format("{} {}", module.live.size() > 1 ? "mostly" : "all", module.live.front().first);
+    const auto largest = std::max_element(module.live.begin(), module.live.end(), [](const auto& left, const auto& right) { return left.second < right.second; });
+    const bool most = largest != module.live.end() && 2 * largest->second > module.bytes;
+    const std::string first = parts.empty() || !most ? "" : fmt::format("{} {}", module.live.size() > 1 ? "mostly" : "all", largest->first);
     const std::string said = display_width(parts) <= room ? parts : first;
     page.line({{numbers}, {label + "  "}, {display_width(said) <= room ? page.clean(said) : "", Style::kDim}});
   }

@@ -1,0 +1,61 @@
+"""What the README shows is what the program prints: each line of its examples, in order, but where it says that lines are left out."""
+import re
+import subprocess
+import sys
+
+import pytest
+
+from common import ROOT
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = [part.split("\n", 1)[1] for part in README.split("```")[1::2]]
+
+
+def block(start):
+    found = [text for text in BLOCKS if text.startswith(start)]
+    assert len(found) == 1, f"{len(found)} examples begin with {start!r}"
+    return found[0].splitlines()
+
+
+def check(shown, printed):
+    """The lines that are shown are printed in this order, and without others between them unless `…` stands there."""
+    at, gap = 0, True
+    for line in shown:
+        if line.strip() == "…":
+            gap = True
+            continue
+        if not line.strip() and gap:
+            continue
+        place = next((number for number in range(at, len(printed)) if printed[number].rstrip() == line.rstrip()), None)
+        assert place is not None, f"not printed: {line!r}\n" + "\n".join(printed)
+        assert gap or place == at, f"left out before {line!r}: {printed[at:place]}"
+        at, gap = place + 1, False
+
+
+def printed(binary, *arguments, stream="stdout"):
+    done = subprocess.run([binary, *arguments], cwd=ROOT, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LC_ALL": "C.UTF-8"})
+    assert done.returncode in (0, 1), done.stderr
+    return getattr(done, stream).splitlines()
+
+
+def test_the_report(binary):
+    check(block("$ faultline explain gpt_oom.pickle.xz")[1:], printed(binary, "explain", "tests/fixtures/torch/gpt_oom.pickle.xz"))
+
+
+def test_the_replay(binary):
+    command = re.search(r"^build/faultline (replay .*churn_tight.*expandable_segments.*)$", README, re.M)[1]
+    check(block("Replay of "), printed(binary, *command.split()))
+
+
+def test_the_plan_until_what_would_help(binary, tmp_path):
+    pytest.importorskip("torch")
+    shown = block("$ faultline plan --gpu T4")
+    shown = shown[1:shown.index("What would make it fit")]
+    check(shown, printed(binary, "plan", "--gpu", "T4", "--no-try", "-o", str(tmp_path / "run"), "--", sys.executable, "examples/train_gpt.py", "--batch-size", "16", stream="stderr"))
+
+
+def test_every_page_that_is_named_is_there():
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", re.sub(r"`[^`]*`", "", page.read_text())):
+            if "://" not in link:
+                assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} names {link}"
