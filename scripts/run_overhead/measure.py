@@ -71,6 +71,7 @@ class Variant:
 
 def variants(faultline, sanitizer):
     found = [Variant("native"),
+             Variant("native again (what the noise is)"),
              Variant("run --history off", [faultline, "run", "--history", "off"], recorded=True),
              Variant("run", [faultline, "run"], recorded=True),
              Variant("PyTorch's history, Python stacks", worker=["--history", "python"]),
