@@ -39,6 +39,12 @@ void print_findings(Page& page, const Report& report, const std::vector<FindingG
 }
 
 void print_clean(Page& page, const Report& report) {
+  if (!report.unseen.empty()) {
+    page.paragraph(0, "Nothing was found in what was seen; that is not all there was.", Style::kWarning);
+    for (const std::string& sentence : report.unseen) page.paragraph(2, page.clean(sentence));
+    page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
+    return;
+  }
   if (report.input_events == 0) {
     page.paragraph(0, "This input holds a state and no history: what can be judged of it is in order.");
     page.paragraph(2, fmt::format("Looked at {}. Record with torch.cuda.memory._record_memory_history() to see growth and failures.",
@@ -112,6 +118,9 @@ void print_footnotes(Page& page, const Report& report, bool clean) {
     const std::string parts = report.parts.empty() ? "" : fmt::format(", {} parts", report.parts.size());
     page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts, plural(report.input_events, "event")));
   }
+  for (const std::string& sentence : report.unseen) {
+    if (!clean || report.plan) page.row("not seen", page.clean(sentence), Style::kWarning);
+  }
   for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
   for (const std::string& sentence : report.notes) page.row("note", page.clean(sentence), Style::kWarning);
   std::string lost;
@@ -143,7 +152,8 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   }
   const bool clean = exit_status(report) == 0;
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
-  if (!has_trouble && !report.plan) found = found.empty() ? "clean" : "clean, " + found;
+  const std::string verdict = report.unseen.empty() ? "clean" : "nothing found in what was seen, which is not all";
+  if (!has_trouble && !report.plan) found = found.empty() ? verdict : verdict + ", " + found;
   if (has_trouble) {
     const Finding& worst = groups.front().first();
     const Location& look = place_to_look(worst);
@@ -164,7 +174,7 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   if (placements != 0) read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
   page.blank();
   const bool is_error = !clean && (!has_trouble || groups.front().first().severity == Severity::kError);
-  page.line({{"SUMMARY: " + found, clean ? Style::kGood : is_error ? Style::kError : Style::kWarning}, {read}});
+  page.line({{"SUMMARY: " + found, clean && report.unseen.empty() ? Style::kGood : clean ? Style::kWarning : is_error ? Style::kError : Style::kWarning}, {read}});
 }
 
 }  // namespace
