@@ -90,9 +90,9 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
   add_losses(input.lost, losses);
   for (const InputPart& part : input.parts) {
     const std::string who = part.name.empty() ? "the process" : part.name;
-    add_losses(part.trace.lost, losses);
     for (const auto& [name, times] : refused_by_virtual(part.trace)) refused[name] += times;
     const RecordedPart recorded = recorded_part(part.trace);
+    if (recorded.all) add_losses(part.trace.lost, losses);  // else it is said already that some is missing
     if (!recorded.all) unseen.push_back(fmt::format("Recording of {} ended before it did, {}; what came after was not seen.", who, recorded.because));
     else if (!recorded.all_calls) unseen.push_back(fmt::format("Launches, copies and waits of {} are not recorded from a moment on, {}.", who, recorded.because));
     const bool is_replaced = std::any_of(input.parts.begin(), input.parts.end(), [&](const InputPart& other) { return !part.name.empty() && other.name.starts_with(part.name + "-"); });

@@ -86,11 +86,12 @@ def test_an_exception_that_ended_a_python_program_is_told(tmp_path):
     assert not is_called_clean(done.stderr)
 
 
-def test_a_recording_that_ended_early_is_not_called_clean(tmp_path):
-    done, report, _ = run(tmp_path, PROGRAMS / "many_calls", options=("--keep", "256KiB"))
+@pytest.mark.parametrize("more", [(), ("allocate",)], ids=["calls", "all"])
+def test_a_recording_that_ended_early_is_not_called_clean(tmp_path, more):
+    done, report, _ = run(tmp_path, PROGRAMS / "many_calls", "300000", "1", *more, options=("--keep", "1MiB"))
     assert done.returncode == 0, done.stderr
     unseen = report["input"]["unseen"]
-    assert any("ended before it did" in sentence or "not recorded from a moment on" in sentence for sentence in unseen), unseen
+    assert len(unseen) == 1 and ("ended before it did" if more else "are not recorded from a moment on") in unseen[0], unseen
     assert "--keep" in unseen[0] and not is_called_clean(done.stderr)
 
 
@@ -107,9 +108,12 @@ def test_a_damaged_recording_is_not_called_clean(tmp_path):
     trace = next(folder.glob("process-*.faultline"))
     whole = subprocess.run([FAULTLINE, "explain", str(trace)], capture_output=True, text=True)
     assert "could not be read" not in whole.stdout
-    cut = tmp_path / "cut.faultline"
-    cut.write_bytes(trace.read_bytes()[:-3000])
-    told = subprocess.run([FAULTLINE, "explain", str(cut)], capture_output=True, text=True)
+    content = bytearray(trace.read_bytes())
+    middle = content.index(b"all_well")
+    content[middle - 200:middle + 400] = b"\xff" * 600
+    damaged = tmp_path / "damaged.faultline"
+    damaged.write_bytes(content)
+    told = subprocess.run([FAULTLINE, "explain", str(damaged)], capture_output=True, text=True)
     assert "Not all of the recording could be read" in told.stdout and not is_called_clean(told.stdout)
 
 
