@@ -82,6 +82,7 @@ std::string library_of_file(std::string_view path) {
     if (name.starts_with(begin) && is_native_file(path)) return {};
   }
   if (name.starts_with("python") && name.find('.') != std::string_view::npos && name.find(".py") == std::string_view::npos) return {};  // the interpreter
+  if (is_toolkit_file(path)) return {};
   for (const auto& [begin, library] : kModules) {
     if (name.starts_with(begin) && name.find(".so") != std::string_view::npos) return std::string(library);
   }
@@ -91,7 +92,6 @@ std::string library_of_file(std::string_view path) {
     }
     return own_name(path);
   }
-  if (is_toolkit_file(path)) return {};
   if (path.find("/lib/python3") != std::string_view::npos || path.starts_with("<frozen ")) return {};
   if (name.find(".so") != std::string_view::npos) return own_name(path);
   return path.empty() || path == "??" ? std::string() : "the program";

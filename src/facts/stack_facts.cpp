@@ -69,7 +69,9 @@ FrameKind judge_frame(std::string_view file, std::string_view function, std::uin
   if (module_py && any_of(function, {"_apply", "convert", "to_empty"})) kind.roles |= kMovesModule;
   if (any_of(function, {"__init__", "reset_parameters", "_reset_parameters", "register_buffer", "_init_weights"}) || sets_up_model(function)) kind.roles |= kConstructs;
   if (contains(file, "torch/nn/init.py")) kind.roles |= kConstructs;
-  if (any_of(function, {"load_state_dict", "_load_from_state_dict", "from_pretrained", "load_file", "get_tensor", "_rebuild_tensor", "_rebuild_tensor_v2", "persistent_load", "load_tensor"}) ||
+  if (any_of(function, {"load_state_dict", "_load_from_state_dict", "from_pretrained", "load_file", "get_tensor", "_rebuild_tensor", "_rebuild_tensor_v2", "persistent_load", "load_tensor",
+                        "set_module_tensor_to_device", "load_checkpoint_in_model", "_load_parameter_into_model", "_load_state_dict_into_meta_model", "load_shard_file"}) ||
+      file.ends_with("transformers/core_model_loading.py") ||  // on threads of its own, which from_pretrained does not stand behind
       file.ends_with("torch/serialization.py")) {
     kind.roles |= kLoadsState;
   }

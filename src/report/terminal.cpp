@@ -152,7 +152,7 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   }
   const bool clean = exit_status(report) == 0;
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
-  const std::string verdict = report.unseen.empty() ? "clean" : "nothing found in what was seen, which is not all";
+  const std::string verdict = !report.unseen.empty() ? "nothing found in what was seen, which is not all" : report.input_events == 0 ? "nothing found in a state without its history" : "clean";
   if (!has_trouble && !report.plan) found = found.empty() ? verdict : verdict + ", " + found;
   if (has_trouble) {
     const Finding& worst = groups.front().first();

@@ -74,8 +74,8 @@ def test_values_from_the_programs_own_data_stay_exact(dry_run):
 def test_a_value_that_nobody_can_know_is_noted_at_its_line(dry_run):
     ran = good(dry_run("""
         import torch
-        loss = torch.randn(8, 8, device="cuda").sum()
-        print(loss.item())
+        a, b = torch.empty(2, 4096, 4096, device="cuda")
+        print(torch.equal(a @ b, b @ a))
     """))
     assert [note["line"].endswith("program.py:4") for note in ran.notes() if note["kind"] == "value"] == [True], ran.notes()
 
