@@ -10,9 +10,11 @@ CUresult context_made(ObservedCall& call) {
   return call.told(result);
 }
 
-// A context takes its kernels with it. Forgotten before: another thread may be given a handle again at once.
-CUresult context_ends(ObservedCall& call) {
-  call.thread.recorder().kernels().forget();
+// A context takes its kernels and its memory with it. Told before: another thread may be given a handle or an address again at once.
+CUresult context_ends(ObservedCall& call, const void* context) {
+  Recorder& recorder = call.thread.recorder();
+  recorder.kernels().forget();
+  recorder.context_ends(call.thread, context);
   return call.made_and_told();
 }
 
@@ -27,8 +29,23 @@ CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, unsigned, CUdevice
 CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice) { return context_made(call); }
 CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, CUctxCreateParams*, unsigned, CUdevice) { return context_made(call); }
 CUresult observe::cuCtxSetCurrent(ObservedCall& call, CUcontext context) { return context != nullptr ? context_made(call) : call.made_and_told(); }
-CUresult observe::cuCtxDestroy(ObservedCall& call, CUcontext) { return context_ends(call); }
-CUresult observe::cuDevicePrimaryCtxReset(ObservedCall& call, CUdevice) { return context_ends(call); }
-CUresult observe::cuDevicePrimaryCtxRelease(ObservedCall& call, CUdevice) { return context_ends(call); }
+CUresult observe::cuCtxDestroy(ObservedCall& call, CUcontext context) { return context_ends(call, context); }
+CUresult observe::cuDevicePrimaryCtxRetain(ObservedCall& call, CUcontext* context, CUdevice device) {
+  const CUresult result = call.real();
+  if (result == CUDA_SUCCESS) call.thread.recorder().primary_context_is(device, *context);
+  return call.told(result);
+}
+CUresult observe::cuDevicePrimaryCtxReset(ObservedCall& call, CUdevice device) { return context_ends(call, call.thread.recorder().primary_context(device)); }
+// Only the last release ends it, and only the driver knows which that is.
+CUresult observe::cuDevicePrimaryCtxRelease(ObservedCall& call, CUdevice device) {
+  Recorder& recorder = call.thread.recorder();
+  recorder.kernels().forget();
+  const void* const context = recorder.primary_context(device);
+  const CUresult result = call.real();
+  unsigned flags = 0;
+  int is_active = 1;
+  if (result == CUDA_SUCCESS && own().primary_state != nullptr && own().primary_state(device, &flags, &is_active) == CUDA_SUCCESS && is_active == 0) recorder.context_ends(call.thread, context);
+  return call.told(result);
+}
 
 }  // namespace faultline::capture

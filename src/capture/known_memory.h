@@ -49,6 +49,7 @@ struct LiveAllocation {
   HeapId heap;
   HeapKind kind = HeapKind::kOther;
   std::uint16_t device = 0;
+  const void* context = nullptr;  // which takes it along when it ends; null: none does
 };
 
 constexpr bool takes_device_memory(HeapKind kind) { return kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool; }
@@ -70,6 +71,20 @@ class LiveAllocations {
     by_address_.erase(at);
     leave(address, allocation);
     return allocation;
+  }
+  // All that a context takes along, taken out: each(address, allocation).
+  template <class Each>
+  void take_all_of(const void* context, Each each) {
+    const std::lock_guard hold(lock_);
+    for (auto at = by_address_.begin(); at != by_address_.end();) {
+      if (at->second.context != context) {
+        ++at;
+        continue;
+      }
+      leave(at->first, at->second);
+      each(at->first, at->second);
+      at = by_address_.erase(at);
+    }
   }
   AllocationId beginning_at(std::uint64_t address) const;  // 0: none
   void add_mapping(std::uint64_t address, std::uint64_t size_bytes, std::uint16_t device);

@@ -88,6 +88,7 @@ class ObservedCall : public Call {
   ALWAYS(cuGraphDestroy)                                                                                                                            \
   /* context_calls.cpp */                                                                                                                           \
   ALWAYS(cuInit) ALWAYS(cuCtxCreate) ALWAYS(cuCtxSetCurrent) ALWAYS(cuCtxDestroy) ALWAYS(cuDevicePrimaryCtxReset) ALWAYS(cuDevicePrimaryCtxRelease) \
+  ALWAYS(cuDevicePrimaryCtxRetain)                                                                                                                  \
   /* proc_address.cpp */                                                                                                                            \
   ALWAYS(cuGetProcAddress)
 

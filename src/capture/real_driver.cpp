@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "capture/open_driver.h"
 #include "capture/violations.h"
 #include "driver/find_driver.h"
 
@@ -25,7 +26,7 @@ struct RealDriver {
     if (named != nullptr && *named != '\0') std::strncpy(path.data(), named, path.size() - 1);
     else search();
     if (path[0] == '\0') return;
-    library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
+    library = open_real_driver(path.data());
     if (library == nullptr) return;
 #define FAULTLINE_FIND(name, symbol) find(own.name, #symbol);
     FAULTLINE_OWN_CALLS(FAULTLINE_FIND)

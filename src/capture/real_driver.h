@@ -20,6 +20,8 @@ namespace faultline::capture {
   F(device_name, cuDeviceGetName)                                                  \
   F(device_memory, cuDeviceTotalMem_v2)                                            \
   F(current_device, cuCtxGetDevice)                                                \
+  F(current_context, cuCtxGetCurrent)                                              \
+  F(primary_state, cuDevicePrimaryCtxGetState)                                     \
   F(memory_info, cuMemGetInfo_v2)                                                  \
   F(function_name, cuFuncGetName)                                                  \
   F(function_parameter, cuFuncGetParamInfo)                                        \

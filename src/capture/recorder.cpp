@@ -1,4 +1,5 @@
 #include "capture/recorder.h"
+#include "trace/context_end.h"
 
 #include <unistd.h>
 
@@ -180,6 +181,39 @@ std::uint16_t Recorder::current_device() const {
   CUdevice device = 0;
   if (device_count_.load(std::memory_order_relaxed) <= 1 || own().current_device == nullptr) return 0;
   return own().current_device(&device) == CUDA_SUCCESS ? static_cast<std::uint16_t>(device) : std::uint16_t{0};
+}
+
+const void* Recorder::current_context() const {
+  CUcontext context = nullptr;
+  return own().current_context != nullptr && own().current_context(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+void Recorder::context_ends(ThreadRecorder& by, const void* context) {
+  if (context == nullptr) return;
+  Event event = by.stamp(EventKind::kFree);
+  live_.take_all_of(context, [&](std::uint64_t address, const LiveAllocation& allocation) {
+    const bool is_host = allocation.kind == HeapKind::kPinnedHost || allocation.kind == HeapKind::kRegisteredHost;
+    event.kind = is_host ? EventKind::kHostUnpin : EventKind::kFree;
+    event.address = address;
+    event.set(kAddressKnown);
+    event.size_bytes = allocation.size_bytes;
+    event.allocation = allocation.id;
+    event.heap = allocation.heap;
+    event.device = allocation.device;
+    event.extra = kWithItsContext;
+    by.append(event);
+  });
+}
+
+void Recorder::primary_context_is(int device, const void* context) {
+  const std::lock_guard hold(names_lock_);
+  primary_contexts_[device] = context;
+}
+
+const void* Recorder::primary_context(int device) {
+  const std::lock_guard hold(names_lock_);
+  const auto at = primary_contexts_.find(device);
+  return at != primary_contexts_.end() ? at->second : nullptr;
 }
 
 Recorder::KnownStream Recorder::define_stream(ThreadRecorder& by, std::uint64_t key, const Stream& stream) {

@@ -121,6 +121,11 @@ class Recorder {
   void stream_created(ThreadRecorder& by, CUstream handle, bool waits_for_default);
   void stream_destroyed(CUstream handle);
   std::uint16_t current_device() const;
+  const void* current_context() const;  // null: none is
+  // Memory that goes with a context is told as freed by the call that ends it.
+  void context_ends(ThreadRecorder& by, const void* context);
+  void primary_context_is(int device, const void* context);
+  const void* primary_context(int device);
   void devices_found(ThreadRecorder& by);
 
   AllocationId next_allocation() { return AllocationId(allocations_.next()); }
@@ -186,6 +191,7 @@ class Recorder {
   std::map<std::pair<HeapKind, std::uint16_t>, HeapId> heaps_;
   std::unordered_map<std::uint64_t, KnownStream> streams_;  // by handle; the default streams by device and thread
   std::unordered_map<const void*, std::uint32_t> numbers_;
+  std::map<int, const void*> primary_contexts_;  // by device
   std::map<std::string, std::uint64_t, std::less<>> counters_;
   std::uint64_t passed_through_ = 0;
   std::unordered_map<std::string, std::uint32_t> failures_;

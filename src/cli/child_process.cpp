@@ -126,14 +126,15 @@ Result<pid_t> start_program(std::vector<std::string> command, Environment enviro
   if (process < 0) return Error{why_not(command.front(), fork_problem), {}, {}};
   if (size == static_cast<ssize_t>(sizeof problem)) {
     wait_quiet(process);
+    if (placement.status != nullptr) *placement.status = problem == ENOENT ? 127 : 126;
     return Error{why_not(command.front(), problem), {}, {}};
   }
   if (placement.in_foreground) in_foreground = process;
   return process;
 }
 
-Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log) {
-  return start_program(std::move(command), std::move(environment), Placement{output, log, -1, log.empty()});
+Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log, int* status) {
+  return start_program(std::move(command), std::move(environment), Placement{output, log, -1, log.empty(), status});
 }
 
 ProgramEnd wait_for_program(pid_t process) {

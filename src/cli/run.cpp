@@ -26,7 +26,7 @@ struct RunOptions : RunArguments {
 int tell_report(const std::string& folder, const RunOptions& options) {
   if (!holds_processes(folder)) {
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
-    hint("no GPU call was seen: the program did not use CUDA, or it is of a kind that cannot be recorded (static, setuid)");
+    hint("no call to the CUDA driver was seen: the program made none, or it reaches the driver in a way that goes past the recorder (a static or setuid program, a container, the environment cleared); nothing can be said of its GPU memory");
     return kClean;
   }
   Result<Input> input = open_input(folder);
@@ -56,9 +56,10 @@ ProgramEnd run(const RunOptions& options) {
   Result<std::string> folder = make_run_folder(options.folder, options.command);
   const std::string kept_in = folder ? *folder : std::string();
   Result<RunSetup> setup = set_up_run(options, kept_in);
-  const auto give_up = [&](const std::string& why) {
+  const auto give_up = [&](const std::string& why, int status = 0) {
     if (folder) unmake_run_folder(*folder, options.folder);
-    return not_run(fail(why));
+    const int own = fail(why);
+    return not_run(status != 0 ? status : own);
   };
   if (!setup) return give_up("--gpu: " + setup.error().message());
   if (!folder) hint("nothing will be recorded: " + folder.error().message());
@@ -68,11 +69,12 @@ ProgramEnd run(const RunOptions& options) {
   const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(options, *folder, *setup) : nullptr;
   const std::string started = utc_now();
   const GivenInput input;
-  Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
-  if (!process) return give_up(process.error().message());
+  int unstarted = 0;
+  Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs, {}, &unstarted);
+  if (!process) return give_up(process.error().message(), unstarted);
   ProgramEnd end = wait_for_program(*process);
   if (!folder) return end;
-  const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out};
+  const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out, end.signal};
   if (Status written = write_command(*folder, record); !written) hint(written.error().message());
   end_keeper(keeper.get());
   if (options.again && setup->records && !interrupted()) run_again(options, *folder, input);

@@ -77,6 +77,7 @@ void unmake_run_folder(const std::string& path, const std::string& wanted) {
 Status write_command(const std::string& folder, const CommandRecord& record) {
   Json json = {{"verb", record.verb}, {"command", record.command}, {"exit_status", record.exit_status}, {"started", record.started}, {"seconds", record.seconds}};
   for (const auto& [name, choice] : record.choices) json[name] = choice;
+  if (record.signal != 0) json["signal"] = record.signal;
   if (record.left_out) json["left_out"] = *record.left_out;
   return write_text(in_folder(folder, layout::kCommand), json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -27,6 +27,7 @@ struct CommandRecord {
   double seconds = 0;
   std::map<std::string, std::string> choices;
   std::optional<std::vector<std::string>> left_out;  // what could not be recorded; none for verbs that record nothing
+  int signal = 0;                                    // that ended it
 };
 Status write_command(const std::string& folder, const CommandRecord& record);
 Status write_report(const std::string& folder, const Report& report);

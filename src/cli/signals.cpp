@@ -47,7 +47,20 @@ template <class Do>
 void for_handled(Do what) {
   for (const int signal : kNamed) what(signal);
   what(SIGCHLD);
+  for (const int signal : kIgnored) what(signal);
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) what(signal);
+}
+
+bool is_ignored(int signal) { return std::find(kIgnored.begin(), kIgnored.end(), signal) != kIgnored.end(); }
+
+void ignore(bool is_first) {
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  for (const int signal : kIgnored) {
+    const auto at = static_cast<std::size_t>(signal);
+    const bool done = ::sigaction(signal, &ignored, is_first ? &before[at] : nullptr) == 0;
+    changed[at] = done || (!is_first && changed[at]);
+  }
 }
 
 void restore(int signal) {
@@ -81,7 +94,8 @@ bool next_note(Note& note, int wait_ms) {
 }
 
 void hand_on(pid_t process, const Note& note) {
-  if (!from_process(note) || note.signal == SIGCHLD || note.sender == process) return;
+  // A closed pipe or a file that is too large is told by the kernel in the process's own name.
+  if (!from_process(note) || note.signal == SIGCHLD || note.sender == process || note.sender == ::getpid()) return;
   if (witness != nullptr && (note.sender == witness->process() || witness->saw(note.signal, note.when_ns))) return;
   if (note.code == SI_QUEUE) {
     sigval value{};
@@ -107,11 +121,7 @@ void stop_along(pid_t process, int signal) {
 
 }  // namespace
 
-void ignore_closed_pipes() {
-  struct sigaction ignored {};
-  ignored.sa_handler = SIG_IGN;
-  for (const int signal : kIgnored) changed[static_cast<std::size_t>(signal)] = ::sigaction(signal, &ignored, &before[static_cast<std::size_t>(signal)]) == 0;
-}
+void ignore_closed_pipes() { ignore(true); }
 
 InterruptsNoted::InterruptsNoted() {
   int pipe[2];
@@ -122,7 +132,7 @@ InterruptsNoted::InterruptsNoted() {
   witness = Witness::begin();
   for_handled([](int signal) {
     const auto at = static_cast<std::size_t>(signal);
-    ::sigaction(signal, nullptr, &before[at]);
+    if (!is_ignored(signal)) ::sigaction(signal, nullptr, &before[at]);  // else ignore_closed_pipes() has it
     // What is ignored stays so, for Faultline as for the program; but an ignored SIGCHLD would lose the program's status.
     if (before[at].sa_handler == SIG_IGN && signal != SIGCHLD) return;
     struct sigaction noted {};
@@ -135,9 +145,11 @@ InterruptsNoted::InterruptsNoted() {
 
 InterruptsNoted::~InterruptsNoted() {
   for_handled([](int signal) {
+    if (is_ignored(signal)) return;
     restore(signal);
     changed[static_cast<std::size_t>(signal)] = false;
   });
+  ignore(false);
   witness.reset();
   if (const int to = notes_to.exchange(-1); to >= 0) {
     ::close(to);

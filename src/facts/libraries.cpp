@@ -1,5 +1,6 @@
 #include "facts/libraries.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -35,7 +36,35 @@ std::string own_name(std::string_view path) {
 
 constexpr std::size_t kMostFrames = 1024;
 
+// Folders of headers that are compiled into whoever includes them.
+constexpr std::array<std::string_view, 16> kHeaderFolders = {"/thrust/", "/cub/", "/libcudacxx/", "/cuda/std/", "/cooperative_groups/", "/nvtx3/", "/cccl/", "/include/c++/", "/c++/v1/", "/crt/", "/cutlass/", "/cute/",
+    "/targets/x86_64-linux/include/", "/targets/sbsa-linux/include/", "/nvidia/cu13/include/", "/nvidia/cuda_runtime/include/"};
+// Headers of the toolkit by their own names: a toolkit may lie anywhere.
+constexpr std::array<std::string_view, 14> kToolkitHeaders = {"cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_bf16.h", "cuda_bf16.hpp", "cuda_fp8.h", "cuda_fp8.hpp", "device_functions.h", "host_runtime.h",
+    "cooperative_groups.h", "cuda_device_runtime_api.h", "vector_functions.hpp"};
+
+bool is_header(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return true;  // <vector>
+  const std::string_view ending = name.substr(dot);
+  return ending == ".h" || ending == ".hpp" || ending == ".cuh" || ending == ".inl" || ending == ".tcc" || ending == ".hxx";
+}
+
 }  // namespace
+
+bool is_toolkit_file(std::string_view path) {
+  const std::string_view name = name_of_path(path);
+  if (path.find(".cudafe1.") != std::string_view::npos || name.ends_with(".stub.c") || name.ends_with(".fatbin.c")) return true;
+  if (!is_header(name)) return false;
+  // A toolkit's own folder: /usr/local/cuda-13.0/include/…, /home/ada/cuda/include/…
+  const std::size_t include = path.find("/include/");
+  if (include != std::string_view::npos) {
+    const std::string_view root = path.substr(0, include);
+    if (name_of_path(root).starts_with("cuda")) return true;
+  }
+  return std::find(kToolkitHeaders.begin(), kToolkitHeaders.end(), name) != kToolkitHeaders.end() ||
+         std::any_of(kHeaderFolders.begin(), kHeaderFolders.end(), [&](std::string_view folder) { return path.find(folder) != std::string_view::npos; });
+}
 
 std::string_view installed_part(std::string_view path) {
   for (const std::string_view installed : {"site-packages", "dist-packages"}) {
@@ -53,6 +82,7 @@ std::string library_of_file(std::string_view path) {
     if (name.starts_with(begin) && is_native_file(path)) return {};
   }
   if (name.starts_with("python") && name.find('.') != std::string_view::npos && name.find(".py") == std::string_view::npos) return {};  // the interpreter
+  if (is_toolkit_file(path)) return {};
   for (const auto& [begin, library] : kModules) {
     if (name.starts_with(begin) && name.find(".so") != std::string_view::npos) return std::string(library);
   }

@@ -25,6 +25,10 @@ class StackLibraries {
   std::vector<StringId> files_;  // by stack: the file that names its library; empty where none does
 };
 
+// A header of the CUDA toolkit, of a library made of headers that comes with it (thrust, cub, cccl), or of the C++ library, wherever it was installed; also what nvcc writes around a
+// launch. Its lines are compiled into the user's program and are not the user's.
+bool is_toolkit_file(std::string_view path);
+
 // What stands behind "site-packages/" or "dist-packages/" in a path, with either slash; empty where nothing was installed there.
 std::string_view installed_part(std::string_view path);
 

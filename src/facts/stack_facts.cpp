@@ -42,11 +42,11 @@ struct FrameKind {
 
 // Compiled code of the user's own: it has a line, and its whole path leads where neither packages nor build farms keep theirs.
 bool is_own_source(std::string_view file, std::uint32_t line) {
-  if (line == 0 || !file.starts_with('/') || contains(file, ".cudafe1.")) return false;  // what nvcc writes around a launch is nobody's
+  if (line == 0 || !file.starts_with('/') || is_toolkit_file(file)) return false;
   for (const std::string_view ending : {".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh"}) {
     if (!file.ends_with(ending)) continue;
     static constexpr std::string_view kElsewhere[] = {"/usr/", "/opt/", "/build/", "/builds/", "/builddir/", "/buildroot/", "/pytorch/", "/dvs/", "/proc/", "/__w/", "/var/", "/croot/", "/project/", "/io/", "/home/runner/work/", "/home/conda/feedstock_root/"};
-    static constexpr std::string_view kInside[] = {"/site-packages/", "/dist-packages/", "/_deps/", "/include/c++/", "/targets/x86_64-linux/include/", "/torch/csrc/", "/ATen/", "/c10/", "/Python-3", "/cpython"};
+    static constexpr std::string_view kInside[] = {"/site-packages/", "/dist-packages/", "/_deps/", "/torch/csrc/", "/ATen/", "/c10/", "/Python-3", "/cpython"};
     return std::none_of(std::begin(kElsewhere), std::end(kElsewhere), [&](std::string_view place) { return file.starts_with(place); }) &&
            !is_inside_python(file) && std::none_of(std::begin(kInside), std::end(kInside), [&](std::string_view place) { return contains(file, place); });
   }
@@ -56,7 +56,7 @@ bool is_own_source(std::string_view file, std::uint32_t line) {
 FrameKind judge_frame(std::string_view file, std::string_view function, std::uint32_t line) {
   FrameKind kind;
   const bool is_module = line == 0 && file.starts_with('/') && !file.ends_with(".py");  // compiled, and no line of it is known
-  if (is_native_file(file) || is_module) {
+  if (is_native_file(file) || is_module || is_toolkit_file(file)) {
     kind.user = kind.lined = is_own_source(file, line);
     if (contains(function, "torch::autograd::Engine") || contains(function, "torch::autograd::Node")) kind.roles |= kInBackward;
     return kind;
@@ -69,7 +69,9 @@ FrameKind judge_frame(std::string_view file, std::string_view function, std::uin
   if (module_py && any_of(function, {"_apply", "convert", "to_empty"})) kind.roles |= kMovesModule;
   if (any_of(function, {"__init__", "reset_parameters", "_reset_parameters", "register_buffer", "_init_weights"}) || sets_up_model(function)) kind.roles |= kConstructs;
   if (contains(file, "torch/nn/init.py")) kind.roles |= kConstructs;
-  if (any_of(function, {"load_state_dict", "_load_from_state_dict", "from_pretrained", "load_file", "get_tensor", "_rebuild_tensor", "_rebuild_tensor_v2", "persistent_load", "load_tensor"}) ||
+  if (any_of(function, {"load_state_dict", "_load_from_state_dict", "from_pretrained", "load_file", "get_tensor", "_rebuild_tensor", "_rebuild_tensor_v2", "persistent_load", "load_tensor",
+                        "set_module_tensor_to_device", "load_checkpoint_in_model", "_load_parameter_into_model", "_load_state_dict_into_meta_model", "load_shard_file"}) ||
+      file.ends_with("transformers/core_model_loading.py") ||  // on threads of its own, which from_pretrained does not stand behind
       file.ends_with("torch/serialization.py")) {
     kind.roles |= kLoadsState;
   }
@@ -98,7 +100,7 @@ bool is_native_file(std::string_view path) {
 
 bool is_library_file(std::string_view path) {
   if (is_own_source(path, 1)) return false;
-  if (is_native_file(path) || path.starts_with("<frozen ")) return true;
+  if (is_native_file(path) || is_toolkit_file(path) || path.starts_with("<frozen ")) return true;
   // Code that torch.compile and torch.fx write for themselves.
   if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
   if (!installed_part(path).empty() || is_inside_python(path)) return true;

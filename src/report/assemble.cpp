@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "facts/outside.h"
+#include "report/unseen.h"
 #include "rules/describe.h"
 
 namespace faultline {
@@ -167,11 +168,8 @@ Report make_report(const Input& input) {
   whole.left_out = input.left_out;
   for (const InputPart& part : input.parts) add_part(make_report(part.trace, judge(part.trace, part.statements)), input.parts.size() > 1 ? part.name : std::string(), whole);
   std::stable_sort(whole.findings.begin(), whole.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
-  const std::int64_t status = input.parts.front().statements.ending.command_status.value_or(0);
-  if (status != 0 && (whole.findings.empty() || whole.findings.front().severity != Severity::kError)) {
-    const std::string how = status > 128 && status < 128 + 65 ? "was ended by signal " + std::to_string(status - 128) : "ended with status " + std::to_string(status);
-    whole.notes.insert(whole.notes.begin(), "The program " + how + "; nothing that was recorded of its GPU memory explains it.");
-  }
+  const bool is_explained = !whole.findings.empty() && whole.findings.front().severity == Severity::kError;
+  whole.unseen = unseen_of(input, is_explained);
   return whole;
 }
 

@@ -193,6 +193,7 @@ void fields(Archive& archive, Report& report) {
     input.unless_empty("parts", report.parts);
     input.unless_empty("left_out", report.left_out);
     input.unless_empty("notes", report.notes);
+    input.unless_empty("unseen", report.unseen);
   });
   archive("findings", report.findings);
   archive("not_judged", report.not_judged);

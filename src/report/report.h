@@ -74,6 +74,7 @@ struct Report {
   std::vector<PartReport> parts;      // empty where there is one
   std::vector<std::string> notes;     // what the recorded processes had to say
   std::vector<std::string> left_out;  // what could not be recorded
+  std::vector<std::string> unseen;    // how the program ended, where that was not well and nothing here explains it, and what was not seen of it: no verdict of "clean" then
   std::vector<Finding> findings;      // errors, warnings, notes; within one the failure before what explains it
   std::vector<NotJudged> not_judged;
   std::vector<DeviceReport> devices;

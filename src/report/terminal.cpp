@@ -43,6 +43,12 @@ void print_findings(Page& page, const Report& report, const std::vector<FindingG
 }
 
 void print_clean(Page& page, const Report& report) {
+  if (!report.unseen.empty()) {
+    page.paragraph(0, "Nothing was found in what was seen; that is not all there was.", Style::kWarning);
+    for (const std::string& sentence : report.unseen) page.paragraph(2, page.clean(sentence));
+    page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
+    return;
+  }
   if (report.input_events == 0) {
     page.paragraph(0, "This input holds a state and no history: what can be judged of it is in order.");
     page.paragraph(2, fmt::format("Looked at {}. Record with torch.cuda.memory._record_memory_history() to see growth and failures.",
@@ -122,6 +128,9 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
     const std::string parts = report.parts.empty() ? "" : fmt::format(", {} parts", report.parts.size());
     page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts, plural(report.input_events, "event")));
   }
+  for (const std::string& sentence : report.unseen) {
+    if (!clean || report.plan) page.row("not seen", page.clean(sentence), Style::kWarning);
+  }
   for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
   const std::size_t notes = verbose ? report.notes.size() : std::min(report.notes.size(), kRemarksShown);
   for (std::size_t at = 0; at < notes; ++at) page.row("note", page.clean(report.notes[at]), Style::kWarning);
@@ -156,7 +165,8 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   }
   const bool clean = exit_status(report) == 0;
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
-  if (!has_trouble && !report.plan) found = found.empty() ? "clean" : "clean, " + found;
+  const std::string verdict = !report.unseen.empty() ? "nothing found in what was seen, which is not all" : report.input_events == 0 ? "nothing found in a state without its history" : "clean";
+  if (!has_trouble && !report.plan) found = found.empty() ? verdict : verdict + ", " + found;
   if (has_trouble) {
     found += ": " + finding_line(page, groups.front());
   }
@@ -171,7 +181,7 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   if (placements != 0) read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
   page.blank();
   const bool is_error = !clean && (!has_trouble || groups.front().first().severity == Severity::kError);
-  page.line({{"SUMMARY: " + found, clean ? Style::kGood : is_error ? Style::kError : Style::kWarning}, {read}});
+  page.line({{"SUMMARY: " + found, clean && report.unseen.empty() ? Style::kGood : clean ? Style::kWarning : is_error ? Style::kError : Style::kWarning}, {read}});
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Golden reports: golden/NAME.txt is what a person reads. FAULTLINE_WRITE_GOLDEN=1 rewrites them; look at the difference before keeping it.
 #include "report/terminal.h"
 
+#include "report/json.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -180,6 +182,19 @@ TEST(Terminal, NotesLeaveAReportClean) {
   EXPECT_TRUE(contains(text, "SUMMARY: clean, 1 note ·"));
 }
 
+TEST(Terminal, WhatWasNotSeenTakesTheVerdictAndIsTold) {
+  Report report = samples::clean();
+  report.unseen = {"The program was ended by signal 9 (SIGKILL); nothing explains it."};
+  const std::string text = to_terminal(report, options_of(120));
+  EXPECT_TRUE(text.starts_with("Nothing was found in what was seen; that is not all there was.\n  The program was ended by signal 9 (SIGKILL)")) << text;
+  EXPECT_TRUE(contains(text, "SUMMARY: nothing found in what was seen, which is not all")) << text;
+  EXPECT_FALSE(contains(text, "clean ·") || contains(text, "Nothing wrong")) << text;
+  Report with_findings = samples::leak();
+  with_findings.unseen = report.unseen;
+  EXPECT_TRUE(contains(to_terminal(with_findings, options_of(120)), "  not seen    The program was ended by signal 9")) << to_terminal(with_findings, options_of(120));
+  EXPECT_EQ(report_of(to_json(report))->unseen, report.unseen);
+}
+
 TEST(Terminal, RefutedTriesAreLeftToTheCurious) {
   TerminalOptions options = options_of(80);
   EXPECT_FALSE(contains(to_terminal(samples::out_of_memory(), options), "garbage_collection_threshold"));
@@ -214,7 +229,7 @@ TEST(Terminal, AStateWithoutHistoryIsNotCalledFaultless) {
   const std::string text = to_terminal(Report{}, options_of(80));
   EXPECT_TRUE(text.starts_with("This input holds a state and no history")) << text;
   EXPECT_TRUE(contains(text, "_record_memory_history")) << text;
-  EXPECT_TRUE(text.ends_with("SUMMARY: clean · 0 events read\n")) << text;
+  EXPECT_TRUE(text.ends_with("SUMMARY: nothing found in a state without its history · 0 events read\n")) << text;
 }
 
 TEST(Terminal, AShortSpikeIsNotLostInTheNarrowestPicture) {

@@ -40,9 +40,27 @@ void add_beyond_message(Judgement& judgement) {
   }
 }
 
+// What happens at the driver's boundary and on the GPU is in no allocator's history; and where it is, kernels' accesses are not looked at one by one.
+void add_unshown(const Trace& trace, const Statements& statements, Judgement& judgement) {
+  const auto was_caught = [](const Event& event) { return event.kind == EventKind::kViolation || event.kind == EventKind::kFault; };
+  const bool sees_accesses = trace.can(kAccesses) || std::any_of(trace.events.begin(), trace.events.end(), was_caught);
+  for (const Rule& rule : all_rules()) {
+    if (!rule.reads_driver || (rule.reads_messages && statements.error)) continue;
+    if (!statements.shows_calls) {
+      judgement.not_judged.push_back({std::string(rule.name), statements.placed_by_model ? "nothing ran on a GPU: a dry run has no faults, and no launches, copies or frees of the driver"
+                                                                                          : "an allocator's own history does not show faults, launches, copies or the driver's frees; faultline run does"});
+    } else if (statements.is_recorded && !sees_accesses && !rule.reads_calls && rule.name.starts_with("access/")) {
+      judgement.not_judged.push_back({std::string(rule.name), "kernels' accesses are not checked one by one; only what the GPU reports as a fault is seen"});
+    }
+  }
+}
+
 // What came after the end of a recording was not seen; of it nothing is judged.
-void add_unrecorded(const Trace& trace, Judgement& judgement) {
+void add_unrecorded(const Trace& trace, const Statements& statements, Judgement& judgement) {
   const RecordedPart part = recorded_part(trace);
+  if (statements.is_recorded && !statements.ending.exited && part.all) {
+    judgement.not_judged.push_back({"memory/leak", "what was still held at the end: the process did not come to exit() (it was ended by a signal, by _exit() or by exec), or its end was not recorded"});
+  }
   if (part.all_calls) return;
   for (const Rule& rule : all_rules()) {
     if (!part.all) judgement.not_judged.push_back({std::string(rule.name), "what the process did after its recording ended, " + part.because});
@@ -83,7 +101,8 @@ Judgement judge(const Trace& trace, const Statements& statements) {
     }
   }
   if (statements.message_only) add_beyond_message(judgement);
-  add_unrecorded(trace, judgement);
+  else add_unshown(trace, statements, judgement);
+  add_unrecorded(trace, statements, judgement);
   // What broke comes before what explains it: rules run in that order, so within one severity the order of the rules stays.
   std::stable_sort(judgement.findings.begin(), judgement.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return judgement;

@@ -61,6 +61,38 @@ TEST(Judge, FaultIsNotBlamedOnTheLastLaunchThatHappenedToBeRecorded) {
   EXPECT_FALSE(launched_since_sync(trace, 1).complete);
 }
 
+TEST(Judge, WhatAnAllocatorsHistoryCannotShowIsNotJudgedAndWhatTheDriverShowsIs) {
+  const auto unjudged = [](const Trace& trace) {
+    std::size_t count = 0;
+    const Judgement judgement = judge(trace);
+    for (const char* rule : {"access/illegal-address", "access/out-of-bounds", "access/use-after-free", "access/uninitialized", "access/misaligned", "tensor/index-out-of-range", "api/launch-error", "api/bad-free", "api/bad-copy"}) {
+      count += not_judged(judgement, rule);
+    }
+    return count;
+  };
+  for (const char* name : {"train_clean", "leak_list", "state_only", "oom_fragmented"}) EXPECT_EQ(unjudged(recording(name)), 9u) << name;
+  Trace trace = traced("alloc 512 driver\n");
+  EXPECT_EQ(unjudged(trace), 0u);
+  trace.properties["driver.library"] = "/usr/lib/libcuda.so.1";  // recorded: all but accesses, one by one
+  EXPECT_EQ(unjudged(trace), 3u);
+  trace.source_kind = "dry-run";
+  trace.properties.clear();
+  EXPECT_EQ(unjudged(trace), 9u);
+}
+
+TEST(Judge, WhatAProcessHeldAtItsEndIsNotJudgedWhereItDidNotComeToIt) {
+  Trace trace = traced("alloc 512 driver at main.cu:3 main\n");
+  const auto says = [&] {
+    const Judgement judgement = judge(trace);
+    return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(), [](const NotJudged& entry) { return entry.rule == "memory/leak" && entry.why.starts_with("what was still held at the end"); });
+  };
+  EXPECT_FALSE(says());  // nobody says that it is a process's
+  trace.properties["driver.library"] = "/usr/lib/libcuda.so.1";
+  EXPECT_TRUE(says());
+  trace.properties["process.ended"] = "exit";
+  EXPECT_FALSE(says());
+}
+
 TEST(Judge, EveryRuleHasItsOwnName) {
   std::vector<std::string_view> names;
   for (const Rule& rule : all_rules()) names.push_back(rule.name);

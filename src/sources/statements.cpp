@@ -156,6 +156,7 @@ Ending read_ending(const Properties& properties) {
   ending.exited = properties.word("process.ended") == "exit";
   const auto own = properties.number("process.exit_status"), command = properties.number("run.exit_status");
   if (command) ending.command_status = static_cast<std::int64_t>(*command);
+  ending.command_signal = static_cast<int>(std::min<std::uint64_t>(properties.number("run.signal").value_or(0), 64));
   ending.status = own ? static_cast<std::int64_t>(*own) : ending.command_status;
   ending.exception_type = properties.word("process.exception.type");
   ending.exception_message = properties.word("process.exception.message");
@@ -178,6 +179,8 @@ Statements read_statements(const Trace& trace) {
   statements.waits_for_launches = !blocking.empty() && blocking != "0";
   if (const std::string* status = properties.find("again.exit_status")) statements.second_run_status = *status;
   statements.placed_by_model = trace.source_kind == "dry-run" || trace.properties.contains(std::string(kPlacedBy));
+  statements.is_recorded = properties.find("driver.library") != nullptr;
+  statements.shows_calls = statements.is_recorded || !(trace.source_kind == "torch-snapshot" || statements.placed_by_model);
   statements.planned_to_end = statements.placed_by_model && properties.find("dry-run.exception") == nullptr;
   if (statements.placed_by_model) statements.planned_context_bytes = properties.number("dry-run.context_bytes");
   return statements;

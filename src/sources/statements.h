@@ -69,6 +69,7 @@ struct Ending {
   bool exited = false;                // it came to exit(), and everything up to there is recorded
   std::optional<std::int64_t> status; // its own, else the command's; 128 + N: signal N
   std::optional<std::int64_t> command_status;  // of the command that was run, where somebody saw it; likewise
+  int command_signal = 0;             // what ended that command, where it was a signal
   std::string exception_type, exception_message;
   bool well() const { return exited && status == 0 && exception_type.empty() && exception_message.empty(); }
 };
@@ -77,6 +78,8 @@ struct Statements {
   StatedError error;
   bool message_only = false;  // the message is all there is: nothing was recorded
   Ending ending;
+  bool shows_calls = true;     // launches, copies and faults would be in it; not so in an allocator's own history or a dry run
+  bool is_recorded = false;    // by Faultline, at the driver's boundary
   bool waits_for_launches = false;              // CUDA_LAUNCH_BLOCKING was set
   std::optional<std::string> second_run_status; // of the run that was repeated for its core dump
   bool placed_by_model = false;                 // addresses are a model's own, not an allocator's: a dry run

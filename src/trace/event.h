@@ -5,11 +5,11 @@
 //
 //   kind          address          size_bytes        allocation    extra                    phase/flags
 //   Alloc         start or 0       bytes requested   the new id    tensor (0: none)         kPreexisting: alive before recording began
-//   Free          start or 0       as its Alloc      the id        -                        phase: requested, completed, or both at once;
+//   Free          start or 0       as its Alloc      the id        context_end.h            phase: requested, completed, or both at once;
 //                                                                                           kFailed: refused, address is the pointer that was given
 //   AllocFailed   device free      bytes requested   -             -                        kHasDeviceFree when address is meaningful
 //   Map, Unmap    start            bytes             -             -                        physical memory put behind / taken from addresses
-//   HostPin …     host start       bytes             the id        -
+//   HostPin …     host start       bytes             the id        context_end.h (HostUnpin)
 //   Copy          destination      bytes             destination   copy table (calls.h)     kCaptured; kFailed: refused
 //   Set           start            bytes             target        -                        kCaptured; kFailed: refused
 //   Launch        -                -                 -             launch table (calls.h)   kCaptured; kFailed: refused

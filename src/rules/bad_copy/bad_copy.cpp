@@ -55,7 +55,7 @@ class DriverMemory {
     const bool counts = kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool || kind == HeapKind::kManaged || kind == HeapKind::kPinnedHost;
     if (!counts) return;
     const Event& birth = facts_.lifetimes.birth(event.allocation);
-    if (makes && event.has(kAddressKnown)) live_[birth.address] = {birth.address + birth.size_bytes, event.allocation};
+    if (makes && event.has(kAddressKnown)) hand_out(birth.address, birth.address + birth.size_bytes, event.allocation);
     if (ends) {
       const auto at = live_.find(birth.address);
       if (at != live_.end() && at->second.id == event.allocation) live_.erase(at);
@@ -76,6 +76,14 @@ class DriverMemory {
     std::uint64_t end = 0;
     AllocationId id;
   };
+  // No byte is handed out twice: what lay there before has ended, seen or not.
+  void hand_out(std::uint64_t begin, std::uint64_t end, AllocationId id) {
+    auto at = live_.upper_bound(begin);
+    if (at != live_.begin() && std::prev(at)->second.end > begin) --at;
+    while (at != live_.end() && at->first < end) at = live_.erase(at);
+    live_[begin] = {end, id};
+  }
+
   const Facts& facts_;
   std::map<std::uint64_t, Held> live_;
 };

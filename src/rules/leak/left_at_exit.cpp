@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "facts/libraries.h"
 #include "rules/describe.h"
+#include "trace/context_end.h"
 
 namespace faultline {
 namespace {
@@ -23,7 +24,7 @@ bool is_from_driver(const Trace& trace, const Event& event) {
 // Setting up allocates and copies in; work launches kernels, brings results back, or gives memory back.
 bool is_work(const Trace& trace, const Event& event) {
   if (event.has(kFailed)) return false;
-  if (event.kind == EventKind::kLaunch || event.kind == EventKind::kFree) return true;
+  if (event.kind == EventKind::kLaunch || (event.kind == EventKind::kFree && event.extra != kWithItsContext)) return true;
   return event.kind == EventKind::kCopy && event.extra < trace.copies.size() && trace.copies.at(CopyId(event.extra)).destination_side == MemorySide::kHost;
 }
 
@@ -75,6 +76,12 @@ KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {
   std::map<StackId, bool> own;             // the program's own request, by stack
   std::map<StackId, std::uint64_t> seen;   // work done when the stack was last met
   std::uint64_t work = 0;
+  std::uint32_t last_made = 0;
+  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
+    if (trace.events[index].kind == EventKind::kAlloc) last_made = index;
+  }
+  // Also what nobody freed before the last context ended (cudaDeviceReset at the end of a program); a program that goes on in another context has ended the first one on purpose.
+  const auto is_kept = [&](std::uint32_t released) { return released == kNever || (trace.events[released].extra == kWithItsContext && released > last_made); };
   for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
     work += is_work(trace, event);
@@ -93,7 +100,7 @@ KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {
     const auto [last, first_time] = seen.try_emplace(event.stack, work);
     if (first_time || work > last->second) ++stack.rounds;
     last->second = work;
-    if (facts.lifetimes.of(event.allocation).released != kNever) continue;
+    if (!is_kept(facts.lifetimes.of(event.allocation).released)) continue;
     ++stack.kept;
     stack.kept_bytes += event.size_bytes;
     stack.last_kept = index;

@@ -2,6 +2,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,11 @@ class Ran:
         done = subprocess.run([self._binary, "explain", str(self.traces[0]), "--format", "json"], capture_output=True, text=True)
         assert done.returncode in (0, 1), done.stderr
         return json.loads(done.stdout)
+
+    def notes(self) -> list:
+        """What the dry run had to assume or leave out: properties of the trace, which are plain text in it."""
+        found = re.findall(rb'\{"kind": "[^"]*", "text": .*?"count": \d+\}', self.traces[0].read_bytes(), re.DOTALL)
+        return [json.loads(note) for note in found]
 
     def rules(self) -> set:
         return {finding["rule"] for finding in self.report()["findings"] if finding["severity"] != "note"}

@@ -78,8 +78,8 @@ def test_a_process_without_a_framework_leaves_nothing(tmp_path):
     assert ran.status == 7 and ran.files == []
 
 
-def test_starting_python_costs_little(tmp_path, capsys):
-    """Printed, not asserted: machines differ. Bytecode is kept, as it is where Faultline is installed."""
+def test_starting_python_costs_little(tmp_path):
+    """Processor time, which a busy machine does not stretch much. Bytecode is kept, as it is where Faultline is installed."""
     times = {"without": [], "with": []}
     for _ in range(15):
         for name in times:
@@ -88,8 +88,7 @@ def test_starting_python_costs_little(tmp_path, capsys):
             assert subprocess.run([sys.executable, "-c", "pass"], env=kept).returncode == 0
             end = resource.getrusage(resource.RUSAGE_CHILDREN)
             times[name].append((end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime) * 1000)
-    with capsys.disabled():
-        print("\nprocessor time of python -c pass: " + ", ".join(f"{name} {statistics.median(values):.1f} ms" for name, values in times.items()))
+    assert statistics.median(times["with"]) < statistics.median(times["without"]) + 15, times
 
 
 def test_nothing_heavy_is_imported_at_the_start(tmp_path):

@@ -1,0 +1,235 @@
+"""What was not seen is said: how a program ended, what of it was not recorded, and what the virtual GPU could not do. None of it is called clean."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from common import FAULTLINE, PROGRAMS, RECORDINGS
+
+BUILD = PROGRAMS.parent
+SUMMARY = "SUMMARY: nothing found in what was seen, which is not all"
+CLEAN = ("Nothing wrong was found", "SUMMARY: clean")
+
+
+def run(tmp_path, *command, gpu=("--gpu", "virtual:1GiB"), options=(), **more):
+    folder = tmp_path / "run"
+    done = subprocess.run([FAULTLINE, "run", *gpu, "-o", str(folder), *options, "--", *map(str, command)], capture_output=True, text=True, **more)
+    report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
+    return done, report, folder
+
+
+def is_called_clean(text):
+    return any(words in text for words in CLEAN)
+
+
+def not_judged(report, rule):
+    return [item["why"] for item in report["not_judged"] if item["rule"] == rule]
+
+
+ENDINGS = {
+    "11": (-11, "was ended by signal 11 (SIGSEGV)"),
+    "9": (-9, "was ended by signal 9 (SIGKILL)"),
+    "15": (-15, "was ended by signal 15 (SIGTERM)"),
+    "7": (-7, "was ended by signal 7 (SIGBUS)"),
+    "abort": (-6, "was ended by signal 6 (SIGABRT)"),
+    "throw": (-6, "was ended by signal 6 (SIGABRT)"),
+    "status": (3, "ended with status 3;"),
+    "_exit": (0, "ended without exit(), by _exit()"),
+}
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_a_program_that_did_not_end_well_is_not_called_clean(tmp_path, how):
+    status, words = ENDINGS[how]
+    done, report, folder = run(tmp_path, PROGRAMS / "ends", how)
+    assert done.returncode == status
+    assert any(words in sentence for sentence in report["input"]["unseen"]), report["input"]
+    assert SUMMARY in done.stderr and words.rstrip(";") in " ".join(done.stderr.split()) and not is_called_clean(done.stderr)
+    held = [why for why in not_judged(report, "memory/leak") if "did not come to exit()" in why]
+    assert bool(held) == (how != "status"), report["not_judged"]
+    again = subprocess.run([FAULTLINE, "explain", str(folder)], capture_output=True, text=True)
+    assert SUMMARY in again.stdout and not is_called_clean(again.stdout)
+
+
+def test_the_same_program_that_ends_well_is_called_clean(tmp_path):
+    done, report, _ = run(tmp_path, PROGRAMS / "ends")
+    assert done.returncode == 0 and "unseen" not in report["input"]
+    assert all(words in done.stderr for words in CLEAN) and not not_judged(report, "memory/leak")
+
+
+def test_a_shells_status_for_a_signal_is_told_as_that(tmp_path):
+    done, report, _ = run(tmp_path, "sh", "-c", f"{PROGRAMS / 'ends'} 11; exit 139")
+    assert done.returncode == 139
+    assert any("ended with status 139, which a shell gives for a program that signal 11 (SIGSEGV) ended" in sentence for sentence in report["input"]["unseen"])
+
+
+def test_an_exception_that_ended_a_python_program_is_told(tmp_path):
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy" / "__init__.py").write_text("__version__ = '1'\n")
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent("""
+        import ctypes, cupy
+        cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+        assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+        memory = ctypes.c_uint64()
+        assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 20)) == 0 and cuda.cuMemFree_v2(memory) == 0
+        raise ValueError("a label is missing")
+    """))
+    done, report, _ = run(tmp_path, sys.executable, script, cwd=tmp_path)
+    assert done.returncode == 1
+    assert any("ended with status 1, by an exception that nobody caught (ValueError: a label is missing)" in sentence for sentence in report["input"]["unseen"]), report["input"]
+    assert not is_called_clean(done.stderr)
+
+
+@pytest.mark.parametrize("more", [(), ("allocate",)], ids=["calls", "all"])
+def test_a_recording_that_ended_early_is_not_called_clean(tmp_path, more):
+    done, report, _ = run(tmp_path, PROGRAMS / "many_calls", "300000", "1", *more, options=("--keep", "1MiB"))
+    assert done.returncode == 0, done.stderr
+    unseen = report["input"]["unseen"]
+    assert len(unseen) == 1 and ("ended before it did" if more else "are not recorded from a moment on") in unseen[0], unseen
+    assert "--keep" in unseen[0] and not is_called_clean(done.stderr)
+
+
+def test_a_folder_whose_run_nobody_saw_end_is_not_called_clean(tmp_path):
+    _, report, folder = run(tmp_path, PROGRAMS / "ends", "9")
+    (folder / "command.json").write_text("{}\n")  # as run leaves it when it is killed along with its program
+    (folder / "report.json").unlink()
+    again = subprocess.run([FAULTLINE, "explain", str(folder)], capture_output=True, text=True)
+    assert "its recording stops without an end" in " ".join(again.stdout.split()) and not is_called_clean(again.stdout)
+
+
+def test_a_damaged_recording_is_not_called_clean(tmp_path):
+    _, _, folder = run(tmp_path, PROGRAMS / "all_well")
+    trace = next(folder.glob("process-*.faultline"))
+    whole = subprocess.run([FAULTLINE, "explain", str(trace)], capture_output=True, text=True)
+    assert "could not be read" not in whole.stdout
+    content = bytearray(trace.read_bytes())
+    middle = content.index(b"all_well")
+    content[middle - 200:middle + 400] = b"\xff" * 600
+    damaged = tmp_path / "damaged.faultline"
+    damaged.write_bytes(content)
+    told = subprocess.run([FAULTLINE, "explain", str(damaged)], capture_output=True, text=True)
+    assert "Not all of the recording could be read" in told.stdout and not is_called_clean(told.stdout)
+
+
+@pytest.mark.parametrize("what, calls, why", [("tables", "cuGetExportTable (once)", "Programs on the CUDA runtime do not run on it"), ("arrays", "cuArrayCreate", "lacks what docs/virtual-gpu.md lists")])
+def test_what_the_virtual_gpu_refused_is_said_and_never_clean(tmp_path, what, calls, why):
+    done, report, _ = run(tmp_path, PROGRAMS / "lacks_kernels", what)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(report["input"]["unseen"])
+    assert calls in told and why in told and "run it without --gpu" in told
+    assert SUMMARY in done.stderr and not is_called_clean(done.stderr)
+
+
+def test_what_the_virtual_gpu_did_is_clean(tmp_path):
+    done, report, _ = run(tmp_path, PROGRAMS / "lacks_kernels")
+    assert "unseen" not in report["input"] and all(words in done.stderr for words in CLEAN)
+
+
+DRIVER_RULES = {"access/illegal-address", "access/out-of-bounds", "access/use-after-free", "access/uninitialized", "access/misaligned", "tensor/index-out-of-range", "api/launch-error", "api/bad-free", "api/bad-copy"}
+
+
+@pytest.mark.parametrize("name", ["train_clean", "leak_list", "oom_fragmented", "state_only"])
+def test_a_snapshot_does_not_judge_what_it_cannot_show(name):
+    report = json.loads(subprocess.run([FAULTLINE, "explain", str(RECORDINGS / f"{name}.pickle.xz"), "--format", "json"], capture_output=True, text=True).stdout)
+    assert DRIVER_RULES <= {item["rule"] for item in report["not_judged"]}
+    assert all("faultline run" in why for rule in DRIVER_RULES for why in not_judged(report, rule))
+
+
+def test_a_run_judges_copies_and_frees_and_says_that_accesses_are_not_checked(tmp_path):
+    _, report, _ = run(tmp_path, PROGRAMS / "all_well")
+    unjudged = {item["rule"] for item in report["not_judged"]}
+    assert {"access/out-of-bounds", "access/use-after-free", "access/uninitialized"} <= unjudged
+    assert not unjudged & {"api/bad-copy", "api/bad-free", "access/illegal-address", "api/launch-error"}
+
+
+@pytest.mark.parametrize("how", ["destroy", "reset", "release"])
+def test_memory_that_ended_with_its_context_is_not_taken_for_what_lies_there_now(tmp_path, how):
+    done, report, _ = run(tmp_path, PROGRAMS / "contexts", *how.split())
+    assert done.returncode == 0, done.stderr
+    assert [finding for finding in report["findings"] if finding["severity"] != "note"] == []
+
+
+def test_a_release_that_is_not_the_last_ends_nothing(tmp_path):
+    _, report, _ = run(tmp_path, PROGRAMS / "contexts", "release", "stays")
+    assert [finding["rule"] for finding in report["findings"] if finding["severity"] != "note"] == ["memory/leak"]
+    assert report["findings"][0]["bytes"] == 4 * 16 << 21
+
+
+@pytest.mark.parametrize("how", ["destroy", "reset", "release"])
+def test_a_copy_that_is_too_long_is_found_in_the_next_context_too(tmp_path, how):
+    done, report, _ = run(tmp_path, PROGRAMS / "contexts", how, "overrun")
+    copies = [finding for finding in report["findings"] if finding["rule"] == "api/bad-copy"]
+    assert len(copies) == 1 and copies[0]["evidence"]["too_many_bytes"] == 4096, report["findings"]
+    assert "an allocation of 32.00 MiB" in copies[0]["message"]
+
+
+@pytest.fixture
+def driver_folder(tmp_path):
+    """A machine's own driver, played by the virtual one."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    (folder / "libcuda.so.1").symlink_to(BUILD / "vgpu" / "libfaultline_vgpu.so")
+    (folder / "libcuda.so").symlink_to("libcuda.so.1")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["libcuda.so.1", "libcuda.so", "{}/libcuda.so.1", "{}/libcuda.so", "{}/../driver/libcuda.so.1"])
+def test_the_driver_is_recorded_under_whatever_name_it_is_opened(tmp_path, driver_folder, name):
+    done, report, _ = run(tmp_path, PROGRAMS / "opens_driver", name.format(driver_folder), gpu=(), env={**os.environ, "LD_LIBRARY_PATH": str(driver_folder)})
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert report is not None, done.stderr
+    left = [finding for finding in report["findings"] if finding["rule"] == "memory/leak"]
+    assert len(left) == 1 and left[0]["bytes"] == 7 << 20, report["findings"]
+
+
+@pytest.mark.parametrize("name", ["libcuda.so", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/nowhere/libcuda.so.580.65.06"])
+def test_a_virtual_gpu_brings_its_driver_under_every_name(tmp_path, name):
+    done, report, _ = run(tmp_path, PROGRAMS / "opens_driver", name)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert report["input"]["events"] >= 7
+
+
+@pytest.mark.parametrize("name", ["/nowhere/libcuda.so.1", "libcuda.so.999", "libcudart.so.999", "/nowhere/libm.so.6"])
+def test_a_name_that_is_not_there_is_not_there_with_us(tmp_path, driver_folder, name):
+    alone = subprocess.run([PROGRAMS / "opens_driver", name], capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": str(driver_folder)})
+    done, report, _ = run(tmp_path, PROGRAMS / "opens_driver", name, gpu=(), env={**os.environ, "LD_LIBRARY_PATH": str(driver_folder)})
+    assert alone.returncode == done.returncode == 5 and alone.stdout == done.stdout == "- told why\n"
+    assert "no call to the CUDA driver was seen" in done.stderr and "did not use CUDA" not in done.stderr
+
+
+def test_a_library_beside_its_caller_is_still_found(tmp_path):
+    """The loader looks beside the caller (RUNPATH), so it must see who calls."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "beside.c").write_text("int beside(void) { return 42; }\n")
+    (tmp_path / "caller.c").write_text('#include <dlfcn.h>\nint call(void) { void *l = dlopen("libbeside.so", RTLD_NOW); return l ? ((int (*)(void))dlsym(l, "beside"))() : 1; }\n')
+    (tmp_path / "main.c").write_text("int call(void);\nint main(void) { return call(); }\n")
+    gcc = lambda *words: subprocess.run(["gcc", *words], check=True, cwd=tmp_path)
+    gcc("-shared", "-fPIC", "-o", "lib/libbeside.so", "beside.c")
+    gcc("-shared", "-fPIC", "-o", "lib/libcaller.so", "caller.c", "-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags", "-ldl")
+    gcc("-o", "main", "main.c", "-Llib", "-lcaller", f"-Wl,-rpath,{tmp_path}/lib")
+    done, _, _ = run(tmp_path, tmp_path / "main")
+    assert done.returncode == 42, done.stderr
+
+
+@pytest.mark.parametrize("program, status, words", [("/nonexistent", 127, "was not found"), ("./no-such-program", 127, "was not found"), ("no-such-program-on-the-path", 127, "was not found"),
+                                                    ("/etc/passwd", 126, "is not executable"), ("/tmp", 126, "is not executable")])
+def test_what_cannot_be_started_ends_with_a_shells_status(tmp_path, program, status, words):
+    done, report, folder = run(tmp_path, program, cwd=tmp_path)
+    assert subprocess.run(["sh", "-c", program], capture_output=True, cwd=tmp_path).returncode == status
+    assert done.returncode == status and words in done.stderr and report is None
+
+
+@pytest.mark.parametrize("name", ["SIGPIPE", "SIGURG", "SIGXFSZ", "SIGUSR1"])
+def test_a_signal_sent_to_faultline_alone_reaches_the_program(tmp_path, name):
+    script = f"import signal, sys, time\nsignal.signal(signal.{name}, lambda *_: (print('told', flush=True), sys.exit(9)))\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    process = subprocess.Popen([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(getattr(signal, name))
+    out, errors = process.communicate(timeout=50)
+    assert (process.returncode, out) == (9, "told\n"), errors
