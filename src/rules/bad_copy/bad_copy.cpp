@@ -55,7 +55,7 @@ class DriverMemory {
     const bool counts = kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool || kind == HeapKind::kManaged || kind == HeapKind::kPinnedHost;
     if (!counts) return;
     const Event& birth = facts_.lifetimes.birth(event.allocation);
-    if (makes && event.has(kAddressKnown)) hand_out(birth.address, birth.address + birth.size_bytes, event.allocation);
+    if (makes && event.has(kAddressKnown)) hand_out({birth.address + birth.size_bytes, event.allocation, kind, event.has(kPreexisting)}, birth.address);
     if (ends) {
       const auto at = live_.find(birth.address);
       if (at != live_.end() && at->second.id == event.allocation) live_.erase(at);
@@ -68,20 +68,26 @@ class DriverMemory {
     if (after == live_.begin() || end.span_bytes == 0) return std::nullopt;
     const auto& [begin, held] = *std::prev(after);
     if (end.address >= held.end || end.span_bytes <= held.end - end.address) return std::nullopt;
-    return held.id;
+    // Since when memory was there that nobody saw being made is not known: at the time of this copy another may have had its addresses, in the computer's memory as well.
+    if (held.since_before) return std::nullopt;
+    const bool host_side = end.side == MemorySide::kHost, host_memory = held.kind == HeapKind::kPinnedHost;
+    const bool other_side = end.side != MemorySide::kUnified && held.kind != HeapKind::kManaged && host_side != host_memory;
+    return other_side ? std::nullopt : std::optional(held.id);
   }
 
  private:
   struct Held {
     std::uint64_t end = 0;
     AllocationId id;
+    HeapKind kind = HeapKind::kDriver;
+    bool since_before = false;  // before the recording, or before the part of it that told of this memory
   };
   // No byte is handed out twice: what lay there before has ended, seen or not.
-  void hand_out(std::uint64_t begin, std::uint64_t end, AllocationId id) {
+  void hand_out(const Held& held, std::uint64_t begin) {
     auto at = live_.upper_bound(begin);
     if (at != live_.begin() && std::prev(at)->second.end > begin) --at;
-    while (at != live_.end() && at->first < end) at = live_.erase(at);
-    live_[begin] = {end, id};
+    while (at != live_.end() && at->first < held.end) at = live_.erase(at);
+    live_[begin] = held;
   }
 
   const Facts& facts_;
