@@ -148,6 +148,13 @@ void types(std::string_view words, Finding& finding) {
   add_try(finding, "Half and Float together are the usual case of autocast left out: run the forward pass inside torch.autocast(\"cuda\"), or make all of it one type. numpy arrays are Double unless told.");
 }
 
+void no_kernel(std::string_view words, Finding& finding) {
+  const std::string_view rest = after(words, "not implemented for '"), type = rest.substr(0, rest.find('\''));
+  const bool on_host = words.find("cpu") != std::string_view::npos || words.find("CPU") != std::string_view::npos;
+  finding.message = "PyTorch has no kernel of this operation for the type " + std::string(type) + (on_host ? " on the CPU" : "");
+  add_try(finding, on_host ? "Was it meant for the GPU? Move model and inputs there; on the CPU use float32 (or bfloat16)." : "Bring the operand to a type that it has: .float() for integers and half types, .long() for indices and class numbers.");
+}
+
 void devices(std::string_view words, Finding& finding) {
   const std::string_view pair = after(words, "two devices, ");
   std::string which;
@@ -165,11 +172,11 @@ void describe_operands(const Case& subject, Finding& finding) {
   const std::string& words = subject.statements().error.text;
   finding.rule = "tensor/shape-mismatch";
   const Trouble trouble = trouble_of(words);
-  const bool told = trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos ? (devices(words, finding), true)
+  const bool told = say_no_kernel(words) ? (no_kernel(words, finding), true) : trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos ? (devices(words, finding), true)
                     : trouble == Trouble::kDtype                                                            ? (types(words, finding), true)
                                                  : product(words, finding) || pairwise(words, finding) || view(words, finding) || channels(words, finding) || cat(words, finding) || batch(words, finding) || checkpoint(words, finding);
   if (!told) {
-    finding.message = "An operation refused its operands' shapes: " + first_words(words);
+    finding.message = "An operation refused its operands: " + first_words(words);
     add_try(finding, "Print the shapes of what goes into this line.");
   }
   while (!finding.message.empty() && (finding.message.back() == '.' || finding.message.back() == ' ')) finding.message.pop_back();

@@ -152,9 +152,25 @@ void add_properties(Trace& trace, const ErrorMessage& message) {
   for (const auto& [name, word] : message.words) properties["error." + name] = word;
 }
 
-}  // namespace
+// A traceback inside a string of JSON: its line ends and quotes are escaped.
+constexpr std::string_view kEscapedFrame = "\\n  File \\\"";
 
-Result<Trace> read_error_text(std::string_view text, std::string path) {
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char next = text[at] == '\\' && at + 1 < text.size() ? text[at + 1] : '\0';
+    if (next == 'n' || next == '"') {
+      plain += next == 'n' ? '\n' : '"';
+      ++at;
+    } else {
+      plain += text[at];
+    }
+  }
+  return plain;
+}
+
+Result<Trace> read_plain(std::string_view text, std::string path) {
   const AnchorHits found = find_anchors(text);
   Survey seen = survey(text, found);
   if (!seen.first && !seen.first_weak) {
@@ -209,6 +225,15 @@ Result<Trace> read_error_text(std::string_view text, std::string path) {
   }
   if (const std::string pool = pool_dump(text); !pool.empty() && message.is_allocation() && (message.framework == "tensorflow" || message.framework == "jax")) trace.properties["error.pool"] = pool;
   trace.count("error messages not looked at", found.not_kept + seen.not_read);
+  return trace;
+}
+
+}  // namespace
+
+Result<Trace> read_error_text(std::string_view text, std::string path) {
+  if (text.find(kEscapedFrame) == std::string_view::npos) return read_plain(text, std::move(path));
+  Result<Trace> trace = read_plain(unescaped(text), std::move(path));
+  if (trace) trace->properties["error.line"] = "0";  // lines of the text as it was are not counted through
   return trace;
 }
 

@@ -73,6 +73,12 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"multi-target not supported", "operands"},
     {"expected size for first two dimensions of batch2", "operands"},
     {"size of tensor to match the size", "operands"},
+    {"error no kernel image is available for execution on", "no-kernel-image"},
+    {"must match mat2 dim 0", "operands"},
+    {"(unbatched) or", "operands"},
+    {"to have one of the following scalar types", "operands"},
+    {"on the same device as the indexed tensor", "operands"},
+    {"not implemented for '", "operands"},
     {"expected scalar type", "operands"},
     {"expected object of scalar type", "operands"},
     {"must have the same dtype", "operands"},
@@ -97,7 +103,8 @@ bool has_error_name(std::string_view before) {
 bool is_killed_line(const ErrorPassage& passage) {
   const std::string line = passage.first_line(200);
   if (!line.starts_with("Killed")) return false;
-  if (passage.before.empty()) return line == "Killed";
+  const bool behind_progress = passage.before.find("%|") != std::string::npos && passage.before.ends_with("]");
+  if (passage.before.empty() || behind_progress) return line == "Killed";
   const std::size_t at = passage.before.find("line ");
   return at != std::string::npos && passage.before.find_last_of("0123456789") + 1 >= passage.before.find_last_not_of(' ') + 1;
 }

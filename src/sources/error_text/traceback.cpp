@@ -32,9 +32,10 @@ std::string function_after(std::string_view rest) {
 
 // "cell [12]" of "Cell In[12]", "Input In [12]" and "<ipython-input-12-3f2b>"; empty for anything else.
 std::string cell_name(std::string_view file) {
-  for (const std::string_view begin : {"Cell In[", "Cell In [", "Input In [", "In [", "<ipython-input-"}) {
+  for (const std::string_view begin : {"Cell In[", "Cell In [", "Input In [", "In [", "<ipython-input-", "/tmp/ipython-input-"}) {
     if (!file.starts_with(begin)) continue;
     const std::size_t end = file.find_first_not_of("0123456789", begin.size());
+    if (begin.starts_with("/tmp") && (end == std::string_view::npos || file[end] != '-')) return {};  // a hash, no number of a cell
     const std::string_view number = file.substr(begin.size(), end == std::string_view::npos ? end : end - begin.size());
     return number.empty() || number.size() > 9 ? std::string() : "cell [" + std::string(number) + "]";
   }
