@@ -48,7 +48,7 @@ bool product(std::string_view words, Finding& finding) {
   const std::int64_t rows = n[0], inner = n[1], wanted = n[2], columns = n[3];
   finding.message = "A matrix product got " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) + ": the first has " + text(inner) + " columns, the second " + text(wanted) + " rows, and they must be equal";
   add_try(finding, "If it is a layer, it was built as nn.Linear(" + text(wanted) + ", " + text(columns) + ") and its input ends in " + text(inner) + ": nn.Linear(" + text(inner) + ", " + text(columns) + ") takes it, or bring the input to " + text(wanted) + ".");
-  if (wanted != 0 && rows != 0 && inner < wanted && wanted % inner == 0 && rows % (wanted / inner) == 0)
+  if (inner > 0 && rows > 0 && inner < wanted && wanted % inner == 0 && rows % (wanted / inner) == 0)
     add_try(finding, "The input may lack a flatten: its " + text(rows) + " rows of " + text(inner) + " are as many numbers as " + text(rows / (wanted / inner)) + " rows of " + text(wanted) + ", which would fit (.flatten(1) before the layer, where those belong together).");
   if (inner == columns) add_try(finding, "The second transposed fits: " + shape_text({rows, inner}) + " times " + shape_text({columns, wanted}) + " gives " + shape_text({rows, wanted}) + ".");
   if (rows == wanted) add_try(finding, "The first transposed fits: " + shape_text({inner, rows}) + " times " + shape_text({wanted, columns}) + " gives " + shape_text({inner, columns}) + ".");
@@ -60,7 +60,7 @@ bool pairwise(std::string_view words, Finding& finding) {
   if (n.size() < 3 || words.find("at non-singleton dimension") == std::string_view::npos) return false;
   finding.message = "Two tensors of an operation element by element have " + text(n[0]) + " and " + text(n[1]) + " entries in dimension " + text(n[2]) + ", and neither is 1";
   add_try(finding, "Print both shapes before this line. What fits there: the same extent, or 1 (unsqueeze adds such a dimension); extents are compared from the last one backwards.");
-  if (n[0] - n[1] == 1 || n[1] - n[0] == 1) add_try(finding, "They differ by one: a token, a border or a last element that one side has and the other has not (shifted labels, an odd size halved and doubled).");
+  if (n[0] > 0 && n[1] > 0 && (n[0] - n[1] == 1 || n[1] - n[0] == 1)) add_try(finding, "They differ by one: a token, a border or a last element that one side has and the other has not (shifted labels, an odd size halved and doubled).");
   return true;
 }
 
@@ -115,7 +115,7 @@ bool batch(std::string_view words, Finding& finding) {
   if (!input || !target) return false;
   finding.message = "A loss got " + text(*input) + " rows of scores and " + text(*target) + " targets; there must be one target for each row";
   add_try(finding, "Look at the .view or .reshape before the loss: a fixed number of features there changes the number of rows.");
-  if (*target != 0 && *input % *target == 0 && *input != *target) add_try(finding, "There are " + text(*input / *target) + " rows for each target: the network was not flattened per sample (x.flatten(1)), or sequence positions became rows.");
+  if (*target > 0 && *input > 0 && *input % *target == 0 && *input != *target) add_try(finding, "There are " + text(*input / *target) + " rows for each target: the network was not flattened per sample (x.flatten(1)), or sequence positions became rows.");
   return true;
 }
 
