@@ -34,7 +34,7 @@ std::string what_it_lacks(const Rule& rule, const Trace& trace, const Statements
 void add_beyond_message(Judgement& judgement) {
   const auto group = [](std::string_view rule) { return rule.substr(0, rule.find('/')); };
   for (const Rule& rule : all_rules()) {
-    const auto is_near = [&](const Finding& finding) { return group(finding.rule) == group(rule.name); };
+    const auto is_near = [&](const Finding& finding) { return group(finding.rule) == group(rule.name) && finding.rule != "memory/host-memory"; };
     if (rule.beyond_messages.empty() || std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near)) continue;
     judgement.not_judged.push_back({std::string(rule.name), std::string(rule.beyond_messages)});
   }

@@ -5,7 +5,7 @@
 namespace faultline {
 
 RuleFunction judge_bad_copy, judge_bad_free, judge_broadcast_blowup, judge_cache_churn, judge_config_no_effect, judge_faults, judge_fragmentation,
-    judge_leak, judge_out_of_memory, judge_shape_mismatch, judge_silent_upcast, judge_unreturned_cache, judge_violations;
+    judge_known_messages, judge_leak, judge_out_of_memory, judge_shape_mismatch, judge_silent_upcast, judge_unreturned_cache, judge_violations;
 
 namespace {
 
@@ -20,6 +20,8 @@ constexpr auto kRules = std::to_array<Rule>({
     {"api/bad-free", 0, judge_bad_free, false, false, true},
     {"api/bad-copy", 0, judge_bad_copy, true, false, true},
     {"memory/out-of-memory", kEvents, judge_out_of_memory, false, true},
+    {"memory/host-memory", 0, judge_known_messages, false, true},
+    {"config/device-not-usable", 0, nullptr, false, true},
     {"memory/leak", kEvents | kStacks, judge_leak, false, false, false, "a message shows one moment; growth needs a recording over several steps"},
     {"memory/fragmentation", kAddresses, judge_fragmentation, false, false, false, "a message does not say which blocks pin which segments; a snapshot does"},
     {"memory/unreturned-cache", kEvents | kAddresses, judge_unreturned_cache},

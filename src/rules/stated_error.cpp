@@ -1,5 +1,7 @@
 #include "rules/stated_error.h"
 
+#include <algorithm>
+
 #include "rules/describe.h"
 
 namespace faultline {
@@ -23,7 +25,13 @@ void finish_stated(const Case& subject, Finding& finding) {
     add_evidence(finding, "messages", stated.count);
     add_evidence(finding, "different_messages", stated.distinct);
   }
-  add_evidence(finding, "line_in_text", stated.line);
+  for (const std::string& before : stated.survived) add_evidence(finding, "survived_before", before);
+  if (!stated.ended_by.empty()) {
+    finding.severity = std::max(finding.severity, Severity::kWarning);
+    finding.message = "The program ended in " + stated.ended_by + ", which is no error of GPU memory. Before that, and survived: " + finding.message;
+    add_evidence(finding, "ended_by", stated.ended_by);
+  }
+  if (stated.line != 0) add_evidence(finding, "line_in_text", stated.line);
   add_evidence(finding, "writer", stated.writer);
   add_evidence(finding, "text", stated.text);
   finding.fingerprint = fingerprint(finding.rule, finding.location, stated.name);

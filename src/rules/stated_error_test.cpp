@@ -100,7 +100,7 @@ TEST_P(ErrorTexts, AreJudgedAsTheirVerdictSays) {
   ASSERT_TRUE(std::getline(expect, line)) << "no verdict beside the text";
   if (line == "silent") {
     ASSERT_FALSE(trace.ok()) << trace->properties["error.text"];
-    EXPECT_EQ(trace.error().what, "no GPU memory error was found in this text");
+    EXPECT_NE(trace.error().what.find("no GPU memory error was found in"), std::string::npos) << trace.error().what;
     return;
   }
   ASSERT_TRUE(trace.ok()) << trace.error().message();

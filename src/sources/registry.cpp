@@ -3,6 +3,7 @@
 #include "sources/core_dump/core_dump.h"
 #include "sources/error_text/error_text.h"
 #include "sources/files_folder/files_folder.h"
+#include "sources/notebook/notebook.h"
 #include "sources/run_folder/run_folder.h"
 #include "sources/source.h"
 #include "sources/torch_snapshot/torch_snapshot.h"
@@ -24,6 +25,7 @@ constexpr auto kSources = std::to_array<Source>({
     {.kind = "trace", .what = "a Faultline trace", .endings = {".faultline"}, .recognises = looks_like_trace_file, .read = one<read_trace_file_source>},
     {.kind = "trace-text", .what = "a Faultline trace as text", .endings = {".txt"}, .recognises = recognises_trace_text, .read = one<read_trace_text_source>},
     {.kind = "core-dump", .what = "a GPU core dump", .endings = {".core", ".nvcudmp"}, .recognises = looks_like_core_dump, .read = one<read_core_dump>},
+    {.kind = "notebook", .what = "a notebook with its output (.ipynb)", .endings = {".ipynb"}, .recognises = looks_like_notebook, .read = one<read_notebook>},
     {.kind = "torch-snapshot", .what = "a PyTorch memory snapshot (pickle or JSON)", .endings = {".pickle", ".pkl", ".json"}, .recognises = looks_like_torch_snapshot, .read = one<read_torch_snapshot>},
     {.kind = "error-text", .what = "text with a GPU error message in it", .endings = {".log", ".txt", ".out", ".err"}, .recognises = recognises_error_text, .read = one<read_error_text>},
     {.kind = "run", .what = "the folder that run or plan left", .recognises_folder = holds_run, .read_folder = read_run},

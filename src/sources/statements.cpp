@@ -43,6 +43,9 @@ ErrorKind kind_of_error(std::string_view name) {
   if (name == "out-of-memory") return ErrorKind::kOutOfMemory;
   if (name == "pool-growth") return ErrorKind::kPoolGrowth;
   if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
+  for (const std::string_view begin : {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare"}) {
+    if (name.starts_with(begin)) return ErrorKind::kKnown;
+  }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
   if (name.ends_with("-init") || name == "cudnn-internal") return ErrorKind::kLibraryStart;
   return name.starts_with("cublas-") || name.starts_with("cudnn-") || name.starts_with("cusolver-") ? ErrorKind::kLibraryFailure : ErrorKind::kFault;
@@ -134,9 +137,9 @@ StatedError read_error(const Properties& properties) {
       {"other_metal", &StatedError::other_metal}, {"executable_total", &StatedError::executable_total}, {"limit", &StatedError::shared_memory_limit}}};
   for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
   using Word = std::string StatedError::*;
-  static constexpr std::array<std::pair<const char*, Word>, 9> kWords = {{{"text", &StatedError::text}, {"tag", &StatedError::writer}, {"device", &StatedError::device},
+  static constexpr std::array<std::pair<const char*, Word>, 12> kWords = {{{"text", &StatedError::text}, {"tag", &StatedError::writer}, {"device", &StatedError::device},
       {"status", &StatedError::status}, {"call", &StatedError::call}, {"tensor.shape", &StatedError::tensor_shape}, {"tensor.type", &StatedError::tensor_type},
-      {"buffer.file", &StatedError::buffer_file}, {"buffer.op", &StatedError::buffer_op}}};
+      {"buffer.file", &StatedError::buffer_file}, {"buffer.op", &StatedError::buffer_op}, {"xid", &StatedError::xid}, {"ended_by", &StatedError::ended_by}, {"pool", &StatedError::pool}}};
   for (const auto& [name, member] : kWords) stated.*member = word(name);
   stated.line = properties.number(error("line")).value_or(1);
   stated.count = properties.number(error("count")).value_or(1);
@@ -147,6 +150,9 @@ StatedError read_error(const Properties& properties) {
   stated.benign = word("benign") == "yes";
   stated.disguised = !word("disguise").empty();
   stated.assertion = {word("assert.expression"), word("assert.kernel"), word("assert.block"), word("assert.thread"), properties.number(error("assert.lines")).value_or(0)};
+  for (int i = 1; i <= 8; ++i) {
+    if (std::string before = word("survived." + std::to_string(i)); !before.empty()) stated.survived.push_back(std::move(before));
+  }
   read_processes(properties, stated);
   return stated;
 }

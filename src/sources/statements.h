@@ -24,6 +24,7 @@ enum class ErrorKind : std::uint8_t {
   kLibraryFailure,  // it failed in another way
   kNcclCall,        // a CUDA call of NCCL's failed, and the message does not say how
   kFault,           // a kernel: ErrorMessage::fault
+  kKnown,           // known by its words alone: the host's memory, a device that cannot be used, operands that do not go together (rules/known_messages)
 };
 enum class Framework : std::uint8_t { kNone, kPyTorch, kJax, kTensorFlow, kOther };
 enum class StatedAllocator : std::uint8_t { kUsual, kAsync, kMetal, kOther };
@@ -56,6 +57,10 @@ struct StatedError {
   std::string tensor_shape, tensor_type;
   std::string buffer_file, buffer_op;
   std::uint32_t buffer_line = 0;
+  std::string xid;                    // the number of a line of the kernel's log
+  std::string ended_by;               // another exception that ended the program after this message; empty: none was seen
+  std::vector<std::string> survived;  // messages before it, after which the log went on
+  std::string pool;                   // what a dump of the pool in the same text says
   struct Assertion {
     std::string expression, kernel, block, thread;
     std::uint64_t lines = 0;

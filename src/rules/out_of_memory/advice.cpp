@@ -19,6 +19,9 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
   }
 }
 
+// PyTorch 2.1 changed the wording: "GPU 0 has a total capacity of …" where it had been "(GPU 0; 7.79 GiB total capacity; …".
+bool is_before_2_1(const StatedError& message) { return message.text.find("total capacity;") != std::string::npos; }
+
 void add_limit(const AdviceContext& context, Finding& finding) {
   if (std::any_of(finding.tries.begin(), finding.tries.end(), [](const Try& attempt) { return attempt.confirmed == true && attempt.what.starts_with("Raise or remove the limit"); })) return;
   if (context.message != nullptr && context.message->allocator == StatedAllocator::kMetal) {
@@ -27,11 +30,15 @@ void add_limit(const AdviceContext& context, Finding& finding) {
   if (context.message != nullptr && context.message->framework_name == "cupy") {
     return add_try(finding, "Raise or remove the pool's limit: set_limit() of the memory pool in the code, or the variable CUPY_GPU_MEMORY_LIMIT.");
   }
+  if (context.message != nullptr && is_before_2_1(*context.message)) return add_try(finding, "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code.");
   add_try(finding, "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code, or by per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF.");
 }
 
 // A recording's settings are tried by replays; of a message nothing can be.
 void add_unconfirmed_settings(const StatedError& message, Finding& finding) {
+  if (is_before_2_1(message)) {
+    return add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it (the message's wording is of 2.0 or older); from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
+  }
   add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for this, but a message cannot show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
     add_try(finding, "Write PYTORCH_CUDA_ALLOC_CONF, not the PYTORCH_ALLOC_CONF that the message names: PyTorch 2.9 ignores the new name for CUDA.");

@@ -1,3 +1,5 @@
+#include <sstream>
+
 #include "base/units.h"
 #include "models/torch/segment_sizes.h"
 #include "rules/out_of_memory/advice.h"
@@ -81,6 +83,29 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   return true;
 }
 
+// The pool's own statistics in the same text, "limit in_use largest_free": whether it was full or in pieces is an inequality. False: the text has none.
+bool judge_pool(const StatedError& stated, const std::string& who, Finding& finding) {
+  if (stated.pool.empty() || !stated.requested) return false;
+  std::istringstream words(stated.pool);
+  std::uint64_t limit = 0, in_use = 0, largest = 0;
+  if (!(words >> limit >> in_use) || in_use > limit) return false;
+  const bool knows_largest = static_cast<bool>(words >> largest);
+  const std::uint64_t left = limit - in_use, wanted = stated.requested->middle();
+  add_evidence(finding, "pool_limit_bytes", limit);
+  add_evidence(finding, "pool_in_use_bytes", in_use);
+  if (knows_largest) add_evidence(finding, "pool_largest_free_bytes", largest);
+  const std::string numbers = who + "'s pool may take " + format_bytes(limit) + " and " + format_bytes(in_use) + " of it were in use";
+  if (stated.requested->min > left) {
+    finding.cause = "exhausted";
+    conclude(finding, Confidence::kProved, numbers + ": the " + format_bytes(left) + " that were left are less than the " + format_bytes(wanted) + " asked for.");
+    add_try(finding, "Hold less at this line: a smaller batch or sequence, a smaller type.");
+    return true;
+  }
+  conclude(finding, Confidence::kLikely, numbers + ": " + format_bytes(left) + " were left, more than the " + format_bytes(wanted) + " asked for, so they lay in pieces, or the driver did not give the pool its whole limit.");
+  if (who == "TensorFlow") add_try(finding, "TF_GPU_ALLOCATOR=cuda_malloc_async puts pieces together; nvidia-smi shows whether another program holds the rest of the device.");
+  return true;
+}
+
 void judge_tensorflow(const StatedError& stated, Finding& finding) {
   if (stated.kind == ErrorKind::kPoolGrowth) {
     conclude(finding, Confidence::kHint, "TensorFlow asked the driver for a pool of " + size_words(stated) +
@@ -98,14 +123,16 @@ void judge_tensorflow(const StatedError& stated, Finding& finding) {
     conclude(finding, Confidence::kLikely, "TensorFlow could not find " + size_words(stated) + (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
                                                " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   }
+  const bool has_pool = judge_pool(stated, "TensorFlow", finding);
   if (!stated.tensor_shape.empty()) finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
-  add_try(finding, "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
+  if (!has_pool) add_try(finding, "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
 }
 
 void judge_jax(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   conclude(finding, Confidence::kLikely,
            "XLA could not find " + size_words(stated) + " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+  judge_pool(stated, "XLA", finding);
   if (stated.executable_total) add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
   add_try(finding, "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 (older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
   add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));

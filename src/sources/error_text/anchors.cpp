@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/result.h"
+#include "sources/error_text/known_messages.h"
 #include "sources/error_text/log_lines.h"
 
 namespace faultline {
@@ -12,7 +14,7 @@ struct Word {
   std::string_view text;  // lower case, single blanks
 };
 
-constexpr std::array kWords = {
+constexpr std::array kOwnWords = {
     Word{Anchor::kTorchOom, "out of memory. tried to allocate"},
     Word{Anchor::kTorchOomBare, "error: cuda out of memory"},
     Word{Anchor::kTorchOomBare, "error: hip out of memory"},
@@ -64,19 +66,28 @@ constexpr std::array kWords = {
     Word{Anchor::kSharedMemory, "out of resource: shared memory"},
 };
 
+// These, and those of the table of known messages.
+std::vector<Word> all_words() {
+  std::vector<Word> words(kOwnWords.begin(), kOwnWords.end());
+  for (const KnownWords& known : known_words()) words.push_back({Anchor::kKnown, known.text});
+  FAULTLINE_CHECK(words.size() < 255);
+  return words;
+}
+
 constexpr std::size_t kRing = 64;  // longer than the longest word
 
 // A table of states: from each, every letter leads to the state of the longest word beginning that the text then ends with.
 class Automaton {
  public:
   Automaton() {
-    for (const Word& word : kWords) {
+    for (const Word& word : words_) {
+      FAULTLINE_CHECK(word.text.size() < kRing);
       for (const char c : word.text) letter(c);
     }
     add_state();
-    for (std::size_t w = 0; w < kWords.size(); ++w) {
+    for (std::size_t w = 0; w < words_.size(); ++w) {
       std::uint16_t state = 0;
-      for (const char c : kWords[w].text) {
+      for (const char c : words_[w].text) {
         const std::size_t cell = state * letters_ + letter(c);
         if (next_[cell] == 0) {
           const std::uint16_t fresh = add_state();
@@ -85,7 +96,7 @@ class Automaton {
         state = next_[cell];
       }
       word_[state] = static_cast<std::uint8_t>(w + 1);
-      begin_with(kWords[w].text[0], kWords[w].text[1]);
+      begin_with(words_[w].text[0], words_[w].text[1]);
     }
     close();
   }
@@ -93,7 +104,7 @@ class Automaton {
   // Whether a word can begin with these two bytes; most places of most texts are passed by on this answer alone.
   bool can_begin(char first, char second) const { return begins_[static_cast<unsigned char>(first)][static_cast<unsigned char>(second)]; }
   std::uint16_t step(std::uint16_t state, char c) const { return next_[state * letters_ + letter_[static_cast<unsigned char>(c)]]; }
-  const Word* word(std::uint16_t state) const { return word_[state] == 0 ? nullptr : &kWords[word_[state] - 1u]; }
+  const Word* word(std::uint16_t state) const { return word_[state] == 0 ? nullptr : &words_[word_[state] - 1u]; }
 
  private:
   std::size_t letter(char c) {
@@ -138,13 +149,13 @@ class Automaton {
     }
   }
 
+  const std::vector<Word> words_ = all_words();
   std::array<std::array<bool, 256>, 256> begins_{};
   std::array<std::uint8_t, 256> letter_{};
   std::size_t letters_ = 1;  // 0 stands for every byte that is in no word
   std::vector<std::uint16_t> next_;
   std::vector<std::uint8_t> word_;
 };
-static_assert(kWords.size() < 255);
 
 }  // namespace
 

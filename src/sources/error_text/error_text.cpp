@@ -4,7 +4,9 @@
 
 #include "base/hash.h"
 #include "sources/error_text/anchors.h"
+#include "sources/error_text/ending.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/pool_dump.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -17,7 +19,10 @@ struct Chosen {
   std::size_t begin = 0;  // where it stands in the text
 };
 
+constexpr std::size_t kMostCandidates = 256;
+
 struct Survey {
+  std::vector<Chosen> all;      // in order, each wording once; at most kMostCandidates
   std::optional<Chosen> first;  // the first message that explains itself
   std::optional<Chosen> first_weak;
   std::optional<Chosen> assertion;     // the first line a kernel printed before it stopped
@@ -28,6 +33,11 @@ struct Survey {
   std::map<std::string, std::uint64_t> counts;  // messages by kind
   std::map<std::string, HashSet<std::string>> texts;
 };
+
+// Of a kernel: the process does nothing more on the device.
+bool ends_cuda(std::string_view kind) {
+  return kind == "illegal-address" || kind == "misaligned-address" || kind == "device-assert" || kind == "launch-failure" || kind == "illegal-instruction" || kind == "ecc-error";
+}
 
 Survey survey(std::string_view text, const AnchorHits& found) {
   Survey survey;
@@ -55,12 +65,31 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     }
     last = &hit;
     last_kind = message->kind;
+    const auto is_same = [&](const Chosen& other) { return other.message.kind == message->kind && other.message.text == message->text && other.message.tag == message->tag; };
+    if (!is_assertion && (!message->weak || ends_cuda(message->kind)) && survey.all.size() < kMostCandidates && std::none_of(survey.all.begin(), survey.all.end(), is_same)) {
+      survey.all.push_back({*message, hit.begin});
+    }
     std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
     if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin};
     if (!is_assertion && message->kind == "device-assert" && !survey.assert_error) survey.assert_error = Chosen{*message, hit.begin};
     if (!place) place = Chosen{std::move(*message), hit.begin};
   }
   return survey;
+}
+
+// Steps over what was survived, from the first message on.
+Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>& survived) {
+  Chosen chosen = seen.first ? *seen.first : *seen.first_weak;
+  for (const Chosen& later : seen.all) {
+    if (ends_cuda(chosen.message.kind)) break;
+    const bool other_writer = !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
+    if (later.begin <= chosen.begin || other_writer || later.message.text == chosen.message.text || !goes_on(text, chosen.begin, later.begin, chosen.message.tag)) continue;
+    // What a person tells of several tries is no log: the same again needs a traceback of its own.
+    if (later.message.kind == chosen.message.kind && text.substr(chosen.begin, later.begin - chosen.begin).find("Traceback (most recent call last)") == std::string_view::npos) continue;
+    survived.push_back(std::move(chosen));
+    chosen = later;
+  }
+  return chosen;
 }
 
 StackId add_stack(Trace& trace, const std::vector<TracebackFrame>& outermost_first) {
@@ -123,18 +152,36 @@ void add_properties(Trace& trace, const ErrorMessage& message) {
   for (const auto& [name, word] : message.words) properties["error." + name] = word;
 }
 
-}  // namespace
+// A traceback inside a string of JSON: its line ends and quotes are escaped.
+constexpr std::string_view kEscapedFrame = "\\n  File \\\"";
 
-Result<Trace> read_error_text(std::string_view text, std::string path) {
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char next = text[at] == '\\' && at + 1 < text.size() ? text[at + 1] : '\0';
+    if (next == 'n' || next == '"') {
+      plain += next == 'n' ? '\n' : '"';
+      ++at;
+    } else {
+      plain += text[at];
+    }
+  }
+  return plain;
+}
+
+Result<Trace> read_plain(std::string_view text, std::string path) {
   const AnchorHits found = find_anchors(text);
   Survey seen = survey(text, found);
   if (!seen.first && !seen.first_weak) {
-    return Error{"no GPU memory error was found in this text",
+    const std::string other = last_exception(text, 0, {});
+    return Error{other.empty() ? "no GPU memory error was found in this text" : "this text holds a Python traceback that ends in " + other + ": no GPU memory error was found in it",
                  {},
                  "Looked for: out of memory (PyTorch, CUDA, HIP, JAX, TensorFlow, NCCL, cuBLAS, cuDNN), illegal memory access, misaligned address, "
-                 "device-side assert, launch failure. Paste the message itself, or the whole log."};
+                 "device-side assert, launch failure, host memory, operands that do not go together, devices that cannot be used. Paste the message itself, or the whole log."};
   }
-  Chosen& chosen = seen.first ? *seen.first : *seen.first_weak;
+  std::vector<Chosen> survived;
+  Chosen chosen = what_ended(text, seen, survived);
   ErrorMessage& message = chosen.message;
   // A kernel's own line may stand above the error or, from another stream of output, below it.
   if (message.kind == "device-assert" && seen.assertion) {
@@ -163,7 +210,30 @@ Result<Trace> read_error_text(std::string_view text, std::string path) {
   trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));
   trace.properties["error.count"] = std::to_string(std::max<std::uint64_t>(seen.counts[message.kind], 1));
   trace.properties["error.distinct"] = std::to_string(std::max<std::size_t>(seen.texts[message.kind].size(), 1));
+  std::size_t told = 0;
+  for (const Chosen& before : survived) {
+    if (told == 8) break;
+    const std::vector<TracebackFrame> frames = traceback_at(text, before.begin, before.message.tag);
+    const auto own = std::find_if(frames.rbegin(), frames.rend(), [](const TracebackFrame& frame) { return frame.file.find("-packages") == std::string::npos; });
+    trace.properties["error.survived." + std::to_string(++told)] = "line " + std::to_string(line_number(text, before.begin)) + (own == frames.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " +
+                                                                   trimmed(before.message.text, 160);
+  }
+  if (!ends_cuda(message.kind)) {
+    const std::string other = last_exception(text, chosen.begin, message.tag);
+    const bool is_same = other.find(message.text.substr(0, 40)) != std::string::npos || other.empty();
+    if (!is_same && goes_on(text, chosen.begin, text.rfind("Traceback (most recent call last)"), message.tag)) trace.properties["error.ended_by"] = other;
+  }
+  if (const std::string pool = pool_dump(text); !pool.empty() && message.is_allocation() && (message.framework == "tensorflow" || message.framework == "jax")) trace.properties["error.pool"] = pool;
   trace.count("error messages not looked at", found.not_kept + seen.not_read);
+  return trace;
+}
+
+}  // namespace
+
+Result<Trace> read_error_text(std::string_view text, std::string path) {
+  if (text.find(kEscapedFrame) == std::string_view::npos) return read_plain(text, std::move(path));
+  Result<Trace> trace = read_plain(unescaped(text), std::move(path));
+  if (trace) trace->properties["error.line"] = "0";  // lines of the text as it was are not counted through
   return trace;
 }
 

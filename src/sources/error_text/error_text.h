@@ -7,7 +7,8 @@
 //   error.kind        out-of-memory, illegal-address, misaligned-address, device-assert, launch-failure, cublas-alloc, cudnn-alloc, nccl-oom, …
 //   error.text        the matched sentences
 //   error.<x>_bytes.min, .max   each stated number as the interval of byte counts it can stand for
-//   error.count, error.distinct   messages of this kind in the text, and different ones among them; the first is the one reported
+//   error.count, error.distinct   messages of this kind in the text, and different ones among them
+//   error.survived.<n>, error.ended_by   messages before the one that ended the program (ending.h); what ended it where no message did
 // sources/statements.h reads them back, typed.
 #pragma once
 

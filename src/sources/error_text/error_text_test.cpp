@@ -146,7 +146,7 @@ TEST(ParseFrame, ReadsEachSpelling) {
   ASSERT_TRUE(parse_frame("File ~/b.py:7, in Net.forward(self, x)", frame));
   EXPECT_EQ(frame.file + ":" + std::to_string(frame.line) + ":" + frame.function, "~/b.py:7:Net.forward");
   ASSERT_TRUE(parse_frame("Cell In[3], line 92, in inference(frames)", frame));
-  EXPECT_EQ(frame.file + ":" + std::to_string(frame.line) + ":" + frame.function, "Cell In[3]:92:inference");
+  EXPECT_EQ(frame.file + ":" + std::to_string(frame.line) + ":" + frame.function, "cell [3]:92:inference");
   EXPECT_FALSE(parse_frame("File \"/a/b.py\", line twelve, in f", frame));
   EXPECT_FALSE(parse_frame("see b.py:7 for more", frame));
 }

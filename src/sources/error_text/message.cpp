@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "sources/error_text/known_messages.h"
 #include "sources/error_text/log_lines.h"
 
 namespace faultline {
@@ -118,6 +119,9 @@ std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit&
       break;
     case Anchor::kXlaOom: case Anchor::kTfOom: case Anchor::kBfcOom: case Anchor::kTfDriver: case Anchor::kTfDst: case Anchor::kTfMemory: case Anchor::kCupyOom: case Anchor::kGgmlOom: case Anchor::kOrtOom: case Anchor::kRmmOom:
       message = read_framework_message(hit.anchor, passage);
+      break;
+    case Anchor::kKnown:
+      message = read_known_message(passage);
       break;
     default:
       message = read_cuda_message(hit.anchor, passage);

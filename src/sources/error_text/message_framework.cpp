@@ -42,7 +42,7 @@ std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
   // The host's allocators fail with the same words.
   if (lower.substr(0, 400).find("device:cpu") != std::string::npos || lower.substr(0, 400).find("by allocator cpu") != std::string::npos ||
       lower.substr(0, 400).find("by allocator mklcpu") != std::string::npos) {
-    return std::nullopt;
+    return said("host-alloc", "tensorflow", passage.first_line(400));
   }
   ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(400));
   const std::size_t open = lower.find('[');
@@ -95,6 +95,7 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const bool trying = rest.starts_with("out of memory while trying to allocate ");
   const bool request = rest.starts_with("failed to allocate request for ");
   const bool memory = rest.starts_with("failed to allocate memory");
+  if (rest.starts_with("out of memory allocating ")) return said("host-alloc", "jax", passage.first_line(300));
   if (!trying && !request && !memory) return std::nullopt;  // gRPC and others use the same code
   ErrorMessage message = said("out-of-memory", memory ? "tensorflow" : "jax", passage.first_line(300));
   if (!memory) {

@@ -30,6 +30,18 @@ std::string function_after(std::string_view rest) {
   return std::string(rest.substr(0, std::min(rest.find_first_of("( "), rest.size())));
 }
 
+// "cell [12]" of "Cell In[12]", "Input In [12]" and "<ipython-input-12-3f2b>"; empty for anything else.
+std::string cell_name(std::string_view file) {
+  for (const std::string_view begin : {"Cell In[", "Cell In [", "Input In [", "In [", "<ipython-input-", "/tmp/ipython-input-"}) {
+    if (!file.starts_with(begin)) continue;
+    const std::size_t end = file.find_first_not_of("0123456789", begin.size());
+    if (begin.starts_with("/tmp") && (end == std::string_view::npos || file[end] != '-')) return {};  // a hash, no number of a cell
+    const std::string_view number = file.substr(begin.size(), end == std::string_view::npos ? end : end - begin.size());
+    return number.empty() || number.size() > 9 ? std::string() : "cell [" + std::string(number) + "]";
+  }
+  return {};
+}
+
 // "path.py:12" with its path and line, from the start of `text`.
 bool take_path_and_line(std::string_view text, std::size_t& at, TracebackFrame& frame) {
   const std::size_t dot = text.find(".py:", at);
@@ -52,6 +64,39 @@ Line line_at(std::string_view text, std::size_t begin, std::size_t end) {
   return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag};
 }
 
+// "----> 3 train()": IPython's arrow at the line of the frame above it.
+std::uint32_t arrow_line(std::string_view line) {
+  const std::size_t dashes = line.find_first_not_of('-');
+  std::uint32_t number = 0;
+  if (dashes == 0 || dashes == std::string_view::npos || line.substr(dashes, 2) != "> ") return 0;
+  std::size_t at = line.find_first_not_of(' ', dashes + 1);
+  return at != std::string_view::npos && take_number(line, at, number) ? number : 0;
+}
+
+// A frame whose line stands only at the arrow below it: "<ipython-input-12-3f…> in <cell line: 3>()", "/usr/lib/x.py in f(a)", "Input In [12], in f()".
+bool parse_frame_head(std::string_view line, std::uint32_t arrow, TracebackFrame& frame) {
+  frame = {};
+  std::size_t in = line.find(" in ");
+  if (in == std::string_view::npos || in == 0 || line.find('(', in) == std::string_view::npos) {
+    if (in == std::string_view::npos || !line.ends_with("<module>")) return false;
+  }
+  std::string_view file = line.substr(0, in), function = line.substr(in + 4);
+  if (file.ends_with(',')) file.remove_suffix(1);
+  if (const std::string cell = cell_name(file); !cell.empty()) frame.file = cell;
+  else if (file.ends_with(".py") && file.find_first_of(" \"") == std::string_view::npos) frame.file = file;
+  else return false;
+  frame.line = arrow;
+  constexpr std::string_view kCell = "<cell line: ";
+  if (function.starts_with(kCell)) {
+    std::size_t at = kCell.size();
+    if (arrow == 0) take_number(function, at, frame.line);
+    frame.function = "<module>";
+  } else {
+    frame.function = function.substr(0, function.find_first_of("( "));
+  }
+  return frame.line != 0;
+}
+
 bool same_writer(const std::string& mine, const std::string& other) {
   return mine.empty() || other.empty() || mine == other;
 }
@@ -61,6 +106,8 @@ bool same_writer(const std::string& mine, const std::string& other) {
 bool parse_frame(std::string_view line, TracebackFrame& frame) {
   frame = {};
   std::size_t at = 0;
+  // What a logger puts before each line is not always known.
+  if (const std::size_t quoted = line.find("File \""); quoted != std::string_view::npos && quoted < 200) line.remove_prefix(quoted);
   // Where the file's name begins, what ends it, and how much of that belongs to it.
   struct Form {
     std::string_view begin, end;
@@ -73,6 +120,7 @@ bool parse_frame(std::string_view line, TracebackFrame& frame) {
     frame.file = line.substr(form.skip, end + form.keep - form.skip);
     at = end + form.end.size();
     if (!take_number(line, at, frame.line)) return false;
+    if (const std::string cell = cell_name(frame.file); !cell.empty()) frame.file = cell;
     frame.function = function_after(line.substr(at));
     return true;
   }
@@ -95,13 +143,16 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
   std::size_t end = line_begin(text, at, kLongestLine);
   int silent_lines = 0;
   bool head_seen = false;
+  std::uint32_t arrow = 0;  // the latest one below
   while (end > lowest && above.size() < kMostFrames && silent_lines < 400) {
     const std::size_t begin = line_begin(text, end - 1, kLongestLine);
     const Line line = line_at(text, begin, end);
     end = begin;
     if (!same_writer(tag, line.tag)) continue;
     TracebackFrame frame;
-    if (parse_frame(line.body, frame)) {
+    if (const std::uint32_t number = arrow_line(line.body)) arrow = number;
+    if (parse_frame(line.body, frame) || parse_frame_head(line.body, arrow, frame)) {
+      arrow = 0;
       above.push_front(std::move(frame));
       silent_lines = 0;
       continue;

@@ -65,7 +65,7 @@ TEST(JsonThatIsWrong, IsRefusedWhereverARealOneIsCut) {
 
 TEST(JsonThatIsWrong, IsRefusedWhenNestedTooDeep) {
   for (const char* part : {"[", "{\"a\":"}) {
-    std::string text;
+    std::string text = "{\"segments\":";
     for (int depth = 0; depth < 1'000'000; ++depth) text += part;
     EXPECT_EQ(refusal_of(text).what, "the JSON is nested more than 64 deep");
   }
@@ -73,7 +73,8 @@ TEST(JsonThatIsWrong, IsRefusedWhenNestedTooDeep) {
 
 TEST(JsonSnapshot, LogsThatBeginWithABracketAreText) {
   const std::string error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB of which 10.00 MiB is free.\n";
-  for (const char* begin : {"[rank0]: Traceback (most recent call last):\n", "[2024-05-01 03:00:00] epoch 3\n", "[1/100] loss 3\n", "[10] step\n", "{'loss': 2.31}\n", "{\"loss\": 2.31}\n{\"loss\": 2.2}\n", "{\"loss\": 2.31}\nTraceback\n"}) {
+  for (const char* begin : {"[rank0]: Traceback (most recent call last):\n", "[2024-05-01 03:00:00] epoch 3\n", "[1/100] loss 3\n", "[10] step\n", "{'loss': 2.31}\n", "{\"loss\": 2.31}\n{\"loss\": 2.2}\n", "{\"loss\": 2.31}\nTraceback\n",
+                            "{\n  \"device\": \"cuda\",\n  \"name\": \"run 1\"\n}\nstep 1\n", "[{\"lr\": 0.1}]\nstarting\n", "[\"a\", \"b\"]\n", "[]\n", "{}\n", "[INFO] go\n", "{\"size\": 3}\r\n{\"size\": 4}\r\n"}) {
     const std::string text = begin + error;
     ByteStream stream = ByteStream::from_memory(bytes_of(text));
     const Result<Trace> trace = load(stream, "log");

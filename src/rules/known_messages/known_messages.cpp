@@ -1,0 +1,154 @@
+// memory/host-memory, config/device-not-usable, and the messages of other rules that have no numbers to judge by: a table from kind to words.
+#include "rules/known_messages/known_messages.h"
+
+#include <algorithm>
+#include <array>
+
+#include "rules/stated_error.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::string_view kHost = "memory/host-memory", kDevice = "config/device-not-usable", kMemory = "memory/out-of-memory", kLaunch = "api/launch-error";
+
+struct Meaning {
+  std::string_view kind, rule;
+  Confidence confidence;
+  std::string_view message;
+  std::array<std::string_view, 4> tries;  // PROGRAM stands for the command
+};
+
+constexpr std::string_view kWatchHost = "Watch it while the program runs: free -h, or ps -o rss,cmd -C python; in a container the limit counts, not the machine: cat /sys/fs/cgroup/memory.max";
+constexpr std::string_view kFewerWorkers = "Each DataLoader worker holds its own copy of what Python touches: fewer num_workers, a smaller prefetch_factor, data in arrays or on disk instead of lists of Python objects.";
+
+constexpr auto kMeanings = std::to_array<Meaning>({
+    {"host-alloc", kHost, Confidence::kProved, "The host's memory (RAM) did not suffice, not the GPU's: the request was for the CPU, so a larger GPU or torch.cuda.empty_cache() changes nothing",
+     {"Ask for less at once at this line: a smaller array, pieces, numpy.memmap, or a smaller type; check the extents if the size is absurd.",
+      "Loading a model: torch.load(..., mmap=True), low_cpu_mem_usage=True or safetensors keep it from being in RAM twice.", kWatchHost, kFewerWorkers}},
+    {"host-bad-alloc", kHost, Confidence::kLikely, "C++ code found no host memory (std::bad_alloc): RAM, not the GPU's memory, unless a GPU library says otherwise in the same line",
+     {"A damaged or absurd size gives the same error: look at what the line was given.", kWatchHost, kFewerWorkers}},
+    {"host-cgroup", kHost, Confidence::kProved, "The system ended the process because its container or job (cgroup) had used up its host memory (RAM); the GPU's memory is not the matter",
+     {"Raise the limit: docker run --memory, resources.limits.memory in Kubernetes, --mem in Slurm.", "Or hold less RAM: fewer DataLoader workers, memory-mapped data, load the model with low_cpu_mem_usage=True.",
+      "Files in /dev/shm count against the same limit."}},
+    {"host-killed", kHost, Confidence::kLikely, "The process was killed from outside (SIGKILL): most often the system ran out of host memory (RAM); the GPU's memory never ends a process so, it raises an error",
+     {"See whether it was memory: dmesg -T | grep -i 'killed process' on the host, the last lines name the process and its size; no such line means a scheduler, a time limit or a person ended it.", kWatchHost, kFewerWorkers,
+      "Loading a checkpoint: torch.load(..., mmap=True), or low_cpu_mem_usage=True; several ranks of one machine each load it."}},
+    {"host-session", kHost, Confidence::kProved, "The notebook's machine ran out of host memory (RAM), not of the GPU's memory; the session was ended and all variables are gone",
+     {"Choose a runtime with more RAM (Runtime, Change runtime type, High-RAM).", "Load data in pieces or memory-mapped, and delete what is no longer needed (del x) before loading more.",
+      "Load models straight to the GPU: device_map=\"cuda\", low_cpu_mem_usage=True, or a half-precision checkpoint."}},
+    {"host-worker", kHost, Confidence::kLikely, "A DataLoader worker was ended from outside: most often the host's memory (RAM) ran out; the GPU's memory is not the matter",
+     {kFewerWorkers, "num_workers=0 shows an error of the dataset's own, if that is what ended it.", "dmesg -T | grep -i 'killed process' tells whether the system ended it for memory.", kWatchHost}},
+    {"host-shm", kHost, Confidence::kProved, "The shared memory between DataLoader workers (/dev/shm) is full: host memory, and a limit of the container, not the GPU's memory",
+     {"Give the container more: docker run --shm-size=8g, or --ipc=host; in Kubernetes an emptyDir with medium: Memory at /dev/shm. Docker gives 64 MiB unless told.",
+      "Fewer num_workers or a smaller prefetch_factor and batch put less into it; num_workers=0 needs none.", "See how full it is: df -h /dev/shm"}},
+    {"setup-no-gpu", kDevice, Confidence::kProved, "PyTorch sees no GPU: memory is not the matter",
+     {"See what the machine has: nvidia-smi; and what the program may see: echo $CUDA_VISIBLE_DEVICES (empty or -1 hides all).", "In Colab or Kaggle choose a GPU runtime; in a container start with --gpus all; in Slurm ask for one (--gres=gpu:1).",
+      "No GPU here at all? faultline plan -- PROGRAM runs it without one and tells whether it would fit; map_location=\"cpu\" loads a checkpoint without one."}},
+    {"setup-cpu-build", kDevice, Confidence::kProved, "This PyTorch was built without CUDA (a CPU build), so no GPU can be used whatever the machine has: memory is not the matter",
+     {"See which build it is: python -c \"import torch; print(torch.__version__, torch.version.cuda)\"; +cpu or None is a CPU build.", "Install a CUDA build: choose it at https://pytorch.org/get-started/locally/ and install into a clean environment; another package may have pulled the CPU build in.",
+      "On a Mac use device \"mps\". Without a GPU, faultline plan -- PROGRAM tells what it would need on one; a CPU build suffices for that."}},
+    {"setup-no-driver", kDevice, Confidence::kProved, "The NVIDIA driver is not there or not running, so no GPU can be used: memory is not the matter",
+     {"nvidia-smi must work first: install the driver, or after an update of the kernel or driver restart the machine.", "In a container the driver comes from the host: start it with --gpus all and the NVIDIA container toolkit."}},
+    {"setup-old-driver", kDevice, Confidence::kProved, "The NVIDIA driver is older than this program's CUDA needs: memory is not the matter",
+     {"nvidia-smi shows the newest CUDA that the driver can serve (top right): update the driver, or install a build of PyTorch for that CUDA or an older one.", "In a container the driver is the host's; updating CUDA inside changes nothing."}},
+    {"setup-driver-mismatch", kDevice, Confidence::kProved, "The driver that runs in the kernel and the driver's libraries are of different versions, most often after an update without a restart: memory is not the matter",
+     {"Restart the machine, or unload and reload the nvidia kernel modules.", "cat /proc/driver/nvidia/version shows what runs; in a container make sure that no libcuda.so or compat package of its own comes before the host's."}},
+    {"setup-busy", kDevice, Confidence::kLikely, "The device gives no context to this process: it is in exclusive mode and taken, or left in a bad state; memory is not said to be the matter",
+     {"nvidia-smi -q -d COMPUTE shows the mode: Exclusive_Process lets one process in; nvidia-smi lists who is there.", "A process that died hard may still hold it, and Xid lines in dmesg tell of a device that needs a reset (nvidia-smi --gpu-reset).",
+      "On MIG devices: is a compute instance made (nvidia-smi mig -lgi; mig -lci), and does CUDA_VISIBLE_DEVICES name it by its MIG- name?"}},
+    {"setup-ordinal", kDevice, Confidence::kProved, "The program asked for a GPU number that it does not see: memory is not the matter",
+     {"Numbers count from 0 among what CUDA_VISIBLE_DEVICES lets through: with CUDA_VISIBLE_DEVICES=3 that GPU is cuda:0.", "python -c \"import torch; print(torch.cuda.device_count())\"; more ranks than GPUs, or a cuda:1 kept in a checkpoint (map_location) end so too."}},
+    {"setup-unknown", kDevice, Confidence::kLikely, "CUDA could not be started in this process; memory is not said to be the matter",
+     {"CUDA_VISIBLE_DEVICES must be set before the program starts to use CUDA, not after.", "After a suspend or a driver update: sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm, or restart; then nvidia-smi."}},
+    {"setup-fabric", kDevice, Confidence::kLikely, "The machine's NVSwitch fabric is not up, so CUDA does not start: memory is not the matter",
+     {"systemctl status nvidia-fabricmanager: it must run, and be of the driver's own version."}},
+    {"unknown-error", kLaunch, Confidence::kHint, "CUDA reports an error without a name: at the first touch of the GPU the driver is in a bad state; later, a kernel or the device failed",
+     {"At the start: nvidia-smi, then restart or reload the nvidia modules.", "Later: faultline run -- PROGRAM names the launches that were under way, and lines with Xid in dmesg tell what the hardware saw."}},
+    {"nvml-assert", kMemory, Confidence::kLikely, "PyTorch was about to report that GPU memory ran out and failed while it asked NVML for the numbers (MIG slices, Jetson and some virtual GPUs cannot answer); how much was missing is not said",
+     {"Treat it as out of memory: a smaller batch or sequence, activation checkpointing, a smaller type.", "On a MIG slice the slice's memory is the limit, not the card's: nvidia-smi -L and nvidia-smi show it.", "faultline plan --gpu 10GiB -- PROGRAM tells whether it fits a slice of that size."}},
+    {"async-bare", kMemory, Confidence::kLikely, "GPU memory ran out in PyTorch's cudaMallocAsync allocator (ComfyUI turns it on); its message has no numbers, so who held the memory cannot be told",
+     {"Hold less at once: a smaller image or batch, tiled VAE, a quantised or half-precision model; in ComfyUI --lowvram or --novram keeps weights in RAM.", "See who else holds the device: nvidia-smi",
+      "ComfyUI --disable-cuda-malloc goes back to PyTorch's usual allocator, whose message has the numbers; give that one to faultline explain."}},
+    {"vllm-no-blocks", kMemory, Confidence::kProved, "vLLM has no room for its key-value cache: the weights and the profiling run took all of the share it may use (gpu_memory_utilization)",
+     {"Raise --gpu-memory-utilization (0.9 unless told) if the rest of the device is free: nvidia-smi.", "Shrink what comes first: --max-num-seqs, --max-num-batched-tokens, --max-model-len, --enforce-eager (no CUDA graphs), a quantised model.", "Or split the model: --tensor-parallel-size 2."}},
+    {"vllm-length", kMemory, Confidence::kProved, "The key-value cache that vLLM has room for is smaller than one request of the model's full length needs",
+     {"Set --max-model-len to at most the number of tokens that the message says can be stored.", "Or make room: a higher --gpu-memory-utilization, --kv-cache-dtype fp8, a quantised model, --tensor-parallel-size 2."}},
+    {"vllm-start", kMemory, Confidence::kProved, "Less of the device is free than the share vLLM is told to take (gpu_memory_utilization): something else holds the rest",
+     {"See who holds it: nvidia-smi; an earlier server that did not end is the usual one.", "Or take less: --gpu-memory-utilization below the free part of the device."}},
+});
+
+struct Xid {
+  std::string_view number;
+  bool of_hardware;
+  std::string_view rule, meaning;
+};
+constexpr auto kXids = std::to_array<Xid>({
+    {"13", false, kLaunch, "a kernel of this process did something illegal (graphics engine exception): most often an access out of range or a bad instruction of the program, rarely the hardware"},
+    {"31", false, "access/illegal-address", "a kernel touched an address that is not mapped (MMU fault)"},
+    {"43", false, kLaunch, "the device stopped a process's work after a fault of that process; the device itself is well"},
+    {"45", false, kLaunch, "work was cleaned up because the process had ended or failed: a consequence, look for the error before it"},
+    {"32", false, kLaunch, "the device got commands it could not read: driver or bus, rarely the program"},
+    {"8", false, kLaunch, "a kernel ran longer than the driver allows"},
+    {"48", true, kLaunch, "a memory error that could not be corrected (double-bit ECC)"},
+    {"61", true, kLaunch, "an internal breakpoint or warning of the device's microcontroller"},
+    {"62", true, kLaunch, "the device's microcontroller halted"},
+    {"63", true, kLaunch, "a page of the device's memory was retired or remapped after ECC errors"},
+    {"64", true, kLaunch, "a page of the device's memory could not be retired or remapped"},
+    {"74", true, kLaunch, "an NVLink error"},
+    {"79", true, kLaunch, "the GPU has fallen off the bus: power, heat, the slot or the card"},
+    {"94", true, kLaunch, "a contained memory error (ECC): the process that used that memory was ended"},
+    {"95", true, kLaunch, "an uncontained memory error (ECC): the device needs a reset"},
+    {"119", true, kLaunch, "the device's system processor (GSP) does not answer"},
+    {"120", true, kLaunch, "the device's system processor (GSP) failed"},
+});
+
+void describe_xid(const StatedError& stated, const std::string& program, Finding& finding) {
+  const auto known = std::find_if(kXids.begin(), kXids.end(), [&](const Xid& xid) { return xid.number == stated.xid; });
+  finding.rule = known == kXids.end() ? kLaunch : known->rule;
+  finding.confidence = Confidence::kLikely;
+  finding.message = "The kernel's log has Xid " + stated.xid + ": " + (known == kXids.end() ? std::string("an error that the driver reports; what it means stands in NVIDIA's list of Xid errors") : std::string(known->meaning)) + ".";
+  if (known != kXids.end() && known->of_hardware) {
+    add_try(finding, "The program is not at fault: nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER, then reset (nvidia-smi --gpu-reset) or restart, and replace the card if it comes back.");
+    return add_try(finding, "If it comes under load, look at power and heat: nvidia-smi -q -d POWER,TEMPERATURE");
+  }
+  add_try(finding, "The log names the process (pid=…): run it as faultline run -- " + program + ", which names the launches that can have done it; --core-dump names the line.");
+  add_try(finding, "If it follows the card and not the program, test the card: nvidia-smi -q -d ECC, dcgmi diag -r 3");
+}
+
+std::string with_program(std::string_view words, const std::string& program) {
+  std::string text(words);
+  if (const std::size_t at = text.find("PROGRAM"); at != std::string::npos) text.replace(at, 7, program);
+  return text;
+}
+
+}  // namespace
+
+void judge_known_messages(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.kind != ErrorKind::kKnown) return;
+  Finding finding = begin_stated(subject, kHost);
+  const std::string program = program_words(subject);
+  const auto meaning = std::find_if(kMeanings.begin(), kMeanings.end(), [&](const Meaning& row) { return row.kind == stated.name; });
+  if (stated.name == "operands") {
+    describe_operands(subject, finding);
+  } else if (stated.name == "xid") {
+    describe_xid(stated, program, finding);
+  } else if (meaning != kMeanings.end()) {
+    finding.rule = meaning->rule;
+    finding.confidence = meaning->confidence;
+    finding.message = std::string(meaning->message) + ".";
+    if (stated.requested) {
+      finding.bytes = stated.requested->middle();
+      add_evidence(finding, "requested_bytes", finding.bytes);
+    }
+    for (const std::string_view what : meaning->tries) {
+      if (!what.empty()) add_try(finding, with_program(what, program));
+    }
+  } else {
+    return;
+  }
+  finish_stated(subject, finding);
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace faultline

@@ -1,0 +1,87 @@
+#include "sources/error_text/ending.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sources/error_text/log_lines.h"
+#include "sources/error_text/message.h"
+#include "sources/error_text/traceback.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kLongestLine = 4096;
+constexpr std::size_t kMostLines = 4000;
+constexpr std::string_view kHead = "Traceback (most recent call last)";
+
+template <std::size_t kCount>
+bool has_any(std::string_view line, const std::array<std::string_view, kCount>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return line.find(part) != std::string_view::npos; });
+}
+
+// Part of an error's text, or of what is printed once a program has ended.
+bool is_about_errors(std::string_view body) {
+  static constexpr std::array<std::string_view, 26> kParts = {"Error", "error", "ERROR", "Exception", "exception", kHead, "failed", "Failed", "CUDA", "Compile with", "For debugging", "terminate called",
+      "what():", "frame #", "wandb", "Aborted", "core dumped", "Assertion", "PYTORCH_", "raceback", "Killed", "If reserved", "fragmentation", "killed", "^^^", "Triggered internally"};
+  return has_any(body, kParts);
+}
+
+bool is_other_writer(const std::string& tag, const std::string& other) { return !tag.empty() && !other.empty() && tag != other; }
+
+// "KeyError: 'x'", "my.package.SomeException", "AssertionError".
+bool is_exception_line(std::string_view body) {
+  const std::size_t end = body.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+  const std::string_view name = body.substr(0, end);
+  if (end != std::string_view::npos && body[end] != ':') return false;
+  return name.size() > 5 && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt"));
+}
+
+}  // namespace
+
+bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
+  bool in_traceback = false;
+  std::size_t lines = 0;
+  for (std::size_t begin = line_end(text, from, text.size()) + 1; begin < to && ++lines < kMostLines;) {
+    const std::size_t end = std::min(line_end(text, begin, text.size()), to);
+    const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
+    const LinePrefix prefix = split_prefix(raw);
+    const std::string body = clean_line(raw.substr(prefix.length), kLongestLine);
+    begin = end + 1;
+    if (body.empty() || is_other_writer(tag, prefix.tag)) continue;
+    if (body.find("During handling of the above exception") != std::string::npos) return true;
+    if (body.find(kHead) != std::string::npos) in_traceback = true;
+    TracebackFrame frame;
+    if (in_traceback) {  // its frames and their sources, up to the exception's own line
+      if (is_exception_line(body)) in_traceback = false;
+      continue;
+    }
+    const bool indented = prefix.tag.empty() && (raw[0] == ' ' || raw[0] == '\t');
+    if (!indented && !is_about_errors(body) && !parse_frame(body, frame) && body.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string last_exception(std::string_view text, std::size_t from, const std::string& tag) {
+  static constexpr std::array<std::string_view, 10> kOfOthers = {"ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException", "RayTaskError", "EngineDeadError", "BrokenPipeError", "ConnectionResetError",
+      "DistBackendError", "KeyboardInterrupt"};
+  const std::size_t head = text.rfind(kHead);
+  if (head == std::string_view::npos || head < from) return {};
+  if (is_other_writer(tag, split_prefix(text.substr(line_begin(text, head, kLongestLine), kLongestLine)).tag)) return {};
+  TracebackFrame frame, innermost;
+  std::size_t lines = 0;
+  for (std::size_t begin = line_end(text, head, kLongestLine) + 1; begin < text.size() && ++lines < 600;) {
+    const std::size_t end = line_end(text, begin, text.size());
+    const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
+    const LinePrefix prefix = split_prefix(raw);
+    const std::string body = clean_line(raw.substr(prefix.length), kLongestLine);
+    begin = end + 1;
+    if (is_other_writer(tag, prefix.tag)) continue;
+    if (parse_frame(body, frame) && (innermost.file.empty() || frame.file.find("-packages") == std::string::npos)) innermost = frame;
+    if (!is_exception_line(body)) continue;
+    if (has_any(body, kOfOthers)) return {};
+    return trimmed(body, 160) + (innermost.file.empty() ? "" : " (" + innermost.file + ":" + std::to_string(innermost.line) + ")");
+  }
+  return {};
+}
+
+}  // namespace faultline

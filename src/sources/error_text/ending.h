@@ -1,0 +1,18 @@
+// What ended the program, and what it had survived before: of several messages in one text.
+//
+// An error that a kernel left behind ends all work with CUDA, so nothing survives it. Anything else was survived where its own writer's log goes on behind it: a line that is
+// neither part of an error nor of its traceback, or another exception raised while it was being handled.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace faultline {
+
+// Whether the log of this writer goes on between the message at `from` and `to`.
+bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag);
+
+// The exception of the last traceback behind `from`, "KeyError: 'x' (train.py:9)", where it tells of something else than what launchers say about others; empty where there is none.
+std::string last_exception(std::string_view text, std::size_t from, const std::string& tag);
+
+}  // namespace faultline

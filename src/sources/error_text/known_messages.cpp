@@ -1,0 +1,173 @@
+#include "sources/error_text/known_messages.h"
+
+#include <array>
+
+namespace faultline {
+namespace {
+
+constexpr auto kKnown = std::to_array<KnownWords>({
+    {"defaultcpuallocator: can't allocate memory", "host-alloc", true},
+    {"defaultcpuallocator: not enough memory", "host-alloc", true},
+    {"torch: not enough memory: you tried to allocate", "host-alloc"},
+    {"[errno 12] cannot allocate memory", "host-alloc"},
+    {"unable to allocate ", "host-alloc"},
+    {"std::bad_alloc", "host-bad-alloc"},
+    {"memoryerror", "host-alloc"},
+    {"memory cgroup out of memory", "host-cgroup", true},
+    {"oomkilled", "host-cgroup"},
+    {"out of memory: killed process", "host-killed", true},
+    {"out of memory: kill process", "host-killed", true},
+    {"oom-kill event", "host-cgroup", true},
+    {"oom_kill event", "host-cgroup", true},
+    {"signal 9 (sigkill) received by pid", "host-killed", true},
+    {"killed", "host-killed"},
+    {"your session crashed after using all available ram", "host-session", true},
+    {"dataloader worker (pid", "host-worker"},
+    {"workers are out of shared memory", "host-shm", true},
+    {"unable to write to file </torch_", "host-shm"},
+    {"unable to open shared memory object </torch_", "host-shm"},
+    {"unable to allocate shared memory", "host-shm"},
+    {"no cuda gpus are available", "setup-no-gpu"},
+    {"no cuda-capable device is detected", "setup-no-gpu"},
+    {"but torch.cuda.is_available() is false", "setup-no-gpu"},
+    {"torch not compiled with cuda enabled", "setup-cpu-build"},
+    {"found no nvidia driver on your system", "setup-no-driver"},
+    {"couldn't communicate with the nvidia driver", "setup-no-driver", true},
+    {"cuda driver version is insufficient for cuda runtime version", "setup-old-driver"},
+    {"the nvidia driver on your system is too old", "setup-old-driver"},
+    {"driver/library version mismatch", "setup-driver-mismatch"},
+    {"forward compatibility was attempted on non supported hw", "setup-driver-mismatch"},
+    {"all cuda-capable devices are busy or unavailable", "setup-busy"},
+    {"cuda-capable device(s) is/are busy or unavailable", "setup-busy"},
+    {"invalid device ordinal", "setup-ordinal"},
+    {"cuda unknown error - this may be due to", "setup-unknown"},
+    {"system not yet initialized", "setup-fabric"},
+    {"cuda error: unknown error", "unknown-error"},
+    {"nvml_success == r internal assert failed", "nvml-assert"},
+    {"nvrm: xid (", "xid", true},
+    {"no available memory for the cache blocks", "vllm-no-blocks"},
+    {"tokens that can be stored in kv cache", "vllm-length"},
+    {"which is larger than the available kv cache memory", "vllm-length"},
+    {"is less than desired gpu memory utilization", "vllm-start"},
+    {"allocation on device", "async-bare"},
+    {"shapes cannot be multiplied", "operands"},
+    {"size mismatch, m1: [", "operands"},
+    {"size mismatch, got", "operands"},
+    {"size mismatch for ", "operands"},
+    {"must match the size of tensor", "operands"},
+    {"must match the existing size", "operands"},
+    {"is invalid for input of size", "operands"},
+    {"view size is not compatible with input tensor's size", "operands"},
+    {"sizes of tensors must match except in dimension", "operands"},
+    {"tensors must have same number of dimensions", "operands"},
+    {"channels, but got", "operands"},
+    {"stack expects each tensor to be equal size", "operands"},
+    {"to match target batch_size", "operands"},
+    {"must be equal to input_size", "operands"},
+    {"doesn't match the broadcast shape", "operands"},
+    {"expected target size", "operands"},
+    {"that is different to the input size", "operands"},
+    {"must be the same as input size", "operands"},
+    {"the shape of the mask", "operands"},
+    {"expected input with shape [*, ", "operands"},
+    {"multi-target not supported", "operands"},
+    {"expected size for first two dimensions of batch2", "operands"},
+    {"size of tensor to match the size", "operands"},
+    {"error no kernel image is available for execution on", "no-kernel-image"},
+    {"must match mat2 dim 0", "operands"},
+    {"(unbatched) or", "operands"},
+    {"to have one of the following scalar types", "operands"},
+    {"on the same device as the indexed tensor", "operands"},
+    {"not implemented for '", "operands"},
+    {"expected scalar type", "operands"},
+    {"expected object of scalar type", "operands"},
+    {"must have the same dtype", "operands"},
+    {"to have the same dtype", "operands"},
+    {"weight type (", "operands"},
+    {"bias type (", "operands"},
+    {"tensors used as indices must be", "operands"},
+    {"can't be cast to the desired output type", "operands"},
+    {"to be on the same device", "operands"},
+    {"different from other tensors on", "operands"},
+    {"expected object of device type", "operands"},
+});
+
+bool has_error_name(std::string_view before) {
+  for (const std::string_view word : {"Error: ", "Error:", "error: ", "Exception: ", "what(): ", "!!! ", "] failed: "}) {
+    if (before.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// "Killed" alone, or as a shell tells it: "run.sh: line 3: 4711 Killed python train.py".
+bool is_killed_line(const ErrorPassage& passage) {
+  const std::string line = passage.first_line(200);
+  if (!line.starts_with("Killed")) return false;
+  const bool behind_progress = passage.before.find("%|") != std::string::npos && passage.before.ends_with("]");
+  if (passage.before.empty() || behind_progress) return line == "Killed";
+  const std::size_t at = passage.before.find("line ");
+  return at != std::string::npos && passage.before.find_last_of("0123456789") + 1 >= passage.before.find_last_not_of(' ') + 1;
+}
+
+// The whole sentence: what stands in front of the words on their line belongs to it, behind the exception's name.
+std::string sentence(const ErrorPassage& passage) {
+  const std::string front = passage.before.empty() ? std::string() : passage.before + " ";
+  std::string_view before = front;
+  for (const std::string_view name : {"Error: ", "Exception: ", "what(): "}) {
+    if (const std::size_t at = before.rfind(name); at != std::string_view::npos) {
+      before = before.substr(at + name.size());
+      break;
+    }
+  }
+  return trimmed(std::string(before) + passage.words.substr(0, std::min<std::size_t>(passage.first_line_length, 400)), 400);
+}
+
+}  // namespace
+
+std::span<const KnownWords> known_words() { return kKnown; }
+
+std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
+  const std::string& lower = passage.lower;
+  const KnownWords* known = nullptr;
+  for (const KnownWords& words : kKnown) {
+    if (lower.starts_with(words.text) && (known == nullptr || words.text.size() > known->text.size())) known = &words;
+  }
+  if (known == nullptr) return std::nullopt;
+  std::string kind(known->kind);
+  const std::string_view line = std::string_view(lower).substr(0, passage.first_line_length);
+  const auto says = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
+  if (known->text == "killed") {
+    if (!is_killed_line(passage)) return std::nullopt;
+  } else if (kind == "operands" || kind.starts_with("setup-no-gpu")) {
+    if (!has_error_name(passage.before) && !stands_as_message(passage)) return std::nullopt;
+    if (kind == "operands" && !has_error_name(passage.before) && !passage.before.empty()) return std::nullopt;
+  } else if (!known->anywhere && !stands_as_message(passage) && !has_error_name(passage.before)) {
+    return std::nullopt;
+  }
+  if (known->text == "unable to allocate " && !says("for an array")) return std::nullopt;
+  // RMM says so of the device's memory, in the same line.
+  if ((known->text == "std::bad_alloc" || known->text == "memoryerror") && (says("out_of_memory") || says("cuda"))) return std::nullopt;
+  if (known->text == "std::bad_alloc" && line.size() > 14 && std::string_view("'\"`:.)").find(line[14]) == std::string_view::npos) return std::nullopt;
+  if (known->text == "memoryerror" && (!passage.before.empty() || (line.size() > 11 && line.substr(11, 1) != ":"))) return std::nullopt;
+  if (known->text == "allocation on device" && (says("would exceed allowed") || line.size() > 40)) return std::nullopt;
+  if (kind == "host-worker") {
+    if (says("bus error") || says("shared memory")) kind = "host-shm";
+    else if (!says("signal: killed") && !says("exited unexpectedly")) return std::nullopt;
+  }
+  ErrorMessage message = said(kind, "", sentence(passage));
+  if (kind == "xid") {
+    // "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python, …"
+    const std::size_t close = lower.find("): ");
+    const auto number = close == std::string::npos || close > 60 ? std::nullopt : number_at(lower, close + 3);
+    if (!number || *number > 9999) return std::nullopt;
+    message.words["xid"] = std::to_string(*number);
+    message.weak = true;
+  }
+  if (kind == "unknown-error" || kind == "host-killed" || kind == "host-worker" || kind == "async-bare") message.weak = true;
+  if (kind.starts_with("host-")) {
+    if (const auto bytes = size_between(lower, 0, passage.first_line_length, SizeStyle::kTorch)) message.numbers["requested"] = *bytes;
+  }
+  return message;
+}
+
+}  // namespace faultline

@@ -1,0 +1,92 @@
+#include "sources/notebook/notebook.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "sources/error_text/error_text.h"
+
+namespace faultline {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+constexpr int kMaxDepth = 64;
+
+// Text is a string, or a list of strings one after the other.
+std::string text_of(const Json& object, const char* name, std::string_view between) {
+  const auto found = object.find(name);
+  if (found == object.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  std::string text;
+  if (found->is_array()) {
+    for (const Json& part : *found) {
+      if (part.is_string()) text += part.get_ref<const std::string&>() + std::string(between);
+    }
+  }
+  return text;
+}
+
+std::string outputs_of(const Json& cell) {
+  std::string text;
+  const auto outputs = cell.find("outputs");
+  if (outputs == cell.end() || !outputs->is_array()) return text;
+  for (const Json& output : *outputs) {
+    if (!output.is_object()) continue;
+    text += text_of(output, "text", "");
+    const std::string traceback = text_of(output, "traceback", "\n");
+    if (!text.empty() && text.back() != '\n') text += '\n';
+    text += traceback;
+    // Some programs that clean notebooks leave only these.
+    if (traceback.empty() && output.contains("ename")) text += text_of(output, "ename", "") + ": " + text_of(output, "evalue", "") + "\n";
+  }
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  return text;
+}
+
+}  // namespace
+
+bool looks_like_notebook(std::span<const std::uint8_t> head) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::size_t first = text.find_first_not_of(" \r\n\t");
+  return first != std::string_view::npos && text[first] == '{' && (text.find("\"cell_type\"") != std::string_view::npos || text.find("\"nbformat\"") != std::string_view::npos);
+}
+
+Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
+  Result<std::string> bytes = stream.read_all(kMostBytes);
+  if (!bytes) return bytes.error();
+  bool too_deep = false;
+  const Json notebook = Json::parse(*bytes, [&](int depth, Json::parse_event_t, Json&) { too_deep |= depth > kMaxDepth; return depth <= kMaxDepth; }, false);
+  const auto cells = notebook.is_object() ? notebook.find("cells") : notebook.end();
+  if (notebook.is_discarded() || too_deep || !notebook.is_object() || cells == notebook.end() || !cells->is_array()) {
+    return Error{"this looks like a notebook (.ipynb) and is no whole one", {}, "Save it again, or paste the output of the failing cell."};
+  }
+  struct Run {
+    std::int64_t count;
+    std::string text;
+  };
+  std::vector<Run> runs;
+  std::size_t outputs = 0;
+  for (const Json& cell : *cells) {
+    if (!cell.is_object()) continue;
+    const auto count = cell.find("execution_count");
+    Run run{count != cell.end() && count->is_number_integer() ? count->get<std::int64_t>() : -1, outputs_of(cell)};
+    if (run.count < 0) run.count = runs.empty() ? 0 : runs.back().count;
+    outputs += run.text.empty() ? 0 : 1;
+    runs.push_back(std::move(run));
+  }
+  std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.count < b.count; });
+  std::string text;
+  for (const Run& run : runs) text += run.text;
+  Result<Trace> trace = read_error_text(std::string_view(text), path);
+  if (!trace) {
+    return Error{"this is a notebook with the output of " + std::to_string(outputs) + " of " + std::to_string(runs.size()) + " cells, and no GPU memory error was found in it", {},
+                 "Save the notebook after the cell has failed, with its output; an output that was cleared is gone."};
+  }
+  trace->source_kind = "notebook";
+  trace->properties["error.line"] = "0";  // the lines of what was put together are nobody's
+  return trace;
+}
+
+}  // namespace faultline
