@@ -24,7 +24,7 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
   const std::array<Category, 3> lasting = {Category::kParameters, Category::kGradients, Category::kOptimizer};
   const std::uint64_t last = bytes_of(lasting[0]) + bytes_of(lasting[1]) + bytes_of(lasting[2]), passing = bytes_of(Category::kActivations) + bytes_of(Category::kTemporaries);
   if (last > passing && last > bytes_of(Category::kOther)) {
-    const std::string part = fmt::format("{} of what is in use are parameters, gradients and the optimizer's state, which do not shrink with the batch", format_bytes(last));
+    const std::string part = fmt::format("{} of what is in use{} are parameters, gradients and the optimizer's state, which do not shrink with the batch", format_bytes(last), context.when);
     const Category largest = *std::max_element(lasting.begin(), lasting.end(), [&](Category a, Category b) { return bytes_of(a) < bytes_of(b); });
     if (largest == Category::kOptimizer) return add_try(finding, part + ": the optimizer's state is the most of it, and SGD, an 8-bit Adam, or sharding it over devices shrinks that.");
     if (context.float32_parameter_bytes != 0) {
@@ -35,8 +35,8 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
   }
   if (passing == 0 || passing < bytes_of(Category::kOther)) return;
   const bool kept = bytes_of(Category::kActivations) >= bytes_of(Category::kTemporaries);
-  add_try(finding, fmt::format("{} of what is in use are {}: a smaller batch{} shrinks them.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
-                               kept ? "activations" : "temporaries", kept ? ", or torch.utils.checkpoint around the layers," : ", or working in smaller pieces,"));
+  add_try(finding, fmt::format("{} of what is in use{} are {}: a smaller batch{} shrinks them.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
+                               context.when, kept ? "activations" : "temporaries", kept ? ", or torch.utils.checkpoint around the layers," : ", or working in smaller pieces,"));
 }
 
 void add_limit(const AdviceContext& context, Finding& finding) {

@@ -14,6 +14,7 @@ namespace faultline {
 
 struct AdviceContext {
   std::optional<CategoryBytes> live;    // by category, where a recording tells
+  const char* when = "";                // of which moment, where it is not the failure: " at the fullest"
   std::uint16_t roles = 0;              // of the request's stack: StackRole bits
   std::uint64_t float32_parameter_bytes = 0;  // of the live parameters, where a recording tells types
   std::string program = "python train.py";

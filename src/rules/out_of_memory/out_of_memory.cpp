@@ -142,9 +142,11 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   finding.holders = holders_at(facts, slot, moment.event);
   try_settings(subject, slot, shortage, moment, finding);
   AdviceContext context;
-  context.live = facts.live_by_category(slot, moment.event);
+  const std::uint32_t fullest = shortage.whole_live ? facts.usage[slot].peak_allocated.event : moment.event;
+  context.live = facts.live_by_category(slot, fullest);
+  context.when = shortage.whole_live ? " at the fullest" : "";
   context.roles = facts.stacks.roles(event.stack);
-  context.float32_parameter_bytes = float32_parameter_bytes(facts, slot, moment.event);
+  context.float32_parameter_bytes = float32_parameter_bytes(facts, slot, fullest);
   advise(verdict, context, finding);
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
   return finding;
