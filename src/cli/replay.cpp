@@ -15,6 +15,7 @@
 #include "models/replay.h"
 #include "models/search.h"
 #include "rules/describe.h"
+#include "rules/out_of_memory/out_of_memory.h"
 #include "sources/input.h"
 #include "trace/file_writer.h"
 
@@ -40,8 +41,14 @@ struct Row {
   std::string place;  // where it fails
 };
 
-std::string verdict(const Row& row) {
-  if (row.result.failure_count == 0) return "fits";
+// A program that was refused memory might have gone on to ask for more: of that a recording knows nothing. A dry run goes on.
+bool ended_for_want_of_memory(const Facts& facts, std::size_t slot, const Statements& statements) {
+  const DeviceUsage& usage = facts.usage[slot];
+  return !usage.failures.empty() && !(statements.placed_by_model && is_served_after_all(facts.trace, usage.failures.back().event));
+}
+
+std::string verdict(const Row& row, bool cut_short) {
+  if (row.result.failure_count == 0) return cut_short ? "fits as far as it was recorded" : "fits";
   return fmt::format("out of memory{}", row.place.empty() ? "" : " at " + row.place);
 }
 
@@ -50,7 +57,7 @@ std::string place_of_failure(const Facts& facts, std::size_t slot, const ReplayR
   return short_place(whereabouts(facts, slot, static_cast<std::uint32_t>(result.failures.front().event)).location);
 }
 
-std::string table(const std::vector<Row>& rows, const std::string& heading) {
+std::string table(const std::vector<Row>& rows, const std::string& heading, bool cut_short) {
   std::size_t width = 8;
   for (const Row& row : rows) width = std::max(width, row.name.size());
   width = std::min<std::size_t>(width, 60);
@@ -59,7 +66,7 @@ std::string table(const std::vector<Row>& rows, const std::string& heading) {
   const auto base = static_cast<std::int64_t>(rows.front().result.peak_reserved_bytes);
   for (const Row& row : rows) {
     const std::int64_t saved = base - static_cast<std::int64_t>(row.result.peak_reserved_bytes);
-    std::string note = verdict(row);
+    std::string note = verdict(row, cut_short);
     if (&row != &rows.front() && saved != 0 && row.result.failure_count == 0 && rows.front().result.failure_count == 0) note += fmt::format(", {} {}", saved > 0 ? "saves" : "costs", format_bytes(static_cast<std::uint64_t>(std::abs(saved))));
     text += fmt::format("  {:<{}}  {:>14}  {:>14}  {:>9}  {:>7}  {}\n", row.name, width, format_bytes(row.result.peak_reserved_bytes),
                         format_bytes(row.result.peak_allocated_bytes), row.result.segments_taken, row.result.cache_flushes, note);
@@ -67,10 +74,10 @@ std::string table(const std::vector<Row>& rows, const std::string& heading) {
   return text;
 }
 
-nlohmann::ordered_json row_json(const Row& row) {
+nlohmann::ordered_json row_json(const Row& row, bool cut_short) {
   nlohmann::ordered_json out{{"settings", row.name}, {"peak_reserved", row.result.peak_reserved_bytes}, {"peak_allocated", row.result.peak_allocated_bytes},
       {"segments_taken", row.result.segments_taken}, {"segments_returned", row.result.segments_returned}, {"cache_flushes", row.result.cache_flushes},
-      {"events", row.result.events}, {"fits", row.result.failure_count == 0}, {"failures", nlohmann::ordered_json::array()}};
+      {"events", row.result.events}, {"fits", row.result.failure_count == 0}, {"as_far_as_recorded", cut_short}, {"failures", nlohmann::ordered_json::array()}};
   for (const ReplayFailure& failure : row.result.failures) {
     out["failures"].push_back({{"event", failure.event}, {"requested", failure.requested_bytes}, {"segment", failure.segment_bytes},
         {"allocated", failure.allocated_bytes}, {"reserved", failure.reserved_bytes}, {"at", &failure == &row.result.failures.front() ? nlohmann::ordered_json(row.place) : nlohmann::ordered_json(nullptr)}});
@@ -165,6 +172,17 @@ int run_replay(const ReplayArguments& arguments) {
     if (!gpu.note.empty()) hint("--gpu: " + std::string(gpu.note));
   }
   const Facts facts(trace, {});
+  const bool cut_short = ended_for_want_of_memory(facts, slot, (*part)->statements);
+  // Without another GPU a plan is held against its own.
+  const std::uint64_t outside = facts.usage[slot].peak_outside_bytes;
+  if (const std::uint64_t context = (*part)->statements.planned_context_bytes.value_or(0); arguments.gpu.empty() && (*part)->statements.placed_by_model && device->capacity_bytes > context) {
+    options.segment_budget_bytes = device->capacity_bytes - context;
+    room = fmt::format(" on the planned GPU, {}, of which the CUDA context and libraries take {}", format_bytes(device->capacity_bytes), format_bytes(context));
+  }
+  if (options.segment_budget_bytes && outside != 0) {
+    *options.segment_budget_bytes -= std::min(*options.segment_budget_bytes, outside);
+    room += fmt::format(" and other libraries {}", format_bytes(outside));
+  }
 
   // First what was recorded, proved by the model, so that the numbers beside it can be believed.
   ReplayOptions proof_options;
@@ -199,15 +217,16 @@ int run_replay(const ReplayArguments& arguments) {
     nlohmann::ordered_json out{{"schema", "faultline.replay/1"}, {"input", {{"kind", input->kind}, {"path", input->path}, {"part", (*part)->name}}},
         {"model", {{"name", proved.model}, {"placements", proved.placements}, {"exact", proved.exact}, {"segment_events", proved.segment_events},
                    {"segment_events_exact", proved.segment_events_exact}}},
-        {"recorded", row_json(rows.front())}, {"replays", nlohmann::ordered_json::array()}};
+        {"recorded", row_json(rows.front(), cut_short)}, {"replays", nlohmann::ordered_json::array()}};
     if (options.segment_budget_bytes) {
       out["segment_budget"] = *options.segment_budget_bytes;
-      out["gpu"] = gpu_json;
+      if (!gpu_json.is_null()) out["gpu"] = gpu_json;
     }
-    for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at]));
+    for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at], cut_short));
     return write_out(escaped_json(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"), status);
   }
-  std::string text = table(rows, fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room));
+  std::string text = table(rows, fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room), cut_short);
+  if (cut_short) text += "\n  The program was refused memory in this recording: what it would have asked for had it been served is not known.\n";
   text += fmt::format("\n  model: {} of {} allocations and {} of {} segment events replayed exactly as recorded\n", format_count(proved.exact),
                       format_count(proved.placements), format_count(proved.segment_events_exact), format_count(proved.segment_events));
   if (proved.exact < proved.placements) {

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <map>
 
+#include "base/units.h"
+#include "facts/categories.h"
 #include "fmt/format.h"
 #include "models/search.h"
 
 namespace faultline {
 namespace {
 
-constexpr double kWorthSaying = 0.01;  // of what is needed; less is no reason to change a setting
+constexpr double kWorthSaying = 0.01;  // of what is needed, and a tenth of what is missing; less is no reason to change a setting that is not enough
 
 using Changes = std::map<std::string, std::string>;
 
@@ -18,7 +20,7 @@ std::string autocast_type(const Gpu& gpu) { return gpu.compute_major >= 8 ? "bfl
 
 std::string instruction(const std::string& change, const std::string& value) {
   if (change == "autocast") {
-    return "Call the model under torch.autocast(\"cuda\", dtype=torch." + value + ")" + (value == "float16" ? " (float16 also wants a GradScaler, which the dry run did not have)" : "");
+    return "Call the model under torch.autocast(\"cuda\", dtype=torch." + value + ")" + (value == "float16" ? " (float16 also wants a GradScaler in training, which the dry run did not have)" : "");
   }
   if (change == "checkpoint") return "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)";
   if (change == "foreach") return "Make the optimizer with foreach=False";
@@ -39,6 +41,16 @@ std::string folder_name(const Changes& changes) {
   std::string name;
   for (const auto& [change, value] : changes) name += (name.empty() ? "" : "+") + change;
   return name;
+}
+
+std::uint64_t at_peak(const Plan& plan, Category category) {
+  const auto found = std::find_if(plan.live_at_peak.begin(), plan.live_at_peak.end(), [&](const auto& part) { return part.first == name_of(category); });
+  return found == plan.live_at_peak.end() ? 0 : found->second;
+}
+
+// The changes are those of training: without backward they have nothing to act on.
+bool trains(const Plan& plan) {
+  return plan.steps != 0 || at_peak(plan, Category::kGradients) != 0 || at_peak(plan, Category::kOptimizer) != 0 || at_peak(plan, Category::kActivations) != 0;
 }
 
 std::vector<Changes> single_changes(const ProcessSummary& as_run, const Gpu& gpu) {
@@ -88,13 +100,21 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);
     if (!under || (best && under->needed_bytes() >= best->needed_bytes)) continue;
     const PlanChange change{"setting", "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes), {}, true, under->fits, under->needed_bytes(), {}};
-    const auto saved = static_cast<double>(plan.saved_bytes(change));
-    if (saved > (change.fits ? 0 : kWorthSaying * static_cast<double>(plan.needed_bytes))) best = change;
+    const std::uint64_t saved = plan.saved_bytes(change);
+    if (saved > (change.fits ? 0 : std::max(static_cast<std::uint64_t>(kWorthSaying * static_cast<double>(plan.needed_bytes)), plan.missing_bytes() / 10))) best = change;
   }
   if (best) plan.changes.push_back(std::move(*best));
 }
 
+std::string why_no_batch_is_enough(const Plan& plan) {
+  const std::uint64_t lasting = at_peak(plan, Category::kParameters) + at_peak(plan, Category::kOptimizer);
+  if (!plan.gpu || plan.context_bytes + lasting <= plan.gpu->capacity_bytes) return {};
+  return fmt::format("none is small enough: parameters and the optimizer's state alone take {}, and with the context's {} that is more than {}", format_bytes(lasting), format_bytes(plan.context_bytes),
+                     format_bytes(plan.gpu->capacity_bytes));
+}
+
 void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& gpu, Plan& plan) {
+  if (!trains(plan)) return;
   const std::vector<Changes> singles = single_changes(as_run, gpu);
   if (singles.empty()) return;
   reruns.tell(fmt::format("trying {} change{} to the program", singles.size(), singles.size() == 1 ? "" : "s"));

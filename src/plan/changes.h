@@ -12,7 +12,10 @@ namespace faultline {
 // The setting that helps most; none where none saves anything.
 void add_settings(const Trace& trace, const Needs& needs, Plan& plan);
 
-// Those that the program does not have already, and where none is enough alone those that help together. as_run: what the program left without them.
+// Why a smaller batch cannot make it fit; empty where it might.
+std::string why_no_batch_is_enough(const Plan& plan);
+
+// Of a program that trains: those that the program does not have already, and where none is enough alone those that help together. as_run: what the program left without them.
 void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& gpu, Plan& plan);
 
 }  // namespace faultline

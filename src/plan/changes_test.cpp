@@ -14,6 +14,7 @@ Plan too_large() {
   plan.command = {"python", "train.py"};
   plan.gpu = plan_gpu(gpu_of_8_gib());
   plan.needed_bytes = 12 * kGiB;
+  plan.steps = 3;
   return plan;
 }
 
@@ -39,6 +40,35 @@ TEST(Changes, WhereNothingAloneIsEnoughTheyAreTriedTogether) {
   const std::vector<Try> tries = tries_of(plan);
   ASSERT_EQ(tries.size(), 3u);
   EXPECT_EQ(tries[2].saves_bytes, 5 * kGiB);
+  EXPECT_EQ(tries[2].confirmed, true);
+  EXPECT_EQ(tries[0].confirmed, std::nullopt);  // it helps, and does not make it fit
+  EXPECT_EQ(tries[0].saves_bytes, 0u);
+  EXPECT_NE(tries[0].what.find("by a dry run it saves 3.00 GiB, which is not enough alone"), std::string::npos);
+}
+
+// Each change is one of training: what has no backward gets none of them.
+TEST(Changes, AProgramThatOnlyInfersIsNotToldToTrainOtherwise) {
+  for (const auto& [category, bytes, trains] : {std::tuple("parameters", kGiB, false), std::tuple("temporaries", kGiB, false), std::tuple("other", kGiB, false), std::tuple("gradients", kGiB, true),
+                                                std::tuple("optimizer", kGiB, true), std::tuple("activations", kGiB, true), std::tuple("activations", std::uint64_t{0}, false)}) {
+    MadeUpProgram program;
+    Plan plan = too_large();
+    plan.steps = 0;
+    plan.live_at_peak = {{category, bytes}};
+    add_changes(program.reruns(), {}, gpu_of_8_gib(), plan);
+    EXPECT_EQ(!plan.changes.empty(), trains) << category;
+    EXPECT_EQ(!program.attempts.empty(), trains) << category;
+  }
+}
+
+TEST(Changes, NoBatchIsSmallEnoughWhereWhatLastsDoesNotFit) {
+  for (const auto& [parameters, optimizer, activations, none] : {std::tuple(9.0, 0.0, 0.0, true), std::tuple(3.0, 6.0, 1.0, true), std::tuple(2.0, 4.0, 30.0, false), std::tuple(1.0, 0.0, 20.0, false),
+                                                                 std::tuple(7.9, 0.0, 20.0, true)}) {
+    Plan plan = too_large();
+    plan.context_bytes = kContextBytes;
+    const auto bytes = [](double gib) { return static_cast<std::uint64_t>(gib * static_cast<double>(kGiB)); };
+    plan.live_at_peak = {{"parameters", bytes(parameters)}, {"optimizer", bytes(optimizer)}, {"activations", bytes(activations)}};
+    EXPECT_EQ(!why_no_batch_is_enough(plan).empty(), none) << parameters << " " << optimizer;
+  }
 }
 
 TEST(Changes, WhatTheProgramDoesAlreadyIsNotTried) {

@@ -110,14 +110,13 @@ std::vector<Row> cut(const Node& root, std::uint64_t all_bytes, std::size_t most
 }  // namespace
 
 std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t most_rows) {
-  const Trace& trace = facts.trace;
   const std::vector<std::string_view> names = module_names(facts, event);
   Node root;
   CategoryBytes nameless{};
   std::uint64_t all_bytes = 0;
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
     if (!life.alive_at(event) || birth.kind != EventKind::kAlloc) return;
-    if (birth.device != facts.usage[device_slot].device || trace.heaps[birth.heap.index()].kind == HeapKind::kDriver) return;
+    if (birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap)) return;
     const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
     const auto category = static_cast<std::size_t>(facts.categories[device_slot].of(id));
     all_bytes += bytes;

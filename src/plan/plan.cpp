@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/units.h"
+
 namespace faultline {
 namespace {
 
@@ -22,7 +24,9 @@ std::vector<Try> tries_of(const Plan& plan) {
     const std::uint64_t saved_bytes = plan.saved_bytes(change);
     if (saved_bytes == 0) continue;
     const std::string what = change.what + (change.detail.empty() ? "" : " (" + change.detail + ")");
-    tries.push_back({what + (change.fits ? "; it then fits." : "; it is not enough alone."), true, saved_bytes, true});
+    // Confirmed is what makes it fit; what only helps is said without that mark.
+    if (change.fits) tries.push_back({what + "; it then fits.", true, saved_bytes, true});
+    else tries.push_back({what + "; by a dry run it saves " + format_bytes(saved_bytes) + ", which is not enough alone.", std::nullopt, 0, true});
   }
   if (plan.vary && plan.vary->largest_fitting != 0 && plan.vary->largest_fitting < plan.vary->current) {
     tries.push_back({"Use " + plan.vary->name + " = " + std::to_string(plan.vary->largest_fitting) + "; it then fits.", true, 0, true});

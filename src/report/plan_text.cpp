@@ -18,7 +18,6 @@ constexpr std::size_t kModulesShown = 5;
 constexpr std::size_t kTooSmallShown = 2;
 constexpr std::size_t kFittingShown = 4;
 constexpr std::size_t kChangesShown = 3;
-constexpr double kClearlyLess = 0.95;
 
 struct Headline {
   Style style;
@@ -37,9 +36,9 @@ Piece headline_of(const Page& page, const Plan& plan) {
   return {page.clean(std::string(text) + more), style};
 }
 
-// PyTorch keeps what it took for reuse; where it took clearly more than it needs, both are said.
+// PyTorch keeps what it took for reuse; where that is more than it needs, both are said, so that the sum at the peak is explained.
 std::string taken_text(const Plan& plan) {
-  const bool shrinks = static_cast<double>(plan.needed_bytes) < kClearlyLess * static_cast<double>(plan.taken_bytes);
+  const bool shrinks = plan.needed_bytes < plan.taken_bytes && format_bytes(plan.needed_bytes) != format_bytes(plan.taken_bytes);
   return shrinks ? fmt::format(" Where there is room it takes {}.", format_bytes(plan.taken_bytes)) : "";
 }
 

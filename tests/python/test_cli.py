@@ -146,6 +146,24 @@ def test_replay_knows_a_gpu_by_name(run, name):
     assert b"on Tesla T4, 14.56 GiB (published)" in run("replay", CLEAN, "--gpu", name).stdout
 
 
+@pytest.mark.parametrize("name", ["oom_first_forward", "gpt_oom", "oom_fragmented", "oom_optimizer_state", "lengths_limit_0.0055"])
+def test_a_recording_that_ran_out_of_memory_fits_only_as_far_as_it_goes(run, name):
+    path = RECORDINGS / f"{name}.pickle.xz"
+    text = run("replay", path, "--gpu", "H200").stdout.decode()
+    assert "fits as far as it was recorded" in text and "had it been served is not known" in text
+    assert all(row["as_far_as_recorded"] for row in json.loads(run("replay", path, "--gpu", "H200", "--format", "json").stdout)["replays"])
+    clean = run("replay", CLEAN, "--gpu", "H200").stdout.decode()
+    assert "fits" in clean and "as far as" not in clean
+
+
+@pytest.mark.parametrize("case, args, fits", [("far-too-large-in-pieces", [], False), ("far-too-large-in-pieces", ["--set", "expandable_segments=True"], False),
+                                              ("far-too-large-in-pieces", ["--gpu", "40GiB"], True), ("pieces-of-a-dry-run", [], False), ("pieces-of-a-dry-run", ["--set", "expandable_segments=True"], True)])
+def test_a_plan_is_replayed_on_its_own_gpu_and_to_its_end(run, case, args, fits):
+    done = run("replay", ROOT / "tests" / "golden" / "memory-out-of-memory" / case / "trace.txt", *args, "--format", "json")
+    row = json.loads(done.stdout)["replays"][0]
+    assert (row["fits"], row["as_far_as_recorded"], done.returncode) == (fits, False, 0 if fits else 1)
+
+
 def test_the_context_given_is_the_context_used(run):
     answer = json.loads(run("replay", CLEAN, "--gpu", "T4", "--context", "2GiB", "--format", "json").stdout)
     assert answer["gpu"]["context"] == 2 << 30 and answer["gpu"]["context_source"] == "given"

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "models/search.h"
 #include "rules/describe.h"
+#include "rules/out_of_memory/out_of_memory.h"
 #include "rules/rule.h"
 
 namespace faultline {
@@ -13,6 +14,8 @@ namespace {
 // Below these the waste is the price of caching. Where a request failed for it, any waste that would have served it counts.
 constexpr std::uint64_t kLeastBytes = 512 * kMiB;
 constexpr double kLeastShare = 0.25;
+// With this much of the device left the waste cannot hurt.
+constexpr double kFarFromFull = 0.25;
 
 struct Pins {
   std::uint64_t pinned_bytes = 0;  // free bytes in the segments this line's blocks hold
@@ -61,7 +64,12 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     const FreeSpace space = subject.free_space(usage.device, moment.event);
     const double share = static_cast<double>(space.pinned_free_bytes) / static_cast<double>(space.reserved_bytes);
     const std::uint64_t request = failed ? subject.trace().events[moment.event].size_bytes : 0;
-    const bool broke_it = failed && space.pinned_free_bytes >= request && request != 0;
+    std::optional<Shortage> shortage;
+    if (failed && request != 0 && !is_driver_request(subject.trace(), subject.trace().events[moment.event])) shortage = shortage_of(subject, slot, moment);
+    const bool broke_it = shortage && space.pinned_free_bytes >= request && std::string_view(cause_of(*shortage).cause()) == "fragmented";
+    const std::uint64_t capacity = subject.trace().devices[slot].capacity_bytes, taken = moment.reserved + moment.outside;
+    const std::uint64_t left = capacity > taken ? capacity - taken : 0;
+    const bool harmless = !failed && capacity != 0 && static_cast<double>(left) >= kFarFromFull * static_cast<double>(capacity);
     if (!broke_it && (space.pinned_free_bytes < kLeastBytes || share < kLeastShare)) continue;
 
     const std::vector<Pins> pins = pins_by_line(facts, space);
@@ -72,11 +80,12 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       ++pinned_segments;
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
-    Finding finding = finding_at(facts, "memory/fragmentation", broke_it ? Severity::kError : Severity::kWarning, Confidence::kProved, usage.device, pins.front().stack);
+    Finding finding = finding_at(facts, "memory/fragmentation", broke_it ? Severity::kError : harmless ? Severity::kNote : Severity::kWarning, Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message = format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " + (failed ? "at the failure" : "at the peak") +
                       " were free but could neither serve a larger request nor go back to the device: live tensors share their " +
                       format_count(pinned_segments) + (pinned_segments == 1 ? " segment." : " segments.");
+    if (harmless) finding.message += " It did no harm: " + format_bytes(left) + " of the device's " + format_bytes(capacity) + " were not taken.";
     const bool line_known = finding.location.known();
     finding.memory = format_count(pins.front().blocks) + " live tensors " + (line_known ? "made at this line" : "whose line was not recorded") + " (" + format_bytes(pins.front().live_bytes) + ") pin " +
                      format_bytes(pins.front().pinned_bytes) + " of free space in " + format_count(pins.front().segments) +
@@ -87,6 +96,10 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
                         {"pinned_segments", static_cast<std::int64_t>(pinned_segments)},
                         {"largest_free_piece_bytes", static_cast<std::int64_t>(largest_pinned)},
                         {"pinned_share", share}};
+    if (capacity != 0 && !failed) {
+      add_evidence(finding, "device_capacity_bytes", capacity);
+      add_evidence(finding, "device_left_bytes", left);
+    }
     for (std::size_t at = 0; at < pins.size() && at < 6; ++at) {
       Holder holder;
       holder.bytes = pins[at].pinned_bytes;
@@ -97,18 +110,20 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       finding.holders.push_back(std::move(holder));
     }
     if (subject.model_is_trusted(slot)) {
+      // Where a request failed, in the room that was there: a setting that does not serve it helps nobody.
+      const std::optional<std::uint64_t> room = shortage ? std::optional(segment_room(*shortage, usage, moment)) : std::nullopt;
       const ReplayResult* best = nullptr;
       std::string best_setting;
       for (const SettingChanges& changes : proposed_settings()) {
-        const ReplayResult* answer = subject.what_if(slot, changes, std::nullopt);
-        if (answer == nullptr || (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes)) continue;
+        const ReplayResult* answer = subject.what_if(slot, changes, room);
+        if (answer == nullptr || answer->failure_count != 0 || (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes)) continue;
         best = answer;
         best_setting = written(changes);
       }
       // Worth a line only if it gives back a good part of the waste.
       if (best != nullptr && best->peak_reserved_bytes + space.pinned_free_bytes / 4 <= usage.peak_reserved.reserved) {
         finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + best_setting + " before the program starts: the same requests reserve " +
-                                     format_bytes(best->peak_reserved_bytes) + " instead of " + format_bytes(usage.peak_reserved.reserved) + ".",
+                                     format_bytes(best->peak_reserved_bytes) + " instead of " + format_bytes(usage.peak_reserved.reserved) + (failed ? ", as far as they were recorded." : "."),
                                  true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
       }
     }

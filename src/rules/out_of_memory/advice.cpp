@@ -1,22 +1,42 @@
 #include "rules/out_of_memory/advice.h"
 
 #include <algorithm>
+#include <array>
+
+#include "fmt/format.h"
 
 namespace faultline {
 namespace {
 
+constexpr const char* kFewerWeightBytes = "Half-precision, quantised or sharded weights shrink it; so does loading them piece by piece.";
+
 void add_smaller(const AdviceContext& context, Finding& finding) {
-  if (context.makes_optimizer_state) {
-    return add_try(finding, "The optimizer was making its state (Adam keeps two more values for each parameter): SGD, an 8-bit Adam, or sharding it over devices shrinks it.");
+  if (context.roles & kInitsOptimizer) {
+    return add_try(finding, "The optimizer was making its state (Adam keeps two more values for each parameter): SGD, an 8-bit Adam, or sharding it over devices shrinks it; a smaller batch does not.");
   }
-  if (!context.live) return add_try(finding, "Hold less at this line: a smaller batch or sequence, activation checkpointing, a smaller type.");
-  switch (static_cast<Category>(std::max_element(context.live->begin(), context.live->end()) - context.live->begin())) {
-    case Category::kActivations:
-    case Category::kTemporaries: return add_try(finding, "Activations and temporaries are the largest part: a smaller batch, or torch.utils.checkpoint around the layers, shrinks them.");
-    case Category::kOptimizer: return add_try(finding, "The optimizer's state is the largest part: SGD, an 8-bit Adam, or sharding it over devices shrinks it.");
-    case Category::kParameters: return add_try(finding, "The parameters are the largest part: bfloat16 or quantised weights halve or quarter them.");
-    default: return;
+  if (!context.live) {
+    if (context.roles & (kMovesModule | kLoadsState | kConstructs)) return add_try(finding, std::string("The model was being made or moved to the device, so a smaller batch does not help. ") + kFewerWeightBytes);
+    const bool trains = context.roles & (kInBackward | kInOptimizer | kRecomputes);
+    return add_try(finding, std::string("Hold less at this line: a smaller batch or sequence, a smaller type") + (trains ? ", activation checkpointing." : "; in training also activation checkpointing, in inference torch.no_grad()."));
   }
+  const auto bytes_of = [&](Category category) { return (*context.live)[static_cast<std::size_t>(category)]; };
+  // What lasts from step to step does not depend on the batch.
+  const std::array<Category, 3> lasting = {Category::kParameters, Category::kGradients, Category::kOptimizer};
+  const std::uint64_t last = bytes_of(lasting[0]) + bytes_of(lasting[1]) + bytes_of(lasting[2]), passing = bytes_of(Category::kActivations) + bytes_of(Category::kTemporaries);
+  if (last > passing && last > bytes_of(Category::kOther)) {
+    const std::string part = fmt::format("{} of what is in use{} are parameters, gradients and the optimizer's state, which do not shrink with the batch", format_bytes(last), context.when);
+    const Category largest = *std::max_element(lasting.begin(), lasting.end(), [&](Category a, Category b) { return bytes_of(a) < bytes_of(b); });
+    if (largest == Category::kOptimizer) return add_try(finding, part + ": the optimizer's state is the most of it, and SGD, an 8-bit Adam, or sharding it over devices shrinks that.");
+    if (context.float32_parameter_bytes != 0) {
+      return add_try(finding, fmt::format("{}: {} are parameters in float32, which bfloat16 would make {} smaller; quantised or sharded weights save more.", part, format_bytes(context.float32_parameter_bytes),
+                                          format_bytes(context.float32_parameter_bytes / 2)));
+    }
+    return add_try(finding, part + ". " + kFewerWeightBytes);
+  }
+  if (passing == 0 || passing < bytes_of(Category::kOther)) return;
+  const bool kept = bytes_of(Category::kActivations) >= bytes_of(Category::kTemporaries);
+  add_try(finding, fmt::format("{} of what is in use{} are {}: a smaller batch{} shrinks them.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
+                               context.when, kept ? "activations" : "temporaries", kept ? ", or torch.utils.checkpoint around the layers," : ", or working in smaller pieces,"));
 }
 
 // PyTorch 2.1 changed the wording: "GPU 0 has a total capacity of …" where it had been "(GPU 0; 7.79 GiB total capacity; …".
@@ -39,7 +59,7 @@ void add_unconfirmed_settings(const StatedError& message, Finding& finding) {
   if (is_before_2_1(message)) {
     return add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it (the message's wording is of 2.0 or older); from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
   }
-  add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for this, but a message cannot show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
+  add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a message cannot show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
     add_try(finding, "Write PYTORCH_CUDA_ALLOC_CONF, not the PYTORCH_ALLOC_CONF that the message names: PyTorch 2.9 ignores the new name for CUDA.");
   }
@@ -78,6 +98,10 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       add_limit(context, finding);
       if (context.live) add_smaller(context, finding);
       return;
+    case Story::kLimitAndFull:
+      add_smaller(context, finding);
+      return add_limit(context, finding);
+    case Story::kContradiction: return add_try(finding, "Look whether the text joins several messages or was changed by hand, and whether --gpu names the GPU that it ran on.");
     case Story::kRoomLeft:
       add_try(finding, "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 obey such a limit but do not print it.");
       add_try(finding, "Look for limits around the program: a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, a container's GPU-sharing layer, WSL or Windows graphics memory.");
@@ -90,10 +114,15 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       return add_try(finding, "Find the owner: NCCL buffers, a second framework or library with its own pool, CUDA graphs, raw cudaMalloc; faultline run -- " + context.program + " names it.");
     case Story::kGraphPool:
       return add_try(finding, "Let graphs share one pool (torch.cuda.graph(..., pool=...), or torch.compile's graph trees), capture fewer sizes, or delete graphs that are no longer replayed.");
-    case Story::kFull:
-    case Story::kLentMemory:
-    case Story::kNearlyFull:
     case Story::kAsGoodAsFull:
+    case Story::kRounding:
+      if (context.message != nullptr && context.message->allocator == StatedAllocator::kUsual) add_unconfirmed_settings(*context.message, finding);
+      add_smaller(context, finding);
+      return add_empty_cache_truth(context, finding);
+    case Story::kFull:
+    case Story::kWholeNeed:
+    case Story::kLentMemory:
+    case Story::kLentRoom:
     case Story::kJustAbove:
       add_smaller(context, finding);
       return add_empty_cache_truth(context, finding);

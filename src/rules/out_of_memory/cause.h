@@ -2,18 +2,21 @@
 //
 // Everything is an interval of bytes (an exact number has width 0), and what is not known is left out. A cause is called proved only where its inequality holds for
 // every value inside the intervals. The first of these that holds decides; R is the block that was needed, S what the driver was asked for to serve it:
+//   contradiction     live > reserved, a part > the whole: the numbers tell nothing
 //   too large         R > capacity, or more than any device has
+//   lent              reserved > capacity: exhausted where live + R > capacity, else none
+//   the whole need    of a dry run: what is in use at the fullest + what is beside PyTorch > capacity: exhausted
 //   idle cache        whole free segments ≥ S, more than lies in pieces; for a request that went straight to the driver: with the free bytes ≥ S
-//   pieces            idle ≥ R, where the picture of the memory is known
-//   the limit         reserved + S > allowed; or the device had S + 256 MiB free and only a limit that the input would not state can have refused.
-//                     If live + R is within the limit, the idle pieces are the cause, else the limit
-//   room left         free ≥ S all the same: no cause can be told
-//   pieces            idle ≥ R, and a tenth of what is reserved
+//   pieces            idle ≥ R, where the picture of the memory is known and idle is waste: a twentieth of what is reserved, or the whole need fits without it
+//   the limit         reserved + S > allowed and free ≥ S; or the device had S + 256 MiB free and only a limit that the input would not state can have refused.
+//                     If live + R is within the limit and idle is waste, the idle pieces are the cause, else the limit. Where free < S raising it would not help: not the limit
+//   room left         free ≥ S all the same: no cause can be told; S > free ≥ R: the rounding to segments, none either
 //   others            free + what other processes hold ≥ S; what is held outside the allocator beyond a context's usual room likewise
-//   pieces            free + idle ≥ R
+//   pieces            free + idle ≥ R, idle is waste
 //   private pools     free + idle + what lies in the pools of CUDA graphs ≥ R
 //   exhausted         free + idle + pools < R: live + R + what others hold > capacity, whatever the allocator does
-// So "exhausted" is never said where live + R + the rest ≤ capacity, nor "fragmented" where R would not fit without any waste.
+//   in effect full    else, where idle is no waste: none
+// So "exhausted" is never said where live + R + the rest ≤ capacity, "fragmented" never where R would not fit without any waste, "own-limit" never where the device had no room either.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +31,7 @@
 
 namespace faultline {
 
+// As it was given: the middle of what a rounded number stands for is that number.
 inline std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
 
 inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;     // a device refuses its last pages; beyond this a refusal was not for want of room
@@ -45,6 +49,7 @@ struct Shortage {
   std::optional<ByteInterval> allowed_so_far;   // what such a limit, if there is one, has let through
   std::optional<ByteInterval> outside;          // of this process, beside the allocator
   std::optional<ByteInterval> others;           // other processes, as listed
+  std::optional<ByteInterval> whole_live;       // in use at the fullest, of a dry run that went on past the failure
   std::optional<ByteInterval> before_start;     // taken of the device before the program asked for anything
   bool sees_own_requests = false;               // every request of this process is known: what is unexplained is not its own
   ByteInterval other_streams;                   // of the idle, in segments of other streams
@@ -54,8 +59,8 @@ struct Shortage {
 };
 
 enum class Story : std::uint8_t {
-  kAbsurd, kTooLarge, kIdleCache, kPieces, kPiecesUnderLimit, kLimit, kDriverLimit, kJustAbove, kRoomLeft, kFreeUnknown, kOthers, kBeforeStart, kUnseen, kOutside, kUnexplained,
-  kGraphPool, kLentMemory, kFull, kNearlyFull, kAsGoodAsFull, kOpen,
+  kAbsurd, kContradiction, kTooLarge, kLentMemory, kLentRoom, kWholeNeed, kIdleCache, kPieces, kPiecesUnderLimit, kLimit, kLimitAndFull, kDriverLimit, kJustAbove, kRounding, kRoomLeft,
+  kFreeUnknown, kOthers, kBeforeStart, kUnseen, kOutside, kUnexplained, kGraphPool, kFull, kAsGoodAsFull, kOpen,
 };
 
 struct CauseVerdict {

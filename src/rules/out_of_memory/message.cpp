@@ -79,6 +79,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   AdviceContext context;
   context.program = program_words(subject);
   context.message = &stated;
+  if (subject.statements().message_only && !subject.trace().events.empty()) context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);
   advise(verdict, context, finding);
   return true;
 }

@@ -13,7 +13,6 @@
 #include "rules/out_of_memory/request.h"
 
 namespace faultline {
-namespace {
 
 // The moment of failure in the allocator's own numbers.
 Shortage shortage_of(const Case& subject, std::size_t slot, const UsageMoment& moment) {
@@ -26,8 +25,10 @@ Shortage shortage_of(const Case& subject, std::size_t slot, const UsageMoment& m
   shortage.requested = ByteInterval::exactly(event.size_bytes);
   shortage.segment = ByteInterval::exactly(torch_segment_sizes(trace).segment_bytes(event.size_bytes));
   shortage.live = ByteInterval::exactly(live);
-  shortage.reserved = ByteInterval::exactly(moment.reserved);
-  shortage.idle = *shortage.reserved - *shortage.live;
+  if (moment.reserved >= live) {  // less: segments were taken before the recording began, or it does not show them
+    shortage.reserved = ByteInterval::exactly(moment.reserved);
+    shortage.idle = *shortage.reserved - *shortage.live;
+  }
   shortage.returnable = ByteInterval::exactly(space.returnable_bytes);
   shortage.largest_piece = ByteInterval::exactly(space.largest_free_bytes);
   for (const SegmentPicture& segment : space.segments) {
@@ -39,38 +40,65 @@ Shortage shortage_of(const Case& subject, std::size_t slot, const UsageMoment& m
   const UsageMoment& fullest = subject.facts().usage[slot].peak_reserved;
   shortage.allowed_so_far = ByteInterval::exactly(std::max(device.allowed_bytes, fullest.event <= moment.event ? fullest.reserved : moment.reserved));
   if (const auto unasked = unasked_memory(trace, device)) shortage.before_start = ByteInterval::exactly(unasked->before_start);
+  if (subject.statements().placed_by_model && is_served_after_all(trace, moment.event)) shortage.whole_live = ByteInterval::exactly(subject.facts().usage[slot].peak_allocated.allocated);
   return shortage;
 }
+
+bool is_served_after_all(const Trace& trace, std::uint32_t failure) {
+  constexpr std::uint64_t kRounding = 512;
+  const Event& failed = trace.events[failure];
+  for (std::size_t at = std::size_t{failure} + 1; at < trace.events.size(); ++at) {
+    const Event& event = trace.events[at];
+    if (event.device != failed.device || event.heap != failed.heap) continue;
+    if (event.kind == EventKind::kAllocFailed) return false;
+    if (event.kind == EventKind::kAlloc) return (event.size_bytes + kRounding - 1) / kRounding == (failed.size_bytes + kRounding - 1) / kRounding;
+  }
+  return false;
+}
+
+bool stopped_by_limit(const Shortage& shortage) { return shortage.free && shortage.free->max >= shortage.segment.max + kDriverMarginBytes; }
+
+std::uint64_t segment_room(const Shortage& shortage, const DeviceUsage& usage, const UsageMoment& moment) {
+  if (!stopped_by_limit(shortage)) return moment.reserved + (shortage.free ? shortage.free->max : 0);
+  return std::max(usage.peak_reserved.event <= moment.event ? usage.peak_reserved.reserved : moment.reserved, shortage.allowed ? shortage.allowed->max : 0);
+}
+
+namespace {
 
 // Settings that could have served the request, each replayed with the room that was there.
 void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, const UsageMoment& moment, Finding& finding) {
   if (!subject.model_is_trusted(slot) || (finding.cause != "fragmented" && finding.cause != "own-limit" && finding.cause != "exhausted")) return;
-  const DeviceUsage& usage = subject.facts().usage[slot];
-  const std::uint64_t device_free = shortage.free ? shortage.free->max : 0, allowed = shortage.allowed ? shortage.allowed->max : 0;
-  const bool own_limit = device_free >= shortage.segment.max + kDriverMarginBytes;
-  const std::uint64_t room = own_limit ? std::max(usage.peak_reserved.reserved, allowed) : moment.reserved + device_free;
-  const auto served = [&](const ReplayResult* answer) {
-    if (answer == nullptr) return false;
-    return std::none_of(answer->failures.begin(), answer->failures.end(), [&](const ReplayFailure& f) { return f.event <= moment.event; });
-  };
+  const std::uint64_t device_free = shortage.free ? shortage.free->max : 0;
+  const std::uint64_t room = segment_room(shortage, subject.facts().usage[slot], moment);
+  // A dry run went on past the failure; a recording says nothing of what the program would have asked for next.
+  const std::string all = shortage.whole_live ? "all that the program asks for is then served" : "this request is then served, and all before it; what the program would have asked for next was not recorded";
+  const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
   if (surely_at_least(ByteInterval::exactly(room), *shortage.live + shortage.requested)) {
     for (const SettingChanges& changes : proposed_settings()) {
-      const ReplayResult* answer = subject.what_if(slot, changes, room);
-      if (!served(answer)) continue;
-      const std::uint64_t saves = usage.peak_reserved.reserved > answer->peak_reserved_bytes ? usage.peak_reserved.reserved - answer->peak_reserved_bytes : 0;
-      finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes) + " before the program starts; the same requests then get through in the " +
-                                   format_bytes(room) + " that were there.", true, saves});
+      if (!served(subject.what_if(slot, changes, room))) continue;
+      finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes) + " before the program starts: in the " + format_bytes(room) + " that were there " + all + ".", true, 0});
       break;
     }
   }
-  if (own_limit) {
-    const SettingChanges lifted = allowed != 0 ? SettingChanges{{"per_process_memory_fraction", "1"}} : SettingChanges{};
-    const ReplayResult* answer = subject.what_if(slot, lifted, room + device_free);
+  if (stopped_by_limit(shortage)) {
+    const SettingChanges lifted = shortage.allowed ? SettingChanges{{"per_process_memory_fraction", "1"}} : SettingChanges{};
+    const ReplayResult* answer = subject.what_if(slot, lifted, moment.reserved + device_free);
     if (served(answer)) {
-      finding.tries.push_back({"Raise or remove the limit (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF): the "
-                               "recording then needs " + format_bytes(answer->peak_reserved_bytes) + " and this request is served.", true, 0});
+      finding.tries.push_back({"Raise or remove the limit (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF): with " +
+                               format_bytes(answer->peak_reserved_bytes) + " " + all + ".", true, 0});
     }
   }
+}
+
+// Parameters that are twice as large as half precision would make them.
+std::uint64_t float32_parameter_bytes(const Facts& facts, std::size_t slot, std::uint32_t event) {
+  std::uint64_t bytes = 0;
+  facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (!life.alive_at(event) || birth.device != facts.usage[slot].device || !facts.uses.is_program(birth.heap) || birth.kind != EventKind::kAlloc || birth.extra == 0) return;
+    if (facts.categories[slot].of(id) != Category::kParameters || facts.trace.strings.at(facts.trace.tensors.at(TensorId(birth.extra)).dtype) != "float32") return;
+    bytes += facts.lifetimes.held_bytes(id);
+  });
+  return bytes;
 }
 
 Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times) {
@@ -104,17 +132,21 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   if (shortage.other_streams.max != 0) add("free_on_other_streams_bytes", shortage.other_streams);
   add("device_free_bytes", shortage.free);
   add("device_capacity_bytes", shortage.capacity);
+  add("in_use_at_the_fullest_bytes", shortage.whole_live);
   if (verdict.story == Story::kLimit) {
     add("limit_bytes", shortage.allowed);
     if (!shortage.allowed) add("limit_at_least_bytes", shortage.allowed_so_far);
-    if (!shortage.allowed) add("limit_below_bytes", *shortage.reserved + shortage.segment);
+    if (!shortage.allowed) add("limit_below_bytes", shortage.reserved.value_or(*shortage.live) + shortage.segment);
   }
   add_evidence(finding, "inequality", verdict.inequality);
   finding.holders = holders_at(facts, slot, moment.event);
   try_settings(subject, slot, shortage, moment, finding);
   AdviceContext context;
-  context.live = facts.live_by_category(slot, moment.event);
-  context.makes_optimizer_state = facts.stacks.has(event.stack, kInitsOptimizer);
+  const std::uint32_t fullest = shortage.whole_live ? facts.usage[slot].peak_allocated.event : moment.event;
+  context.live = facts.live_by_category(slot, fullest);
+  context.when = shortage.whole_live ? " at the fullest" : "";
+  context.roles = facts.stacks.roles(event.stack);
+  context.float32_parameter_bytes = float32_parameter_bytes(facts, slot, fullest);
   advise(verdict, context, finding);
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
   return finding;

@@ -81,6 +81,35 @@ TEST(OutOfMemoryRule, MoreThanTheDeviceHasCannotBeHelped) {
   EXPECT_NE(finding.message.find("no setting can help"), std::string::npos);
 }
 
+std::string advice_of(const Finding& finding) {
+  std::string all;
+  for (const Try& attempt : finding.tries) all += attempt.what + "\n";
+  return all;
+}
+
+// One allocation of each kind; what is largest tells what would help, with numbers of the recording.
+TEST(OutOfMemoryRule, AdviceFollowsFromWhatIsHeld) {
+  const std::string to = " > /usr/lib/python3/dist-packages/torch/nn/modules/module.py:1355 to > /usr/lib/python3/dist-packages/torch/nn/modules/module.py:942 _apply";
+  const std::string adam = " > /usr/lib/python3/dist-packages/torch/optim/adamw.py:100 step > /usr/lib/python3/dist-packages/torch/optim/adam.py:150 _init_group";
+  struct Row {
+    const char* what;
+    std::uint64_t parameters_gib, optimizer_gib;
+    const char* says;
+    const char* says_not;
+  };
+  for (const Row& row : {Row{"weights in float32", 4, 0, "4.00 GiB are parameters in float32, which bfloat16 would make 2.00 GiB smaller", "a smaller batch"},
+                         Row{"larger weights", 6, 0, "6.00 GiB are parameters in float32, which bfloat16 would make 3.00 GiB smaller", "torch.utils.checkpoint"},
+                         Row{"the optimizer's state", 2, 4, "6.00 GiB of what is in use are parameters, gradients and the optimizer's state", "a smaller batch"}}) {
+    const std::string p = std::to_string(row.parameters_gib) + "GiB", o = std::to_string(row.optimizer_gib) + "GiB";
+    std::string lines = "device 0 capacity=8GiB\ntensor w = float32[16,16] op=aten::_to_copy\nalloc #s " + p + " driver @0x100000000 at run.py:1 main\nalloc #w " + p + " @0x100000000 tensor=w at run.py:1 main" + to + "\n";
+    if (row.optimizer_gib != 0) lines += "alloc #t " + o + " driver @0x900000000 at run.py:2 main\nalloc #o " + o + " @0x900000000 at run.py:2 main" + adam + "\n";
+    const Finding finding = failure_of(lines + "alloc-failed 3GiB device-free=1GiB at run.py:3 main\n");
+    EXPECT_EQ(finding.cause, "exhausted") << row.what;
+    EXPECT_NE(advice_of(finding).find(row.says), std::string::npos) << row.what << ": " << advice_of(finding);
+    EXPECT_EQ(advice_of(finding).find(row.says_not), std::string::npos) << row.what << ": " << advice_of(finding);
+  }
+}
+
 TEST(OutOfMemoryRule, FailuresOfOneLineAreOneFinding) {
   const Trace trace = traced("device 0 capacity=5GiB\n" + kFull +
                              "alloc-failed 2GiB device-free=400MiB at run.py:2 main\nalloc-failed 1GiB device-free=400MiB at run.py:2 main\n"

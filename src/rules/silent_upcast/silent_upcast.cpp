@@ -163,8 +163,9 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
   const bool at_focus = group.at_focus >= kLeastBytes && group.at_focus >= focus.allocated / 100 * kLeastPercentOfPeak;
   const std::uint64_t least_elsewhere = capacity != 0 ? capacity / 100 * kLeastPercentOfDevice : usage.peak_allocated.allocated / 100 * kLeastPercentOfPeakElsewhere;
   if (!at_focus && group.most < std::max(kLeastBytes, least_elsewhere)) return std::nullopt;
-  // A norm in float32 is numerics that its authors chose; it still costs what it costs.
-  const Severity severity = at_focus && !(group.how == Widening::kCopy && is_norm(facts, group.largest)) ? Severity::kWarning : Severity::kNote;
+  // A copy that a library makes is nothing that the program can change, unless memory ran out and there is a way around it; a norm in float32 is numerics that its authors chose.
+  const bool can_change = group.how != Widening::kCopy || (!usage.failures.empty() && is_class_loss(facts, group.largest) && !is_norm(facts, group.largest));
+  const Severity severity = at_focus && can_change ? Severity::kWarning : Severity::kNote;
   const Confidence confidence = group.how == Widening::kDouble ? Confidence::kLikely : Confidence::kProved;
   Finding finding = finding_at(facts, "tensor/silent-upcast", severity, confidence, usage.device, facts.lifetimes.birth(group.largest).stack);
   finding.bytes = at_focus ? group.at_focus : group.most;
@@ -183,7 +184,7 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
   }
   if (!finding.tries.empty() && at_focus) {
     const std::uint64_t peak = usage.peak_allocated.allocated;
-    const std::uint64_t without = usage.failures.empty() ? std::min(peak, peak_without(facts, usage.device, group.members)) : peak - std::min(peak, group.at_focus);
+    const std::uint64_t without = std::min(peak, peak_without(facts, usage.device, group.members));
     finding.tries.front().saves_bytes = peak - without;
   }
   finding.fingerprint = fingerprint(finding.rule, finding.location, group.how == Widening::kDouble ? "double" : group.how == Widening::kCopy ? "copy" : "promotion");

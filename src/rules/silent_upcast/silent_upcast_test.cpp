@@ -37,6 +37,17 @@ TEST(SilentUpcastRule, WhatIsSavedIsThePeakThatRemains) {
   EXPECT_FALSE(found[0].tries[0].confirmed.has_value());
 }
 
+// The most that was in use does not fall by all of it where another moment then is the peak, also where a request failed.
+TEST(SilentUpcastRule, WhatIsSavedIsThePeakThatRemainsWhereMemoryRanOut) {
+  for (const std::uint64_t other : {10, 40, 50, 60}) {
+    const std::vector<Finding> found = upcasts_of(kTensors64 + "alloc #z " + std::to_string(other) + "MiB at run.py:2 main\nfree #z\nalloc #x 32MiB tensor=x at run.py:3 main\nalloc #y 32MiB tensor=y at run.py:4 main\n" +
+                                                  "alloc-failed 90MiB device-free=10MiB at run.py:5 main\n");
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].bytes, 32 * kMiB);
+    EXPECT_EQ(found[0].tries[0].saves_bytes, (64 - std::max<std::uint64_t>(32, other)) * kMiB) << other;
+  }
+}
+
 TEST(SilentUpcastRule, ANumberInFloat64IsNoWishForFloat64) {
   const std::string sum = "tensor s = float64[] op=aten::_to_copy operands=\"float32[]\"\nalloc #s 512 tensor=s at run.py:2 main\n";
   EXPECT_EQ(upcasts_of(kTensors64 + sum + "alloc #x 32MiB tensor=x at run.py:3 main\n").size(), 1u);

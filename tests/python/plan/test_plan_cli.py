@@ -102,7 +102,9 @@ def test_a_program_that_does_not_fit_names_the_line_and_what_helps(too_large):
     assert 1 <= found["largest_fitting"] < found["smallest_failing"] <= 8
     checkpoint = next(change for change in verdict["changes"] if "checkpoint" in change["what"])
     assert checkpoint["tried"] and checkpoint["saves"] > 0 and "Sequential" in checkpoint["detail"]
-    assert any(attempt["confirmed"] and "checkpoint" in attempt["what"] for attempt in finding["tries"])
+    for change in (change for change in verdict["changes"] if change["tried"] and change["saves"]):  # confirmed is what makes it fit, and nothing less
+        attempt = next(attempt for attempt in finding["tries"] if attempt["what"].startswith(change["what"]))
+        assert attempt["confirmed"] is (True if change["fits"] else None) and ("not enough alone" in attempt["what"]) == (not change["fits"])
 
 
 @uses_too_large
