@@ -18,7 +18,7 @@ def install(session) -> None:
     confined = bool(session.options.get("confined"))
     checkpoint_files.CheckpointFiles(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
     safetensors_files.install(session.notes, confined)
-    storages.install()
+    storages.install(session.mode.host)
     legacy_tensor_types.install()
     printing.install(session)
     _one_process()
