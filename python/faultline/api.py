@@ -50,7 +50,7 @@ def find_binary() -> str:
     return found
 
 
-def plan(function, gpu: str | None = None, *, vary: str | None = None, real: bool = False, steps: int = 8, seconds: int = 120, try_changes: bool = False,
+def plan(function, gpu: str | None = None, *, vary: str | None = None, real: bool = False, steps: int | None = None, seconds: int = 120, try_changes: bool = False,
          allow_writes: bool = False, offline: bool = False) -> Plan:
     """Dry-runs function() on the named GPU ("T4", "24GiB"). Raises ValueError when the plan could not be made."""
     with tempfile.TemporaryDirectory(prefix="faultline-") as folder:
@@ -58,7 +58,7 @@ def plan(function, gpu: str | None = None, *, vary: str | None = None, real: boo
         server = socket.socket(socket.AF_UNIX)
         server.bind(address)
         server.listen(8)
-        options = [*(["--gpu", gpu] if gpu else []), *(["--vary", vary] if vary else []), *(["--real"] if real else []), "--steps", str(steps), "--seconds", str(seconds),
+        options = [*(["--gpu", gpu] if gpu else []), *(["--vary", vary] if vary else []), *(["--real"] if real else []), *(["--steps", str(steps)] if steps is not None else []), "--seconds", str(seconds),
                    *([] if try_changes or vary else ["--no-try"]), *(["--allow-writes"] if allow_writes else []), *(["--offline"] if offline else [])]
         command = [find_binary(), "plan", *options, "--function", *_words_for(function), "-o", os.path.join(folder, "run"), "--", sys.executable, str(_HERE / "_stand_in.py"), address]
         told = os.path.join(folder, "told")
@@ -77,7 +77,7 @@ def plan(function, gpu: str | None = None, *, vary: str | None = None, real: boo
         content = json.loads(report.read_text(encoding="utf-8"))
         verdict = content.get("plan", {})
         card = verdict.get("gpu") or {}
-        fits = {"fits": True, "fits-tightly": True, "does-not-fit": False}.get(verdict.get("verdict"))
+        fits = {"fits": True, "fits-tightly": True, "fits-until": False, "does-not-fit": False}.get(verdict.get("verdict"))
         return Plan(fits, card.get("name", ""), card.get("capacity", 0), verdict.get("needed", 0), content, problem)
 
 

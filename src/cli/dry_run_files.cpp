@@ -75,7 +75,12 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);
   read("uses", summary.uses);
+  read("stand_in", summary.stand_in_line);
   bool is_there = false;
+  read.group("unplanned", is_there, [&](JsonReader& inside) {
+    inside("text", summary.unplanned);
+    inside("line", summary.unplanned_line);
+  });
   PlanException exception;
   read.group("exception", is_there, [&](JsonReader& inside) {
     inside("type", exception.type);
@@ -127,6 +132,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"real", request.real},
       {"steps", request.steps},
       {"seconds", request.seconds},
+      {"at_least_seconds", request.at_least_seconds},
       {"changes", std::move(changes)},
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
   };

@@ -16,13 +16,17 @@
 namespace faultline::cli {
 namespace {
 
+// Unless told, a program is stopped after so many steps, but not while it is quick: most of what is planned runs to its end.
+constexpr std::uint64_t kSteps = 8;
+constexpr std::uint64_t kQuickSeconds = 20;
+
 struct PlanArguments {
   PlanQuestion question;
   std::string gpu;
   std::string context;
   std::string folder;
   std::vector<std::string> function;  // of a running program: what to call it; its folder goes when the plan is made
-  std::uint64_t steps = 8;
+  std::optional<std::uint64_t> steps;
   std::uint64_t seconds = 120;
   Limits limits;
   OutputOptions output;
@@ -46,6 +50,14 @@ Result<std::optional<Gpu>> gpu_of(const PlanArguments& arguments) {
     return Error{fmt::format("--gpu: {} leave nothing beside the CUDA context ({})", format_bytes(gpu->capacity_bytes), format_bytes(gpu->context_bytes)), {}, {}};
   }
   return gpu;
+}
+
+// The other runs are compared with the first: they go as far as it did.
+DryRunJob as_far_again(DryRunJob job, const ProcessSummary& first) {
+  if (job.request.steps == 0 || job.request.at_least_seconds == 0) return job;
+  job.request.steps = std::max(job.request.steps, first.steps + (first.stopped.empty() ? 1 : 0));
+  if (!first.stopped.empty()) job.request.at_least_seconds = 0;
+  return job;
 }
 
 int plan(const PlanArguments& arguments) {
@@ -73,14 +85,15 @@ int plan(const PlanArguments& arguments) {
   question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
 
   const ShownGpu shown = shown_gpu(*gpu);
-  const DryRunJob job{question.command, {shown.gpu, shown.name, shown.grows, question.real, arguments.steps, arguments.seconds, {}, {}}, *folder, arguments.limits, *folder, arguments.function.empty()};
+  const DryRunJob job{question.command, {shown.gpu, shown.name, shown.grows, question.real, arguments.steps.value_or(kSteps), arguments.seconds, arguments.steps ? 0 : kQuickSeconds, {}, {}}, *folder, arguments.limits, *folder, arguments.function.empty()};
   const GivenInput input(*folder);
   const std::string started = utc_now();
   Result<DryRunResult> first = run_in_foreground(*parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
   if (!first) return give_up(first.error().message());
   if (Status written = write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
   if (const std::string why = nothing_planned(question, *first); !why.empty()) return give_up(why);
-  const auto run_attempts = [&](const std::vector<Attempt>& attempts) { return run_quietly(*parts, job, attempts, input); };
+  const DryRunJob again = as_far_again(job, *first->main());
+  const auto run_attempts = [&](const std::vector<Attempt>& attempts) { return run_quietly(*parts, again, attempts, input); };
   Result<std::unique_ptr<PlannedRun>> planned = make_plan(question, *first, {run_attempts, hint, interrupted});
   if (!planned) return fail(planned.error().message());
 
@@ -96,6 +109,12 @@ int plan(const PlanArguments& arguments) {
   return tell_run(report, arguments.output, job.folder_stays ? shown_folder(*folder) : "");
 }
 
+// CLI11 takes -1 for a very large number.
+const auto kWholeNumber = [](const std::string& text) {
+  const bool plain = !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
+  return plain ? std::string() : "'" + text + "' is no whole number from 0 on";
+};
+
 }  // namespace
 
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status) {
@@ -104,8 +123,8 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   arguments->question.command = command;
   verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; without it the report lists the GPUs it fits on");
   verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need");
-  verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never")->capture_default_str();
-  verb->add_option("--seconds", arguments->seconds, "stop the program after so long; 0: never")->capture_default_str();
+  verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for 20 seconds")->check(kWholeNumber);
+  verb->add_option("--seconds", arguments->seconds, "stop the program after so long; 0: never")->capture_default_str()->check(kWholeNumber);
   verb->add_option("--vary", arguments->question.vary, "the number to search the largest fitting value of, for example batch_size");
   verb->add_flag("--real", arguments->question.real, "compute real numbers on the CPU: slow, for programs whose memory depends on them");
   verb->add_flag("--try", arguments->question.try_changes, "try changes also when it fits, or when the program takes long");

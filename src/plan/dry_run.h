@@ -33,6 +33,8 @@ struct ProcessSummary {
   std::uint64_t vary_value = 0;                // the number as the program has it, and where
   std::string vary_where;
   std::string unsupported;
+  std::string unplanned, unplanned_line;       // what could not be planned first, also where the program went on after it
+  std::string stand_in_line;                   // where it last read a value that was not computed, if its end may come of that
   bool died_of_memory() const { return exception && exception->type == "OutOfMemoryError"; }
   bool does(const std::string& what) const;
 };

@@ -26,8 +26,8 @@ std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, cons
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told, const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const bool fails = plan.verdict == Verdict::kDoesNotFit;
-  if (!fails && plan.verdict != Verdict::kFits && plan.verdict != Verdict::kTight) {  // it did not come to its end: nothing can be said of changes to it
-    if (!question.vary.empty()) plan.vary = PlanVary{question.vary, {}, 0, 0, 0, 0, {}, "it was not searched for, because the program does not run to its end as it is"};
+  if (!fails && plan.verdict > Verdict::kFitsUntil) {  // it did not come to its end: nothing can be said of changes to it
+    if (!question.vary.empty()) plan.vary = PlanVary{question.vary, {}, 0, 0, false, 0, 0, {}, "it was not searched for, because the program does not run to its end as it is"};
     return;
   }
   const bool wants_changes = fails || question.try_changes;

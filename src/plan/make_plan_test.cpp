@@ -80,6 +80,26 @@ TEST(MakePlan, AnErrorOfTheProgramsOwnIsNoVerdictOnItsMemory) {
   EXPECT_EQ((*planned)->plan.exception->type, "KeyError");
 }
 
+TEST(MakePlan, WhatCouldNotBePlannedIsNoFitAlsoWhereTheProgramWentOn) {
+  MadeUpProgram program;
+  DryRunResult first = MadeUpProgram::left(kGiB, false);
+  first.processes.front().unplanned = "sparse tensors";
+  first.processes.front().unplanned_line = "train.py:3";
+  auto planned = make_plan(program.question(), first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ((*planned)->plan.verdict, Verdict::kUnplanned);
+  EXPECT_EQ((*planned)->plan.unplanned_line, "train.py:3");
+  first = MadeUpProgram::left(kGiB, false);
+  first.processes.front().stopped = "after 120 seconds";
+  planned = make_plan(program.question(), first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ((*planned)->plan.verdict, Verdict::kFits);
+  first.processes.front().allocations = 0;
+  planned = make_plan(program.question(), first, program.reruns());
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ((*planned)->plan.verdict, Verdict::kUnplanned);
+}
+
 TEST(MakePlan, ASignalAfterTheProgramsEndIsNotedAndOneBeforeItIsAnInterruption) {
   MadeUpProgram program;
   DryRunResult first = MadeUpProgram::left(kGiB, false);

@@ -7,9 +7,17 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<std::string_view, static_cast<std::size_t>(Verdict::kInterrupted) + 1> kNames = {"fits", "fits-tightly", "does-not-fit", "measured", "program-error", "interrupted"};
+constexpr std::array<std::string_view, static_cast<std::size_t>(Verdict::kInterrupted) + 1> kNames = {"fits", "fits-tightly", "fits-until", "does-not-fit", "measured", "not-planned", "program-error", "interrupted"};
+
+constexpr double kTightShare = 0.05;  // of the capacity
 
 }  // namespace
+
+bool is_tight(const PlanGpu& gpu, std::uint64_t needed_bytes) {
+  const std::uint64_t spare = gpu.capacity_bytes > needed_bytes ? gpu.capacity_bytes - needed_bytes : 0;
+  const bool sure = gpu.context_source == to_string(FigureSource::kMeasured);
+  return static_cast<double>(spare) < kTightShare * static_cast<double>(gpu.capacity_bytes) || (!sure && spare < gpu.context_bytes / 2);
+}
 
 std::string_view name_of(Verdict verdict) { return kNames[static_cast<std::size_t>(verdict)]; }
 

@@ -20,8 +20,10 @@ namespace faultline {
 enum class Verdict : std::uint8_t {
   kFits,
   kTight,         // it fits, but with less room than the figures are sure of
+  kFitsUntil,     // it was stopped while its memory grew with every step: the GPU is full at a later one
   kDoesNotFit,
   kMeasured,      // no GPU was named: which ones it fits on is listed
+  kUnplanned,     // something could not be planned, or nothing was seen of the GPU: no verdict on the memory
   kProgramError,  // the program ended by an exception or a status of its own
   kInterrupted,   // by a signal
 };
@@ -35,6 +37,9 @@ struct PlanGpu {
   std::string context_source;
 };
 PlanGpu plan_gpu(const Gpu& gpu);
+
+// Does what is needed leave less room than the figures are sure of?
+bool is_tight(const PlanGpu& gpu, std::uint64_t needed_bytes);
 
 // A GPU of the catalogue, and whether the recorded requests would all be served on it.
 struct PlanFit {
@@ -75,6 +80,7 @@ struct PlanVary {
   std::string where;              // "train.py:12", "the argument --batch-size"
   std::uint64_t current = 0;
   std::uint64_t largest_fitting = 0;  // 0: none was found
+  bool tight = false;                 // it fits, but tightly
   std::uint64_t smallest_failing = 0; // 0: none was found
   std::uint64_t runs = 0;
   std::string stopped;            // why it ended before the largest was found; may be empty
@@ -129,6 +135,11 @@ struct Plan {
   std::uint64_t operations = 0;
   std::uint64_t processes = 1;       // that used the GPU; the plan is about the one that needs most
   std::optional<PlanException> exception;
+  std::string unplanned;             // kUnplanned: why; may be known of a program that did not fit, too
+  std::string unplanned_line;        // "train.py:12"; may be empty
+  std::string stand_in_line;         // the program failed, and may have for a value that was not computed, which it last read here
+  std::uint64_t until_step = 0;      // kFitsUntil: about the last that fits
+  std::string until_unit;            // what is counted: step, round
 
   std::vector<PlanFit> fits;         // without a GPU: the catalogue
   std::vector<PlanChange> changes;

@@ -49,6 +49,7 @@ void fields(auto& archive, PlanVary& vary) {
   archive("where", vary.where);
   archive("current", vary.current);
   archive("largest_fitting", vary.largest_fitting);
+  archive("tight", vary.tight);
   archive("smallest_failing", vary.smallest_failing);
   archive("runs", vary.runs);
   archive("stopped", vary.stopped);
@@ -107,6 +108,11 @@ void fields(Archive& archive, Plan& plan) {
   archive("operations", plan.operations);
   archive("processes", plan.processes);
   archive("exception", plan.exception);
+  archive("unplanned", plan.unplanned);
+  archive("unplanned_line", plan.unplanned_line);
+  archive("stand_in_line", plan.stand_in_line);
+  archive("until_step", plan.until_step);
+  archive("until_unit", plan.until_unit);
   archive("fits", plan.fits);
   archive.each("changes", plan.changes, [&](auto& inside, PlanChange& change) {
     inside("kind", change.kind);

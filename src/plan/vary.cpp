@@ -81,12 +81,13 @@ class Search {
   // Nothing where no number of that name, or of a usual one, was found.
   std::optional<PlanVary> run(const std::string& name) {
     std::optional<Point> lowest = in_command_ ? std::nullopt : find_in_source(name);
-    if (in_command_) vary_ = {in_command_->name, "in the command", in_command_->value, 0, 0, 0, {}, {}};
+    if (in_command_) vary_ = {in_command_->name, "in the command", in_command_->value, 0, false, 0, 0, {}, {}};
     else if (!lowest) return std::nullopt;
     current_.value = vary_.current;
     if (current_.fits) search_up();
     else search_down(lowest ? std::move(*lowest) : try_value(1));
     vary_.runs = runs_;
+    vary_.tight = vary_.largest_fitting != 0 && is_tight(*plan_.gpu, needed_bytes_);
     return std::move(vary_);
   }
 
@@ -149,20 +150,22 @@ class Search {
   void search_up() {
     Point low = current_;
     vary_.largest_fitting = low.value;
+    needed_bytes_ = low.needed_bytes;
     while (runs_ + 2 < kMostRuns && !reruns_.interrupted()) {
       Point next = try_value(low.value * 2);
       if (!next.problem.empty()) {
         vary_.stopped = fmt::format("with {}, {}", next.value, next.problem);
         return;
       }
-      if (next.needed_bytes <= low.needed_bytes) {
-        vary_.why_not = fmt::format("with {} in place of {} the program needs no more", next.value, low.value);
-        return;
-      }
       if (!next.fits) return narrow(std::move(low), std::move(next));
       low = std::move(next);
       vary_.largest_fitting = low.value;
     }
+    // Small batches may well need the same, in segments of the allocator; that no large one needs more means that it is no batch.
+    if (low.value > current_.value && low.needed_bytes <= current_.needed_bytes && !reruns_.interrupted()) {
+      vary_.why_not = fmt::format("with {} in place of {} the program needs no more", low.value, current_.value);
+    }
+    needed_bytes_ = low.needed_bytes;
   }
 
   // Between a value that fits and one that does not. What is needed grows about evenly with a batch, so a straight line leads close.
@@ -171,6 +174,7 @@ class Search {
     while (true) {
       vary_.largest_fitting = low.value;
       vary_.smallest_failing = high.value;
+      needed_bytes_ = low.needed_bytes;
       const std::uint64_t before = high.value - low.value;
       if (before <= std::max<std::uint64_t>(1, low.value / kCloseEnough) || runs_ + 1 >= kMostRuns || reruns_.interrupted()) return;
       const double span = static_cast<double>(high.needed_bytes) - static_cast<double>(low.needed_bytes);
@@ -199,6 +203,7 @@ class Search {
   Point current_;  // the program as it is
   PlanVary vary_;
   std::uint64_t runs_ = 0;
+  std::uint64_t needed_bytes_ = 0;  // with the largest that fits
 };
 
 }  // namespace
@@ -207,7 +212,7 @@ void add_search(const Reruns& reruns, const std::string& name, Plan& plan) {
   reruns.tell("looking for the largest batch that fits");
   plan.vary = Search(reruns, plan, name).run(name);
   if (plan.vary || name.empty() || reruns.interrupted()) return;
-  plan.vary = PlanVary{name, {}, 0, 0, 0, 0, {}, "no number of this name was found in the command or in the program's own files"};
+  plan.vary = PlanVary{name, {}, 0, 0, false, 0, 0, {}, "no number of this name was found in the command or in the program's own files"};
 }
 
 }  // namespace faultline

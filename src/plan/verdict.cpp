@@ -14,8 +14,6 @@
 namespace faultline {
 namespace {
 
-constexpr double kTightShare = 0.05;  // of the capacity
-
 // One note for each text, the most telling kinds first.
 std::vector<PlanNote> notes_of(const Trace& trace) {
   const std::string prefix = "dry-run.note.";
@@ -69,10 +67,40 @@ void describe_failure(const Facts& facts, Plan& plan) {
   plan.failed_in_step = 1 + static_cast<std::uint64_t>(std::lower_bound(facts.steps.ends.begin(), facts.steps.ends.end(), event) - facts.steps.ends.begin());
 }
 
-bool is_tight(const Plan& plan) {
-  const std::uint64_t spare = plan.spare_bytes();
-  const bool sure = plan.gpu->context_source == to_string(FigureSource::kMeasured);
-  return static_cast<double>(spare) < kTightShare * static_cast<double>(plan.gpu->capacity_bytes) || (!sure && spare < plan.gpu->context_bytes / 2);
+// A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
+void describe_growth(const std::vector<Finding>& findings, Plan& plan) {
+  if (!plan.gpu || plan.stopped.empty()) return;
+  double bytes_each = 0, rounds_seen = 0;
+  const auto number = [](const Finding& finding, std::string_view name) {
+    const auto at = std::find_if(finding.evidence.begin(), finding.evidence.end(), [&](const Evidence& evidence) { return evidence.name == name; });
+    const auto* value = at == finding.evidence.end() ? nullptr : std::get_if<std::int64_t>(&at->value);
+    return value == nullptr ? 0.0 : static_cast<double>(*value);
+  };
+  for (const Finding& finding : findings) {
+    if (finding.rule != "memory/leak" || finding.device != 0) continue;
+    const double rounds = number(finding, "steps"), each = number(finding, "bytes_per_step");
+    rounds_seen = std::max(rounds_seen, rounds);
+    bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;  // a line may be reached several times in a step
+  }
+  if (bytes_each <= 0) return;
+  const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
+  plan.until_unit = plan.steps != 0 ? "step" : "round";
+  plan.until_step = static_cast<std::uint64_t>(seen + static_cast<double>(plan.spare_bytes()) / bytes_each);
+}
+
+// What could not be planned, in whichever process.
+void describe_unplanned(const DryRunResult& run, Plan& plan) {
+  std::uint64_t allocations = 0;
+  for (const ProcessSummary& process : run.processes) {
+    allocations += process.allocations + process.failures;
+    if (!plan.unplanned.empty() || process.unplanned.empty()) continue;
+    plan.unplanned = process.unplanned;
+    plan.unplanned_line = process.unplanned_line;
+  }
+  const std::string& stopped = run.main()->stopped;
+  if (plan.unplanned.empty() && allocations == 0 && !stopped.empty()) {
+    plan.unplanned = fmt::format("nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then (--seconds 0 lets it run on)", stopped);
+  }
 }
 
 // The program was over and its summary written when a signal ended the process: libraries can fall while they are unloaded.
@@ -83,9 +111,11 @@ bool fell_at_the_end(const DryRunResult& run, const ProcessSummary& main) {
 Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Plan& plan, bool interrupted) {
   if (main.died_of_memory()) return Verdict::kDoesNotFit;
   if (interrupted || !main.ended_in_order || run.status == 128 + SIGINT) return Verdict::kInterrupted;
+  if (!plan.unplanned.empty()) return Verdict::kUnplanned;
   if (main.exception || (run.status != 0 && !fell_at_the_end(run, main))) return Verdict::kProgramError;
   if (!plan.gpu) return Verdict::kMeasured;
-  return is_tight(plan) ? Verdict::kTight : Verdict::kFits;
+  if (plan.until_step != 0) return Verdict::kFitsUntil;
+  return is_tight(*plan.gpu, plan.needed_bytes) ? Verdict::kTight : Verdict::kFits;
 }
 
 }  // namespace
@@ -117,7 +147,10 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
   if (!plan.failed) plan.exception = as_asked.exception;
   plan.effects = first.effects;
+  describe_unplanned(first, plan);
+  if (!plan.failed) describe_growth(run.judgement.findings, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
+  if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
   if (fell_at_the_end(first, as_asked)) {
     plan.notes.push_back({"mode", fmt::format("signal {} ended the process when the program was already over; the plan is complete", first.status - 128), "", 1});
@@ -125,6 +158,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   if (plan.failed && main.exception && !main.died_of_memory()) {
     plan.notes.push_back({"mode", fmt::format("on a larger GPU the program ended with {}: what it needs is counted until there", main.exception->type), "", 1});
   }
+  if (plan.failed && !plan.unplanned.empty()) plan.notes.push_back({"mode", "not planned, and the program went on: " + plan.unplanned, plan.unplanned_line, 1});
   plan.folder = question.folder;
   plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
   if (!plan.gpu) plan.fits = fits_on_catalogue(run.needs);

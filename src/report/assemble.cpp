@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "facts/outside.h"
+#include "facts/stack_facts.h"
 #include "report/unseen.h"
 #include "rules/describe.h"
 
@@ -173,7 +174,19 @@ Report make_report(const Input& input) {
   return whole;
 }
 
+// Where it fits with room, waste of memory is good to know and no more; so is anything in code that is not the program's.
+static void weigh(Report& report, const Plan& plan) {
+  if (plan.verdict != Verdict::kFits) return;
+  for (Finding& finding : report.findings) {
+    const bool waste = finding.rule == "memory/fragmentation" || finding.rule == "memory/unreturned-cache";
+    const bool of_a_library = finding.rule != "memory/leak" && is_library_file(finding.location.file) && finding.call_path.empty();
+    if (finding.severity == Severity::kWarning && (waste || of_a_library)) finding.severity = Severity::kNote;
+  }
+  std::stable_sort(report.findings.begin(), report.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+}
+
 void attach_plan(Report& report, Plan plan) {
+  weigh(report, plan);
   const auto is_failure = [](const Finding& finding) { return finding.rule == "memory/out-of-memory"; };
   const auto failure = std::find_if(report.findings.begin(), report.findings.end(), is_failure);
   if (failure != report.findings.end()) {

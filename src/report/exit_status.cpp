@@ -8,8 +8,8 @@ int exit_status(const Report& report) {
   const auto counts = [](const Finding& finding) { return finding.severity != Severity::kNote; };
   if (std::any_of(report.findings.begin(), report.findings.end(), counts)) return 1;
   const Verdict verdict = report.plan ? report.plan->verdict : Verdict::kFits;
-  if (verdict == Verdict::kProgramError || verdict == Verdict::kInterrupted) return 2;
-  return verdict == Verdict::kDoesNotFit ? 1 : 0;
+  if (verdict == Verdict::kUnplanned || verdict == Verdict::kProgramError || verdict == Verdict::kInterrupted) return 2;
+  return verdict == Verdict::kDoesNotFit || verdict == Verdict::kFitsUntil ? 1 : 0;
 }
 
 }  // namespace faultline

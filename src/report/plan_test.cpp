@@ -38,7 +38,7 @@ Plan sample_plan() {
   plan.exception = PlanException{"ValueError", "no", {"a.py", 3, "f", "", ""}};
   plan.fits = {{PlanGpu{"H200", 140 * kGiB, "measured", kGiB, "measured"}, true}};
   plan.changes = {{"program", "Use checkpointing", "12 × Block", true, true, 9 * kGiB, ""}, {"setting", "Set X", "", false, false, 0, "it broke"}};
-  plan.vary = PlanVary{"batch_size", "train.py:4", 8, 5, 6, 4, "", ""};
+  plan.vary = PlanVary{"batch_size", "train.py:4", 8, 5, true, 6, 4, "", ""};
   plan.notes = {{"value", "a number was read", "train.py:15", 3}};
   plan.folder = "/tmp/run";
   plan.trace = "larger/process-7.faultline";

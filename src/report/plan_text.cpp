@@ -23,16 +23,35 @@ struct Headline {
   Style style;
   std::string_view text;
 };
-constexpr std::array<Headline, 6> kHeadlines = {{{Style::kGood, "FITS"},
+constexpr std::array<Headline, 8> kHeadlines = {{{Style::kGood, "FITS"},
                                                  {Style::kWarning, "FITS, BUT TIGHTLY"},
+                                                 {Style::kError, "FITS UNTIL ABOUT"},
                                                  {Style::kError, "DOES NOT FIT"},
                                                  {Style::kGood, "NEEDS"},
+                                                 {Style::kError, "NOT PLANNED"},
                                                  {Style::kError, "NOT PLANNED TO THE END: the program failed by itself"},
                                                  {Style::kWarning, "NOT PLANNED TO THE END: the program was stopped"}}};  // in the order of verdicts
 
+std::string until_text(const Plan& plan) { return fmt::format(" {} {}", plan.until_unit == "round" ? "ROUND" : "STEP", format_count(plan.until_step)); }
+
+// A verdict that holds for what was run.
+bool is_partly_seen(const Plan& plan) { return plan.verdict == Verdict::kFits || plan.verdict == Verdict::kTight || plan.verdict == Verdict::kMeasured; }
+
+// What was not reached, and how to reach it.
+std::string not_seen_text(const Plan& plan) {
+  if (plan.stopped.empty()) return {};
+  const std::string seen = plan.steps != 0 ? fmt::format("{} optimizer step{} of the program", format_count(plan.steps), plan.steps == 1 ? "" : "s") : "only a part of the program";
+  return fmt::format(" The plan saw {}; what comes after that was not seen (--steps 0 --seconds 0 runs to the end).", seen);
+}
+
 Piece headline_of(const Page& page, const Plan& plan) {
   const auto& [style, text] = kHeadlines[static_cast<std::size_t>(plan.verdict)];
-  const std::string more = plan.verdict == Verdict::kMeasured ? " " + format_bytes(plan.needed_bytes) : plan.gpu && plan.verdict < Verdict::kMeasured ? " on " + plan.gpu->name : "";
+  if (!plan.stand_in_line.empty()) return {"NOT PLANNED TO THE END: the program failed, maybe for a number that a dry run does not compute", style};
+  std::string more;
+  if (plan.verdict == Verdict::kMeasured) more = " " + format_bytes(plan.needed_bytes);
+  if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
+  if (plan.gpu && plan.verdict < Verdict::kMeasured) more += " on " + plan.gpu->name;
+  if (!plan.stopped.empty() && is_partly_seen(plan)) more += ", as far as it was run";
   return {page.clean(std::string(text) + more), style};
 }
 
@@ -51,16 +70,24 @@ std::string sizes_of(const Plan& plan) {
         return fmt::format("The program's own limit of {} was reached; without it {} of the {} would be enough.", format_bytes(plan.limit_bytes), needed, capacity);
       }
       if (plan.missing_bytes() == 0) return "A request could not be served.";
-      return fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity, format_bytes(plan.missing_bytes()));
+      return fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity, format_bytes(plan.missing_bytes())) +
+             (plan.failed_in_step > 1 ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step)) : "");
+    case Verdict::kFitsUntil:
+      return fmt::format("Memory grows with every {}. It needs {} after {} of the {}, and the GPU is full at about {} {}.", plan.until_unit, needed, plan.steps != 0 ? format_count(plan.steps) + " steps" : "what was seen", capacity, plan.until_unit,
+                         format_count(plan.until_step)) + not_seen_text(plan);
+    case Verdict::kUnplanned:
+      return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned, plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") + (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
     case Verdict::kFits:
-      return fmt::format("It needs {} and the GPU has {}: {} to spare.", needed, capacity, format_bytes(plan.spare_bytes())) + taken_text(plan);
+      if (plan.peak_reserved_bytes + plan.peak_outside_bytes == 0 && plan.stopped.empty()) return "The program ran to its end and took no memory of the GPU.";
+      return fmt::format("It needs {} and the GPU has {}: {} to spare.", needed, capacity, format_bytes(plan.spare_bytes())) + taken_text(plan) + not_seen_text(plan);
     case Verdict::kTight:
-      return fmt::format("It needs {} and the GPU has {}: {} to spare, which is less than the figures are sure of.", needed, capacity, format_bytes(plan.spare_bytes()));
+      return fmt::format("It needs {} and the GPU has {}: {} to spare, which is less than the figures are sure of.", needed, capacity, format_bytes(plan.spare_bytes())) + not_seen_text(plan);
     case Verdict::kMeasured:
-      return fmt::format("{} of it are for the CUDA context and libraries, an assumption.", format_bytes(plan.context_bytes)) + taken_text(plan);
+      return fmt::format("{} of it are for the CUDA context and libraries, an assumption.", format_bytes(plan.context_bytes)) + taken_text(plan) + not_seen_text(plan);
     case Verdict::kProgramError:
     case Verdict::kInterrupted:
-      return fmt::format("Until there it needed {}{}.", needed, plan.gpu ? " of the " + capacity + " of " + plan.gpu->name : "");
+      return (plan.stand_in_line.empty() ? "" : fmt::format("Before it failed it read a stand-in ({}): if it failed on that, the dry run is to blame and not the program, and --real computes the number. ", plan.stand_in_line)) +
+             fmt::format("Until there it needed {}{}.", needed, plan.gpu ? " of the " + capacity + " of " + plan.gpu->name : "");
   }
   return {};
 }
@@ -81,7 +108,8 @@ std::string peak_text(const Page& page, const Plan& plan) {
   std::string text = page.clean(live_text(plan.live_at_peak));
   if (plan.taken_bytes > known) text += fmt::format(" + {} cached", format_bytes(plan.taken_bytes - known));
   if (plan.peak_outside_bytes != 0) text += fmt::format(" + {} outside PyTorch's allocator", format_bytes(plan.peak_outside_bytes));
-  return text + fmt::format(" + {} context = {}", format_bytes(plan.context_bytes), format_bytes(std::max(known, plan.taken_bytes)));
+  text += fmt::format(" + {} context", format_bytes(plan.context_bytes));
+  return text.substr(text.starts_with(" + ") ? 3 : 0) + " = " + format_bytes(std::max(known, plan.taken_bytes));
 }
 
 std::string shown_command(const Page& page, const Plan& plan) {
@@ -192,7 +220,7 @@ void print_vary(Page& page, const PlanVary& vary) {
     page.item(page.no(), fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
     return;
   }
-  std::string text = fmt::format("{} = {} fits", name, format_count(vary.largest_fitting));
+  std::string text = fmt::format("{} = {} fits{}", name, format_count(vary.largest_fitting), vary.tight ? ", but tightly," : "");
   text += vary.smallest_failing == 0 ? vary.stopped.empty() ? std::string("; larger values were not tried") : "; larger ones could not be tried: " + page.clean(vary.stopped) : fmt::format(" and {} does not", format_count(vary.smallest_failing));
   page.item(page.yes(), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
 }
@@ -230,7 +258,7 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
     const std::string by = change->kind == "setting" ? "a replay" : "a dry run";
     std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
     if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
-    if (wanted) result = (change->fits ? "fits: " : "not enough: ") + result;
+    if (wanted) result = (!change->fits ? "not enough: " : plan.gpu && is_tight(*plan.gpu, change->needed_bytes) ? "fits, but tightly: " : "fits: ") + result;
     page.item(change->fits || (!wanted && saves) ? page.yes() : page.no(), fmt::format("{}{}. By {}, {}.", what, detail, by, result));
   }
   if (wanted && !any_fits && !sorted.empty() && !(plan.vary && plan.vary->largest_fitting != 0)) page.paragraph(2, "None of these is enough.");
@@ -296,13 +324,17 @@ std::string summary_of(const Plan& plan) {
   switch (plan.verdict) {
     case Verdict::kFits:
     case Verdict::kTight:
-      return fmt::format("fits{}, {} to spare", plan.verdict == Verdict::kTight ? " tightly" : "", format_bytes(plan.spare_bytes()));
+      return fmt::format("fits{}{}, {} to spare", plan.verdict == Verdict::kTight ? " tightly" : "", plan.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes()));
+    case Verdict::kFitsUntil:
+      return fmt::format("fits until about {} {}", plan.until_unit, format_count(plan.until_step));
+    case Verdict::kUnplanned:
+      return "not planned: " + plan.unplanned;
     case Verdict::kDoesNotFit:
       return plan.missing_bytes() == 0 ? "does not fit" : fmt::format("does not fit, {} too little", format_bytes(plan.missing_bytes()));
     case Verdict::kMeasured:
       return "needs " + format_bytes(plan.needed_bytes);
     case Verdict::kProgramError:
-      return "the program failed by itself" + (plan.exception ? " (" + plan.exception->type + ")" : "");
+      return std::string(plan.stand_in_line.empty() ? "the program failed by itself" : "the program failed, maybe for a number that a dry run does not compute") + (plan.exception ? " (" + plan.exception->type + ")" : "");
     case Verdict::kInterrupted:
       return "the program was stopped";
   }

@@ -17,6 +17,8 @@ from . import storages
 
 _place = None     # of what is being loaded
 
+_LARGEST_TO_FILL = 64 << 20  # bytes; numbers of larger host tensors that nobody has read are not written
+
 
 def _new(device: str, size_bytes: int) -> torch.UntypedStorage:
     """A storage where map_location wants it."""
@@ -37,17 +39,21 @@ def _filled(data: bytes) -> torch.UntypedStorage:
 class _Pickler(pickle.Pickler):
     """Storages of the GPU by their size alone."""
 
-    def __init__(self, buffer, is_unfilled):
+    def __init__(self, buffer, host, notes):
         super().__init__(buffer, protocol=4)
-        self._is_unfilled = is_unfilled
+        self._host, self._notes = host, notes
 
     def reducer_override(self, obj):
         if isinstance(obj, torch.storage.TypedStorage):
             return _typed, (obj._untyped_storage, obj.dtype)
         if not isinstance(obj, torch.UntypedStorage):
             return NotImplemented
-        if obj.device.type == "cpu" and not self._is_unfilled(storages.whole(obj)):
+        if obj.device.type == "cpu" and obj.nbytes() <= _LARGEST_TO_FILL:
+            self._host.fill(obj)
+        if obj.device.type == "cpu" and not self._host.is_unfilled(storages.whole(obj)):
             return _filled, (ctypes.string_at(obj.data_ptr(), obj.nbytes()) if obj.nbytes() else b"",)
+        if obj.device.type == "cpu":
+            self._notes.add("value", "torch.save kept the sizes of large host tensors whose numbers nobody had read, and not the numbers")
         return _new, (str(obj.device), obj.nbytes())
 
 
@@ -80,7 +86,7 @@ class CheckpointFiles:
     def _save(self, obj, f) -> None:
         buffer = io.BytesIO()
         buffer.write(self._magic)
-        _Pickler(buffer, self._host.is_unfilled).dump(obj)
+        _Pickler(buffer, self._host, self._notes).dump(obj)
         data = buffer.getvalue()
         name = _name_of(f)
         if not self._confined and not isinstance(f, io.BytesIO):

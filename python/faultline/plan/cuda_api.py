@@ -24,10 +24,10 @@ def _index_of(device) -> int:
     return device.index or 0
 
 
-def _check(index: int) -> int:
+def check_device(index: int) -> int:
     if index not in (0, -1):
         kind = getattr(torch, "AcceleratorError", RuntimeError)
-        raise kind(f"CUDA error: invalid device ordinal (the plan has one GPU, cuda:0; the program asked for cuda:{index})")
+        raise kind(f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has one GPU, cuda:0; the program asked for cuda:{index}.)")
     return 0
 
 
@@ -40,6 +40,7 @@ class Stream:
     device_type = 1
 
     def __init__(self, device=None, priority=0, stream_id=None, **_ignored):
+        check_device(_index_of(device))
         if stream_id is None:
             stream_id, Stream._next = Stream._next, Stream._next + 1
         self.stream_id = self.cuda_stream = stream_id
@@ -154,6 +155,7 @@ class Api:
     # --- numbers
 
     def memory_stats(self, device=0) -> dict:
+        check_device(device)
         s = self.memory.device.stats()
 
         def stat(current=0, peak=None, allocated=0, freed=0):
@@ -168,6 +170,7 @@ class Api:
                 "num_device_alloc": s.segments_taken, "num_device_free": s.segments_returned}
 
     def mem_get_info(self, device=None):
+        check_device(_index_of(device))
         return self.memory.device.stats().device_free_bytes, self.gpu.capacity_bytes
 
     def empty_cache(self):
@@ -202,7 +205,7 @@ class Api:
 
     def _patch_c(self) -> None:
         answers = {
-            "_cuda_getDeviceCount": lambda: 1, "_cuda_getDevice": lambda: 0, "_cuda_setDevice": _check, "_cuda_exchangeDevice": lambda i: 0, "_cuda_maybeExchangeDevice": lambda i: 0,
+            "_cuda_getDeviceCount": lambda: 1, "_cuda_getDevice": lambda: 0, "_cuda_setDevice": check_device, "_cuda_exchangeDevice": check_device, "_cuda_maybeExchangeDevice": check_device,
             "_cuda_synchronize": lambda *a: None, "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_getArchFlags": lambda: " ".join(f"sm_{v}" for v in (70, 75, 80, 86, 90, 100, 120)),
             "_cuda_memoryStats": self.memory_stats, "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(), "_cuda_resetAccumulatedMemoryStats": lambda d=0: None,
             "_cuda_emptyCache": self.empty_cache, "_cuda_hostMemoryStats": lambda: {}, "_cuda_resetPeakHostMemoryStats": lambda: None, "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
@@ -232,12 +235,12 @@ class Api:
         generator = torch.Generator()
         answers = {
             "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": lambda: 1,
-            "_device_count_nvml": lambda: 1, "current_device": lambda: 0, "set_device": lambda device: _check(_index_of(device)) and None, "get_device_properties": lambda device=None: (_check(_index_of(device)), self.properties)[1],
-            "get_device_name": lambda device=None: (_check(_index_of(device)), self.gpu.name)[1], "get_device_capability": lambda device=None: (_check(_index_of(device)), tuple(self.gpu.compute_capability))[1],
-            "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpu.compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpu.compute_capability >= (8, 0), "synchronize": lambda device=None: _check(_index_of(device)) and None,
+            "_device_count_nvml": lambda: 1, "current_device": lambda: 0, "set_device": lambda device: check_device(_index_of(device)) and None, "get_device_properties": lambda device=None: (check_device(_index_of(device)), self.properties)[1],
+            "get_device_name": lambda device=None: (check_device(_index_of(device)), self.gpu.name)[1], "get_device_capability": lambda device=None: (check_device(_index_of(device)), tuple(self.gpu.compute_capability))[1],
+            "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpu.compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpu.compute_capability >= (8, 0), "synchronize": lambda device=None: check_device(_index_of(device)) and None,
             "current_stream": current_stream, "default_stream": lambda device=None: _DEFAULT, "set_stream": lambda stream: None if stream is None else self.set_stream(stream), "stream": use_stream, "Stream": Stream, "Event": Event, "ExternalStream": lambda ptr, device=None: Stream(stream_id=ptr),
             "StreamContext": use_stream, "is_current_stream_capturing": lambda: False, "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], "get_gencode_flags": lambda: "", "can_device_access_peer": lambda a, b: False, "_is_in_bad_fork": lambda: False,
-            "utilization": lambda device=None: 0, "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0, "memory_usage": lambda device=None: 0, "_sleep": lambda cycles: None, "_check_cubins": lambda: None, "_check_capability": lambda: None, "_maybe_exchange_device": lambda i: 0, "_exchange_device": lambda i: 0,
+            "utilization": lambda device=None: 0, "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0, "memory_usage": lambda device=None: 0, "_sleep": lambda cycles: None, "_check_cubins": lambda: None, "_check_capability": lambda: None, "_maybe_exchange_device": check_device, "_exchange_device": check_device,
             "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": lambda mode: None, "has_half": True, "has_magma": True, "current_blas_handle": lambda: 0,
             "manual_seed": generator.manual_seed, "manual_seed_all": generator.manual_seed, "seed": generator.seed, "seed_all": generator.seed, "initial_seed": generator.initial_seed,
             "get_rng_state": lambda device="cuda": generator.get_state(), "get_rng_state_all": lambda: [generator.get_state()], "set_rng_state": lambda state, device="cuda": generator.set_state(state), "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
@@ -253,7 +256,7 @@ class Api:
         cuda._initialized = True
         torch.Stream, torch.Event = _either(torch.Stream, Stream), _either(torch.Event, Event)
         for name, answer in (("is_available", lambda: True), ("current_accelerator", lambda check_available=False: torch.device("cuda")), ("device_count", lambda: 1), ("synchronize", lambda device=None: None), ("current_device_index", lambda: 0), ("current_device_idx", lambda: 0),
-                             ("set_device_index", lambda device: None), ("set_device_idx", lambda device: None), ("current_stream", current_stream), ("set_stream", lambda s: self.set_stream(s)), ("empty_cache", self.empty_cache), ("memory_allocated", lambda device=None: cuda.memory_allocated()),
+                             ("set_device_index", lambda device: check_device(_index_of(device)) and None), ("set_device_idx", lambda device: check_device(_index_of(device)) and None), ("current_stream", current_stream), ("set_stream", lambda s: self.set_stream(s)), ("empty_cache", self.empty_cache), ("memory_allocated", lambda device=None: cuda.memory_allocated()),
                              ("max_memory_allocated", lambda device=None: cuda.max_memory_allocated()), ("memory_reserved", lambda device=None: cuda.memory_reserved()), ("max_memory_reserved", lambda device=None: cuda.max_memory_reserved()), ("memory_stats", lambda device=None: cuda.memory_stats()), ("reset_peak_memory_stats", lambda device=None: self.memory.device.reset_peaks())):
             if hasattr(torch, "accelerator") and hasattr(torch.accelerator, name):
                 setattr(torch.accelerator, name, answer)
@@ -265,6 +268,8 @@ class Api:
         class Generator(original):
             """A generator of the GPU: the numbers are the host's."""
             def __new__(cls, device="cpu"):
+                if torch.device(device).type == "cuda":
+                    check_device(_index_of(device))
                 return original.__new__(cls, "cpu")
         torch.Generator = Generator
 
@@ -311,7 +316,7 @@ class Api:
 
         def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
             index = _index_of(device)
-            return tensor.to(torch.device("cuda", _check(index)), non_blocking=non_blocking, memory_format=memory_format)
+            return tensor.to(torch.device("cuda", check_device(index)), non_blocking=non_blocking, memory_format=memory_format)
         torch.Tensor.cuda = cuda
 
 

@@ -13,12 +13,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, missing_shapes, special_operations, temporaries, tensors
+from . import layouts, missing_shapes, special_operations, stand_ins, temporaries, tensors
+from .cuda_api import check_device
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
 from .outcome import Outcome, flatten, replace_tensors
+from .stacks import user_line
 from .tensors import META
 from .values import Values
 
@@ -28,7 +30,14 @@ _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different o
 
 
 class Unplannable(RuntimeError):
-    """An operation that the dry run cannot answer."""
+    """An operation that the dry run cannot answer. The program may catch it like any other error; the plan knows of it all the same."""
+
+    first: dict | None = None
+    backward_line = ""  # of the latest backward pass, which runs on a thread without the program's lines
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        Unplannable.first = Unplannable.first or {"text": text, "line": user_line() or Unplannable.backward_line}
 
 
 def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
@@ -88,6 +97,8 @@ class DryRunMode(TorchDispatchMode):
             if operand.is_cuda:
                 on_gpu = True
                 break
+        if on_gpu and place is not None and place.index:
+            check_device(place.index)
         try:
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
@@ -101,7 +112,7 @@ class DryRunMode(TorchDispatchMode):
                 with self:
                     return func.decompose(*args, **kwargs)
             return self.run(func, args, kwargs, operands)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, Unplannable):
             raise
         except NotImplementedError as problem:
             if "backend" not in str(problem):
@@ -346,12 +357,27 @@ class DryRunMode(TorchDispatchMode):
         if not fresh and not outcome.mutated:
             return
         if not values.everything:
+            self._choose_stand_ins(func, args, operands, outcome, fresh)
             if fresh and not any(t.numel() <= 1024 or values.worth_knowing(t.numel(), t.dtype) for t in fresh) and not outcome.mutated:
                 return
             if outcome.op.startswith("aten::_foreach") or outcome.op.startswith("aten::_fused"):
                 self._unknown(operands, outcome, fresh)
                 return
         self.compute(func, args, kwargs, operands, outcome, fresh)
+
+    def _choose_stand_ins(self, func, args, operands, outcome, fresh) -> None:
+        """For results whose values may turn out not to be known."""
+        values = self.values
+        given = tuple(values.stand_in(t) if t.is_cuda else t.item() if t.dim() == 0 else stand_ins.default(t.dtype) for t in operands)
+        if given in outcome.stand_ins:
+            value = outcome.stand_ins[given]
+        else:
+            value = outcome.stand_ins[given] = stand_ins.of_result(func, args, given)
+        for tensor in (*fresh, *(operands[index] for index in outcome.mutated)):
+            record = self.memory.find(tensor)
+            if record is None or tensor.numel() * tensor.dtype.itemsize < record.size_bytes:
+                continue  # a part of something: what stands for the whole stays
+            record.stand_in = value if value is None or tensor.dtype.is_floating_point or isinstance(value, int) and abs(value) < 100 else None
 
     def compute(self, func, args, kwargs, operands, outcome, fresh) -> None:
         """The operation on the shadows, where all inputs have one."""

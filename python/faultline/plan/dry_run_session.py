@@ -58,6 +58,7 @@ class DryRunSession:
         self.api = Api(self.memory, self.gpu, self.notes, self.progress)
         self.changes = Changes(self)
         self.problem = None
+        self.decided_by_stand_in = True  # if it ends by a status of its own
         self.stopped = None
         self.owner = os.getpid()
         self.started = time.monotonic()
@@ -77,7 +78,8 @@ class DryRunSession:
         os.register_at_fork(after_in_child=self._forked)
 
     def _after_step(self) -> None:
-        if self.options.get("steps") and self.progress.steps >= self.options["steps"]:
+        """After enough steps, and not while the program is so quick that it may as well run on."""
+        if self.options.get("steps") and self.progress.steps >= self.options["steps"] and time.monotonic() - self.started >= (self.options.get("at_least_seconds") or 0):
             self._stop(f"after {self.progress.steps} optimizer steps")
 
     def _out_of_time(self) -> None:
@@ -105,6 +107,9 @@ class DryRunSession:
         frames = traceback.extract_tb(trace)
         own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
         place = (own or list(frames) or [None])[-1]
+        # Operations that refuse their operands are the program's affair; what it decides by values that were not computed is not.
+        decided = isinstance(problem, (ValueError, ArithmeticError, AssertionError, LookupError, RuntimeError)) and not self.progress.has_failed(problem)
+        self.decided_by_stand_in = decided and bool(self.notes.stand_in_read)
         self.problem = {"type": type(problem).__name__, "message": _first_sentence(str(problem)), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
 
     def _other_threads(self) -> None:
@@ -119,6 +124,7 @@ class DryRunSession:
     def finish(self) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
+        from .dispatch_mode import Unplannable
         _settle_backward_threads()
         stats = self.device.stats()
         self.notes.write(self.device)
@@ -133,7 +139,8 @@ class DryRunSession:
         self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
                         "operations": self.mode.operations, "exception": self.problem,
                         "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
-                        "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None}
+                        "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None,
+                        "unplanned": Unplannable.first, "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
         self.device.close()
         leave_summary(self.options, self.summary)
 

@@ -20,7 +20,7 @@ _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # by vmap, grad a
 class Record(weakref.ref):
     """One storage on the GPU."""
 
-    __slots__ = ("key", "allocation", "address", "size_bytes", "shadow", "assumed", "stack", "tensor", "kept")
+    __slots__ = ("key", "allocation", "address", "size_bytes", "shadow", "assumed", "stand_in", "stack", "tensor", "kept")
 
     def __new__(cls, storage, callback, *_):
         return super().__new__(cls, storage, callback)
@@ -31,6 +31,7 @@ class Record(weakref.ref):
         self.stack, self.tensor = stack, tensor
         self.shadow = None   # a host storage with the same bytes, where they are known
         self.assumed = False  # the shadow's values are stand-ins, or follow from some
+        self.stand_in = None  # what one element reads as where there is no shadow; None: the usual
         self.kept = None     # another storage that must live as long as this one
 
 

@@ -9,6 +9,7 @@ from .stacks import user_line
 class Notes:
     def __init__(self):
         self._found: dict[tuple[str, str, str], tuple[str, int]] = {}
+        self.stand_in_read = ""  # the line that last read a stand-in
 
     def add(self, kind: str, text: str, line: str | None = None, group: str | None = None) -> None:
         """kind: 'value' (a value was assumed), 'skipped' (not done in a dry run), 'kernel' (memory estimated), 'mode' (how it was run).
@@ -16,6 +17,11 @@ class Notes:
         key = (kind, group or text, user_line() if line is None else line)
         first, count = self._found.get(key, (text, 0))
         self._found[key] = first, count + 1
+
+    def stand_in(self, text: str, group: str | None = None) -> None:
+        """The program reads values that were not computed."""
+        self.stand_in_read = user_line()
+        self.add("value", text, self.stand_in_read, group)
 
     def write(self, device) -> None:
         for number, ((kind, _, line), (text, count)) in enumerate(self._found.items()):

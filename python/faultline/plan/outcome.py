@@ -12,12 +12,13 @@ class Outcome:
     """What an operation gives for operands of a certain look. Leaves of the result, in order:
     ("same", i) is operand i itself, ("view", i, size, stride, offset) shares its storage, ("new", size, stride, dtype, bytes), ("unseen", …) the same but not on the GPU, ("value", v)."""
 
-    __slots__ = ("leaves", "shape", "changed", "steps", "workspaces", "operands", "op", "mutated", "order")
+    __slots__ = ("leaves", "shape", "changed", "steps", "workspaces", "operands", "op", "mutated", "order", "stand_ins")
 
     def __init__(self, leaves, shape, changed, mutated):
         self.leaves, self.shape, self.changed, self.mutated = leaves, shape, changed, mutated
         self.steps = self.workspaces = self.order = None
         self.operands = self.op = ""
+        self.stand_ins: dict = {}  # those of the operands → that of the results
 
     @classmethod
     def named(cls, func, operands) -> Outcome:

@@ -12,6 +12,8 @@ def install(session) -> None:
         if tensor_contents is None and tensor.is_cuda and tensor.layout is torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             with torch.no_grad():
                 tensor_contents = _contents(tensor, values)
+        elif tensor.device.type == "cpu" and tensor.layout is torch.strided and not tensor.is_nested and not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            session.mode.host.fill(tensor.untyped_storage())
         return original(tensor, tensor_contents=tensor_contents)
     _tensor_str._str = faultline
 
@@ -20,5 +22,5 @@ def _contents(tensor, values) -> str:
     """The numbers between "tensor(" and ")". A large tensor is one stand-in, expanded: only its corners are written."""
     host = values.view(tensor.detach())
     if host is None:
-        host = values.like(tensor)
+        host = torch.full((), values.stand_in(tensor), dtype=tensor.dtype).expand(tensor.size())
     return _tensor_str._tensor_str(host, len("tensor(")) if host.numel() else "[]"

@@ -102,6 +102,10 @@ class Progress:
 
     # --- failures
 
+    def has_failed(self, problem: BaseException) -> bool:
+        """Is it an operation's own error?"""
+        return self._failed is problem
+
     def failed_operation(self, func, operands, problem: Exception) -> None:
         if self._failed is problem:
             return  # already told, further in

@@ -118,7 +118,7 @@ def read_scalar(dry, func, args, kwargs):
     host, assumed = dry.values.read(args[0])
     value = host.item()
     if assumed:
-        dry.notes.add("value", f"a {'number' if not isinstance(value, bool) else 'truth value'} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group="read")
+        dry.notes.stand_in(f"a {'number' if not isinstance(value, bool) else 'truth value'} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group="read")
     return value
 
 
@@ -126,7 +126,7 @@ def read_scalar(dry, func, args, kwargs):
 def read_equal(dry, func, args, kwargs):
     hosts = [t if not t.is_cuda else dry.values.view(t) for t in args[:2]]
     if None in [h if h is None else 0 for h in hosts]:
-        dry.notes.add("value", "torch.equal of tensors whose values are not known was taken as False")
+        dry.notes.stand_in("torch.equal of tensors whose values are not known was taken as False")
         return False
     return torch.equal(*hosts)
 
@@ -136,7 +136,7 @@ def read_allclose(dry, func, args, kwargs):
     """Is it as it should be? Unknown values are taken as in order."""
     hosts = [t if not t.is_cuda else dry.values.view(t) for t in args[:2]]
     if any(h is None for h in hosts) or any(t.is_cuda and dry.values.is_assumed(t) for t in args[:2]):
-        dry.notes.add("value", "torch.allclose of tensors whose values are not known was taken as True")
+        dry.notes.stand_in("torch.allclose of tensors whose values are not known was taken as True")
         return True
     return torch.allclose(*hosts, *args[2:], **kwargs)
 
@@ -177,6 +177,8 @@ def to_copy(dry, func, args, kwargs):
         if source.is_cuda:
             host, assumed = dry.values.view(source), dry.values.is_assumed(source)
         else:
+            if dry.values.worth_knowing(source.numel(), result.dtype):
+                dry.host.fill(source.untyped_storage())
             host, assumed = source, dry.host.is_unfilled(source)
         if host is not None and not (assumed and not source.is_cuda) and dry.values.worth_knowing(source.numel(), result.dtype):
             dry.values.know(result, host, assumed)
@@ -203,11 +205,11 @@ def _to_host(dry, source, dtype, memory_format=None, non_blocking=False) -> Tens
     host = dry.values.view(source)
     if host is None and source.numel() > 1024:
         result = dry.host.unfilled(source.size(), source.stride() if keeps_layout else None, dtype)
-        dry.notes.add("value", f"a tensor of {source.numel()} elements copied to the host has no values in a dry run: zeros")
+        dry.notes.stand_in(f"a tensor of {source.numel()} elements copied to the host has no values in a dry run: zeros")
     else:
         host, assumed = dry.values.read(source)
         if assumed and source.numel():
-            dry.notes.add("value", "values copied to the host are stand-ins: a dry run does not compute them")
+            dry.notes.stand_in("values copied to the host are stand-ins: a dry run does not compute them")
         result = host.to(dtype)
         if memory_format not in (None, torch.preserve_format):
             result = result.contiguous(memory_format=memory_format)
@@ -220,6 +222,8 @@ def copy_into(dry, func, args, kwargs):
     target, source = args[0], args[1]
     if target.is_cuda:
         dry.outcome(func, args, kwargs, [target, source])  # shapes that do not fit are refused here
+        if not source.is_cuda and dry.values.worth_knowing(target.numel(), target.dtype):
+            dry.host.fill(source.untyped_storage())
         host = dry.values.view(source) if source.is_cuda else (None if dry.host.is_unfilled(source) else source)
         record = dry.memory.find(target)
         if host is not None and record is not None and (record.shadow is not None or target.untyped_storage().nbytes() <= 1 << 20) and dry.values.worth_knowing(target.numel(), target.dtype):
@@ -233,11 +237,10 @@ def copy_into(dry, func, args, kwargs):
     if not source.is_cuda:
         return NotImplemented
     _blocks_of_copy(dry, source, target, bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking")))
-    if dry.host.is_unfilled(target):
-        return target
+    dry.host.fill(target.untyped_storage())
     host, assumed = dry.values.read(source)
     if assumed:
-        dry.notes.add("value", "values copied to the host are stand-ins: a dry run does not compute them")
+        dry.notes.stand_in("values copied to the host are stand-ins: a dry run does not compute them")
     target.copy_(host)
     return target
 

@@ -1,6 +1,8 @@
 """Storages of the planned GPU where a program, or PyTorch's own Python code, handles them without a tensor: deepcopy of a buffer, torch.load, set_()."""
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -29,7 +31,7 @@ def _copied(storage, device: torch.device, non_blocking: bool = False):
     return fresh.untyped_storage()
 
 
-def install() -> None:
+def install(host) -> None:
     kind = torch.UntypedStorage
     clone, cpu, to, copy_ = kind.clone, kind.cpu, kind.to, kind.copy_
 
@@ -45,7 +47,24 @@ def install() -> None:
         whole(storage).copy_(whole(source), bool(non_blocking))
         return storage
 
-    kind.clone = lambda storage: _copied(storage, storage.device) if storage.device.type == "cuda" else clone(storage)
+    kind.clone = lambda storage: _copied(storage, storage.device) if storage.device.type == "cuda" else host.like(storage, clone(storage))
     kind.cpu = lambda storage: _copied(storage, torch.device("cpu")) if storage.device.type == "cuda" else cpu(storage)
     kind.cuda = lambda storage, device=None, non_blocking=False: moved(storage, device="cuda", non_blocking=non_blocking)
     kind.to, kind.copy_ = moved, copy_into
+    _fill_what_escapes(host)
+
+
+def _fill_what_escapes(host) -> None:
+    """Ways to a host tensor's bytes that go around the dispatch mode."""
+    def filling(original, storage_of):
+        @functools.wraps(original)
+        def faultline(self, *args, **kwargs):
+            if self.device.type == "cpu" and (isinstance(self, torch.UntypedStorage) or self.layout is torch.strided and not self.is_nested):
+                host.fill(storage_of(self))
+            return original(self, *args, **kwargs)
+        return faultline
+    for name in ("numpy", "tolist", "data_ptr", "__dlpack__", "share_memory_"):
+        setattr(torch.Tensor, name, filling(getattr(torch.Tensor, name), torch.Tensor.untyped_storage))
+    for name in ("data_ptr", "tolist", "share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):
+        if hasattr(torch.UntypedStorage, name):
+            setattr(torch.UntypedStorage, name, filling(getattr(torch.UntypedStorage, name), lambda storage: storage))

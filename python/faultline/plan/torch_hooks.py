@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import secrets
 import sys
 
@@ -9,6 +10,7 @@ import torch
 
 from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
 from .dispatch_mode import Unplannable
+from .stacks import user_line
 
 
 def install(session) -> None:
@@ -18,11 +20,12 @@ def install(session) -> None:
     confined = bool(session.options.get("confined"))
     checkpoint_files.CheckpointFiles(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
     safetensors_files.install(session.notes, confined)
-    storages.install()
+    storages.install(session.mode.host)
     legacy_tensor_types.install()
     printing.install(session)
     _one_process()
     _profile_the_host()
+    _truncated_normal(session.mode.host)
     _hear_refusals(session)
     session.changes.install()
 
@@ -33,7 +36,10 @@ def _watch(session) -> None:
     torch.nn.modules.module.register_module_forward_hook(progress.leave_module, always_call=True)
     sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(progress.step)
     run = torch.autograd.graph._engine_run_backward
-    watched = progress.around_backward(run)
+    def from_line(*args, **kwargs):
+        Unplannable.backward_line = user_line()
+        return run(*args, **kwargs)
+    watched = progress.around_backward(from_line)
     torch.autograd.graph._engine_run_backward = watched
     if getattr(torch.autograd, "_engine_run_backward", None) is run:
         torch.autograd._engine_run_backward = watched
@@ -105,6 +111,19 @@ def _run_eagerly(session) -> None:
     torch.jit.script = script
     torch.jit.script_if_tracing = lambda function: function
     torch.nn.Module.compile = lambda module, *args, **kwargs: compile(module) and None
+
+
+def _truncated_normal(host) -> None:
+    """PyTorch draws until all numbers are within the bounds, and so reads them. Where they are left for later the same distribution is made in one go."""
+    original = torch.nn.init._no_grad_trunc_normal_
+
+    def faultline(tensor, mean, std, a, b, generator=None):
+        if not host.is_unfilled(tensor):
+            return original(tensor, mean, std, a, b, generator)
+        low, high = (math.erf((bound - mean) / std / math.sqrt(2)) for bound in (a, b))
+        with torch.no_grad():
+            return tensor.uniform_(low, high, generator=generator).erfinv_().mul_(std * math.sqrt(2)).add_(mean).clamp_(a, b)
+    torch.nn.init._no_grad_trunc_normal_ = faultline
 
 
 def _profile_the_host() -> None:

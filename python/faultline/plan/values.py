@@ -2,7 +2,7 @@
 
 Tensors of the planned GPU have no bytes. Small ones have a shadow: a host storage of the same layout on which every operation is computed for real
 as long as its inputs have shadows too. So lengths, masks, token ids and counters that come from the program's own data stay exact. What cannot be
-known (a loss, an argmax of logits) gets a stand-in: 1.0 for floating point, 0 for integers, False for booleans; the shadow then says `assumed`,
+known (a loss, an argmax of logits) gets a stand-in that the operation can give (stand_ins.py); the shadow then says `assumed`,
 and a note is written where the program reads such a value. With `everything` the shadows have no size limit: the program is computed
 for real, on the host.
 """
@@ -11,16 +11,11 @@ from __future__ import annotations
 import torch
 
 from .memory import Memory, Record
+from .stand_ins import default
 
 KNOWN_WHOLE_NUMBERS = 1 << 16  # elements; token ids and masks
 KNOWN_FRACTIONS = 256
 ASSUMED = 1024                 # a larger unknown tensor has no shadow at all
-
-
-def stand_in(dtype: torch.dtype):
-    if dtype.is_floating_point or dtype.is_complex:
-        return 1.0
-    return False if dtype is torch.bool else 0
 
 
 class Values:
@@ -60,8 +55,8 @@ class Values:
         if record.shadow is None:
             record.shadow = torch.zeros(tensor.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
             if tensor.dtype.is_floating_point:
-                torch.empty(0, dtype=tensor.dtype).set_(record.shadow, 0, (record.shadow.nbytes() // tensor.dtype.itemsize,), (1,)).fill_(1.0)
-        self.view(tensor, record).fill_(stand_in(tensor.dtype) if value is None else value)
+                torch.empty(0, dtype=tensor.dtype).set_(record.shadow, 0, (record.shadow.nbytes() // tensor.dtype.itemsize,), (1,)).fill_(self.stand_in(tensor))
+        self.view(tensor, record).fill_(self.stand_in(tensor) if value is None else value)
         record.assumed = True
 
     def forget(self, tensor: torch.Tensor) -> None:
@@ -73,14 +68,15 @@ class Values:
         record = self._memory.find(tensor)
         return record is None or record.shadow is None or record.assumed
 
-    @staticmethod
-    def like(tensor: torch.Tensor) -> torch.Tensor:
-        """Stand-ins in the shape of tensor that take no memory."""
-        return torch.full((), stand_in(tensor.dtype), dtype=tensor.dtype).expand(tensor.size())
+    def stand_in(self, tensor: torch.Tensor):
+        """What an element of tensor, whose values are not known, reads as."""
+        record = self._memory.find(tensor)
+        known = record.stand_in if record is not None else None
+        return default(tensor.dtype) if known is None or tensor.dtype is torch.bool and not isinstance(known, bool) else known
 
     def read(self, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
         """The values as a host tensor of its own, and whether they are stand-ins."""
         host = self.view(tensor)
         if host is not None:
             return host.clone(), self.is_assumed(tensor)
-        return torch.full(tensor.size(), stand_in(tensor.dtype), dtype=tensor.dtype) if tensor.numel() <= ASSUMED else torch.zeros(tensor.size(), dtype=tensor.dtype), True
+        return torch.full(tensor.size(), self.stand_in(tensor), dtype=tensor.dtype) if tensor.numel() <= ASSUMED else torch.zeros(tensor.size(), dtype=tensor.dtype), True

@@ -356,7 +356,7 @@ def test_a_second_gpu_is_refused(dry_run):
         import torch
         torch.ones(2).cuda(1)
     """)
-    assert ran.status == 1 and "the plan has one GPU" in ran.err and ran.summary["exception"]["line"] == 3
+    assert ran.status == 1 and "The plan has one GPU" in ran.err and ran.summary["exception"]["line"] == 3
 
 
 def test_an_extensions_operation_without_a_rule_is_named(dry_run):

@@ -1,0 +1,71 @@
+"""Which number stands for one that a dry run does not compute: one that the operation can give.
+
+A tensor without values has one number that stands for all of its elements (Record.stand_in): 1.0 unless the operation that made it says otherwise. A softmax over
+n is 1/n and its logarithm -log n, so probabilities are in [0, 1] and a cross entropy is log n; operations on single elements are applied to the stand-ins themselves;
+what picks or averages elements keeps theirs. Integers are 0, or the least that the operation draws; truth values are False.
+"""
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .special_operations import _overloads
+
+aten = torch.ops.aten
+
+
+def default(dtype: torch.dtype):
+    if dtype.is_floating_point or dtype.is_complex:
+        return 1.0
+    return False if dtype is torch.bool else 0
+
+
+def _size_along(args) -> int:
+    sizes = args[0].size()
+    return sizes[args[1]] if len(sizes) and len(args) > 1 and isinstance(args[1], int) else 1
+
+
+def _least(args) -> int:
+    """randint(high, size), randint(low, high, size), and the same behind a tensor."""
+    numbers = [a for a in args if type(a) is int]
+    return numbers[0] if len(numbers) > 1 else 0
+
+
+def _middle(args) -> float:
+    low, high = [*[a for a in args[1:] if isinstance(a, (int, float))], 0.0, 1.0][:2] if len(args) > 2 else (0.0, 1.0)
+    return (low + high) / 2
+
+
+_MADE_BY = {}
+for _names, _rule in ((("_softmax", "softmax"), lambda args, given: 1 / max(1, _size_along(args))), (("_log_softmax", "log_softmax"), lambda args, given: -math.log(max(1, _size_along(args)))),
+                      (("log_sigmoid_forward",), lambda args, given: -0.5), (("nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d", "nll_loss_nd"), lambda args, given: abs(given[0])),
+                      (("rand", "rand_like"), lambda args, given: 0.5), (("uniform_",), lambda args, given: _middle(args)), (("isfinite",), lambda args, given: True),
+                      (("randint", "randint_like", "random_"), lambda args, given: _least(args)), (("full", "full_like", "fill_", "new_full"), lambda args, given: next((a for a in reversed(args) if isinstance(a, (int, float))), None)),
+                      (("zeros", "zeros_like", "new_zeros", "zero_"), lambda args, given: 0), (("arange",), lambda args, given: args[0] if len(args) > 1 else 0)):
+    _MADE_BY.update(dict.fromkeys(_overloads(*_names), _rule))
+_KEEPS = set(_overloads("clone", "_to_copy", "copy_", "index", "index_select", "gather", "cat", "stack", "select_copy", "slice_copy", "max", "min", "amax", "amin", "mean", "sum", "median", "sort", "topk", "masked_select", "take", "diagonal_copy",
+                        "flip", "roll", "constant_pad_nd", "repeat", "max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "upsample_nearest2d", "upsample_bilinear2d", "native_dropout", "cummax", "cummin", "kthvalue", "logcumsumexp", "logsumexp"))
+
+
+def of_result(func, args, given: tuple):
+    """For the results of an operation on tensors with these stand-ins; None: the default."""
+    rule = _MADE_BY.get(func)
+    if rule is not None:
+        return rule(args, given) if given or not isinstance(args[0] if args else None, torch.Tensor) else None
+    if func in _KEEPS and given:
+        return given[0]
+    if torch.Tag.pointwise not in func.tags or not given:
+        return None
+    order = iter(given)
+
+    def one(value):
+        if isinstance(value, torch.Tensor):
+            return torch.tensor(next(order), dtype=value.dtype, device="cpu")
+        return type(value)(one(v) for v in value) if type(value) in (list, tuple) else value
+    try:
+        result = func(*(one(a) for a in args))
+        value = result.item() if isinstance(result, torch.Tensor) and result.dtype is not torch.bool else None
+    except Exception:  # it takes no such numbers, or more than one
+        return None
+    return value if value is not None and not isinstance(value, complex) and math.isfinite(value) else None
