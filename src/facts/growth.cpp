@@ -136,6 +136,7 @@ class Finder {
   struct Activation {  // one function of the program as called from one place, whatever its line
     std::uint64_t model_calls = 0;
     bool nested = false;        // the model has modules inside
+    bool unhooked = false;      // not all of them have hooks
     std::uint32_t first_call = kNever;
     std::uint64_t fresh = 0;    // most tensors that one line of it made outside modules, beginning before the first call: what comes in, not what follows from a result
     std::uint64_t made_bytes = 0;
@@ -197,11 +198,13 @@ void Finder::count_rounds() {
     if (tallies_[index].made == 0 || program.value == 0) continue;
     std::size_t calls = 0;
     for (StackId at = stack; at != program; at = trace_.stacks.parent(at)) calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
+    const bool unhooked = calls != 0 && !is_hooked(stack);
     for (StackId at = program; at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
       activation.made_bytes += tallies_[index].made_bytes;
       if (calls != 0) activation.model_calls = std::max(activation.model_calls, at == program ? rounds_of(stack) : loops_[at.value].entries);
       activation.nested |= calls >= 2;
+      activation.unhooked |= unhooked;
       if (calls != 0) activation.first_call = std::min(activation.first_call, tallies_[index].first);
     }
   }
@@ -308,7 +311,7 @@ RoundsBy Finder::evidence_for(const Growth& growth) const {
     const Activation& loop = found->second;
     const bool lets_go = growth.kept_bytes * 2 <= loop.made_bytes;  // one pass that records a graph keeps most of what it makes
     const bool fresh = loop.fresh * 10 >= growth.rounds * 9;        // something that no module made comes into each round
-    if (loop.nested ? fresh || (lets_go && is_hooked(growth.stacks.front().stack)) : lets_go && fresh) return RoundsBy::kModelCalls;
+    if (loop.nested ? fresh || (lets_go && loop.unhooked && is_hooked(growth.stacks.front().stack)) : lets_go && fresh) return RoundsBy::kModelCalls;
   }
   if (growth.stacks.size() != 1) return RoundsBy::kUnknown;
   const Tally& line = tallies_[growth.stacks.front().stack.index()];
@@ -405,9 +408,13 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
     how = "backward passes";
   }
   if (!within()) return Finder(trace, lifetimes, stacks, device, end, 0, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
-  // A recording that goes on after the training, an evaluation say, has a second part without marks.
+  // What the last mark still saw may be gone at the end: a function returned and dropped its list. And a recording that goes on after the training,
+  // with an evaluation say, has a second part without marks.
   const std::uint32_t last = marks.back();
-  std::vector<Growth> found = Finder(trace, lifetimes, stacks, device, last, 0, std::move(marks), by, how).find(peak_bytes);
+  std::vector<Growth> found = Finder(trace, lifetimes, stacks, device, end, 0, marks, by, how).find(peak_bytes);
+  std::vector<Growth> before = Finder(trace, lifetimes, stacks, device, last, 0, std::move(marks), by, how).find(peak_bytes);
+  std::erase_if(before, [&](const Growth& one) { return std::any_of(found.begin(), found.end(), [&](const Growth& other) { return other.program == one.program; }); });
+  found.insert(found.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   std::vector<Growth> later = Finder(trace, lifetimes, stacks, device, end, last, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
   found.insert(found.end(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
   return found;
