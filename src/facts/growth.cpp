@@ -29,7 +29,7 @@ struct Tally {
   std::uint64_t kept = 0;
   std::uint64_t made_bytes = 0;
   std::uint64_t kept_bytes = 0;
-  AllocationId youngest;
+  AllocationId oldest;
   std::uint32_t first = kNever;
   std::uint32_t last_made = 0;
   std::uint32_t last_kept = 0;
@@ -138,7 +138,7 @@ class Finder {
     bool nested = false;        // the model has modules inside
     bool unhooked = false;      // not all of them have hooks
     std::uint32_t first_call = kNever;
-    std::uint64_t fresh = 0;    // most tensors that one line of it made outside modules, beginning before the first call: what comes in, not what follows from a result
+    std::uint64_t fresh = 0;    // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
     std::uint64_t made_bytes = 0;
   };
   HashMap<std::uint64_t, Activation> activations_;
@@ -156,7 +156,7 @@ void Finder::tally() {
     ++line.kept;
     line.kept_bytes += lifetimes_.held_bytes(id);
     line.last_kept = std::max(line.last_kept, life.born);
-    if (line.last_kept == life.born) line.youngest = id;
+    if (line.oldest.value == 0) line.oldest = id;
     line.let_go_later += life.released != kNever;
     const auto round = by_steps_ ? static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin()) : line.kept;
     line.rounds_kept += round != line.last_round;
@@ -202,7 +202,7 @@ void Finder::count_rounds() {
     for (StackId at = program; at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
       activation.made_bytes += tallies_[index].made_bytes;
-      if (calls != 0) activation.model_calls = std::max(activation.model_calls, at == program ? rounds_of(stack) : loops_[at.value].entries);
+      if (calls != 0) activation.model_calls = std::max(activation.model_calls, rounds_of(stack));
       activation.nested |= calls >= 2;
       activation.unhooked |= unhooked;
       if (calls != 0) activation.first_call = std::min(activation.first_call, tallies_[index].first);
@@ -213,7 +213,7 @@ void Finder::count_rounds() {
     if (tallies_[index].made == 0 || (stacks_.roles(stack) & (kRolesThatStay | kInModuleCall))) continue;
     for (StackId at = stacks_.program(stack); at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
-      if (tallies_[index].first < activation.first_call) activation.fresh = std::max(activation.fresh, tallies_[index].made);
+      if (tallies_[index].first < activation.first_call && tallies_[index].last_made > activation.first_call) activation.fresh = std::max(activation.fresh, tallies_[index].made);
     }
   }
 }
@@ -366,7 +366,7 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
     growth.rounds_by = by_;
     if (!by_steps_ && lines[slot].vary()) growth.rounds_by = RoundsBy::kSizes;
     growth.round_kind = how_;
-    growth.stacks.push_back({stack, line.youngest, line.kept, line.kept_bytes});
+    growth.stacks.push_back({stack, line.oldest, line.kept, line.kept_bytes});
     growth.kept_bytes += line.kept_bytes;
     growth.kept_count += line.kept;
     growth.in_every_stretch = growth.in_every_stretch && lines[slot].everywhere();

@@ -31,7 +31,7 @@ enum class RoundsBy : std::uint8_t {
 
 struct GrowingStack {
   StackId stack;
-  AllocationId youngest;
+  AllocationId oldest;
   std::uint64_t kept_count = 0;   // allocations alive at the end
   std::uint64_t kept_bytes = 0;
 };

@@ -145,7 +145,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
         Holder holder;
         holder.bytes = stack.kept_bytes;
         holder.count = stack.kept_count;
-        holder.category = name_of(facts.categories[slot].of(stack.youngest));
+        holder.category = name_of(facts.categories[slot].of(stack.oldest));
         holder.location = location_of(facts, stack.stack);
         holder.detail = library_detail(facts, stack.stack);
         finding.holders.push_back(std::move(holder));
