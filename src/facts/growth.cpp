@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 
 #include "base/hash.h"
@@ -11,7 +12,8 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostGrowths = 256;   // of the largest each is gone through the recording for
-constexpr std::size_t kMostStretches = 10;  // without marks, the time from a line's first allocation to its last in so many parts
+constexpr std::size_t kMostStretches = 10;  // the steps, or without marks the time from a line's first allocation to its last, in so many parts
+constexpr std::uint64_t kMoreThanLayers = 256;
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 constexpr std::uint64_t kWarmUpSteps = 2;   // lazy state is made in the first steps
 constexpr std::uint64_t kLeastSteps = 5;    // after the warm-up
@@ -25,31 +27,69 @@ bool is_memory(const Event& event) { return (event.kind == EventKind::kAlloc || 
 struct Tally {
   std::uint64_t made = 0;
   std::uint64_t kept = 0;
+  std::uint64_t made_bytes = 0;
   std::uint64_t kept_bytes = 0;
+  AllocationId oldest;
   std::uint32_t first = kNever;
   std::uint32_t last_made = 0;
   std::uint32_t last_kept = 0;
+  std::uint64_t let_go_later = 0;
+  std::uint64_t rounds_kept = 0;  // rounds that left something; without marks as kept
+  std::size_t last_round = ~std::size_t{0};
 };
 
-// Survivors leave about the same number in every stretch, or nearly: the oldest stay as well as the youngest.
-bool steady(std::vector<std::uint64_t> survivors) {
-  std::vector<std::uint64_t> sorted = survivors;
+// About the same number in every stretch, or nearly.
+bool steady(const std::vector<std::int64_t>& counts) {
+  std::vector<std::int64_t> sorted = counts;
   std::sort(sorted.begin(), sorted.end());
-  const std::uint64_t usual = sorted[sorted.size() / 2];
-  const auto poor = std::count_if(survivors.begin(), survivors.end(), [&](std::uint64_t count) { return count * 2 < usual; });
-  return usual > 0 && poor * 5 <= std::ssize(survivors);
+  const std::int64_t usual = sorted[sorted.size() / 2];
+  const auto poor = std::count_if(counts.begin(), counts.end(), [&](std::int64_t count) { return count * 2 < usual; });
+  return usual > 0 && poor * 5 <= std::ssize(counts);
+}
+
+// What one line left in each stretch.
+struct Stretches {
+  std::vector<std::int64_t> survivors;
+  std::vector<std::int64_t> gained;  // made less let go
+  std::vector<std::uint64_t> sizes;  // of the survivors, in order
+
+  bool grow() const { return steady(survivors) && steady(gained) && gained.back() > 0; }
+  bool everywhere() const { return *std::min_element(survivors.begin(), survivors.end()) > 0; }
+  // Layers repeat a few sizes, and what a pass collects grows or shrinks along it; data does neither.
+  bool vary() const {
+    std::vector<std::uint64_t> sorted = sizes;
+    std::sort(sorted.begin(), sorted.end());
+    const auto distinct = std::unique(sorted.begin(), sorted.end()) - sorted.begin();
+    std::size_t up = 0, down = 0;
+    for (std::size_t at = 1; at < sizes.size(); ++at) {
+      up += sizes[at] > sizes[at - 1];
+      down += sizes[at] < sizes[at - 1];
+    }
+    return sizes.size() >= 16 && distinct * 2 >= std::ssize(sizes) && std::min(up, down) * 4 >= sizes.size();
+  }
+};
+
+// Backward passes end where the program allocates elsewhere again. The engine's own threads have no frames and say nothing.
+std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& uses, const StackFacts& stacks, std::uint16_t device) {
+  std::vector<std::uint32_t> ends;
+  bool inside = false;
+  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    if (event.kind != EventKind::kAlloc || event.device != device || event.stack.value == 0 || event.has(kPreexisting) || !uses.is_program(event.heap)) continue;
+    const bool now = stacks.roles(event.stack) & (kInBackward | kRecomputes);
+    if (inside && !now) ends.push_back(index - 1);
+    inside = now;
+  }
+  return ends;
 }
 
 class Finder {
  public:
-  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, std::uint16_t device, std::uint32_t end)
-      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end) {
-    for (const std::uint32_t mark : steps.ends) {
-      if (mark <= end) marks_.push_back(mark);
-    }
-    by_steps_ = marks_.size() >= kWarmUpSteps + kLeastSteps;
-    how_ = by_steps_ ? steps.how : "rounds";
-  }
+  // With marks, the lines that keep memory from mark to mark; without, those whose first allocation comes at `from` or later.
+  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, std::uint16_t device, std::uint32_t end, std::uint32_t from,
+         std::vector<std::uint32_t> marks, RoundsBy by, std::string how)
+      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end), from_(from), marks_(std::move(marks)),
+        by_steps_(!marks_.empty()), by_(by), how_(std::move(how)) {}
 
   std::vector<Growth> find(std::uint64_t peak_bytes);
 
@@ -66,8 +106,13 @@ class Finder {
   std::uint64_t rounds_of(StackId stack) const;
   bool is_candidate(StackId stack, const Tally& tally) const;
   std::size_t stretches_of(const Tally& line) const;
-  std::vector<bool> growing_stacks(const std::vector<StackId>& candidates) const;
+  std::size_t stretch_of(std::uint32_t event, const Tally& line, std::size_t count) const;
+  std::vector<Stretches> stretches(const std::vector<StackId>& candidates) const;
   std::uint64_t rise_since(std::uint32_t first) const;
+  std::uint64_t activation_of(StackId stack) const;
+  RoundsBy evidence_for(const Growth& growth) const;
+  bool is_hooked(StackId stack) const;
+  bool is_as_deep_as_the_weights(const Growth& growth) const;
 
   const Trace& trace_;
   HeapUses uses_;
@@ -75,8 +120,10 @@ class Finder {
   const StackFacts& stacks_;
   std::uint16_t device_;
   std::uint32_t end_;
+  std::uint32_t from_;
   std::vector<std::uint32_t> marks_;
-  bool by_steps_ = false;
+  bool by_steps_;
+  RoundsBy by_;
   std::string how_;
   std::vector<Tally> tallies_;  // by stack
   struct Loop {
@@ -86,6 +133,15 @@ class Finder {
     std::uint64_t most_inside = 0;
   };
   HashMap<std::uint32_t, Loop> loops_;  // by program frame
+  struct Activation {  // one function of the program as called from one place, whatever its line
+    std::uint64_t model_calls = 0;
+    bool nested = false;        // the model has modules inside
+    bool unhooked = false;      // not all of them have hooks
+    std::uint32_t first_call = kNever;
+    std::uint64_t fresh = 0;    // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
+    std::uint64_t made_bytes = 0;
+  };
+  HashMap<std::uint64_t, Activation> activations_;
 };
 
 void Finder::tally() {
@@ -93,13 +149,24 @@ void Finder::tally() {
   for_each_allocation([&](AllocationId id, const Lifetime& life, const Event& birth) {
     Tally& line = tallies_[birth.stack.index()];
     ++line.made;
+    line.made_bytes += lifetimes_.held_bytes(id);
     line.first = std::min(line.first, life.born);
     line.last_made = std::max(line.last_made, life.born);
     if (life.released <= end_) return;
     ++line.kept;
     line.kept_bytes += lifetimes_.held_bytes(id);
     line.last_kept = std::max(line.last_kept, life.born);
+    if (line.oldest.value == 0) line.oldest = id;
+    line.let_go_later += life.released != kNever;
+    const auto round = by_steps_ ? static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin()) : line.kept;
+    line.rounds_kept += round != line.last_round;
+    line.last_round = round;
   });
+}
+
+std::uint64_t Finder::activation_of(StackId stack) const {
+  const Frame& frame = trace_.stacks.frame(stack);
+  return ((std::uint64_t{trace_.stacks.parent(stack).value} * 0x9e3779b97f4a7c15 + frame.file.value) * 0x9e3779b97f4a7c15) + frame.function.value;
 }
 
 void Finder::count_rounds() {
@@ -125,6 +192,30 @@ void Finder::count_rounds() {
       loop.least_outside = std::min(loop.least_outside, tallies_[index].made);
     }
   }
+  for (std::size_t index = 1; index < tallies_.size(); ++index) {
+    const StackId stack(static_cast<std::uint32_t>(index));
+    const StackId program = stacks_.program(stack);
+    if (tallies_[index].made == 0 || program.value == 0) continue;
+    std::size_t calls = 0;
+    for (StackId at = stack; at != program; at = trace_.stacks.parent(at)) calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
+    const bool unhooked = calls != 0 && !is_hooked(stack);
+    for (StackId at = program; at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
+      Activation& activation = activations_[activation_of(at)];
+      activation.made_bytes += tallies_[index].made_bytes;
+      if (calls != 0) activation.model_calls = std::max(activation.model_calls, rounds_of(stack));
+      activation.nested |= calls >= 2;
+      activation.unhooked |= unhooked;
+      if (calls != 0) activation.first_call = std::min(activation.first_call, tallies_[index].first);
+    }
+  }
+  for (std::size_t index = 1; index < tallies_.size(); ++index) {
+    const StackId stack(static_cast<std::uint32_t>(index));
+    if (tallies_[index].made == 0 || (stacks_.roles(stack) & (kRolesThatStay | kInModuleCall))) continue;
+    for (StackId at = stacks_.program(stack); at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
+      Activation& activation = activations_[activation_of(at)];
+      if (tallies_[index].first < activation.first_call && tallies_[index].last_made > activation.first_call) activation.fresh = std::max(activation.fresh, tallies_[index].made);
+    }
+  }
 }
 
 std::uint64_t Finder::rounds_of(StackId stack) const {
@@ -141,46 +232,92 @@ std::uint64_t Finder::rounds_of(StackId stack) const {
 
 bool Finder::is_candidate(StackId stack, const Tally& line) const {
   const std::uint64_t least = by_steps_ ? kLeastSteps : kLeastRounds;
-  if (line.kept < least || (stacks_.roles(stack) & kRolesThatStay)) return false;
+  if (line.kept < least || line.first < from_ || (stacks_.roles(stack) & kRolesThatStay)) return false;
   if (stack.value == 0 && !by_steps_) return false;  // no line, no marks: nothing to count rounds by
   if (rounds_of(stack) < least) return false;
   return line.last_kept >= line.first + (end_ - line.first) / 4 * 3;  // still growing when the recording ends
 }
 
 std::size_t Finder::stretches_of(const Tally& line) const {
-  if (by_steps_) return marks_.size() - kWarmUpSteps;
-  return std::clamp<std::size_t>(line.kept / 2, 4, kMostStretches);
+  const std::size_t most = by_steps_ ? std::min(kMostStretches, marks_.size() - kWarmUpSteps) : kMostStretches;
+  return std::clamp<std::size_t>(line.rounds_kept / 2, 4, most);
 }
 
-std::vector<bool> Finder::growing_stacks(const std::vector<StackId>& candidates) const {
+std::size_t Finder::stretch_of(std::uint32_t event, const Tally& line, std::size_t count) const {
+  if (!by_steps_) return static_cast<std::size_t>((std::uint64_t{event} - line.first) * count / (std::uint64_t{end_} - line.first + 1));
+  const auto steps = marks_.begin() + kWarmUpSteps;
+  if (event <= marks_[kWarmUpSteps - 1]) return count;
+  return static_cast<std::size_t>(std::lower_bound(steps, marks_.end(), event) - steps) * count / (marks_.size() - kWarmUpSteps);
+}
+
+std::vector<Stretches> Finder::stretches(const std::vector<StackId>& candidates) const {
   std::vector<std::int32_t> slot_of(trace_.stacks.size(), -1);
-  std::vector<std::vector<std::uint64_t>> survivors;
+  std::vector<Stretches> all(candidates.size());
   for (std::size_t slot = 0; slot < candidates.size(); ++slot) {
-    const Tally& line = tallies_[candidates[slot].index()];
-    const std::size_t stretches = stretches_of(line);
-    // Fewer survivors than half the stretches leave most of them empty: such a line is not steady, whatever the rest shows, and needs no counting.
-    const bool may_be_steady = line.kept >= stretches / 2;
-    survivors.emplace_back(may_be_steady ? stretches : 1);
-    if (may_be_steady) slot_of[candidates[slot].index()] = static_cast<std::int32_t>(slot);
+    const std::size_t count = stretches_of(tallies_[candidates[slot].index()]);
+    all[slot].survivors.resize(count);
+    all[slot].gained.resize(count);
+    slot_of[candidates[slot].index()] = static_cast<std::int32_t>(slot);
   }
   for_each_allocation([&](AllocationId, const Lifetime& life, const Event& birth) {
     const std::int32_t slot = slot_of[birth.stack.index()];
-    if (slot < 0 || life.released <= end_) return;
-    std::vector<std::uint64_t>& counts = survivors[static_cast<std::size_t>(slot)];
-    std::size_t stretch = 0;
-    if (by_steps_) {
-      if (life.born <= marks_[kWarmUpSteps - 1]) return;
-      stretch = static_cast<std::size_t>(std::lower_bound(marks_.begin() + kWarmUpSteps, marks_.end(), life.born) - (marks_.begin() + kWarmUpSteps));
-      if (stretch >= counts.size()) return;  // the step that was not finished
-    } else {
-      const Tally& line = tallies_[birth.stack.index()];
-      stretch = static_cast<std::size_t>((std::uint64_t{life.born} - line.first) * counts.size() / (std::uint64_t{line.last_made} - line.first + 1));
+    if (slot < 0) return;
+    Stretches& line = all[static_cast<std::size_t>(slot)];
+    const std::size_t count = line.survivors.size();
+    const Tally& tally = tallies_[birth.stack.index()];
+    const std::size_t born = stretch_of(life.born, tally, count);
+    if (born < count) ++line.gained[born];
+    if (life.released <= end_) {
+      const std::size_t gone = stretch_of(life.released, tally, count);
+      if (gone < count) --line.gained[gone];
+      return;
     }
-    ++counts[stretch];
+    line.sizes.push_back(birth.size_bytes);
+    if (born < count) ++line.survivors[born];
   });
-  std::vector<bool> growing;
-  for (std::vector<std::uint64_t>& counts : survivors) growing.push_back(steady(std::move(counts)));
-  return growing;
+  return all;
+}
+
+// One pass through R layers needs R layers: what was there before comes, for the most part, in R equal pieces or a multiple of that.
+bool Finder::is_as_deep_as_the_weights(const Growth& growth) const {
+  HashMap<std::uint64_t, std::uint64_t> by_size;
+  std::uint64_t total = 0, layered = 0;
+  lifetimes_.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
+    if (birth.device != device_ || life.born >= growth.first_event || life.released <= end_ || !uses_.is_program(birth.heap)) return;
+    ++by_size[birth.size_bytes];
+    total += birth.size_bytes;
+  });
+  for (const auto& [size, count] : by_size) {
+    const bool fits = count % growth.rounds == 0 || count % growth.stacks.front().kept_count == 0;
+    if (count >= kLeastRounds && fits) layered += size * count;
+  }
+  return layered * 2 >= total && layered != 0;
+}
+
+// PyTorch calls a module that has hooks through a function of its own.
+bool Finder::is_hooked(StackId stack) const {
+  for (StackId at = stack; at.value != 0; at = trace_.stacks.parent(at)) {
+    const Frame& frame = trace_.stacks.frame(at);
+    if (trace_.strings.at(frame.function) == "inner" && trace_.strings.at(frame.file).ends_with("torch/nn/modules/module.py")) return true;
+  }
+  return false;
+}
+
+RoundsBy Finder::evidence_for(const Growth& growth) const {
+  if (is_as_deep_as_the_weights(growth)) return RoundsBy::kUnknown;
+  for (StackId at = growth.program; at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
+    const auto found = activations_.find(activation_of(at));
+    if (found == activations_.end() || found->second.model_calls * 2 < growth.rounds) continue;
+    const Activation& loop = found->second;
+    const bool lets_go = growth.kept_bytes * 2 <= loop.made_bytes;  // one pass that records a graph keeps most of what it makes
+    const bool fresh = loop.fresh * 10 >= growth.rounds * 9;        // something that no module made comes into each round
+    if (loop.nested ? fresh || (lets_go && loop.unhooked && is_hooked(growth.stacks.front().stack)) : lets_go && fresh) return RoundsBy::kModelCalls;
+  }
+  if (growth.stacks.size() != 1) return RoundsBy::kUnknown;
+  const Tally& line = tallies_[growth.stacks.front().stack.index()];
+  const auto lets_go = [&](const Event& event) { return event.device == device_ && event.kind == EventKind::kFree && uses_.is_program(event.heap); };
+  const bool nothing_else = line.made == line.kept && std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
+  return line.kept >= kMoreThanLayers && nothing_else ? RoundsBy::kMany : RoundsBy::kUnknown;
 }
 
 // How much the device's low-water mark rose since `first`: what a program keeps shows there, what it turns over does not. Of the later
@@ -216,20 +353,24 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
     if (tallies_[index].made != 0 && is_candidate(stack, tallies_[index])) candidates.push_back(stack);
   }
   if (candidates.empty()) return {};
-  const std::vector<bool> growing = growing_stacks(candidates);
+  const std::vector<Stretches> lines = stretches(candidates);
   std::map<std::uint32_t, Growth> by_program;
   for (std::size_t slot = 0; slot < candidates.size(); ++slot) {
-    if (!growing[slot]) continue;
+    if (!lines[slot].grow()) continue;
     const StackId stack = candidates[slot];
     const Tally& line = tallies_[stack.index()];
     const StackId program = stacks_.program(stack);
     Growth& growth = by_program.try_emplace(program.value).first->second;
     growth.program = program;
     growth.rounds = std::max(growth.rounds, rounds_of(stack));
+    growth.rounds_by = by_;
+    if (!by_steps_ && lines[slot].vary()) growth.rounds_by = RoundsBy::kSizes;
     growth.round_kind = how_;
-    growth.stacks.push_back({stack, line.kept, line.kept_bytes});
+    growth.stacks.push_back({stack, line.oldest, line.kept, line.kept_bytes});
     growth.kept_bytes += line.kept_bytes;
     growth.kept_count += line.kept;
+    growth.in_every_stretch = growth.in_every_stretch && lines[slot].everywhere();
+    growth.let_go_later = growth.let_go_later || line.let_go_later * 2 > line.kept;
     growth.first_event = growth.first_event == 0 ? line.first : std::min(growth.first_event, line.first);
   }
   std::vector<Growth> all;
@@ -242,9 +383,11 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
   std::vector<Growth> result;
   for (Growth& growth : all) {
     const auto least_bytes = std::max(kLeastBytes, static_cast<std::uint64_t>(kLeastShareOfPeak * static_cast<double>(peak_bytes)));
-    if (growth.kept_bytes < least_bytes || rise_since(growth.first_event) < growth.kept_bytes / 2) continue;
+    growth.rise_bytes = rise_since(growth.first_event);
+    if (growth.kept_bytes < least_bytes || growth.rise_bytes < growth.kept_bytes / 2) continue;
     growth.bytes_per_round = growth.kept_bytes / std::max<std::uint64_t>(1, growth.rounds);
     std::sort(growth.stacks.begin(), growth.stacks.end(), [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
+    if (growth.rounds_by == RoundsBy::kUnknown) growth.rounds_by = evidence_for(growth);
     result.push_back(std::move(growth));
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
@@ -255,7 +398,26 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
 
 std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps,
                                 std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes) {
-  return Finder(trace, lifetimes, stacks, steps, device, end).find(peak_bytes);
+  std::vector<std::uint32_t> marks = steps.ends;
+  RoundsBy by = RoundsBy::kSteps;
+  std::string how = steps.how;
+  const auto within = [&] { std::erase_if(marks, [&](std::uint32_t mark) { return mark > end; }); return marks.size() >= kWarmUpSteps + kLeastSteps; };
+  if (!within()) {
+    marks = backward_passes(trace, HeapUses(trace), stacks, device);
+    by = RoundsBy::kBackward;
+    how = "backward passes";
+  }
+  if (!within()) return Finder(trace, lifetimes, stacks, device, end, 0, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
+  // What the last mark still saw may be gone at the end: a function returned and dropped its list. And a recording that goes on after the training,
+  // with an evaluation say, has a second part without marks.
+  const std::uint32_t last = marks.back();
+  std::vector<Growth> found = Finder(trace, lifetimes, stacks, device, end, 0, marks, by, how).find(peak_bytes);
+  std::vector<Growth> before = Finder(trace, lifetimes, stacks, device, last, 0, std::move(marks), by, how).find(peak_bytes);
+  std::erase_if(before, [&](const Growth& one) { return std::any_of(found.begin(), found.end(), [&](const Growth& other) { return other.program == one.program; }); });
+  found.insert(found.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
+  std::vector<Growth> later = Finder(trace, lifetimes, stacks, device, end, last, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
+  found.insert(found.end(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
+  return found;
 }
 
 }  // namespace faultline

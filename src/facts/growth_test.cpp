@@ -32,6 +32,72 @@ TEST(Growth, CountsRoundsBytesAndTensors) {
   EXPECT_EQ(found[0].kept_bytes, 24 * kMiB);
   EXPECT_EQ(found[0].bytes_per_round, 2 * kMiB);
   EXPECT_EQ(found[0].round_kind, "rounds");
+  EXPECT_EQ(found[0].rounds_by, RoundsBy::kUnknown);
+}
+
+// Rounds of `main` that each make what `round` says, with # for the round's number.
+std::string each_round(int rounds, const std::string& round) {
+  std::string lines;
+  for (int i = 0; i < rounds; ++i) {
+    for (const char c : round) lines += c == '#' && lines.ends_with(' ') ? "#" + std::to_string(i) + "_" : std::string(1, c);
+  }
+  return lines;
+}
+
+const std::string kCall = "/usr/lib/python3/dist-packages/torch/nn/modules/module.py:1775 _call_impl";
+const std::string kModel = "stack inner = run.py:7 main > " + kCall + " > net.py:8 forward > " + kCall + "\n";
+
+TEST(Growth, CallsOfAModelWithSomethingNewInEachAreRounds) {
+  const auto found = growths(traced(kModel + each_round(12, "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n")));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rounds_by, RoundsBy::kModelCalls);
+}
+
+TEST(Growth, CallsThatOnlyHandOnTheirResultMayBeOnePass) {
+  const auto found = growths(traced(kModel + each_round(12, "alloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nalloc #z 1KiB at run.py:8 main > f.py:1 f\nfree #z\n")));
+  for (const Growth& growth : found) EXPECT_EQ(growth.rounds_by, RoundsBy::kUnknown);
+}
+
+TEST(Growth, AsManyRoundsAsWeightsMayBeLayers) {
+  const std::string weights = each_round(12, "alloc #w 4MiB preexisting\n");
+  const auto found = growths(traced(kModel + weights + each_round(12, "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n")));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rounds_by, RoundsBy::kUnknown);
+}
+
+TEST(Growth, BackwardPassesAreRoundsWhereNoStepIsMarked) {
+  const std::string round = "alloc #x 1MiB at run.py:6 main\nalloc #k 2MiB at run.py:7 main\nalloc #b 512 at run.py:8 main > /usr/lib/python3/dist-packages/torch/_tensor.py:630 backward\nfree #b\nfree #x\n";
+  const auto found = growths(traced(each_round(12, round)));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rounds_by, RoundsBy::kBackward);
+  EXPECT_EQ(place(traced(each_round(12, round)), found[0].program), "run.py:7 main");
+}
+
+TEST(Growth, ABufferThatIsFullAtTheEndDoesNotGrow) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) + " 1MiB at run.py:6 main\nfree #y" + std::to_string(i) + "\n";
+    if (i >= 33) lines += "free #x" + std::to_string(i - 33) + "\n";
+  }
+  EXPECT_TRUE(growths(traced(lines)).empty());
+}
+
+TEST(Growth, WhatIsLetGoAfterTheLastStepIsSaid) {
+  std::string lines = each_round(12, "alloc #k 2MiB at run.py:5 main\nalloc #t 1MiB at run.py:6 main\nfree #t\nstep 1 Optimizer.step#SGD.step\n");
+  for (int i = 0; i < 12; ++i) lines += "free #" + std::to_string(i) + "_k\n";
+  const auto found = growths(traced(lines));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].let_go_later);
+}
+
+TEST(Growth, WhatIsKeptInSomeStepsOnlyGrowsToo) {
+  std::string lines;
+  for (int i = 0; i < 62; ++i) {
+    const std::string n = std::to_string(i);
+    if (i % 3 == 0) lines += "alloc #k" + n + " 2MiB at run.py:5 main\n";
+    lines += "alloc #t" + n + " 1MiB at run.py:6 main\nfree #t" + n + "\nstep " + n + " Optimizer.step#SGD.step\n";
+  }
+  EXPECT_EQ(growths(traced(lines)).size(), 1u);
 }
 
 TEST(Growth, FewRoundsSayNothing) {

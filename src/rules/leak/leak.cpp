@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "facts/libraries.h"
+#include "facts/outside.h"
 #include "rules/describe.h"
 #include "rules/leak/left_at_exit.h"
 #include "rules/rule.h"
@@ -19,7 +20,7 @@ std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
     const auto same_function = [&](const Growth& main) {
       const Frame& a = facts.trace.stacks.frame(main.program);
       const Frame& b = facts.trace.stacks.frame(growth.program);
-      return a.file == b.file && a.function == b.function && main.rounds == growth.rounds;
+      return a.file == b.file && a.function == b.function && main.rounds == growth.rounds && main.rounds_by == growth.rounds_by;
     };
     const auto main = std::find_if(gathered.begin(), gathered.end(), same_function);
     if (main == gathered.end()) {
@@ -32,6 +33,36 @@ std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
     main->stacks.insert(main->stacks.end(), growth.stacks.begin(), growth.stacks.end());
   }
   return gathered;
+}
+
+// How often the program can go round before the device is full: what the program has taken stays taken, beside it are its context and whatever else is there.
+std::int64_t rounds_until_full(const Facts& facts, std::size_t slot, const DeviceUsage& usage, std::uint64_t bytes_per_round) {
+  const Device& device = facts.trace.devices[slot];
+  const std::optional<Unasked> unasked = unasked_memory(facts.trace, device);
+  const std::uint64_t taken = usage.end.reserved + usage.end.outside + (unasked ? unasked->bytes : kUsualOutsideBytes / 2);
+  return static_cast<std::int64_t>(device.capacity_bytes > taken ? (device.capacity_bytes - taken) / bytes_per_round : 0);
+}
+
+// A line that keeps what it makes, and nothing that tells a loop from one pass.
+Finding kept_without_rounds(const Facts& facts, const Growth& growth, std::uint16_t device) {
+  Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kHint, device, growth.program);
+  finding.location = location_of_frame(facts.trace, growth.program);
+  finding.bytes = growth.kept_bytes;
+  finding.message = format_count(growth.kept_count) + " tensors made at this line, " + format_bytes(growth.kept_bytes) +
+                    " in all, are held at the end. Layers of one pass, something that is filled once and a loop that never lets go look alike in this recording.";
+  finding.evidence = {{"kept_tensors", static_cast<std::int64_t>(growth.kept_count)}, {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
+  finding.fingerprint = fingerprint(finding.rule, finding.location, "kept");
+  return finding;
+}
+
+std::string_view words_for(const Growth& growth) {
+  switch (growth.rounds_by) {
+    case RoundsBy::kModelCalls: return "calls of the model";
+    case RoundsBy::kSizes: return "returns to the line, each with a size of its own";
+    case RoundsBy::kMany: return "returns to the line, more than a model has layers";
+    case RoundsBy::kUnknown: return "returns to the line";
+    default: return growth.round_kind;
+  }
 }
 
 // What the survivors say about who holds them.
@@ -80,16 +111,23 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       const StackId blamed = has_framework ? growth.program : kept.line_of(growth.stacks.front().stack);
       if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) || !kept.grows(growth.stacks.front().stack))) continue;
       told.insert(trace.stacks.frame_id(blamed));
-      const Confidence confidence = growth.rounds >= 20 && growth.kept_count >= growth.rounds ? Confidence::kProved : Confidence::kLikely;
-      Finding finding = finding_at(facts, "memory/leak", Severity::kError, confidence, usage.device, blamed);
+      if (has_framework && growth.rounds_by == RoundsBy::kUnknown) {
+        if (growth.program.value != 0 && growth.kept_bytes * 10 >= usage.peak_allocated.allocated) findings.push_back(kept_without_rounds(facts, growth, usage.device));
+        continue;
+      }
+      const bool marked = growth.rounds_by == RoundsBy::kSteps || growth.rounds_by == RoundsBy::kBackward || !has_framework;
+      const bool proved = marked && growth.rounds >= 20 && growth.kept_count >= growth.rounds && growth.in_every_stretch && !growth.let_go_later;
+      Finding finding = finding_at(facts, "memory/leak", growth.let_go_later ? Severity::kWarning : Severity::kError, proved ? Confidence::kProved : Confidence::kLikely,
+                                   usage.device, blamed);
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
       finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
       finding.bytes = growth.kept_bytes;
       const Reason reason = reason_for(facts, growth, has_framework);
-      const std::string unit = growth.round_kind == "rounds" ? "round" : "step";
+      const std::string unit = growth.rounds_by == RoundsBy::kSteps ? "step" : "round";
+      const std::string held = growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
       finding.message = "Memory grows by " + format_bytes(growth.bytes_per_round) + " each " + unit + ": " + format_count(growth.kept_count) +
-                        (has_framework ? " tensors made " : " allocations made ") + (inside ? "under" : "at") + " this line in " + format_count(growth.rounds) + " " + unit + "s are still held, " +
+                        (has_framework ? " tensors made " : " allocations made ") + (inside ? "under" : "at") + " this line in " + format_count(growth.rounds) + " " + unit + held +
                         format_bytes(growth.kept_bytes) + " in all.";
       finding.memory = reason.text + ".";
       finding.allocated_at = location_of(facts, main.stack);
@@ -97,17 +135,17 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                           {"steps", static_cast<std::int64_t>(growth.rounds)},
                           {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
                           {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
-      finding.evidence.push_back({"steps_counted_by", growth.round_kind == "rounds" ? "returns to the line" : growth.round_kind});
-      const std::uint64_t capacity = trace.devices[slot].capacity_bytes;
-      if (capacity > usage.end.reserved && growth.bytes_per_round != 0 && usage.failures.empty()) {
-        finding.evidence.push_back({"steps_until_full", static_cast<std::int64_t>((capacity - usage.end.reserved) / growth.bytes_per_round)});
+      finding.evidence.push_back({"steps_counted_by", std::string(words_for(growth))});
+      finding.evidence.push_back({"lowest_use_rose_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
+      if (trace.devices[slot].capacity_bytes != 0 && growth.bytes_per_round != 0 && usage.failures.empty() && !growth.let_go_later) {
+        finding.evidence.push_back({"steps_until_full", rounds_until_full(facts, slot, usage, growth.bytes_per_round)});
       }
       for (const GrowingStack& stack : growth.stacks) {
         if (finding.holders.size() == 8) break;
         Holder holder;
         holder.bytes = stack.kept_bytes;
         holder.count = stack.kept_count;
-        holder.category = facts.stacks.has(stack.stack, kInModuleCall) ? "activations" : "other";
+        holder.category = name_of(facts.categories[slot].of(stack.oldest));
         holder.location = location_of(facts, stack.stack);
         holder.detail = library_detail(facts, stack.stack);
         finding.holders.push_back(std::move(holder));

@@ -1,0 +1,14 @@
+# leak
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512)).cuda()
+errors = []
+def work(i):
+    x = torch.randn(512, 512, device="cuda")
+    with torch.no_grad():
+        y = model(x)  # <- kept
+    raise ValueError(i)
+for i in range(30):
+    try:
+        work(i)
+    except ValueError as error:
+        errors.append(error)
