@@ -160,7 +160,9 @@ TEST_P(PackedStream, IsRefusedWhenTheFirstHalfIsOverwritten) {
     const Result<std::string> text = read_whole(packed);
     const bool noticed = !text.ok() || GetParam().pack == zstd_without_checksum;  // stored blocks have nothing that could be wrong
     EXPECT_TRUE(noticed) << from;
-    if (!text.ok()) EXPECT_FALSE(text.error().what.empty()) << from;
+    if (!text.ok()) {
+      EXPECT_FALSE(text.error().what.empty()) << from;
+    }
   }
 }
 

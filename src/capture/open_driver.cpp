@@ -30,7 +30,9 @@ thread_local bool is_ours __attribute__((tls_model("initial-exec"))) = false;  /
 
 }  // namespace
 
-extern "C" __attribute__((visibility("hidden"))) std::atomic<Open> faultline_next_dlopen{nullptr};
+extern "C" {
+__attribute__((visibility("hidden"))) std::atomic<Open> faultline_next_dlopen{nullptr};
+}
 
 // The name to open in its place.
 extern "C" __attribute__((visibility("hidden"))) const char* faultline_name_to_open(const char* name, int flags) {

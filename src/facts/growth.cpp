@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostGrowths = 256;   // of the largest each is gone through the recording for
 constexpr std::size_t kMostStretches = 10;  // the steps, or without marks the time from a line's first allocation to its last, in so many parts
-constexpr std::uint64_t kMoreThanLayers = 256;
+constexpr std::uint64_t kManyRounds = 64;    // of one line alone: a pass through layers makes its memory at several
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 constexpr std::uint64_t kWarmUpSteps = 2;   // lazy state is made in the first steps
 constexpr std::uint64_t kLeastSteps = 5;    // after the warm-up
@@ -317,7 +317,7 @@ RoundsBy Finder::evidence_for(const Growth& growth) const {
   const Tally& line = tallies_[growth.stacks.front().stack.index()];
   const auto lets_go = [&](const Event& event) { return event.device == device_ && event.kind == EventKind::kFree && uses_.is_program(event.heap); };
   const bool nothing_else = line.made == line.kept && std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
-  return line.kept >= kMoreThanLayers && nothing_else ? RoundsBy::kMany : RoundsBy::kUnknown;
+  return line.kept >= kManyRounds && nothing_else ? RoundsBy::kMany : RoundsBy::kUnknown;
 }
 
 // How much the device's low-water mark rose since `first`: what a program keeps shows there, what it turns over does not. Of the later

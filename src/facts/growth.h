@@ -25,7 +25,7 @@ enum class RoundsBy : std::uint8_t {
   kBackward,    // passes of backward
   kModelCalls,  // a whole model is called in each round
   kSizes,       // each round has its own size: data, not layers
-  kMany,        // one line, more often than any model has layers
+  kMany,        // one line, again and again, and nothing is let go in between
   kUnknown,
 };
 

@@ -37,8 +37,11 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
   if (takes_long && (wants_changes || question.vary.empty())) plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
   if (wants_changes && !takes_long) add_changes(reruns, told, *question.gpu, plan);
-  if (const std::string why_not = why_no_batch_is_enough(plan); fails && question.vary.empty() && !why_not.empty()) plan.vary = PlanVary{"batch size", {}, 0, 0, 0, 0, {}, why_not};
-  else if (wants_search && (!takes_long || !question.vary.empty())) add_search(reruns, question.vary, plan);
+  if (const std::string why_not = why_no_batch_is_enough(plan); fails && question.vary.empty() && !why_not.empty()) {
+    PlanVary& vary = plan.vary.emplace();
+    vary.name = "batch size";
+    vary.why_not = why_not;
+  } else if (wants_search && (!takes_long || !question.vary.empty())) add_search(reruns, question.vary, plan);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::ma
 class Payload {
  public:
   Payload& number(std::uint64_t value) {
-    std::uint8_t bytes[kMostVarintBytes];
+    std::uint8_t bytes[kMostVarintBytes] = {};
     bytes_.append(bytes, put_varint(bytes, value));
     return *this;
   }

@@ -59,7 +59,7 @@ std::string_view words_for(const Growth& growth) {
   switch (growth.rounds_by) {
     case RoundsBy::kModelCalls: return "calls of the model";
     case RoundsBy::kSizes: return "returns to the line, each with a size of its own";
-    case RoundsBy::kMany: return "returns to the line, more than a model has layers";
+    case RoundsBy::kMany: return "returns to the line, where nothing else is made or let go in between";
     case RoundsBy::kUnknown: return "returns to the line";
     default: return growth.round_kind;
   }

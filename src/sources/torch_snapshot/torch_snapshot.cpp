@@ -35,7 +35,8 @@ bool begins_json(std::span<const std::uint8_t> head) {
   // Any other JSON, and a log that begins with some of it, is a text.
   constexpr std::array<std::string_view, 9> kOwnKeys = {"segments", "device_traces", "blocks", "frames", "addr", "action", "segment_type", "total_size", "allocated_size"};
   const bool names_key = std::any_of(kOwnKeys.begin(), kOwnKeys.end(), [&](std::string_view key) { return text.find('"' + std::string(key) + '"') != std::string_view::npos; });
-  if (!names_key && (text.size() >= 512 || text.find("Error") != std::string_view::npos)) return false;
+  const bool has_words = std::any_of(text.begin(), text.end(), [](char letter) { return std::isalpha(static_cast<unsigned char>(letter)) != 0; });  // else it is no log either
+  if (!names_key && has_words && (text.size() >= 512 || text.find("Error") != std::string_view::npos)) return false;
   if (text.find("Traceback (most recent call last)") != std::string_view::npos) return false;
   const std::size_t line = text.find('\n', static_cast<std::size_t>(first - head.begin()));
   const bool is_line_of_log = line != std::string_view::npos && text[line - 1] == '}' && line + 1 < text.size() && (text[line + 1] == '{' || std::isalpha(static_cast<unsigned char>(text[line + 1])) != 0);
