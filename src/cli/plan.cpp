@@ -18,7 +18,7 @@ namespace {
 
 // Unless told, a program is stopped after so many steps, but not while it is quick: most of what is planned runs to its end.
 constexpr std::uint64_t kSteps = 8;
-constexpr std::uint64_t kQuickSeconds = 20;
+constexpr std::uint64_t kQuickSeconds = 6;
 
 struct PlanArguments {
   PlanQuestion question;
@@ -123,7 +123,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   arguments->question.command = command;
   verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; without it the report lists the GPUs it fits on");
   verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need");
-  verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for 20 seconds")->check(kWholeNumber);
+  verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for 6 seconds")->check(kWholeNumber);
   verb->add_option("--seconds", arguments->seconds, "stop the program after so long; 0: never")->capture_default_str()->check(kWholeNumber);
   verb->add_option("--vary", arguments->question.vary, "the number to search the largest fitting value of, for example batch_size");
   verb->add_flag("--real", arguments->question.real, "compute real numbers on the CPU: slow, for programs whose memory depends on them");

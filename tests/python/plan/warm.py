@@ -54,7 +54,8 @@ def end(status: int) -> None:
 
 def serve() -> None:
     import faultline.plan
-    import torch.distributed.tensor  # noqa: F401 (PyTorch imports it at the first tensor that is made as the dry run's are)
+    import torch._dynamo  # noqa: F401 (PyTorch imports it with the first optimizer)
+    import torch.distributed.tensor  # noqa: F401 (and this at the first tensor that is made as the dry run makes its own)
     for module in pkgutil.walk_packages(faultline.plan.__path__, "faultline.plan."):
         importlib.import_module(module.name)
     gc.freeze()

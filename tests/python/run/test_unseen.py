@@ -1,6 +1,7 @@
 """What was not seen is said: how a program ended, what of it was not recorded, and what the virtual GPU could not do. None of it is called clean."""
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_the_same_program_that_ends_well_is_called_clean(tmp_path):
 
 
 def test_a_shells_status_for_a_signal_is_told_as_that(tmp_path):
-    done, report, _ = run(tmp_path, "sh", "-c", f"{PROGRAMS / 'ends'} 11; exit 139")
+    done, report, _ = run(tmp_path, "sh", "-c", f"{shlex.quote(str(PROGRAMS / 'ends'))} 11; exit 139")
     assert done.returncode == 139
     assert any("ended with status 139, which a shell gives for a program that signal 11 (SIGSEGV) ended" in sentence for sentence in report["input"]["unseen"])
 
