@@ -78,7 +78,7 @@ run:
 	@echo "Planning a program that has not run yet: examples/train_gpt.py on a T4, without a GPU"
 	@echo
 	@rm -rf $(BUILD)/plan-example
-	@$(BUILD)/faultline plan --gpu T4 -o $(BUILD)/plan-example -- $(PYTHON) examples/train_gpt.py --batch-size 16 || [ $$? -eq 1 ]
+	@$(BUILD)/faultline plan --gpu T4 --steps 2 -o $(BUILD)/plan-example -- $(PYTHON) examples/train_gpt.py --batch-size 16 || [ $$? -eq 1 ]
 	@echo
 	@echo "Recording a program that uses the driver interface, on a GPU that this machine's processor plays: examples/driver_copy.cpp"
 	@echo
