@@ -74,13 +74,13 @@ std::vector<const DeviceReport*> devices_to_show(const Report& report, bool ever
 }
 
 void print_devices(Page& page, const Report& report, const TerminalOptions& options) {
+  const bool holders_told = report.plan || std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) { return !finding.holders.empty(); });
   for (const DeviceReport* device : devices_to_show(report, options.verbose)) {
     if (options.verbose) {
       print_account(page, *device);
       print_memory_picture(page, *device);
     }
-    const bool told = report.plan || std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) { return !finding.holders.empty(); });
-    if (told && !options.verbose) continue;
+    if (holders_told && !options.verbose) continue;
     page.blank();
     print_holders(page, "at the peak", device->holders, options.verbose);
   }
