@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -32,7 +31,11 @@ std::vector<std::string> take_command(int& argument_count, char** arguments) {
   return command;
 }
 
-constexpr std::array<std::string_view, 5> kVerbs = {"explain", "plan", "run", "replay", "doctor"};
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* subcommand) { return !subcommand->get_group().empty(); })) verbs.push_back(verb->get_name());
+  return verbs;
+}
 
 // How many letters must be put in, left out or changed to make one word of the other.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -46,19 +49,20 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }
 
 // What somebody meant whose words are not understood; empty where nobody can tell.
-std::string meant(int argument_count, char** arguments, const std::vector<std::string>& command) {
+std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command) {
   if (argument_count < 2) return {};
   const std::string word = arguments[1];
   if ((word == "run" || word == "plan") && command.empty() && argument_count > 2) {
     return fmt::format("the program stands behind --, as in: faultline {} -- python train.py", word);
   }
-  if (word.starts_with('-') || std::find(kVerbs.begin(), kVerbs.end(), word) != kVerbs.end()) return {};
+  const std::vector<std::string> verbs = verbs_of(app);
+  if (word.starts_with('-') || std::find(verbs.begin(), verbs.end(), word) != verbs.end()) return {};
   std::error_code problem;
   if (word.ends_with(".py")) return fmt::format("{} is a program: faultline run -- python {} records it, faultline plan -- python {} tells its memory without a GPU", word, word, word);
   if (std::filesystem::exists(word, problem)) return fmt::format("to have {} explained: faultline explain {}", word, word);
-  const auto nearest = std::min_element(kVerbs.begin(), kVerbs.end(), [&](std::string_view a, std::string_view b) { return distance(word, a) < distance(word, b); });
+  const auto nearest = std::min_element(verbs.begin(), verbs.end(), [&](std::string_view a, std::string_view b) { return distance(word, a) < distance(word, b); });
   if (word.size() < 64 && distance(word, *nearest) <= 2) return fmt::format("there is no verb {}; the nearest is {}", word, *nearest);
-  return fmt::format("there is neither a verb nor a file {}; the verbs are explain, plan, run, replay and doctor", word);
+  return fmt::format("there is neither a verb nor a file {}; the verbs are {}", word, fmt::join(verbs, ", "));
 }
 
 }  // namespace
@@ -81,7 +85,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
-    if (const std::string sentence = meant(argument_count, arguments, command); !sentence.empty()) return fail(sentence);
+    if (const std::string sentence = meant(app, argument_count, arguments, command); !sentence.empty()) return fail(sentence);
     return fail(std::string(problem.what()) + ". Run faultline --help for more information");
   }
   return status;

@@ -403,3 +403,13 @@ def test_a_trace_as_text_is_read_again(run, refused, tmp_path):
     text = write(tmp_path / "trace.txt", run("explain", "--format", "text-trace", CLEAN).stdout)
     assert json.loads(run("explain", "--format", "json", text).stdout)["devices"] == json.loads(run("explain", "--format", "json", CLEAN).stdout)["devices"]
     assert "several" in refused("explain", "--format", "text-trace", CLEAN, CLEAN)
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["explian", "x"], "there is no verb explian; the nearest is explain"), (["reply", "x"], "the nearest is replay"), (["run", "python", "train.py"], "faultline run -- python train.py"),
+    (["plan", "--gpu", "T4", "train.py"], "faultline plan -- python train.py"), (["train.py"], "faultline plan -- python train.py"), (["log"], "faultline explain log"),
+    (["something"], "there is neither a verb nor a file something; the verbs are explain,"),
+])
+def test_words_that_are_not_understood_are_answered_with_what_to_type(binary, tmp_path, words, sentence):
+    write(tmp_path / "log", "x")
+    assert sentence in refusal(subprocess.run([binary, *words], cwd=tmp_path, capture_output=True))
