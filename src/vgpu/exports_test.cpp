@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "driver/functions.h"
@@ -15,6 +16,7 @@ TEST(VirtualDriverExports, EverySymbolOfTheListIsThere) {
 }
 
 TEST(VirtualDriverExports, EveryVariantHasItsOwnAnswer) {
+  std::set<void*> answers;
   for (const driver::Variant& variant : driver::all_variants()) {
     const cuuint64_t flags =
         variant.stream == driver::StreamKind::kPerThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
@@ -24,6 +26,7 @@ TEST(VirtualDriverExports, EveryVariantHasItsOwnAnswer) {
     EXPECT_EQ(cuGetProcAddress_v2(base.c_str(), &function, variant.version, flags, &status), CUDA_SUCCESS);
     EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS) << base;
     EXPECT_NE(function, nullptr) << base;
+    EXPECT_TRUE(answers.insert(function).second) << base << " " << variant.version << ": another variant's";
   }
   const auto found = [](const char* base, cuuint64_t flags) {
     void* function = nullptr;
