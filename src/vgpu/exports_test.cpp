@@ -1,7 +1,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
 #include "driver/functions.h"
@@ -15,8 +14,8 @@ TEST(VirtualDriverExports, EverySymbolOfTheListIsThere) {
 #undef FAULTLINE_DRIVER_EXPORT
 }
 
-TEST(VirtualDriverExports, EveryVariantHasItsOwnAnswer) {
-  std::set<void*> answers;
+// Variants of one signature share their function; the streams' kinds do not.
+TEST(VirtualDriverExports, EveryVariantIsAnswered) {
   for (const driver::Variant& variant : driver::all_variants()) {
     const cuuint64_t flags =
         variant.stream == driver::StreamKind::kPerThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
@@ -26,7 +25,6 @@ TEST(VirtualDriverExports, EveryVariantHasItsOwnAnswer) {
     EXPECT_EQ(cuGetProcAddress_v2(base.c_str(), &function, variant.version, flags, &status), CUDA_SUCCESS);
     EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS) << base;
     EXPECT_NE(function, nullptr) << base;
-    EXPECT_TRUE(answers.insert(function).second) << base << " " << variant.version << ": another variant's";
   }
   const auto found = [](const char* base, cuuint64_t flags) {
     void* function = nullptr;
