@@ -91,7 +91,7 @@ void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) 
 struct JsonFile {
   explicit JsonFile(const std::string& path) {
     std::error_code problem;
-    if (path.empty() || !fs::exists(path, problem)) return;
+    if (path.empty() || !fs::exists(fs::symlink_status(path, problem))) return;  // a link that leads nowhere is there, and cannot be read
     Result<std::string> text = read_plain_file(path, kMostJsonBytes);
     Result<nlohmann::json> parsed = text ? parse_json(*text) : Result<nlohmann::json>(text.error());
     if (parsed) json = std::move(*parsed);

@@ -39,7 +39,8 @@ def not_judged(report):
 def test_a_program_that_closes_every_descriptor_has_its_files_to_itself(tmp_path):
     done, report = run(tmp_path / "run", "closes_everything", str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "mine are mine\n"), done.stderr
-    assert all(path.read_bytes() == b"mine\n" for path in tmp_path.glob("mine-*"))
+    mine = list(tmp_path.glob("mine-*"))
+    assert mine and all(path.read_bytes() == b"mine\n" for path in mine)
     assert report["input"]["events"] > 80000 and report["input"]["lost"] == {}
 
 
@@ -76,11 +77,14 @@ def test_a_recording_that_ended_for_want_of_memory_says_so(tmp_path):
 
 def test_with_little_address_space_the_program_ends_as_it_would_without_a_recording(tmp_path):
     build = Path(FAULTLINE).resolve().parent
+    statuses = set()
     for limit in (40, 100, 160, 220, 300, 500, 3000):
         command = ["sh", "-c", f"ulimit -v {limit << 10}; exec {shlex.quote(str(PROGRAMS.resolve() / 'leak_at_exit'))}"]
         plain = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": preloadable(tmp_path, build / "capture/libcuda.so.1"), "FAULTLINE_DRIVER": str(build / "vgpu/libfaultline_vgpu.so")})
         done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / f"run-{limit}"), "--", *command], capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (limit, plain.stderr, done.stderr)
+        statuses.add(plain.returncode)
+    assert 0 in statuses and len(statuses) > 1  # too little for some, enough for others
 
 
 def test_launches_and_copies_go_first_when_little_may_be_kept(tmp_path):
@@ -124,12 +128,12 @@ def test_the_program_goes_on_when_faultline_itself_is_killed(tmp_path):
     assert process.stdout.read() == "done\n" and process.stderr.read() == ""
     process.wait()
     shown = subprocess.run([FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60)
-    assert json.loads(shown.stdout)["input"]["events"] >= 1
+    assert json.loads(shown.stdout)["input"]["events"] > 5_000  # 200,000 bytes at some ten each
 
 
 def test_a_thread_that_is_inside_the_driver_at_the_end_leaves_a_whole_record(tmp_path):
     done, report = run(tmp_path / "run", "ends_while_waiting")
-    assert done.returncode == 6 and report["input"]["lost"] == {}
+    assert done.returncode == 6 and report["input"]["lost"] == {} and report["input"]["events"] >= 1
 
 
 def test_a_library_that_starts_with_the_loaders_lock_held_is_not_waited_for(tmp_path):
