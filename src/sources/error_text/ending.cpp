@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
@@ -36,7 +38,114 @@ bool is_exception_line(std::string_view body) {
   return name.size() > 5 && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt"));
 }
 
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string lower_case(std::string_view line) {
+  std::string lower(line);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return lower;
+}
+
+// "318/72115" of the last progress bar in the line, "| 318/72115 [01:25<…".
+std::optional<std::pair<std::uint64_t, std::uint64_t>> bar_of(std::string_view line) {
+  for (std::size_t slash = line.rfind('/'); slash != std::string_view::npos && slash > 0; slash = line.rfind('/', slash - 1)) {
+    std::size_t begin = slash;
+    while (begin > 0 && is_digit(line[begin - 1])) --begin;
+    const auto done = number_at(line, begin), all = number_at(line, slash + 1);
+    if (begin < slash && done && all && line.substr(0, begin).find("%|") != std::string_view::npos) return std::pair(*done, *all);
+  }
+  return std::nullopt;
+}
+
+// The latest bar above: a program that ends prints its bar once more, where it stood.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> bar_before(std::string_view text, std::size_t at) {
+  const std::size_t stop = line_end(text, at, kLongestLine);
+  const std::string_view above = text.substr(stop > (1u << 16) ? stop - (1u << 16) : 0, std::min<std::size_t>(stop, 1u << 16));
+  const std::size_t percent = above.rfind("%|");
+  if (percent == std::string_view::npos) return std::nullopt;
+  return bar_of(above.substr(percent, above.find_first_of("\r\n[", percent) - percent));
+}
+
+// A number right behind one of the words that training prints: "loss=8.3", "Epoch 2/2", "'train_loss': 0.3", "step 12".
+int counted_words(std::string_view lower, bool& first) {
+  static constexpr std::array<std::string_view, 16> kWords = {"epoch", "step", "iter", "iteration", "loss", "acc", "accuracy", "batch", "eval", "val", "ppl", "episode", "reward", "sample", "trial", "value"};
+  int count = 0;
+  first = false;
+  for (const std::string_view word : kWords) {
+    for (std::size_t at = lower.find(word); at != std::string_view::npos; at = lower.find(word, at + 1)) {
+      std::size_t behind = at + word.size();
+      if ((at > 0 && is_word(lower[at - 1])) || (behind < lower.size() && is_word(lower[behind]) && !is_digit(lower[behind]))) continue;
+      while (behind < lower.size() && std::string_view(" =:[('\"#_").find(lower[behind]) != std::string_view::npos) ++behind;
+      if (behind == lower.size() || !is_digit(lower[behind])) continue;
+      ++count;
+      first |= lower.substr(0, at).find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
+    }
+  }
+  return count;
+}
+
+bool is_prose(std::string_view body, std::string_view lower) {
+  static constexpr std::array<std::string_view, 14> kParts = {" i ", "i'm ", "i've ", " my ", " me ", " you ", " how ", "please", "thank", "does any", "any idea", " we ", " it still ", "still fail"};
+  return body.ends_with("?") || lower.starts_with("i ") || lower.starts_with("my ") || has_any(lower, kParts);
+}
+
+bool is_work(std::string_view body, const std::optional<std::pair<std::uint64_t, std::uint64_t>>& before) {
+  if (body.find("%|") != std::string_view::npos) {
+    const auto bar = bar_of(body);
+    return bar && bar->first > 0 && (!before || bar->first > before->first || bar->second != before->second);
+  }
+  const std::string lower = lower_case(body);
+  if (is_prose(body, lower)) return false;
+  static constexpr std::array<std::string_view, 15> kSaid = {"skipping", "retrying", "trying again", "try again with", "halving", "recover from oom", "recovered", "got prompt", "model saved", "saved to", "saved checkpoint", "saving checkpoint",
+      "training finished", "training complete", "done training"};
+  if (lower.find("fail") != std::string::npos) return false;
+  bool first = false;
+  const int counted = counted_words(lower, first);
+  const bool is_short = std::count(lower.begin(), lower.end(), ' ') < 8;
+  return counted >= 2 || (counted == 1 && first && is_short) || has_any(lower, kSaid);
+}
+
+// The program has ended, or another one was started.
+bool is_end(std::string_view body) {
+  static constexpr std::array<std::string_view, 14> kParts = {"exitcode", "xited with", "exit code", "exit status", "estarting", "core dumped", "Aborted", "SIGTERM", "SIGKILL", "Killing subprocess", "return code", "FAILED", "ChildFailedError", "$ python"};
+  return body.starts_with("$ ") || body.starts_with("% ") || body.starts_with(">>> ") || has_any(body, kParts);
+}
+
 }  // namespace
+
+bool lives_on(std::string_view text, std::size_t from, const std::string& tag) {
+  const auto bar = bar_before(text, from);
+  bool works = false;
+  std::size_t lines = 0;
+  for (std::size_t begin = line_end(text, from, text.size()) + 1; begin < text.size() && ++lines < kMostLines;) {
+    const std::size_t end = line_end(text, begin, text.size());
+    // Of a line that a progress bar has written over and over, the last state.
+    std::string_view raw = text.substr(begin, end - begin);
+    begin = end + 1;
+    while (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
+    if (const std::size_t over = raw.rfind('\r'); over != std::string_view::npos) raw.remove_prefix(over + 1);
+    raw = raw.substr(0, kLongestLine);
+    const LinePrefix prefix = split_prefix(raw);
+    const std::string body = clean_line(raw.substr(prefix.length), kLongestLine);
+    if (body.empty() || is_other_writer(tag, prefix.tag)) continue;
+    if (is_end(body)) return false;
+    if (body.starts_with("wandb")) continue;
+    works = works || is_work(body, bar);
+  }
+  return works;
+}
+
+bool is_handled_at_end(std::string_view text, std::size_t from) {
+  const std::size_t last = text.rfind(kHead);
+  if (last == std::string_view::npos || last < from) return false;
+  const std::size_t during = text.rfind("During handling of the above exception", last), cause = text.rfind("The above exception was the direct cause", last);
+  const bool linked = (during != std::string_view::npos && during > from) || (cause != std::string_view::npos && cause > from);
+  if (!linked) return false;
+  // Up to the first link nothing but the message's own lines.
+  const std::size_t link = std::min(during > from ? during : last, cause > from ? cause : last);
+  return !goes_on(text, from, line_begin(text, link, kLongestLine), {});
+}
 
 bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
   bool in_traceback = false;

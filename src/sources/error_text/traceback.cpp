@@ -158,6 +158,8 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
       continue;
     }
     head_seen = line.body.find(kHead) != std::string::npos;
+    // What a worker thread raised, told inside the traceback of the program that waited for it: without a line of the program's own, go on above.
+    if (head_seen && line.body.find("Original Traceback") != std::string::npos && std::all_of(above.begin(), above.end(), [](const TracebackFrame& f) { return f.file.find("-packages") != std::string::npos; })) continue;
     if (head_seen) break;
     // Frames belong to this message only if it stands right below them: a source line or a few in between, no other exception's text.
     if (line.body.find("During handling of the above exception") != std::string::npos) break;
