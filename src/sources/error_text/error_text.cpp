@@ -24,6 +24,7 @@ struct Chosen {
 };
 
 constexpr std::size_t kMostCandidates = 256;
+constexpr std::size_t kMostWriters = 16;  // whose endings are looked at where one of them has survived
 
 struct Survey {
   std::vector<Chosen> all;      // in order, each wording once; at most kMostCandidates
@@ -112,7 +113,9 @@ bool is_survived(std::string_view text, const Survey& seen, const Chosen& chosen
 // What one writer survived may have ended another.
 bool survives(std::string_view text, const Survey& seen, Chosen& chosen, std::vector<Chosen>& survived) {
   if (!is_survived(text, seen, chosen)) return false;
-  const auto fatal = std::find_if(seen.all.begin(), seen.all.end(), [&](const Chosen& other) { return other.message.tag != chosen.message.tag && !other.message.tag.empty() && !is_survived(text, seen, other); });
+  std::size_t looked_at = 0;
+  const auto is_fatal = [&](const Chosen& other) { return other.message.tag != chosen.message.tag && !other.message.tag.empty() && ++looked_at <= kMostWriters && !is_survived(text, seen, other); };
+  const auto fatal = std::find_if(seen.all.begin(), seen.all.end(), is_fatal);
   if (fatal == seen.all.end()) return true;
   survived.push_back(std::move(chosen));
   chosen = *fatal;
@@ -244,7 +247,8 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
     const std::string name = "error.buffer." + std::to_string(++number);
     trace.properties[name + "_bytes.min"] = std::to_string(buffer.bytes.min);
     trace.properties[name + "_bytes.max"] = std::to_string(buffer.bytes.max);
-    trace.properties[name + ".what"] = buffer.shape + (buffer.operation.empty() ? "" : (buffer.shape.empty() ? "" : " of ") + buffer.operation);
+    const std::string maker = buffer.operation == "parameter" ? std::string(", given to the program") : buffer.operation.empty() ? std::string() : (buffer.shape.empty() ? "" : " of ") + buffer.operation;
+    trace.properties[name + ".what"] = buffer.shape + maker;
     if (!buffer.place.empty()) trace.properties[name + ".place"] = buffer.place;
   }
 }
