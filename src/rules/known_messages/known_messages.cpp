@@ -35,6 +35,8 @@ constexpr auto kMeanings = std::to_array<Meaning>({
       "Loading a checkpoint: torch.load(..., mmap=True), or low_cpu_mem_usage=True; several ranks of one machine each load it."}},
     {"host-oom-killer", kHost, Confidence::kProved, "The system ran out of host memory (RAM) and ended a process for it: the line names which, and what it held (anon-rss); the GPU's memory is not the matter",
      {kWatchHost, kFewerWorkers, "Or hold less RAM while loading: low_cpu_mem_usage=True, safetensors, memory-mapped data; several ranks of one machine each load their own copy."}},
+    {"host-oom-invoked", kHost, Confidence::kProved, "Host memory (RAM) ran out, the machine's or a container's, and the kernel looked for a process to end; the GPU's memory is not the matter",
+     {"The lines below it in the kernel's log (\"Killed process …\") name the process that was ended and its size.", kWatchHost, kFewerWorkers}},
     {"host-ray", kHost, Confidence::kProved, "Ray ended the worker because the machine's host memory (RAM) was nearly full; the GPU's memory is not the matter",
      {"Let fewer tasks run at once on a machine: more CPUs per task (num_cpus), or say what a task needs (memory=…).", "ray logs raylet.out and the list of the largest processes below the message tell who held the memory.",
       "RAY_memory_usage_threshold moves the line (0.95 unless told); beyond it the system's own killer takes over."}},

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "sources/error_text/anchors.h"
 #include "sources/error_text/ending.h"
+#include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/peak_buffers.h"
 #include "sources/error_text/pool_dump.h"
@@ -96,6 +97,8 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
     if (ends_cuda(chosen.message.kind)) break;
     const bool other_writer = !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
     if (later.begin <= chosen.begin || other_writer || later.message.text == chosen.message.text || !goes_on(text, chosen.begin, later.begin, chosen.message.tag)) continue;
+    // What has failed is often killed afterwards, by whoever started it: only at work could it be killed for another reason.
+    if (later.message.kind == "host-killed" && !lives_on(text.substr(0, line_begin(text, later.begin, 4096)), chosen.begin, chosen.message.tag)) continue;
     // What a person tells of several tries is no log: the same again needs a traceback of its own.
     if (later.message.kind == chosen.message.kind && text.substr(chosen.begin, later.begin - chosen.begin).find("Traceback (most recent call last)") == std::string_view::npos) continue;
     survived.push_back(std::move(chosen));

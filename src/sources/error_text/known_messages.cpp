@@ -17,6 +17,7 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"oomkilled", "host-cgroup"},
     {"out of memory: killed process", "host-oom-killer", true},
     {"out of memory: kill process", "host-oom-killer", true},
+    {"invoked oom-killer:", "host-oom-invoked", true},
     {"oom-kill event", "host-cgroup", true},
     {"oom_kill event", "host-cgroup", true},
     {"signal 9 (sigkill) received by pid", "host-killed", true},
@@ -185,7 +186,7 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
     if (pid) message.words["process"] = std::to_string(*pid) + (name == std::string_view::npos ? "" : " (" + passage.words.substr(name + 5, passage.words.find_first_of(", \n", name) - name - 5) + ")");
     message.weak = true;
   }
-  if (kind == "unknown-error" || kind.starts_with("call-") || kind == "host-killed" || kind == "host-worker" || kind == "async-bare") message.weak = true;
+  if (kind == "unknown-error" || kind == "host-oom-invoked" || kind.starts_with("call-") || kind == "host-killed" || kind == "host-worker" || kind == "async-bare") message.weak = true;
   // The number that stands for the signal ends its line; a sentence about it goes on.
   if (const std::size_t end = known->text.size(); known->text.ends_with("137") && end < line.find_last_not_of(" .)") + 1) return std::nullopt;
   if (kind == "vllm-length") {

@@ -17,7 +17,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 std::string version_at(std::string_view rest) {
   const auto major = number_at(rest, 0);
   const std::size_t dot = rest.find_first_not_of("0123456789");
-  if (!major || *major > 9 || dot == std::string_view::npos || rest[dot] != '.') return {};
+  if (!major || *major > 3 || dot == std::string_view::npos || rest[dot] != '.') return {};
   const auto minor = number_at(rest, dot + 1);
   if (!minor || *minor > 99 || (*major == 0 && *minor < 1)) return {};
   return std::to_string(*major) + "." + std::to_string(*minor);
@@ -52,6 +52,7 @@ std::string torch_version(std::string_view text) {
     std::size_t begin = at - 1;
     if (begin >= 2 && (text[begin - 1] == 'y') && (text[begin - 2] == 'P' || text[begin - 2] == 'p')) begin -= 2;
     if (begin > 0 && (is_letter(text[begin - 1]) || is_digit(text[begin - 1]) || std::string_view("-_/.").find(text[begin - 1]) != std::string_view::npos)) continue;
+    if (text.substr(0, begin).ends_with("to build ")) continue;  // "CUDA used to build PyTorch: 9.2"
     if (std::string found = version_behind(text.substr(at + 4, 80)); !found.empty()) version = std::move(found);
   }
   if (!version.empty()) return version;

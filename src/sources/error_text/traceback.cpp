@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kReach = std::size_t{1} << 20;  // bytes looked at above or below the message
 constexpr std::size_t kMostFrames = 512;
+constexpr std::size_t kLongestOneLine = std::size_t{1} << 16;
 constexpr std::string_view kHead = "Traceback (most recent call last)";
 
 bool take_number(std::string_view text, std::size_t& at, std::uint32_t& number) {
@@ -136,7 +137,24 @@ bool parse_frame(std::string_view line, TracebackFrame& frame) {
   return !frame.function.empty();
 }
 
+namespace {
+
+// A traceback whose line ends were lost stands on the message's own line.
+std::vector<TracebackFrame> frames_before(std::string_view text, std::size_t at) {
+  std::vector<TracebackFrame> frames;
+  const std::size_t begin = line_begin(text, at, kLongestOneLine);
+  const std::string line = clean_line(text.substr(begin, at - begin), kLongestOneLine);
+  TracebackFrame frame;
+  for (std::size_t file = line.find("File \""); file != std::string::npos && frames.size() < kMostFrames; file = line.find("File \"", file + 6)) {
+    if (parse_frame(std::string_view(line).substr(file, 1000), frame)) frames.push_back(frame);
+  }
+  return frames;
+}
+
+}  // namespace
+
 std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, const std::string& tag) {
+  if (std::vector<TracebackFrame> frames = frames_before(text, at); !frames.empty()) return frames;
   // Upwards from the message to the head of its traceback.
   std::deque<TracebackFrame> above;
   const std::size_t lowest = at > kReach ? at - kReach : 0;
