@@ -62,6 +62,7 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kBfcOom, "ran out of memory trying to allocate"},
     Word{Anchor::kTfDriver, "failed to allocate "},
     Word{Anchor::kTfDst, "dst tensor is not initialized"},
+    Word{Anchor::kTfMemory, "failed to allocate memory [op:"},
     Word{Anchor::kTfMemory, "resourceexhaustederror: failed to allocate memory"},
     Word{Anchor::kCupyOom, "out of memory allocating "},
     Word{Anchor::kCupyOom, "out of memory to allocate "},

@@ -61,6 +61,7 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"operation not permitted when stream is capturing", "call-capture"},
     {"expected canuse32bitindexmath(", "call-32bit"},
     {"was unable to find an engine to execute this computation", "engine-none"},
+    {"unable to find a valid cudnn algorithm to run convolution", "engine-none"},
     {"invalid buffer size: ", "metal-buffer"},
     {"nvmapmemalloc", "jetson-alloc"},
     {"nvml_success == r internal assert failed", "nvml-assert"},

@@ -25,7 +25,7 @@ bool take_number(std::string_view text, std::size_t& at, std::uint32_t& number) 
 
 // The name in ", in forward(self, x)" or " in forward"; empty when none is written.
 std::string function_after(std::string_view rest) {
-  if (rest.starts_with(',')) rest.remove_prefix(1);
+  if (rest.starts_with(',') || rest.starts_with(':')) rest.remove_prefix(1);  // the colon is pytest's: "test_a.py:12: in test_it"
   if (!rest.starts_with(" in ")) return {};
   rest.remove_prefix(4);
   return std::string(rest.substr(0, std::min(rest.find_first_of("( "), rest.size())));
