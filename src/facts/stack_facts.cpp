@@ -101,6 +101,7 @@ bool is_native_file(std::string_view path) {
 bool is_library_file(std::string_view path) {
   if (is_own_source(path, 1)) return false;
   if (is_native_file(path) || is_toolkit_file(path) || path.starts_with("<frozen ")) return true;
+  if (path.ends_with(".pyx") && !path.starts_with('/')) return true;  // compiled packages name their sources so: "cupy/cuda/memory.pyx"
   // Code that torch.compile and torch.fx write for themselves.
   if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
   if (!installed_part(path).empty() || is_inside_python(path)) return true;
