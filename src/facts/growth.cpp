@@ -42,8 +42,10 @@ class Finder {
   // With marks, the lines that keep memory from mark to mark; without, those whose first allocation comes at `from` or later.
   Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Categories& categories, std::uint16_t device, std::uint32_t end, std::uint32_t from,
          std::vector<std::uint32_t> marks, RoundsBy by, std::string how)
-      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), workspaces_(categories.workspaces()), device_(device), end_(end), from_(from), marks_(std::move(marks)),
-        by_steps_(!marks_.empty()), by_(by), how_(std::move(how)) {}
+      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end), from_(from), marks_(std::move(marks)),
+        by_steps_(!marks_.empty()), by_(by), how_(std::move(how)) {
+    find_workspaces(categories.workspaces());
+  }
 
   std::vector<Growth> find(std::uint64_t peak_bytes);
 
@@ -56,6 +58,7 @@ class Finder {
       if (birth.device == device_ && uses_.is_program(birth.heap) && !trace_.heaps[birth.heap.index()].is_private()) visit(id, life, birth);
     });
   }
+  void find_workspaces(const std::vector<AllocationId>& candidates);
   void tally();
   void count_rounds();
   std::uint64_t rounds_of(StackId stack) const;
@@ -77,7 +80,7 @@ class Finder {
   HeapUses uses_;
   const Lifetimes& lifetimes_;
   const StackFacts& stacks_;
-  const std::vector<AllocationId>& workspaces_;
+  std::vector<AllocationId> workspaces_;
   std::uint16_t device_;
   std::uint32_t end_;
   std::uint32_t from_;
@@ -103,6 +106,19 @@ class Finder {
   };
   HashMap<std::uint64_t, Activation> activations_;
 };
+
+// A library makes its workspaces when a line first calls it; what comes later has their size by chance.
+void Finder::find_workspaces(const std::vector<AllocationId>& candidates) {
+  constexpr std::uint8_t kFirst = 3;
+  if (candidates.empty()) return;
+  std::vector<std::uint8_t> made(trace_.stacks.size());
+  lifetimes_.for_each([&](AllocationId id, const Lifetime&, const Event& birth) {
+    std::uint8_t& before = made[birth.stack.index()];
+    if (before == kFirst || !uses_.is_program(birth.heap)) return;
+    ++before;
+    if (std::binary_search(candidates.begin(), candidates.end(), id)) workspaces_.push_back(id);
+  });
+}
 
 void Finder::tally() {
   tallies_.resize(trace_.stacks.size());

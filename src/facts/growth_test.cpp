@@ -239,7 +239,7 @@ TEST(Growth, GradientsOfModelsThatAreKeptAreNone) {
         const std::string n = f + "_" + std::to_string(i);
         lines += "alloc #g" + n + " 2MiB at run.py:9 main > /usr/lib/python3/dist-packages/torch/_tensor.py:525 backward\n";
         if (i != 0) lines += "free #g" + f + "_" + std::to_string(i - 1) + "\n";
-        lines += "step " + n + " Optimizer.step#SGD.step\n";
+        lines += "step " + std::to_string(fold * 4 + i) + " Optimizer.step#SGD.step\n";
       }
     }
     return lines;

@@ -35,7 +35,8 @@ def began_in_the_middle(text):
             there.pop(word[2], None)
     kept = [line for number, line in enumerate(lines) if number not in gone]
     begin = next((number for number, line in enumerate(kept) if re.match(r"(alloc|free|step) ", line)), len(kept))
-    return "\n".join(kept[:begin] + list(there.values()) + kept[begin:]).replace(" complete-from-start", "", 1)
+    text = "\n".join(kept[:begin] + list(there.values()) + kept[begin:])
+    return re.sub(r"^(alloc|free) #", r"\1 #a", text, flags=re.M).replace(" exact", "", 1).replace(" complete-from-start", "", 1)
 
 
 def test_the_corpus_is_large_enough():
