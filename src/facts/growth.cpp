@@ -186,6 +186,12 @@ void Finder::count_rounds() {
       if (at.value == 0) break;
     }
   }
+  // A recording that begins within a round shows what follows from a result before the next call: nothing tells it from what comes in.
+  bool begins_within = false;
+  lifetimes_.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
+    begins_within |= birth.has(kPreexisting) && birth.device == device_ && uses_.is_program(birth.heap) && life.released <= end_;
+  });
+  if (begins_within) return;
   for (std::size_t index = 1; index < tallies_.size(); ++index) {
     const StackId stack(static_cast<std::uint32_t>(index));
     if (tallies_[index].made == 0 || (stacks_.roles(stack) & (kRolesThatStay | kInModuleCall))) continue;
