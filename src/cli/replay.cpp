@@ -15,7 +15,6 @@
 #include "models/replay.h"
 #include "models/search.h"
 #include "rules/describe.h"
-#include "rules/out_of_memory/out_of_memory.h"
 #include "sources/input.h"
 #include "trace/file_writer.h"
 
