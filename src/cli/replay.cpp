@@ -16,7 +16,6 @@
 #include "models/search.h"
 #include "report/page.h"
 #include "rules/describe.h"
-#include "rules/out_of_memory/out_of_memory.h"
 #include "sources/input.h"
 #include "trace/file_writer.h"
 

@@ -6,11 +6,13 @@ version of PyTorch prints. Classes that a build without CUDA does not have are r
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 
 import torch
 
+from .._file_owner import is_library
 from .gpu import Gpu, Properties
 from .memory import Memory
 
@@ -24,10 +26,13 @@ def _index_of(device) -> int:
     return device.index or 0
 
 
+ONE_GPU = "the program asked for"  # says which GPU it was, of those that a plan does not have
+
+
 def check_device(index: int) -> int:
     if index not in (0, -1):
         kind = getattr(torch, "AcceleratorError", RuntimeError)
-        raise kind(f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has one GPU, cuda:0; the program asked for cuda:{index}.)")
+        raise kind(f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has one GPU, cuda:0; {ONE_GPU} cuda:{index}.)")
     return 0
 
 
@@ -169,6 +174,11 @@ class Api:
                 "oversize_allocations": stat()["all"], "oversize_segments": stat()["all"], "num_alloc_retries": s.alloc_retries, "num_ooms": s.out_of_memories, "max_split_size": -1, "num_sync_all_streams": 0,
                 "num_device_alloc": s.segments_taken, "num_device_free": s.segments_returned}
 
+    def device_count(self):
+        if not is_library(sys._getframe(1).f_code.co_filename):
+            self.notes.add("mode", "torch.cuda.device_count() is 1: a plan has one GPU")
+        return 1
+
     def mem_get_info(self, device=None):
         check_device(_index_of(device))
         return self.memory.device.stats().device_free_bytes, self.gpu.capacity_bytes
@@ -234,7 +244,7 @@ class Api:
         cuda = torch.cuda
         generator = torch.Generator()
         answers = {
-            "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": lambda: 1,
+            "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": self.device_count,
             "_device_count_nvml": lambda: 1, "current_device": lambda: 0, "set_device": lambda device: check_device(_index_of(device)) and None, "get_device_properties": lambda device=None: (check_device(_index_of(device)), self.properties)[1],
             "get_device_name": lambda device=None: (check_device(_index_of(device)), self.gpu.name)[1], "get_device_capability": lambda device=None: (check_device(_index_of(device)), tuple(self.gpu.compute_capability))[1],
             "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpu.compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpu.compute_capability >= (8, 0), "synchronize": lambda device=None: check_device(_index_of(device)) and None,

@@ -51,6 +51,7 @@ class Memory:
         self.heap = HEAP_TORCH
         self._workspaces: set = set()
         self.closed = False
+        self.allocations_at_failure = -1  # how many had been served when one last failed
         self.unseen = False    # what is made now is Faultline's own, and not on the device
 
     def find(self, tensor: torch.Tensor) -> Record | None:
@@ -82,6 +83,7 @@ class Memory:
         try:
             return self.device.alloc(size_bytes, self.stream, self.heap, stack, tensor_number)
         except OutOfMemory:
+            self.allocations_at_failure = self.device.stats().allocations
             raise torch.OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
 
     def workspace(self, key, size_bytes: int, stack: int, tensor_number: int) -> None:

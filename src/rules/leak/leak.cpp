@@ -75,7 +75,16 @@ struct Reason {
   std::string advice;
 };
 
-Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, bool alone) {
+// A loop that computes gradients cannot do without them.
+bool trains(const Facts& facts) {
+  if (!facts.steps.ends.empty()) return true;
+  for (std::size_t stack = 1; stack < facts.trace.stacks.size(); ++stack) {
+    if (facts.stacks.has(StackId(static_cast<std::uint32_t>(stack)), kInBackward)) return true;
+  }
+  return false;
+}
+
+Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, bool alone, bool trains) {
   if (!has_framework) {
     return {"What this line allocates is not given back while the program runs", "Free it when its round is over, or allocate it once before the loop and use it again."};
   }
@@ -89,7 +98,8 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
     return {std::string("Several tensors from inside the model's forward survive: a result that is kept still holds its autograd graph, and the graph its activations, or the model's own code "
                         "(an attribute, a hook) stores them") +
                 (growth.full_rounds == 0 ? ". No backward pass is between the rounds: if all of them are one pass (a decoder that is unrolled), this is what its backward needs, not a leak" : ""),
-            "Keep values, not graphs: append `out.detach()` (or `.item()` for a loss), or run the loop under `torch.no_grad()`; if a module or a hook stores them, clear that."};
+            std::string("Keep values, not graphs: append `out.detach()` (or `.item()` for a loss)") + (trains ? "" : ", or run the loop under `torch.no_grad()`") +
+                "; if a module or a hook stores them, clear that."};
   }
   if (inside != 0) {
     return {"Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a forward hook or an attribute stores",
@@ -141,7 +151,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
       finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
       finding.bytes = growth.kept_bytes;
-      const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1);
+      const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
       const std::string unit = growth.rounds_by == RoundsBy::kSteps ? "step" : "round";
       const std::string held = growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
       const std::string pace = !marked                                        ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"

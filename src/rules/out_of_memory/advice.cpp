@@ -29,15 +29,17 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
     const Category largest = *std::max_element(lasting.begin(), lasting.end(), [&](Category a, Category b) { return bytes_of(a) < bytes_of(b); });
     if (largest == Category::kOptimizer) return add_try(finding, part + ": the optimizer's state is the most of it, and SGD, an 8-bit Adam, or sharding it over devices shrinks that.");
     if (context.float32_parameter_bytes != 0) {
-      return add_try(finding, fmt::format("{}: {} are parameters in float32, which bfloat16 would make {} smaller; quantised or sharded weights save more.", part, format_bytes(context.float32_parameter_bytes),
+      return add_try(finding, fmt::format("{}: {} are parameters in float32, which a 16-bit type would make {} smaller; quantised or sharded weights save more.", part, format_bytes(context.float32_parameter_bytes),
                                           format_bytes(context.float32_parameter_bytes / 2)));
     }
     return add_try(finding, part + ". " + kFewerWeightBytes);
   }
   if (passing == 0 || passing < bytes_of(Category::kOther)) return;
   const bool kept = bytes_of(Category::kActivations) >= bytes_of(Category::kTemporaries);
-  add_try(finding, fmt::format("{} of what is in use{} are {}: a smaller batch{} shrinks them.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
-                               context.when, kept ? "activations" : "temporaries", kept ? ", or torch.utils.checkpoint around the layers," : ", or working in smaller pieces,"));
+  add_try(finding, fmt::format("{} of what is in use{} are {}: {}.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
+                               context.when, kept ? "activations" : "temporaries", !kept ? "a smaller batch, or working in smaller pieces, shrinks them" : context.recomputes ? "a smaller batch shrinks them" :
+                               context.when[0] != '\0' ? "a smaller batch shrinks them, and torch.utils.checkpoint around the layers those that are kept for backward" :
+                               "a smaller batch, or torch.utils.checkpoint around the layers, shrinks them"));
 }
 
 void add_limit(const AdviceContext& context, Finding& finding) {

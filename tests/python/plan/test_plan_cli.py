@@ -142,7 +142,48 @@ def test_a_failure_that_the_program_catches_is_a_finding_and_no_verdict(plan):
                 "--gpu", "T4")
     assert done.report["plan"]["verdict"] == "fits" and done.report["plan"]["caught_failures"] == 1
     assert done.returncode == 1
-    assert done.report["findings"][0]["location"]["line"] == 3
+    assert done.report["findings"][0]["location"]["line"] == 3 and done.report["findings"][0]["severity"] == "warning"
+    assert "after an out-of-memory that the program caught" in " ".join(done.stdout.split())
+
+
+TWO_PROCESSES = """
+import torch, torch.multiprocessing as mp
+def work(rank):
+    x = torch.empty(SIZE << 30, dtype=torch.uint8, device="cuda")
+    import time; time.sleep(2)
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2)
+"""
+
+# program → (verdict, status, what is printed)
+ENDS = {
+    "two processes that fit together": (TWO_PROCESSES.replace("SIZE", "3"), "fits", 0, "take up to 6.28 GiB together"),
+    "two processes that may not": (TWO_PROCESSES.replace("SIZE", "8"), "not-planned", 2, "16.28 GiB together"),
+    "a process of several that does not fit": (TWO_PROCESSES.replace("SIZE", "20"), "does-not-fit", 1, "too little"),
+    "gives up after an out-of-memory": ("import sys, torch\ntry:\n    torch.empty(40 << 30, device='cuda', dtype=torch.uint8)\nexcept RuntimeError:\n    sys.exit(1)\n", "does-not-fit", 1, "It needs 40.14 GiB"),
+    "never on the GPU": ("import torch\ntorch.ones(3)\n", "not-planned", 2, "ran to its end without using it"),
+    "a second GPU": ("import torch\nx = torch.ones(3, device='cuda:0')\ny = torch.ones(3, device='cuda:1')\n", "not-planned", 2, "a second GPU"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_no_end_is_taken_for_a_fit(plan, name):
+    program, verdict, status, said = ENDS[name]
+    done = plan(program, "--gpu", "T4", "--no-try")
+    assert done.report["plan"]["verdict"] == verdict, done.stdout
+    assert done.returncode == status
+    assert said in " ".join(done.stdout.split()), done.stdout
+
+
+def test_inference_that_keeps_its_graph_is_confirmed_to_fit_without(plan):
+    source = "import torch\nmodel = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(32)]).cuda().eval()\nkept = []\nfor _ in range(8):\n    kept.append(model(torch.randn(8192, 2048, device='cuda')).mean(1))\n"
+    done = plan(source, "--gpu", "T4", "--try")
+    verdict = done.report["plan"]
+    assert verdict["verdict"] == "does-not-fit"
+    [change] = [change for change in verdict["changes"] if change["kind"] == "program"]
+    assert "torch.no_grad()" in change["what"] and change["fits"] and change["tried"]
+    again = plan(source.replace("for _", "torch.set_grad_enabled(False)\nfor _"), "--gpu", "T4", "--no-try", run="again").report["plan"]
+    assert again["verdict"] == "fits" and abs(again["needed"] - change["needed"]) <= 4 << 20  # as advised, so it is
 
 
 def test_an_exception_of_the_programs_own_is_told_with_its_line(plan):

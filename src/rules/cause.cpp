@@ -1,4 +1,4 @@
-#include "rules/out_of_memory/cause.h"
+#include "rules/cause.h"
 
 #include <algorithm>
 
