@@ -91,6 +91,11 @@ CUresult freed(ObservedCall& call, std::uint64_t address, HeapKind kind, CUstrea
     call.thread.append(event);
   }
   const CUresult result = call.real();
+  if (known && result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) {
+    // Refused for another reason than the pointer (a stream that is gone, a capture under way): it ended nothing, and is told again as that.
+    recorder.live().add(address, *known);
+    return append_work(call, event, result);
+  }
   if (known || (result == CUDA_SUCCESS && recorder.live().has_left_out())) return call.told(result);
   event.heap = recorder.heap(call.thread, kind, is_host(kind) ? std::uint16_t{0} : event.device);
   if (result == CUDA_SUCCESS) recorder.count("capture.frees_of_unknown_memory");

@@ -63,6 +63,8 @@ class ThreadRecorder {
     check_still_on();
     if (!writer_.append(event).ok()) [[unlikely]] throw EndOfRecording{""};
   }
+  // Lets Python's layout be learned before the first event needs it: at a program's first calls no memory is taken yet.
+  void meet_python() { (void)read_python_stack(frames_); }
   // A launch, a copy or a wait that is not recorded any more.
   void leave_call_out();
 
@@ -123,7 +125,10 @@ class Recorder {
   std::uint16_t current_device() const;
   const void* current_context() const;  // null: none is
   // Memory that goes with a context is told as freed by the call that ends it.
-  void context_ends(ThreadRecorder& by, const void* context);
+  // Where that call is refused after all, context_stays takes it back.
+  using EndedMemory = std::vector<std::pair<Event, LiveAllocation>>;
+  EndedMemory context_ends(ThreadRecorder& by, const void* context);
+  void context_stays(ThreadRecorder& by, const EndedMemory& ended);
   void primary_context_is(int device, const void* context);
   const void* primary_context(int device);
   void devices_found(ThreadRecorder& by);
@@ -171,7 +176,7 @@ class Recorder {
 
   ThreadRecorder* join_thread();
   void leave_thread(ThreadRecorder* thread);
-  void finish(bool recorded_to_the_end);
+  void finish(bool recorded_to_the_end, int exit_status);  // 0: well, or not known
 
  private:
   friend class ThreadRecorder;

@@ -280,7 +280,10 @@ void TraceKeeper::last_words(std::uint32_t process) {
     if (file.lost_bytes != 0) (void)writer.count(kLostUnkept, file.lost_bytes);
   }
   disk_free_bytes_ = UINT64_MAX;  // a few words
-  write(process, about.units.fetch_add(1), words.bytes());
+  if (!write(process, about.units.fetch_add(1), words.bytes())) {
+    const std::string name = file.path.substr(file.path.rfind('/') + 1);
+    cut_short_[name.substr(0, name.rfind('.'))] = because;
+  }
   if (file.error != 0) notes_.push_back(fmt::format("not all of process {} is recorded: {}", about.pid.load(), because));
 }
 

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -37,6 +38,8 @@ class TraceKeeper {
   void finish();
   // Sentences for whoever reads the report: what went wrong while recording.
   const std::vector<std::string>& notes() const { return notes_; }
+  // Traces that could not be written to their end, so that they cannot say so themselves: their names without folder and ending, and why.
+  const std::map<std::string, std::string>& cut_short() const { return cut_short_; }
 
  private:
   struct File {
@@ -69,6 +72,7 @@ class TraceKeeper {
   std::vector<Brought> brought_;  // by slot
   std::vector<std::uint8_t> tags_, copy_;
   std::vector<std::string> notes_;
+  std::map<std::string, std::string> cut_short_;
   std::uint64_t reserve_bytes_ = 0;
   std::uint64_t disk_free_bytes_ = UINT64_MAX;  // when last looked at, less what was written since
   bool disk_was_low_ = false;
