@@ -46,6 +46,7 @@ class TraceKeeper {
     std::string path;  // empty: not made yet
     std::int64_t looks_since_end = 0;
     bool was_killed = false;
+    bool runs_on = false;  // after the command has ended
     std::uint64_t lost_bytes = 0;
     int error = 0;
   };
@@ -59,6 +60,7 @@ class TraceKeeper {
   void create_file(std::uint32_t process);
   bool has_file(std::uint32_t process) const { return process < files_.size() && !files_[process].path.empty(); }
   void look_for_killed();
+  void look_for_running();
   void bring(std::uint32_t number, Bytes bytes);
   bool write(std::uint32_t process, std::uint64_t unit, Bytes bytes);
   void write_taken(std::uint32_t number);

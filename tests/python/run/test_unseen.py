@@ -328,3 +328,21 @@ def test_a_recording_cut_at_any_byte_is_refused_or_said_to_be_cut(tmp_path, prog
         cut.write_bytes(content[:at])
         told = subprocess.run([FAULTLINE, "explain", str(cut)], capture_output=True, text=True)
         assert told.returncode in (0, 1, 2) and not is_called_clean(told.stdout), (at, used, told.stdout)
+
+
+def test_a_process_that_runs_on_after_its_command_is_told_as_that(tmp_path):
+    script = tmp_path / "runs_on.py"
+    script.write_text(textwrap.dedent("""
+        import ctypes, pathlib, sys, time
+        cuda, context, memory = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+        assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+        assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 20)) == 0
+        pathlib.Path(sys.argv[1]).touch()
+        while pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)
+    """))
+    mark = tmp_path / "mark"
+    done, report, _ = run(tmp_path, "sh", "-c", f"{sys.executable} {script} {mark} >/dev/null 2>&1 & while [ ! -e {mark} ]; do sleep 0.1; done")
+    mark.unlink()
+    assert done.returncode == 0
+    told, = report["input"]["unseen"]
+    assert "ended before it did" in told and "the command had ended" in told and "without exit()" not in told, told
