@@ -406,15 +406,18 @@ CUresult ObservedCall::told(CUresult result) {
   return result;
 }
 
-Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream) {
-  Recorder& recorder = call.thread.recorder();
-  Event event = call.thread.stamp(kind);
-  recorder.set_stream(call.thread, event, stream, call.stream);
-  if (!recorder.is_capturing() || own().is_capturing == nullptr) return event;
+bool is_captured(const ObservedCall& call, CUstream stream) {
+  if (!call.thread.recorder().is_capturing() || own().is_capturing == nullptr) return false;
   if (stream == nullptr && call.stream == driver::StreamKind::kPerThread) stream = CU_STREAM_PER_THREAD;
-  if (stream == nullptr || stream == CU_STREAM_LEGACY) return event;  // cannot be captured
+  if (stream == nullptr || stream == CU_STREAM_LEGACY) return false;  // cannot be captured
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (own().is_capturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) event.set(kCaptured);
+  return own().is_capturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream) {
+  Event event = call.thread.stamp(kind);
+  call.thread.recorder().set_stream(call.thread, event, stream, call.stream);
+  if (is_captured(call, stream)) event.set(kCaptured);
   return event;
 }
 

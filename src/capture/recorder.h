@@ -226,6 +226,9 @@ std::int64_t now_ns();
 inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 inline std::uint64_t address_of(CUdeviceptr pointer) { return pointer; }
 
+// The call's stream is being captured: what it does is put into a graph, and nothing happens yet.
+bool is_captured(const ObservedCall& call, CUstream stream);
+
 // An event of a call, now, on its stream; flagged where that is being captured into a graph: the work was noted, not done.
 Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream);
 // Appends it, flagged where the call was refused, and tells of that.

@@ -9,6 +9,17 @@
 static constexpr size_t kBytes = 5 << 20;
 static std::vector<char> host(kBytes);
 
+static void from_pool(bool in_capture, bool is_freed) {
+  CUstream stream;
+  CUgraph graph = nullptr;
+  CUdeviceptr memory;
+  CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  if (in_capture) CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CHECK(cuMemAllocAsync(&memory, kBytes, stream));
+  if (is_freed) CHECK(cuMemFreeAsync(memory, stream));
+  if (in_capture) CHECK(cuStreamEndCapture(stream, &graph));
+}
+
 struct Mapped {
   CUdeviceptr address = 0;
   size_t piece = 0;
@@ -68,6 +79,10 @@ int main(int count, char** words) {
       {"mapped-half", [] { const Mapped mapped = map_pieces(3); CHECK(cuMemUnmap(mapped.address, mapped.piece)); }},
       {"fills-mapped", [] { const Mapped mapped = map_pieces(3); CHECK(cuMemsetD8(mapped.address, 1, 3 * mapped.piece)); CHECK(cuMemUnmap(mapped.address, 3 * mapped.piece)); }},
       {"fills-beyond", [] { const Mapped mapped = map_pieces(3); (void)cuMemsetD8(mapped.address, 1, 4 * mapped.piece); CHECK(cuMemUnmap(mapped.address, 3 * mapped.piece)); }},
+      {"pool", [] { from_pool(false, false); }},
+      {"pool-freed", [] { from_pool(false, true); }},
+      {"graph", [] { from_pool(true, false); }},
+      {"graph-freed", [] { from_pool(true, true); }},
       {"context", [] { CUcontext context; CHECK(cuCtxCreate(&context, nullptr, 0, 0)); take(kBytes); CHECK(cuCtxDestroy(context)); }},
       {"capture-freed", [] { refused_then(free_while_capturing, true); }},
       {"capture-kept", [] { refused_then(free_while_capturing, false); }},
