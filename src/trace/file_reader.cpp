@@ -8,8 +8,6 @@
 #include <map>
 #include <memory>
 #include <queue>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "trace/file_chunks.h"
@@ -274,22 +272,6 @@ void read_events(const TraceBytes& bytes, const ChunkIndex& index, std::uint64_t
   if (end_sequence > seen) trace.count(kLostMissingEvents, end_sequence - seen);
 }
 
-// A free is told before the driver has it: another thread may be given the address at once. One that the driver then refuses is told again, flagged kFailed, and ended nothing.
-void withdraw_refused_frees(Trace& trace) {
-  std::unordered_map<std::uint32_t, Event*> told;  // by allocation
-  for (const Event& event : trace.events) {
-    if (ends_allocation(event.kind) && event.has(kFailed) && event.allocation.value != 0) told.emplace(event.allocation.value, nullptr);
-  }
-  if (told.empty()) return;
-  for (Event& event : trace.events) {
-    if (!ends_allocation(event.kind)) continue;
-    const auto at = told.find(event.allocation.value);
-    if (at == told.end()) continue;
-    if (!event.has(kFailed)) at->second = &event;
-    else if (Event* const before = std::exchange(at->second, nullptr); before != nullptr) before->set(kFailed);
-  }
-}
-
 // Chunks are looked at one after the other, so in a file that grows an event may be seen and the one that led to it, in a chunk looked at
 // before, not. Therefore look twice. If nothing changed, that is how the file stood in between. If it did, take from the second look only
 // what is not younger than the youngest event of the first: whatever led to those had been written before the first look was over.
@@ -306,7 +288,6 @@ Result<Trace> read_trace(TraceBytes& bytes) {
   Trace trace;
   const TraceIds ids = read_definitions(bytes, *index, trace);
   read_events(bytes, *index, end, ids, trace);
-  withdraw_refused_frees(trace);
   trace.count(kLostUnfinishedWriters, index->unfinished_writers);
   trace.count(kLostCutChunks, index->cut_chunks);
   trace.count(kLostDamagedChunks, index->damaged_chunks);
