@@ -361,3 +361,20 @@ def test_memory_that_a_graph_will_take_is_not_taken_yet(tmp_path, what, kept):
     assert done.returncode == 0 and report is not None, (done.stdout, done.stderr)
     assert [finding["bytes"] for finding in report["findings"] if finding["rule"] == "memory/leak"] == ([kept] if kept else []), report["findings"]
     assert not report["input"]["lost"].get("capture.frees_of_unknown_memory"), report["input"]["lost"]
+
+
+@pytest.mark.parametrize("where, line", [("site-packages", ("main.c", 3)), ("own", ("give.c", 1))])
+def test_a_line_of_an_installed_library_is_not_taken_for_the_users(tmp_path, where, line):
+    """It may come with debug information: the line that calls it is the one to change. A library of the program's own is the program's."""
+    folder = tmp_path / where
+    folder.mkdir()
+    (tmp_path / "give.c").write_text("int cuMemFree_v2(unsigned long long); int give(void) { int refused = cuMemFree_v2(4096); return !refused; }\n")
+    (tmp_path / "main.c").write_text("int give(void), cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);\n"
+                                     "int main(void) { void *c; if (cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0) || cuCtxSetCurrent(c)) return 9;\n  int failed = give();\n  return failed; }\n")
+    driver = BUILD / "capture" / "libcuda.so.1"
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", folder / "libgive.so", "give.c", driver], check=True, cwd=tmp_path)
+    subprocess.run(["gcc", "-g", "-o", "main", "main.c", "-L", folder, "-lgive", driver, f"-Wl,-rpath,{folder}"], check=True, cwd=tmp_path)
+    done, report, _ = run(tmp_path, tmp_path / "main")
+    assert done.returncode == 0, done.stderr
+    finding, = report["findings"]
+    assert (Path(finding["location"]["file"]).name, finding["location"]["line"]) == line, finding["location"]
