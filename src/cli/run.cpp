@@ -74,9 +74,13 @@ ProgramEnd run(const RunOptions& options) {
   if (!process) return give_up(process.error().message(), unstarted);
   ProgramEnd end = wait_for_program(*process);
   if (!folder) return end;
-  const CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out, end.signal};
+  CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out, end.signal, {}};
   if (Status written = write_command(*folder, record); !written) hint(written.error().message());
   end_keeper(keeper.get());
+  if (keeper != nullptr && !keeper->cut_short().empty()) {
+    record.cut_short = keeper->cut_short();
+    if (Status written = write_command(*folder, record); !written) hint(written.error().message());
+  }
   if (options.again && setup->records && !interrupted()) run_again(options, *folder, input);
   const int status = report_apart(*folder, options, setup->records);
   if (options.status_of_findings && end.status == 0) end.status = status;

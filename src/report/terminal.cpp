@@ -42,6 +42,9 @@ void print_findings(Page& page, const Report& report, const std::vector<FindingG
   if (named < groups.size()) page.row("", fmt::format("and {} more", plural(groups.size() - named, "finding")), Style::kDim);
 }
 
+// A recording from the first call to the driver on: where it has no events, nothing was done.
+bool is_run(const Report& report) { return report.input_kind == "run"; }
+
 void print_clean(Page& page, const Report& report) {
   if (!report.unseen.empty()) {
     page.paragraph(0, "Nothing was found in what was seen; that is not all there was.", Style::kWarning);
@@ -54,13 +57,14 @@ void print_clean(Page& page, const Report& report) {
     page.paragraph(2, fmt::format("Looked at {}.", input_text(page, report, page.width() / 2)));
     return;
   }
-  if (report.input_events == 0) {
+  if (report.input_events == 0 && !is_run(report)) {
     page.paragraph(0, "This input holds a state and no history: what can be judged of it is in order.");
     page.paragraph(2, fmt::format("Looked at {}. Record with torch.cuda.memory._record_memory_history() to see growth and failures.",
                                   input_text(page, report, page.width() / 2)));
     return;
   }
   page.paragraph(0, "Nothing wrong was found.", Style::kGood);
+  if (report.input_events == 0) return page.paragraph(2, "The program called the driver, but took no GPU memory and gave the GPU nothing to do.");
   page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
 }
 
@@ -172,7 +176,7 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
   const std::string verdict = !report.unseen.empty()               ? "nothing found in what was seen, which is not all"
                               : report.input_kind == "core-dump" ? "no exception in the core dump"
-                              : report.input_events == 0         ? "nothing found in a state without its history"
+                              : report.input_events == 0 && !is_run(report) ? "nothing found in a state without its history"
                                                                  : "clean";
   if (!has_trouble && !report.plan) found = found.empty() ? verdict : verdict + ", " + found;
   if (has_trouble) {

@@ -124,7 +124,7 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
 void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();
-  if (!has_history(subject.trace(), "memory/leak", not_judged)) return;
+  if (!has_history(subject.trace(), "memory/leak", not_judged) || trace.events.empty()) return;
   std::set<FrameId> told;  // lines that are found to grow
   const KeptMemory kept(facts);
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
