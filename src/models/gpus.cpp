@@ -6,12 +6,12 @@
 #include <numeric>
 #include <vector>
 
+#include "base/characters.h"
+
 namespace faultline {
 namespace {
 
 constexpr std::size_t kMostSuggestions = 3;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Calls `found` for every word of a list with spaces between.
 template <class Found>

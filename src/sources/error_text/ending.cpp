@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/characters.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/traceback.h"
@@ -41,8 +42,6 @@ bool is_exception_line(std::string_view body) {
 }
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 std::string lower_case(std::string_view line) {
   std::string lower(line);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });

@@ -3,15 +3,13 @@
 #include <array>
 #include <utility>
 
+#include "base/characters.h"
 #include "sources/error_text/message.h"
 
 namespace faultline {
 namespace {
 
 constexpr std::size_t kMostLooks = 20000;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "1.13" at the start of `rest`, of "1.13.1+cu117".
 std::string version_at(std::string_view rest) {
