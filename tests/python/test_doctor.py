@@ -1,6 +1,7 @@
 """faultline doctor on the machine at hand: with whatever it has, without a Python, where nothing can be written."""
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -155,4 +156,6 @@ def test_a_page_for_eyes_is_as_wide_as_they_have_it(binary, tmp_path, columns):
     narrow = doctor(binary, cwd=tmp_path, env={**os.environ, "COLUMNS": str(columns)}).stdout
     assert max(map(len, narrow.splitlines())) <= columns
     one_each = doctor(binary, cwd=tmp_path, env={name: value for name, value in os.environ.items() if name != "COLUMNS"}).stdout
-    assert "".join(narrow.split()) == "".join(one_each.split()) and len(narrow.splitlines()) > len(one_each.splitlines())
+    def words(page):
+        return "".join(re.sub(r"[\d.]+ GiB are free", "", " ".join(page.split())).split())  # that changes meanwhile
+    assert words(narrow) == words(one_each) and len(narrow.splitlines()) > len(one_each.splitlines())
