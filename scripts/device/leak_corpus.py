@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every program of tests/corpus/leaks with real PyTorch on this machine's GPU, and compares what `faultline explain` says of its snapshot with the truth.
 
-    python3 scripts/device/leak_corpus.py [--faultline build/faultline] [--jobs N] [--run N] [--dry] [program ...]
+    python3 scripts/device/leak_corpus.py [--faultline build/faultline] [--jobs N] [--run N] [--keep DIR] [--dry] [program ...]
 
 The truth stands in the program: `# clean` or `# leak` in its first line, `# <- kept` behind each line that makes what stays. A program is a file, or a folder with main.py.
 PyTorch is imported once, and each program runs in a fork of that. Each snapshot is judged as it is and without the marks of its steps ("bare", where a leak may become a note);
@@ -206,6 +206,7 @@ def main():
     parser.add_argument("--native", type=int, default=4, metavar="N", help="every so many programs with native frames too")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one program")
     parser.add_argument("--dry", action="store_true", help="by dry runs, without a GPU")
+    parser.add_argument("--keep", type=Path, help="keep the snapshots here, and judge those that are here already without running their programs again")
     parser.add_argument("--json", type=Path, help="write the table here as well")
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
@@ -213,9 +214,12 @@ def main():
     if not Path(faultline).exists():
         raise SystemExit(f"{faultline} is not there: run `make build`, or name it with --faultline")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = (arguments.keep or Path(name)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        old = {name: "" for name in chosen if (folder / f"{name}.pickle").exists()}
+        new = {name: path for name, path in chosen.items() if name not in old}
         native = set(list(chosen)[::arguments.native]) if arguments.native else set()
-        ended = dry_all(chosen, folder, faultline) if arguments.dry else record_all(chosen, folder, arguments.jobs, arguments.timeout, native)
+        ended = old | (dry_all(new, folder, faultline) if arguments.dry else record_all(new, folder, arguments.jobs, arguments.timeout, native) if new else {})
         recorded = time.monotonic() - begin
         leaky = [name for name in chosen if truth_of(chosen[name])[0]]
         whole = [] if arguments.dry else leaky[: arguments.run] + [name for name in chosen if name not in leaky][: arguments.run]
