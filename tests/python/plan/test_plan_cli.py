@@ -143,7 +143,7 @@ def test_a_failure_that_the_program_catches_is_a_finding_and_no_verdict(plan):
     assert done.report["plan"]["verdict"] == "fits" and done.report["plan"]["caught_failures"] == 1
     assert done.returncode == 1
     assert done.report["findings"][0]["location"]["line"] == 3 and done.report["findings"][0]["severity"] == "warning"
-    assert "after an out-of-memory that the program caught" in " ".join(done.stdout.split())
+    assert "after an out-of-memory that the program caught" in " ".join(done.stderr.split())
 
 
 TWO_PROCESSES = """
@@ -170,9 +170,9 @@ ENDS = {
 def test_no_end_is_taken_for_a_fit(plan, name):
     program, verdict, status, said = ENDS[name]
     done = plan(program, "--gpu", "T4", "--no-try")
-    assert done.report["plan"]["verdict"] == verdict, done.stdout
+    assert done.report["plan"]["verdict"] == verdict, done.stderr
     assert done.returncode == status
-    assert said in " ".join(done.stdout.split()), done.stdout
+    assert said in " ".join(done.stderr.split()), done.stderr
 
 
 def test_inference_that_keeps_its_graph_is_confirmed_to_fit_without(plan):
