@@ -43,7 +43,7 @@ void print_findings(Page& page, const Report& report, const std::vector<FindingG
 }
 
 // A recording from the first call to the driver on: where it has no events, nothing was done.
-bool is_run(const Report& report) { return report.input_kind == "run"; }
+bool is_run(const Report& report) { return report.input_kind == "run" || report.input_kind == "capture"; }
 
 void print_clean(Page& page, const Report& report) {
   if (!report.unseen.empty()) {

@@ -52,7 +52,9 @@ class Judge {
     for (const Term& term : terms) {
       const std::string one = number(term.bytes, lower, to_the_byte);
       printed.text += fmt::format("{}{} {}", printed.text.empty() ? "" : " + ", one, term.what);
-      if (!to_the_byte) printed.bytes += static_cast<double>(parse_bytes(std::string_view(one).substr(one.find_first_of("0123456789"))).value());
+      if (to_the_byte) continue;
+      const Result<std::uint64_t> read = parse_bytes(std::string_view(one).substr(one.find_first_of("0123456789")));  // none of a size that no device has
+      printed.bytes += static_cast<double>(read ? *read : lower ? term.bytes.min : term.bytes.max);
     }
     return printed;
   }

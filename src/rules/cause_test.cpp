@@ -38,6 +38,21 @@ std::string verdict(const Shortage& s) {
   return std::string(v.cause()) + " " + std::string(name_of(v.confidence));
 }
 
+// A hostile recording states what no device has; sizes from 1e18 bytes on cannot be written as one either.
+TEST(CauseOf, NumbersThatNoDeviceHasAreJudgedToo) {
+  for (const std::uint64_t huge : {std::uint64_t{1} << 59, std::uint64_t{1} << 60, std::uint64_t{1} << 62, ~std::uint64_t{0} >> 1, ~std::uint64_t{0}}) {
+    const ByteInterval bytes = ByteInterval::exactly(huge);
+    for (const auto field : {&Shortage::capacity, &Shortage::reserved, &Shortage::live, &Shortage::idle, &Shortage::free, &Shortage::largest_piece, &Shortage::returnable, &Shortage::allowed_so_far}) {
+      for (const bool is_sized : {true, false}) {
+        Shortage s = recorded();
+        if (!is_sized) s.capacity.reset();
+        s.*field = bytes;
+        EXPECT_FALSE(cause_of(s).why.empty()) << huge;
+      }
+    }
+  }
+}
+
 TEST(CauseOf, TellsTheInequalityThatHolds) {
   Shortage s = recorded();
   EXPECT_EQ(verdict(s), "exhausted proved");

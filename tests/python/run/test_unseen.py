@@ -256,8 +256,11 @@ def test_memory_of_every_kind_is_told_where_it_is_kept_and_only_there(tmp_path, 
 
 
 def test_a_program_that_took_nothing_is_told_so(tmp_path):
-    done, report, _ = run(tmp_path, PROGRAMS / "takes", "nothing")
-    assert report["input"]["events"] == 0 and "took no GPU memory" in done.stderr and "state and no history" not in done.stderr
+    done, report, folder = run(tmp_path, PROGRAMS / "takes", "nothing")
+    assert report["input"]["events"] == 0
+    trace = subprocess.run([FAULTLINE, "explain", str(next(folder.glob("process-*.faultline")))], capture_output=True, text=True)
+    for told in (done.stderr, trace.stdout):
+        assert "took no GPU memory" in told and "SUMMARY: clean" in told and "state and no history" not in told
 
 
 def test_a_fill_beyond_what_is_mapped_is_told_as_that(tmp_path):
