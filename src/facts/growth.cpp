@@ -143,7 +143,7 @@ void Finder::tally() {
 std::uint64_t Finder::activation_of(StackId stack) const {
   if (stack.value == 0) return 0;  // the whole program, whatever the thread
   const Frame& frame = trace_.stacks.frame(stack);
-  return ((std::uint64_t{trace_.stacks.parent(stack).value} * 0x9e3779b97f4a7c15 + frame.file.value) * 0x9e3779b97f4a7c15) + frame.function.value;
+  return ((std::uint64_t{stacks_.program(trace_.stacks.parent(stack)).value} * 0x9e3779b97f4a7c15 + frame.file.value) * 0x9e3779b97f4a7c15) + frame.function.value;
 }
 
 void Finder::count_rounds() {
@@ -174,7 +174,8 @@ void Finder::count_rounds() {
     const StackId program = stacks_.program(stack);
     if (tallies_[index].made == 0 || program.value == 0) continue;
     std::size_t calls = 0;
-    for (StackId at = stack; at != program; at = trace_.stacks.parent(at)) calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
+    const auto is_program = [&](StackId at) { return stacks_.program(at) == program && trace_.stacks.frame_id(at) == trace_.stacks.frame_id(program); };
+    for (StackId at = stack; !is_program(at); at = trace_.stacks.parent(at)) calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
     const bool unhooked = calls != 0 && !is_hooked(stack);
     for (StackId at = program;; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
