@@ -182,7 +182,7 @@ def test_inference_that_keeps_its_graph_is_confirmed_to_fit_without(plan):
     assert verdict["verdict"] == "does-not-fit"
     [change] = [change for change in verdict["changes"] if change["kind"] == "program"]
     assert "torch.no_grad()" in change["what"] and change["fits"] and change["tried"]
-    again = plan(source.replace("for _", "torch.set_grad_enabled(False)\nfor _"), "--gpu", "T4", "--no-try", run="again").report["plan"]
+    again = plan(source.replace("\nfor _", "\ntorch.set_grad_enabled(False)\nfor _"), "--gpu", "T4", "--no-try", run="again").report["plan"]
     assert again["verdict"] == "fits" and abs(again["needed"] - change["needed"]) <= 4 << 20  # as advised, so it is
 
 
