@@ -112,8 +112,9 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
   Chosen chosen = seen.first ? *seen.first : *seen.first_weak;
   for (const Chosen& later : seen.all) {
     // Nothing more is allocated after it: a request that an allocator refuses in numbers, with a traceback of its own, is another program's.
-    const bool other_program = later.message.framework == "pytorch" && later.message.numbers.count("requested") != 0 && later.begin > chosen.begin &&
-                               text.substr(chosen.begin, later.begin - chosen.begin).find("\nTraceback (most recent call last)") != std::string_view::npos && !later.message.words.count("quoted");
+    const std::size_t near = std::max(chosen.begin, later.begin - std::min(later.begin, std::size_t{1} << 20));
+    const bool other_program = ends_cuda(chosen.message.kind) && later.message.framework == "pytorch" && later.message.numbers.count("requested") != 0 && later.begin > chosen.begin &&
+                               text.substr(near, later.begin - near).find("\nTraceback (most recent call last)") != std::string_view::npos && !later.message.words.count("quoted");
     if (ends_cuda(chosen.message.kind) && !(other_program && later.message.tag == chosen.message.tag)) continue;
     const bool other_writer = !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
     if (later.begin <= chosen.begin || other_writer || later.message.text == chosen.message.text) continue;

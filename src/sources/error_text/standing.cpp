@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kMostLines = 600;
+constexpr std::size_t kReach = std::size_t{1} << 20;  // bytes behind a message in which another traceback counts
 constexpr std::string_view kHead = "Traceback (most recent call last)";
 
 template <std::size_t kCount>
@@ -115,8 +116,14 @@ std::string exception_of(std::string_view text, std::size_t head, const std::str
 }
 
 bool is_followed_by_other(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
-  const std::size_t head = text.find(kHead, from);
-  if (head == std::string_view::npos || head >= to) return false;
+  const std::string_view near = text.substr(0, std::min(to, from + kReach) + kHead.size() - 1);  // a head that begins before `to`
+  std::size_t head = near.find(kHead, from);
+  const auto is_other_writer = [&](std::size_t at) {
+    const std::string other = line_of(text, line_begin(text, at, kLongestLine), line_end(text, at, kLongestLine)).tag;
+    return !tag.empty() && !other.empty() && other != tag;
+  };
+  while (head != std::string_view::npos && is_other_writer(head)) head = near.find(kHead, head + 1);
+  if (head == std::string_view::npos) return false;
   const std::string_view between = text.substr(from, head - from);
   if (between.find("During handling of the above exception") != std::string_view::npos || between.find("The above exception was the direct cause") != std::string_view::npos) return false;
   const std::string exception = exception_of(text, head, tag);
