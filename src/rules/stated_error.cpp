@@ -4,12 +4,20 @@
 #include <cstdlib>
 
 #include "rules/describe.h"
+#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
 
 // The traceback around the message; a recording beside it has stacks of its own, none of which is the message's.
 StackId stack_of(const Case& subject) { return subject.statements().message_only && !subject.trace().events.empty() ? subject.trace().events.front().stack : StackId(); }
+
+// Whole words, up to `length` characters.
+std::string first_part(std::string words, std::size_t length) {
+  if (words.size() > length) words = words.substr(0, words.rfind(' ', length)) + " …";
+  while (!words.empty() && (words.back() == '.' || words.back() == ' ')) words.pop_back();
+  return words;
+}
 
 }  // namespace
 
@@ -22,11 +30,13 @@ Finding begin_stated(const Case& subject, std::string_view rule) {
 
 void finish_stated(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
+  const TextNotes notes = subject.statements().message_only ? read_text_notes(subject.trace()) : TextNotes();
   if (stated.count > 1) {
     add_evidence(finding, "messages", stated.count);
     add_evidence(finding, "different_messages", stated.distinct);
   }
   for (const std::string& before : stated.survived) add_evidence(finding, "survived_before", before);
+  for (const std::string& other : notes.also) add_evidence(finding, "also_in_text", other);
   if (stated.lives_on) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
     finding.message = "The program survived this: its log goes on with work behind it. " + finding.message;
@@ -37,9 +47,21 @@ void finish_stated(const Case& subject, Finding& finding) {
     add_evidence(finding, "ended_by", stated.ended_by);
   } else if (!stated.ended_by.empty()) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
-    finding.message = "The program ended in " + stated.ended_by + ", which is no error of GPU memory. Before that, and survived: " + finding.message;
+    // After a kernel's fault nothing works on the device: where one was only printed and the program went on, it may have been another process's.
+    const bool is_fault = stated.kind == ErrorKind::kFault;
+    if (is_fault) finding.confidence = std::max(finding.confidence, Confidence::kLikely);
+    finding.message = "The program ended in " + stated.ended_by + ", which is no error of GPU memory. Before that" + (is_fault ? " a line of the text says: " : ", and survived: ") + finding.message;
     add_evidence(finding, "ended_by", stated.ended_by);
   }
+  if (!notes.quoted_by.empty()) {
+    finding.severity = std::max(finding.severity, Severity::kWarning);
+    finding.confidence = std::max(finding.confidence, Confidence::kLikely);
+    finding.message = "The program ended in " + notes.quoted_by + ", which only quotes a GPU's error; whether it happened here is not shown. If it did: " + finding.message;
+  }
+  std::vector<std::string> others = stated.survived;
+  others.insert(others.end(), notes.also.begin(), notes.also.end());
+  for (std::size_t i = 0; i < others.size() && i < 4; ++i) finding.message += (i == 0 ? " Also in this text: " : "; ") + first_part(others[i], 110);
+  if (!others.empty() && !finding.message.ends_with("…")) finding.message += ".";
   if (!stated.torch_version.empty()) add_evidence(finding, "pytorch", (stated.torch_version[0] == '<' ? "at most " + stated.torch_version.substr(2) + ", by its Python" : stated.torch_version));
   if (stated.line != 0) add_evidence(finding, "line_in_text", stated.line);
   add_evidence(finding, "writer", stated.writer);

@@ -394,13 +394,60 @@ def test_the_peaks_are_those_that_pytorch_counted(run, name):
     assert (report["input"]["events"], peak["allocated"], peak["reserved"]) == COUNTED[name]
 
 
+FULL = ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 14.56 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 13.36 GiB memory in use. "
+        "Of the allocated memory 13.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.")
+
+
+def failing(count, name, words):
+    """A cell that ended in an exception, as IPython keeps it: without the traceback's head."""
+    return {"cell_type": "code", "source": "x", "execution_count": count, "metadata": {},
+            "outputs": [{"output_type": "error", "ename": name, "evalue": words, "traceback": [f"Cell In[{count}], line 1\n----> 1 x\n", f"{name}: {words}"]}]}
+
+
+def printing(count, words):
+    return {"cell_type": "code", "source": "x", "execution_count": count, "metadata": {}, "outputs": [{"output_type": "stream", "name": "stdout", "text": words + "\n"}]}
+
+
+SHAPES = "mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)"
+
+
+@pytest.mark.parametrize("cells, rule, severity, file, says", [
+    ([failing(9, "RuntimeError", SHAPES), failing(2, "OutOfMemoryError", FULL)], "tensor/shape-mismatch", "error", "cell [9]", "Also in this text: cell [2]:1: CUDA out of memory"),
+    ([printing(1, FULL), failing(2, "KeyError", "'k'")], "memory/out-of-memory", "warning", None, "ended in KeyError: 'k' (cell [2]:1)"),
+    ([failing(2, "OutOfMemoryError", FULL), failing(3, "KeyError", "'k'")], "memory/out-of-memory", "warning", "cell [2]", "ended in KeyError: 'k' (cell [3]:1)"),
+    ([failing(2, "OutOfMemoryError", FULL), printing(3, "ok")], "memory/out-of-memory", "warning", "cell [2]", "survived"),
+    ([printing(1, "ok"), failing(2, "OutOfMemoryError", FULL)], "memory/out-of-memory", "error", "cell [2]", "2.00 GiB were asked for"),
+], ids=["order", "printed", "key", "went-on", "twin"])
+def test_the_cells_of_a_notebook_are_apart(run, tmp_path, cells, rule, severity, file, says):
+    done = run("explain", write(tmp_path / "a.ipynb", json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()), "--format", "json")
+    finding, = json.loads(done.stdout)["findings"]
+    assert (finding["rule"], finding["severity"]) == (rule, severity)
+    assert ((finding.get("location") or {}).get("file") or None) == file
+    assert says in finding["message"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_logs_in_utf_16_are_read(run, tmp_path, encoding):
+    text = f'Übung 🙂\nTraceback (most recent call last):\n  File "übung.py", line 3, in f\n    x()\ntorch.OutOfMemoryError: {FULL}\n'
+    done = run("explain", write(tmp_path / "a.log", ("\ufeff" + text).encode(encoding)), "--format", "json")
+    finding, = json.loads(done.stdout)["findings"]
+    assert (finding["rule"], finding["location"]["file"], finding["location"]["line"]) == ("memory/out-of-memory", "übung.py", 3)
+
+
+@pytest.mark.parametrize("words, said", [("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)", "timed out"), ("RuntimeError: x has been modified by an inplace operation: y", "changed in place"),
+                                         ("RuntimeError: Trying to backward through the graph a second time", "backward called twice"), ("Segmentation fault (core dumped)", "segmentation fault")])
+def test_errors_that_are_not_about_gpu_memory_are_called_what_they_are(run, tmp_path, words, said):
+    sentence = refusal(run("explain", write(tmp_path / "a.log", words.encode())))
+    assert said in sentence and "Paste the message" not in sentence
+
+
 @pytest.mark.parametrize("path", sorted(ERRORS.glob("*.txt")), ids=lambda path: path.stem)
 def test_every_error_text_gets_the_verdict_that_stands_beside_it(run, path):
     """The claims themselves are held by src/rules/stated_error_test.cpp; here, what becomes of them outside."""
     claims = path.with_suffix(".expect").read_text().splitlines()
     done = run("explain", path, "--format", "json")
     if claims == ["silent"]:
-        assert "no GPU memory error was found in" in refusal(done)
+        assert ("no GPU memory error was found in" if path.stat().st_size else "the file is empty") in refusal(done)
         return
     report = json.loads(done.stdout)
     jsonschema.validate(report, SCHEMA)

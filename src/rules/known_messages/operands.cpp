@@ -144,7 +144,7 @@ void types(std::string_view words, Finding& finding) {
     if (second != std::string_view::npos) found = words.substr(second + 7, words.find(')', second) - second - 7);
   }
   finding.message = "The types of an operation's operands do not go together" + (wanted.empty() || found.empty() ? std::string() : ": " + std::string(wanted) + " and " + std::string(found));
-  add_try(finding, "Bring them to one type: x = x.to(model.dtype) or next(model.parameters()).dtype for the input; .long() for indices and class numbers.");
+  add_try(finding, "Bring them to one type: x = x.to(next(model.parameters()).dtype) for the input; .long() for indices and class numbers.");
   add_try(finding, "Half and Float together are the usual case of autocast left out: run the forward pass inside torch.autocast(\"cuda\"), or make all of it one type. numpy arrays are Double unless told.");
 }
 
@@ -162,7 +162,7 @@ void devices(std::string_view words, Finding& finding) {
   const std::string_view argument = word_after(words, "argument for argument "), method = word_after(words, "in method ");
   finding.message = "The operands of an operation are not on one device" + which;
   if (!argument.empty()) finding.message += "; argument `" + std::string(argument) + "`" + (method.empty() ? "" : " of " + std::string(method)) + " is the one noticed";
-  add_try(finding, "Move what was left behind: x = x.to(model.device) for inputs, model.to(device) for the module; .to() of a tensor returns the new one and leaves the old.");
+  add_try(finding, "Move what was left behind: x = x.to(next(model.parameters()).device) for inputs, model.to(device) for the module; .to() of a tensor returns the new one and leaves the old.");
   add_try(finding, "Tensors made inside forward (torch.arange, torch.zeros) need device=x.device; tensors kept in a module move with it only as register_buffer or nn.Parameter.");
 }
 

@@ -18,7 +18,7 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
   if (!context.live) {
     if (context.roles & (kMovesModule | kLoadsState | kConstructs)) return add_try(finding, std::string("The model was being made or moved to the device, so a smaller batch does not help. ") + kFewerWeightBytes);
     const bool trains = context.roles & (kInBackward | kInOptimizer | kRecomputes);
-    return add_try(finding, std::string("Hold less at this line: a smaller batch or sequence, a smaller type") + (trains ? ", activation checkpointing." : "; in training also activation checkpointing, in inference torch.no_grad()."));
+    return add_try(finding, std::string(finding.location.known() ? "Hold less at this line: a smaller" : "Hold less at once: a smaller") + " batch or sequence, a smaller type" + (trains ? ", activation checkpointing." : "; in training also activation checkpointing, in inference torch.no_grad()."));
   }
   const auto bytes_of = [&](Category category) { return (*context.live)[static_cast<std::size_t>(category)]; };
   // What lasts from step to step does not depend on the batch.
@@ -55,7 +55,8 @@ void add_limit(const AdviceContext& context, Finding& finding) {
 }
 
 // A recording's settings are tried by replays; of a message nothing can be.
-void add_unconfirmed_settings(const StatedError& message, Finding& finding) {
+void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
+  const StatedError& message = *context.message;
   if (is_torch_before(message, 1, 10)) {
     return add_try(finding, "This PyTorch has no setting against pieces: max_split_size_mb came with 1.10, expandable_segments:True, which is made for this, with 2.1. Here only other sizes or another order of what is allocated help, or an update.");
   }
@@ -63,6 +64,9 @@ void add_unconfirmed_settings(const StatedError& message, Finding& finding) {
     const bool has_split = message.text.find("max_split_size_mb") != std::string::npos || (!message.torch_version.empty() && message.torch_version[0] != '<');
     return add_try(finding, std::string("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it") + (has_split ? "" : " if it is 1.10 or later (the message's wording is of 1.4 to 2.0)") +
                                 "; from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
+  }
+  if (context.sets_expandable) {
+    return add_try(finding, "expandable_segments:True is set already, by this text, and it is what PyTorch has against free memory in pieces: look whether the process that failed got the setting (it must stand before CUDA is first used), and hold less, or allocate the large tensors first.");
   }
   add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a message cannot show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
@@ -95,7 +99,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       return add_try(finding, "Call torch.cuda.empty_cache() before this line, once; or keep PyTorch from taking the last of the device: torch.cuda.set_per_process_memory_fraction(0.9).");
     case Story::kPieces:
     case Story::kPiecesUnderLimit:
-      if (context.message != nullptr) add_unconfirmed_settings(*context.message, finding);
+      if (context.message != nullptr) add_unconfirmed_settings(context, finding);
       add_empty_cache_truth(context, finding);
       if (verdict.story == Story::kPiecesUnderLimit) add_limit(context, finding);
       return;
@@ -123,7 +127,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       return add_try(finding, "Let graphs share one pool (torch.cuda.graph(..., pool=...), or torch.compile's graph trees), capture fewer sizes, or delete graphs that are no longer replayed.");
     case Story::kAsGoodAsFull:
     case Story::kRounding:
-      if (context.message != nullptr && context.message->allocator == StatedAllocator::kUsual) add_unconfirmed_settings(*context.message, finding);
+      if (context.message != nullptr && context.message->allocator == StatedAllocator::kUsual) add_unconfirmed_settings(context, finding);
       add_smaller(context, finding);
       return add_empty_cache_truth(context, finding);
     case Story::kFull:

@@ -7,6 +7,7 @@
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/stated_error.h"
+#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
@@ -81,6 +82,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   AdviceContext context;
   context.program = program_words(subject);
   context.message = &stated;
+  context.sets_expandable = subject.statements().message_only && read_text_notes(subject.trace()).sets_expandable;
   if (subject.statements().message_only && !subject.trace().events.empty()) context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);
   advise(verdict, context, finding);
   return true;
@@ -105,7 +107,7 @@ bool judge_pool(const StatedError& stated, const std::string& who, Finding& find
   if (stated.requested->min > left) {
     finding.cause = "exhausted";
     conclude(finding, Confidence::kProved, numbers + ": the " + format_bytes(left) + " that were left are less than the " + format_bytes(wanted) + " asked for.");
-    add_try(finding, "Hold less at this line: a smaller batch or sequence, a smaller type.");
+    add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") + ": a smaller batch or sequence, a smaller type.");
     return true;
   }
   conclude(finding, Confidence::kLikely, numbers + ": " + format_bytes(left) + " were left, more than the " + format_bytes(wanted) + " asked for, so they lay in pieces, or the driver did not give the pool its whole limit.");
@@ -113,7 +115,8 @@ bool judge_pool(const StatedError& stated, const std::string& who, Finding& find
   return true;
 }
 
-void judge_tensorflow(const StatedError& stated, Finding& finding) {
+void judge_tensorflow(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
   if (stated.kind == ErrorKind::kPoolGrowth) {
     conclude(finding, Confidence::kHint, "TensorFlow asked the driver for a pool of " + size_words(stated) +
                                              " and did not get it; it goes on with less, so this line alone is no failure, but something else held the device's memory.");
@@ -132,7 +135,10 @@ void judge_tensorflow(const StatedError& stated, Finding& finding) {
   }
   const bool has_pool = judge_pool(stated, "TensorFlow", finding);
   if (!stated.tensor_shape.empty()) finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
-  if (!has_pool && stated.pool.empty()) add_try(finding, "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
+  if (!has_pool && stated.pool.empty()) {
+    add_try(finding, subject.statements().message_only && read_text_notes(subject.trace()).has_traceback ? "This text has no map of the pool (\"BFCAllocator dump\"); TensorFlow writes it to the standard error, unless TF_CPP_MIN_LOG_LEVEL hides it: run it as python train.py 2>&1 | tee log.txt"
+                                      : "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
+  }
 }
 
 // The largest buffers of the program that XLA compiled, where the text lists them.
@@ -189,14 +195,14 @@ void judge_without_numbers(const Case& subject, Finding& finding) {
   if (stated.framework == Framework::kJax) {
     judge_jax(subject, finding);
   } else if (stated.framework == Framework::kTensorFlow) {
-    judge_tensorflow(stated, finding);
+    judge_tensorflow(subject, finding);
   } else if (stated.framework == Framework::kOther && !stated.status.empty()) {
     finding.cause = "own-limit";
     conclude(finding, Confidence::kProved, "The memory pool reached the largest size that it was given (" + stated.status + "); the device itself need not be full.");
     add_try(finding, "Raise or remove the pool's limit (maximum_pool_size of rmm.reinitialize or PoolMemoryResource), or hold less.");
   } else if (stated.framework == Framework::kOther) {
     conclude(finding, Confidence::kLikely, stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") + " from " + device_words(subject) +
-                                               "; the message does not say who held the rest.");
+                                               (stated.free ? ", of which " + shown(*stated.free) + " were free" : std::string()) + "; the message does not say who held the rest.");
     add_try(finding, "See who holds the device: nvidia-smi");
     if (stated.framework_name == "llama.cpp") add_try(finding, "Put less on the GPU: fewer layers (-ngl), a shorter context (-c), a smaller quantisation, --cache-type-k q8_0.");
     if (stated.framework_name == "TensorRT") add_try(finding, "A smaller workspace (setMemoryPoolLimit, --memPoolSize), smaller shapes or batch in the profile; while an engine is built, a tactic that finds no memory is skipped and need not end the build.");
@@ -241,7 +247,7 @@ Finding describe_message(const Case& subject) {
   Finding finding = begin_stated(subject, "memory/out-of-memory");
   if (stated.requested) finding.bytes = stated.requested->middle();
   if (stated.kind == ErrorKind::kLibraryMemory) judge_library(stated, finding);
-  else if (!stated.requested || stated.framework == Framework::kNone || !judge_numbers(subject, finding)) judge_without_numbers(subject, finding);
+  else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone || !judge_numbers(subject, finding)) judge_without_numbers(subject, finding);
   add_next_step(subject, finding);
   finish_stated(subject, finding);
   return finding;

@@ -9,6 +9,7 @@
 #include "base/characters.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/standing.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -32,14 +33,6 @@ bool is_about_errors(std::string_view body) {
 }
 
 bool is_other_writer(const std::string& tag, const std::string& other) { return !tag.empty() && !other.empty() && tag != other; }
-
-// "KeyError: 'x'", "my.package.SomeException", "AssertionError".
-bool is_exception_line(std::string_view body) {
-  const std::size_t end = body.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
-  const std::string_view name = body.substr(0, end);
-  if (end != std::string_view::npos && body[end] != ':') return false;
-  return name.size() > 5 && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt"));
-}
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 std::string lower_case(std::string_view line) {
@@ -128,7 +121,7 @@ bool is_work(std::string_view body, Before& before) {
   }
   const std::string lower = lower_case(body);
   if (is_prose(body, lower) || lower.find("fail") != std::string::npos) return false;
-  static constexpr std::array<std::string_view, 16> kSaid = {"skipping", "retrying", "trying again", "try again with", "halving", "recover from oom", "recovered", "got prompt", "model saved", "saved to", "saved checkpoint", "saving checkpoint",
+  static constexpr std::array<std::string_view, 17> kSaid = {"skipping", "succeeded", "retrying", "trying again", "try again with", "halving", "recover from oom", "recovered", "got prompt", "model saved", "saved to", "saved checkpoint", "saving checkpoint",
       "training finished", "training complete", "done training", "'train_runtime'"};
   if (has_any(lower, kSaid)) return true;
   const Counted counted = counted_words(lower);

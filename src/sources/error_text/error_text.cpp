@@ -8,8 +8,10 @@
 #include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/other_errors.h"
 #include "sources/error_text/peak_buffers.h"
 #include "sources/error_text/pool_dump.h"
+#include "sources/error_text/standing.h"
 #include "sources/error_text/surroundings.h"
 #include "sources/error_text/traceback.h"
 
@@ -36,6 +38,7 @@ struct Survey {
   std::uint64_t assertion_lines = 0;
   std::uint64_t readings = 0;
   std::uint64_t not_read = 0;
+  std::string quoted;  // the first message that stands only in source text or in a sentence about it
   std::map<std::string, std::uint64_t> counts;  // messages by kind
   std::map<std::string, HashSet<std::string>> texts;
   std::map<std::string, std::size_t> last;  // where each writer's last message stands
@@ -63,10 +66,18 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     ++survey.readings;
     auto message = read_message(text, hit);
     if (!message) continue;
+    const Standing standing = standing_of(text, hit.begin);
+    if (standing == Standing::kSource) {
+      if (survey.quoted.empty()) survey.quoted = message->text;
+      continue;
+    }
+    if (standing == Standing::kQuoted && hit.anchor != Anchor::kKnown) message->words["quoted"] = "yes";
     const bool is_assertion = message->words.count("assert.expression") != 0;
     survey.last[message->tag] = hit.begin;
     if (is_assertion) ++survey.assertion_lines;
-    const bool again = last != nullptr && message->kind == last_kind && hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400);
+    // One failure told twice: in one line, or by TensorFlow's allocator and then by the operation that wanted the memory.
+    const bool told = last != nullptr && message->kind == last_kind && ((hit.anchor == Anchor::kTfOom && last->anchor == Anchor::kBfcOom) || text.substr(last->end, hit.begin - std::min(hit.begin, last->end)).find('\n') == std::string_view::npos);
+    const bool again = told || (last != nullptr && message->kind == last_kind && hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
     if (!again && !is_assertion && !message->weak) {
       ++survey.counts[message->kind];
       survey.texts[message->kind].insert(message->tag + message->text);
@@ -90,18 +101,31 @@ Survey survey(std::string_view text, const AnchorHits& found) {
   return survey;
 }
 
+// A message that is no exception's own, with an unrelated traceback behind it: printed, and gone on from. What C++ prints before it throws is told by the exception that follows.
+bool is_only_printed(std::string_view text, const Chosen& chosen, std::size_t to) {
+  if (!chosen.message.framework.empty() && chosen.message.framework != "pytorch") return false;
+  return is_followed_by_other(text, chosen.begin, to, chosen.message.tag) && traceback_at(text, chosen.begin, chosen.message.tag).empty();
+}
+
 // Steps over what was survived, from the first message on.
 Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>& survived) {
   Chosen chosen = seen.first ? *seen.first : *seen.first_weak;
   for (const Chosen& later : seen.all) {
-    if (ends_cuda(chosen.message.kind)) break;
+    // Nothing more is allocated after it: a request that an allocator refuses in numbers, with a traceback of its own, is another program's.
+    const std::size_t near = std::max(chosen.begin, later.begin - std::min(later.begin, std::size_t{1} << 20));
+    const bool other_program = ends_cuda(chosen.message.kind) && later.message.framework == "pytorch" && later.message.numbers.count("requested") != 0 && later.begin > chosen.begin &&
+                               text.substr(near, later.begin - near).find("\nTraceback (most recent call last)") != std::string_view::npos && !later.message.words.count("quoted");
+    if (ends_cuda(chosen.message.kind) && !(other_program && later.message.tag == chosen.message.tag)) continue;
     const bool other_writer = !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
-    if (later.begin <= chosen.begin || other_writer || later.message.text == chosen.message.text || !goes_on(text, chosen.begin, later.begin, chosen.message.tag)) continue;
+    if (later.begin <= chosen.begin || other_writer || later.message.text == chosen.message.text) continue;
+    if (!ends_cuda(chosen.message.kind) && !goes_on(text, chosen.begin, later.begin, chosen.message.tag) && !is_only_printed(text, chosen, later.begin)) continue;
     // What has failed is often killed afterwards, by whoever started it: only at work could it be killed for another reason.
     if (later.message.kind == "host-killed" && !lives_on(text.substr(0, line_begin(text, later.begin, 4096)), chosen.begin, chosen.message.tag)) continue;
     // What a person tells of several tries is no log: the same again needs a traceback of its own.
     if (later.message.kind == chosen.message.kind && text.substr(chosen.begin, later.begin - chosen.begin).find("Traceback (most recent call last)") == std::string_view::npos) continue;
-    survived.push_back(std::move(chosen));
+    // TensorFlow's allocator tells first, the operation that wanted the memory second: one failure.
+    const bool same_failure = chosen.message.framework == "tensorflow" && later.message.framework == "tensorflow" && later.message.kind == chosen.message.kind && chosen.message.words.count("benign") == 0;
+    if (!same_failure) survived.push_back(std::move(chosen));
     chosen = later;
   }
   return chosen;
@@ -213,11 +237,12 @@ std::vector<TracebackFrame> traceback_of(std::string_view text, std::size_t at, 
 
 // How it ended behind the message: in another exception, or not at all.
 void add_ending(std::string_view text, const Chosen& chosen, bool lives, Trace& trace) {
-  if (ends_cuda(chosen.message.kind)) return;
+  const std::size_t head = text.rfind("Traceback (most recent call last)");
+  const bool printed = is_only_printed(text, chosen, head == std::string_view::npos ? 0 : head + 1);
+  if (ends_cuda(chosen.message.kind) && !printed) return;
   const std::string other = last_exception(text, chosen.begin, chosen.message.tag);
   const bool is_same = other.empty() || other.find(chosen.message.text.substr(0, 40)) != std::string::npos;
-  const std::size_t head = text.rfind("Traceback (most recent call last)");
-  if (!is_same && goes_on(text, chosen.begin, head, chosen.message.tag)) {
+  if (!is_same && (printed || goes_on(text, chosen.begin, head, chosen.message.tag))) {
     if (!lives_on(text, head, chosen.message.tag)) {
       trace.properties["error.ended_by"] = other;
       if (is_handled_at_end(text, chosen.begin)) trace.properties["error.ended_while"] = "handled";
@@ -226,6 +251,29 @@ void add_ending(std::string_view text, const Chosen& chosen, bool lives, Trace& 
     lives = true;
   }
   if (lives) trace.properties["error.lives_on"] = "yes";
+}
+
+std::string place_words(std::string_view text, const Chosen& message) {
+  const std::vector<TracebackFrame> above = traceback_at(text, message.begin, message.message.tag);
+  const auto own = std::find_if(above.rbegin(), above.rend(), [](const TracebackFrame& frame) { return !is_installed(frame); });
+  return "line " + std::to_string(line_number(text, message.begin)) + (own == above.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " + trimmed(message.message.text, 160);
+}
+
+// Errors of other kinds in the same text. What follows an error that ends all work with CUDA is its consequence, unless a traceback of a program of its own tells of it.
+void add_others(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived, Trace& trace) {
+  std::vector<Chosen> others = seen.all;
+  if (seen.first_weak && seen.first_weak->message.kind == "xid") others.push_back(*seen.first_weak);
+  std::vector<std::string> kinds = {chosen.message.kind};
+  for (const Chosen& before : survived) kinds.push_back(before.message.kind);
+  std::size_t told = 0;
+  for (const Chosen& other : others) {
+    if (told == 4) break;
+    if (std::find(kinds.begin(), kinds.end(), other.message.kind) != kinds.end()) continue;
+    if (ends_cuda(chosen.message.kind) && (other.begin > chosen.begin || ends_cuda(other.message.kind))) continue;
+    if (other.message.weak && other.message.kind != "xid") continue;
+    kinds.push_back(other.message.kind);
+    trace.properties["error.also." + std::to_string(++told)] = place_words(text, other);
+  }
 }
 
 constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::size_t{1} << 20;
@@ -241,6 +289,8 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   }
   if (const std::string version = torch_version(near); !version.empty()) trace.properties["error.torch_version"] = version;
   if (const std::string other = other_framework(near); !other.empty()) trace.properties["error.other_framework"] = other;
+  if (sets_expandable_segments(near)) trace.properties["error.sets_expandable"] = "yes";
+  if (near.find("Traceback (most recent call last)") != std::string_view::npos) trace.properties["error.has_traceback"] = "yes";
   if (chosen.message.framework == "tensorflow" || chosen.message.framework == "jax") {
     if (const std::string pool = pool_dump(text); !pool.empty() && chosen.message.is_allocation()) trace.properties["error.pool"] = pool;
   }
@@ -279,10 +329,16 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   Survey seen = survey(text, found);
   if (!seen.first && !seen.first_weak) {
     const std::string other = last_exception(text, 0, {});
+    if (const OtherError* known = other_error(text)) return Error{"no GPU memory error was found in this text: " + std::string(known->what) + (other.empty() ? "" : " (" + other + ")"), {}, std::string(known->next)};
+    if (!seen.quoted.empty()) {
+      return Error{"no GPU memory error was found in this text: \"" + trimmed(seen.quoted, 100) + "\" stands in it only as a quotation, in source text or in a sentence" + (other.empty() ? "" : "; its last traceback ends in " + other), {},
+                   "If a program failed with it, paste the program's own output, with the message at the beginning of a line."};
+    }
     return Error{other.empty() ? "no GPU memory error was found in this text" : "this text holds a Python traceback that ends in " + other + ": no GPU memory error was found in it",
                  {},
                  "Looked for: out of memory (PyTorch, CUDA, HIP, JAX, TensorFlow, NCCL, cuBLAS, cuDNN), illegal memory access, misaligned address, "
-                 "device-side assert, launch failure, host memory, operands that do not go together, devices that cannot be used. Paste the message itself, or the whole log."};
+                 "device-side assert, launch failure, host memory, operands that do not go together, devices that cannot be used." +
+                     std::string(other.empty() ? " Paste the message itself, or the whole log." : "")};
   }
   std::vector<Chosen> survived;
   Chosen chosen = what_ended(text, seen, survived);
@@ -311,6 +367,12 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   }
   std::vector<TracebackFrame> frames = traceback_of(text, stack_at, stack_again, message.tag);
   std::erase_if(frames, is_launcher);
+  if (message.words.count("quoted") != 0) {
+    const std::size_t line = line_begin(text, chosen.begin, 4096);
+    const std::string_view whole = text.substr(line, line_end(text, chosen.begin, 4096) - line);
+    trace.properties["error.quoted_by"] = trimmed(clean_line(whole.substr(split_prefix(whole).length), 400), 120) + (frames.empty() ? "" : ", " + frames.back().file + ":" + std::to_string(frames.back().line));
+    frames.clear();  // where the quoting exception was raised is not where memory ran out
+  }
   // The runtime says the same of memory of the host that it cannot pin.
   const auto pins = [](const TracebackFrame& frame) { return frame.function == "pin_memory" || frame.file.ends_with("/pin_memory.py"); };
   if (message.kind == "out-of-memory" && message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins)) message.kind = "host-pinned";
@@ -325,11 +387,9 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   std::size_t told = 0;
   for (const Chosen& before : survived) {
     if (told == 8) break;
-    const std::vector<TracebackFrame> above = traceback_at(text, before.begin, before.message.tag);
-    const auto own = std::find_if(above.rbegin(), above.rend(), [](const TracebackFrame& frame) { return frame.file.find("-packages") == std::string::npos; });
-    trace.properties["error.survived." + std::to_string(++told)] = "line " + std::to_string(line_number(text, before.begin)) + (own == above.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " +
-                                                                   trimmed(before.message.text, 160);
+    trace.properties["error.survived." + std::to_string(++told)] = place_words(text, before);
   }
+  add_others(text, seen, chosen, survived, trace);
   add_ending(text, chosen, lives, trace);
   add_surroundings(text, chosen, trace);
   trace.count("error messages not looked at", found.not_kept + seen.not_read);

@@ -128,6 +128,13 @@ std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
     if (!named && !ends_as_message(passage, end)) return std::nullopt;
     ErrorMessage message = said(known.kind, "", trimmed(std::string_view(passage.words).substr(0, std::min<std::size_t>(passage.first_line_length, 200)), 200));
     message.weak = true;
+    // XGBoost prints its numbers on the next lines: "- Free memory: 1258291200", "- Requested memory: 4294967296".
+    const auto free = number_after(passage.lower, "free memory: ", 400), requested = number_after(passage.lower, "requested memory: ", 400);
+    if (free && requested && message.kind == "out-of-memory") {
+      message.framework = "xgboost";
+      message.numbers = {{"requested", ByteInterval::exactly(*requested)}, {"free", ByteInterval::exactly(*free)}};
+      message.weak = false;
+    }
     return message;
   }
   return std::nullopt;

@@ -74,4 +74,16 @@ std::string other_framework(std::string_view text) {
   return {};
 }
 
+bool sets_expandable_segments(std::string_view text) {
+  constexpr std::string_view kSetting = "expandable_segments:True";
+  std::size_t looks = 0;
+  for (std::size_t at = text.find(kSetting); at != std::string_view::npos && ++looks < kMostLooks; at = text.find(kSetting, at + 1)) {
+    const std::size_t from = at > 120 ? at - 120 : 0;
+    const std::string_view before = text.substr(from, at - from), line = before.substr(before.rfind('\n') + 1);
+    const bool advice = line.find("try setting") != std::string_view::npos || line.find(" set ") != std::string_view::npos || line.find("setting ") != std::string_view::npos || line.find("try ") != std::string_view::npos;
+    if (!advice && line.find("ALLOC_CONF") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace faultline

@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "sources/error_text/log_lines.h"
+#include "sources/error_text/standing.h"
 
 namespace faultline {
 namespace {
@@ -57,12 +58,13 @@ bool take_path_and_line(std::string_view text, std::size_t& at, TracebackFrame& 
 struct Line {
   std::string body;
   std::string tag;
+  bool indented = false;
 };
 
 Line line_at(std::string_view text, std::size_t begin, std::size_t end) {
   const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
   const LinePrefix prefix = split_prefix(raw);
-  return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag};
+  return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag, raw.substr(0, prefix.length).ends_with("  ")};
 }
 
 // "----> 3 train()": IPython's arrow at the line of the frame above it.
@@ -162,6 +164,7 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
   int silent_lines = 0;
   bool head_seen = false;
   std::uint32_t arrow = 0;  // the latest one below
+  const bool is_exception = is_exception_line(line_at(text, end, line_end(text, at, kLongestLine)).body);
   while (end > lowest && above.size() < kMostFrames && silent_lines < 400) {
     const std::size_t begin = line_begin(text, end - 1, kLongestLine);
     const Line line = line_at(text, begin, end);
@@ -182,13 +185,15 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
     // Frames belong to this message only if it stands right below them: a source line or a few in between, no other exception's text.
     if (line.body.find("During handling of the above exception") != std::string::npos) break;
     if (line.body.find("The above exception was the direct cause") != std::string::npos) break;
+    if (!line.indented && is_exception_line(line.body) && !line.body.ends_with(':') && line.body.find(": Caught ") == std::string::npos && (!above.empty() || is_exception || !may_tell_of_gpu(line.body) || is_unrelated_exception(line.body))) break;
     ++silent_lines;
     if (above.empty() && silent_lines > 60) break;
   }
   if (!above.empty()) return {above.begin(), above.end()};
   if (head_seen) return {};
 
-  // Some programs print the message first and the traceback below it.
+  // Some programs print the message first and the traceback below it, which ends in the same.
+  if (is_followed_by_other(text, at, text.size(), tag)) return {};
   std::vector<TracebackFrame> below;
   bool inside = false;
   int lines = 0;

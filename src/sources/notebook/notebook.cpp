@@ -37,12 +37,18 @@ std::string outputs_of(const Json& cell) {
     text += text_of(output, "text", "");
     const std::string traceback = text_of(output, "traceback", "\n");
     if (!text.empty() && text.back() != '\n') text += '\n';
+    if (!traceback.empty() && traceback.find("Traceback (most recent call last)") == std::string::npos) text += "Traceback (most recent call last)\n";
     text += traceback;
     // Some programs that clean notebooks leave only these.
     if (traceback.empty() && output.contains("ename")) text += text_of(output, "ename", "") + ": " + text_of(output, "evalue", "") + "\n";
   }
   if (!text.empty() && text.back() != '\n') text += '\n';
   return text;
+}
+
+bool fails(const Json& cell) {
+  const auto outputs = cell.find("outputs");
+  return outputs != cell.end() && outputs->is_array() && std::any_of(outputs->begin(), outputs->end(), [](const Json& output) { return output.is_object() && (output.contains("ename") || output.contains("traceback")); });
 }
 
 }  // namespace
@@ -65,27 +71,42 @@ Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
   struct Run {
     std::int64_t count;
     std::string text;
+    bool failed;
   };
   std::vector<Run> runs;
   std::size_t outputs = 0;
+  std::int64_t last_failed = -1, last_well = -1;  // by the order in which they were run
   for (const Json& cell : *cells) {
     if (!cell.is_object()) continue;
     const auto count = cell.find("execution_count");
-    Run run{count != cell.end() && count->is_number_integer() ? count->get<std::int64_t>() : -1, outputs_of(cell)};
+    Run run{count != cell.end() && count->is_number_integer() ? count->get<std::int64_t>() : -1, outputs_of(cell), fails(cell)};
+    const bool is_counted = run.count >= 0;
     if (run.count < 0) run.count = runs.empty() ? 0 : runs.back().count;
     outputs += run.text.empty() ? 0 : 1;
+    if (is_counted) (run.failed ? last_failed : last_well) = std::max(run.failed ? last_failed : last_well, run.count);
     runs.push_back(std::move(run));
   }
   std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.count < b.count; });
   std::string text;
-  for (const Run& run : runs) text += run.text;
+  for (const Run& run : runs) {
+    if (!text.empty() && !run.text.empty()) text += "the next cell was run\n";  // an error of one cell does not end the others
+    text += run.text;
+  }
   Result<Trace> trace = read_error_text(std::string_view(text), path);
   if (!trace) {
     return Error{"this is a notebook with the output of " + std::to_string(outputs) + " of " + std::to_string(runs.size()) + " cells, and no GPU memory error was found in it", {},
                  "Save the notebook after the cell has failed, with its output; an output that was cleared is gone."};
   }
   trace->source_kind = "notebook";
-  trace->properties["error.line"] = "0";  // the lines of what was put together are nobody's
+  const bool refused = !trace->events.empty() && trace->events[0].kind == EventKind::kAllocFailed;
+  if (refused && last_failed >= 0 && last_well > last_failed && !trace->properties.contains("error.ended_by")) trace->properties["error.lives_on"] = "yes";
+  // The lines of what was put together are nobody's.
+  trace->properties["error.line"] = "0";
+  for (auto& [name, words] : trace->properties) {
+    if ((!name.starts_with("error.survived.") && !name.starts_with("error.also.")) || !words.starts_with("line ")) continue;
+    const std::size_t behind = words.find_first_not_of("0123456789", 5);
+    if (behind != std::string::npos) words.erase(0, behind + 2);
+  }
   return trace;
 }
 
