@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from .older_torch import autocast_dtype
+
 aten = torch.ops.aten
 LOW = (torch.float16, torch.bfloat16)
 
@@ -150,8 +152,7 @@ def install(session) -> None:
     def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
         if not query.is_cuda:
             return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-        if torch.is_autocast_enabled("cuda"):  # on a GPU autocast casts before the choice
-            dtype = torch.get_autocast_dtype("cuda")
+        if (dtype := autocast_dtype()) is not None:  # on a GPU autocast casts before the choice
             query, key, value = (t.to(dtype) if t.is_floating_point() and t.dtype is not torch.float64 else t for t in (query, key, value))
             if attn_mask is not None and attn_mask.is_floating_point():
                 attn_mask = attn_mask.to(dtype)

@@ -13,6 +13,7 @@ import torch
 
 from .gpu import Gpu, Properties
 from .memory import Memory
+from .older_torch import EventBase, StreamBase
 
 
 def _index_of(device) -> int:
@@ -31,7 +32,7 @@ def check_device(index: int) -> int:
     return 0
 
 
-class Stream:
+class Stream(StreamBase):
     """A stream is a name under which blocks are cached; nothing runs on it."""
 
     _next = 1
@@ -70,7 +71,7 @@ class Stream:
     def __repr__(self): return f"<torch.cuda.Stream device=cuda:0 cuda_stream={self.stream_id:#x}>"
 
 
-class Event:
+class Event(EventBase):
     device = torch.device("cuda", 0)
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):

@@ -19,6 +19,7 @@ from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
+from .older_torch import OutOfMemoryError
 from .outcome import Outcome, flatten, replace_tensors
 from .stacks import user_line
 from .tensors import META
@@ -112,7 +113,7 @@ class DryRunMode(TorchDispatchMode):
                 with self:
                     return func.decompose(*args, **kwargs)
             return self.run(func, args, kwargs, operands)
-        except (torch.OutOfMemoryError, Unplannable):
+        except (OutOfMemoryError, Unplannable):
             raise
         except NotImplementedError as problem:
             if "backend" not in str(problem):
@@ -327,7 +328,7 @@ class DryRunMode(TorchDispatchMode):
         number = memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands)
         try:
             record = memory.born(tensor, stack, number)
-        except torch.OutOfMemoryError:
+        except OutOfMemoryError:
             memory.device.tensor_note(0, number, forward[0] if forward else 0)
             raise
         if forward:

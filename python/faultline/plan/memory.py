@@ -11,6 +11,7 @@ import weakref
 import torch
 
 from .device import Device, HEAP_TORCH, OutOfMemory
+from .older_torch import OutOfMemoryError
 from .stacks import Stacks
 
 storage_id = torch._C._storage_id
@@ -82,7 +83,7 @@ class Memory:
         try:
             return self.device.alloc(size_bytes, self.stream, self.heap, stack, tensor_number)
         except OutOfMemory:
-            raise torch.OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
+            raise OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
 
     def workspace(self, key, size_bytes: int, stack: int, tensor_number: int) -> None:
         """Memory that a library takes once for a handle and a stream, and keeps. Each thread has a handle of its own; backward is another thread."""

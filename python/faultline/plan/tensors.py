@@ -10,10 +10,11 @@ import ctypes
 
 import torch
 
+from .older_torch import set_version
+
 CUDA = torch.device("cuda", 0)
 META = torch.device("meta")
 _wrapper = torch.Tensor._make_wrapper_subclass
-_set_version = torch._C._autograd._unsafe_set_version_counter
 
 
 class _Maker(torch.Tensor):
@@ -28,7 +29,7 @@ class _Maker(torch.Tensor):
 
 def _fresh_version(tensor: torch.Tensor) -> torch.Tensor:
     if not torch.is_inference_mode_enabled():
-        _set_version((tensor,), (0,))
+        set_version(tensor, 0)
     return tensor
 
 
@@ -44,7 +45,7 @@ class _KeepVersion:
 
     def __exit__(self, *_problem):
         if self._version is not None:
-            _set_version((self._tensor,), (self._version,))
+            set_version(self._tensor, self._version)
 
 
 def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device = CUDA) -> torch.Tensor:

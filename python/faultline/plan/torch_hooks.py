@@ -10,6 +10,7 @@ import torch
 
 from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
 from .dispatch_mode import Unplannable
+from .older_torch import OutOfMemoryError, autocast_dtype
 from .stacks import user_line
 
 
@@ -60,8 +61,8 @@ def _linear() -> None:
     def linear(input, weight, bias=None):
         if bias is None or not input.is_cuda or input.dim() < 3 or input.is_contiguous() or bias.dim() != 1:
             return original(input, weight, bias)
-        if torch.is_autocast_enabled("cuda"):
-            bias = bias.to(torch.get_autocast_dtype("cuda"))
+        if (dtype := autocast_dtype()) is not None:
+            bias = bias.to(dtype)
         return torch.matmul(input, weight.t()).add_(bias)
     torch._C._nn.linear = torch.nn.functional.linear = linear
 
@@ -168,7 +169,7 @@ def _heard(function, name: str, session):
     def faultline(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except torch.OutOfMemoryError:
+        except OutOfMemoryError:
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as problem:
             session.progress.failed_operation(name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem)
