@@ -147,7 +147,6 @@ def _padded(tensor, multiple=8):
 
 def install(session) -> None:
     original = torch.nn.functional.scaled_dot_product_attention
-    gpu = session.gpu
 
     def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
         if not query.is_cuda:
@@ -160,7 +159,7 @@ def install(session) -> None:
         enabled = {"flash": backends.flash_sdp_enabled(), "mem_efficient": backends.mem_efficient_sdp_enabled(), "math": backends.math_sdp_enabled(), "cudnn": backends.cudnn_sdp_enabled()}
         grad = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
         with torch.autocast("cuda", enabled=False):
-            kind = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, grad, gpu, enabled)
+            kind = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, grad, session.gpus[query.get_device()], enabled)
             if kind == "flash":
                 width = query.size(-1)
                 real_scale = scale if scale is not None else width ** -0.5

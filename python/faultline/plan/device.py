@@ -71,8 +71,7 @@ class Device:
             entry.restype, entry.argtypes = result, arguments
             setattr(self, "_" + function, entry)
         problem = ctypes.create_string_buffer(1000)
-        self.capacity_bytes = capacity_bytes
-        self.context_bytes = context_bytes
+        self.sizes = [(capacity_bytes, context_bytes)]  # of each GPU
         self._handle = self._open(trace_path.encode(), name.encode(), capacity_bytes, context_bytes, alloc_conf.encode(), torch_version.encode(), problem, len(problem))
         if not self._handle:
             raise RuntimeError(problem.value.decode("utf-8", "replace"))
@@ -112,6 +111,7 @@ class Device:
     def add(self, name: str, capacity_bytes: int, context_bytes: int) -> None:
         """One more GPU."""
         self._add_device(self._handle, name.encode(), capacity_bytes, context_bytes)
+        self.sizes.append((capacity_bytes, context_bytes))
 
     def alloc(self, size_bytes: int, stream: int = 0, heap: int = HEAP_TORCH, stack: int = 0, tensor: int = 0, place: int = 0) -> tuple[int, int]:
         if self._alloc(self._handle, place, size_bytes, stream, heap, stack, tensor, byref(self._allocation), byref(self._address)):

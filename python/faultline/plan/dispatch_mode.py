@@ -13,8 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, missing_shapes, special_operations, stand_ins, temporaries, tensors
-from .cuda_api import check_device
+from . import layouts, missing_shapes, places, special_operations, stand_ins, temporaries, tensors
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -52,7 +51,7 @@ def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
 
 def _key_of(value):
     if isinstance(value, Tensor):
-        return value.size(), value.stride(), value.storage_offset(), value.dtype, value.is_cuda
+        return value.size(), value.stride(), value.storage_offset(), value.dtype, value.get_device()
     if isinstance(value, _ALIKE):
         return type(value), value
     if isinstance(value, (list, tuple)):
@@ -68,9 +67,9 @@ def is_made_of_others(func) -> bool:
 
 
 class DryRunMode(TorchDispatchMode):
-    def __init__(self, memory: Memory, values: Values, notes: Notes, gpu, progress):
+    def __init__(self, memory: Memory, values: Values, notes: Notes, gpus, progress):
         super().__init__()
-        self.memory, self.values, self.notes, self.gpu, self.progress = memory, values, notes, gpu, progress
+        self.memory, self.values, self.notes, self.gpus, self.progress = memory, values, notes, gpus, progress
         self.host = HostTensors(self)
         self._outcomes: dict = {}
         self.operations = 0
@@ -80,6 +79,11 @@ class DryRunMode(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls):
         return False
+
+    @property
+    def gpu(self):
+        """The one on which the operation runs."""
+        return self.gpus[places.here()]
 
     # --- the way of one operation
 
@@ -98,8 +102,14 @@ class DryRunMode(TorchDispatchMode):
             if operand.is_cuda:
                 on_gpu = True
                 break
+        if on_gpu and places.count > 1:
+            with places.running(places.of_operation(place, operands)):
+                return self._answer(func, args, kwargs, operands, on_gpu)
         if on_gpu and place is not None and place.index:
-            check_device(place.index)
+            places.check(place.index)
+        return self._answer(func, args, kwargs, operands, on_gpu)
+
+    def _answer(self, func, args, kwargs, operands, on_gpu: bool):
         try:
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
@@ -138,9 +148,12 @@ class DryRunMode(TorchDispatchMode):
     def _check_devices(self, func, operands) -> None:
         if func in special_operations.MIXES_DEVICES:
             return
+        if places.count > 1 and len(found := {operand.get_device() for operand in operands if operand.is_cuda}) > 1:
+            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(f'cuda:{index}' for index in sorted(found)[:2])}! "
+                               f"(operands of {op_name(func)}: {operands_text(operands)})")
         for operand in operands:
             if not operand.is_cuda and operand.dim() > 0 and operand.device.type != "meta" and not operand.is_sparse:
-                raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
+                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {places.device()} and cpu! "
                                    f"(operands of {op_name(func)}: {operands_text(operands)})")
 
     def _check_operands(self, func, args) -> None:
@@ -156,7 +169,7 @@ class DryRunMode(TorchDispatchMode):
 
     def outcome(self, func, args, kwargs, operands) -> Outcome:
         try:
-            key = (func, _key_of(args), tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else ())
+            key = (func, places.here(), _key_of(args), tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else ())
             known = self._outcomes.get(key)
         except TypeError:  # something unhashable, a generator
             key, known = None, None

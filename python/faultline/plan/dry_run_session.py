@@ -28,7 +28,7 @@ class DryRunSession:
 
     def __init__(self, options: dict):
         import torch
-        from . import no_gpu
+        from . import no_gpu, places
         from .changes import Changes
         from .cuda_api import Api
         from .device import Device
@@ -39,23 +39,24 @@ class DryRunSession:
         from .stacks import Stacks
         from .values import Values
 
-        gpu_entry = dict(options["gpu"])
-        gpu_entry["compute_capability"] = tuple(gpu_entry.get("compute_capability", (8, 0)))
-        known = Gpu.__dataclass_fields__
-        self.gpu = Gpu(**{k: v for k, v in gpu_entry.items() if k in known})
+        self.gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
         self.options = options
         no_gpu.prepare(options["library"])
+        places.install(options["library"], len(self.gpus))
         trace = os.path.join(options["folder"], f"process-{os.getpid()}.faultline")
-        self.device = Device(options["library"], trace, self.gpu.name, self.gpu.capacity_bytes, self.gpu.context_bytes,
+        first = self.gpus[0]
+        self.device = Device(options["library"], trace, first.name, first.capacity_bytes, first.context_bytes,
                              os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])
+        for gpu in self.gpus[1:]:
+            self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
         self.device.set_overcommit(bool(options.get("overcommit")))
         self.notes = Notes()
         self.memory = Memory(self.device, Stacks(self.device))
         self.values = Values(self.memory, everything=bool(options.get("real")))
         self.progress = Progress(self.memory)
-        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpu, self.progress)
+        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress)
         self.progress.host = self.mode.host
-        self.api = Api(self.memory, self.gpu, self.notes, self.progress)
+        self.api = Api(self.memory, self.gpus, self.notes, self.progress)
         self.changes = Changes(self)
         self.problem = None
         self.decided_by_stand_in = True  # if it ends by a status of its own
@@ -129,7 +130,7 @@ class DryRunSession:
         stats = self.device.stats()
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
-        for key, value in (("dry-run.gpu", self.gpu.name), ("dry-run.how", "real" if self.values.everything else "fake")):
+        for key, value in (("dry-run.gpu", self.gpus[0].name), ("dry-run.how", "real" if self.values.everything else "fake")):
             self.device.property(key, value)
         if self.stopped:
             self.device.property("dry-run.stopped", self.stopped)

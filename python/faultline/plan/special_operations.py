@@ -371,7 +371,7 @@ def any_all(dry, func, args, kwargs):
 def set_(dry, func, args, kwargs):
     target, source = args[0], args[1]
     if source.device.type != "cuda":
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, cuda:0 and {source.device}! (set_)")
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {target.device} and {source.device}! (set_)")
     if isinstance(source, Tensor):
         tensors.replace(target, source)
         return target

@@ -6,7 +6,7 @@ import functools
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import tensors
+from . import places, tensors
 
 _set = torch.ops.aten.set_.source_Storage_storage_offset
 
@@ -22,7 +22,7 @@ def whole(storage: torch.UntypedStorage) -> torch.Tensor:
     """All bytes of a storage as a tensor."""
     if storage.device.type != "cuda":
         return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-    return put(tensors.make((0,), (1,), torch.uint8), storage, 0, (storage.nbytes(),), (1,))
+    return put(tensors.make((0,), (1,), torch.uint8, device=storage.device), storage, 0, (storage.nbytes(),), (1,))
 
 
 def _copied(storage, device: torch.device, non_blocking: bool = False):
@@ -39,7 +39,7 @@ def install(host) -> None:
         device = torch.device(device)
         if "cuda" not in (device.type, storage.device.type):
             return to(storage, device=device, non_blocking=non_blocking)
-        return storage if device.type == storage.device.type else _copied(storage, device, non_blocking)
+        return storage if device == storage.device or device.type == "cuda" and device.index is None and storage.device.type == "cuda" else _copied(storage, device, non_blocking)
 
     def copy_into(storage, source, non_blocking=None):
         if "cuda" not in (storage.device.type, source.device.type):
@@ -49,7 +49,7 @@ def install(host) -> None:
 
     kind.clone = lambda storage: _copied(storage, storage.device) if storage.device.type == "cuda" else host.like(storage, clone(storage))
     kind.cpu = lambda storage: _copied(storage, torch.device("cpu")) if storage.device.type == "cuda" else cpu(storage)
-    kind.cuda = lambda storage, device=None, non_blocking=False: moved(storage, device="cuda", non_blocking=non_blocking)
+    kind.cuda = lambda storage, device=None, non_blocking=False: moved(storage, device=torch.device("cuda", places.of(device)), non_blocking=non_blocking)
     kind.to, kind.copy_ = moved, copy_into
     _fill_what_escapes(host)
 

@@ -1,4 +1,4 @@
-"""Tensors on the planned GPU: plain torch.Tensor objects whose device is cuda:0 and whose storage has a size but no bytes.
+"""Tensors on the planned GPU: plain torch.Tensor objects whose device is cuda and whose storage has a size but no bytes.
 
 They are made the way PyTorch makes wrapper tensors, then given to a plain tensor through `.data`, so type(t) is torch.Tensor, parameters keep
 their identity when a module moves, and every check in PyTorch's own Python code sees what it would see on a GPU. No kernel may ever run on one:
@@ -10,9 +10,9 @@ import ctypes
 
 import torch
 
+from . import places
 from .older_torch import set_version
 
-CUDA = torch.device("cuda", 0)
 META = torch.device("meta")
 _wrapper = torch.Tensor._make_wrapper_subclass
 
@@ -48,8 +48,9 @@ class _KeepVersion:
             set_version(self._tensor, self._version)
 
 
-def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device = CUDA) -> torch.Tensor:
-    """A tensor with a storage of its own."""
+def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device | None = None) -> torch.Tensor:
+    """A tensor with a storage of its own, on the GPU of the operation that runs."""
+    device = device or places.device()
     tensor = torch.empty(0, dtype=dtype, device="cpu")  # the program may have chosen another default
     if storage_bytes is None:
         tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device)
