@@ -73,7 +73,7 @@ def plan(function, gpu: str | None = None, *, vary: str | None = None, real: boo
         problem = Path(told).read_text(encoding="utf-8", errors="replace")
         report = Path(folder, "run", "report.json")
         if not report.is_file():
-            raise ValueError(problem.strip().removeprefix("faultline: ") or "the plan could not be made")
+            raise ValueError(problem.replace("\0", "").strip().removeprefix("faultline: ") or "the plan could not be made")
         content = json.loads(report.read_text(encoding="utf-8"))
         verdict = content.get("plan", {})
         card = verdict.get("gpu") or {}

@@ -33,7 +33,7 @@ def main():
     options = parser.parse_args()
     print("| program | real allocated | planned | off by | real reserved | planned | off by | requests real / planned | seconds |")
     print("|---|---|---|---|---|---|---|---|---|")
-    within = [0, 0, 0]
+    within, unplanned = [0, 0, 0], 0
     for path in sorted(options.recorded.glob("*.json.gz")):
         name = path.name.removesuffix(".json.gz")
         if options.names and name not in options.names:
@@ -41,11 +41,16 @@ def main():
         with gzip.open(path, "rt") as file:
             real = json.load(file)
         plan = planned(options.faultline, options.gpu, HERE / "programs" / f"{name}.py")
+        if plan["exception"]:
+            unplanned += 1
+            print(f"| {name} | {real['peak_allocated']:,} | not planned | | {real['peak_reserved']:,} | {plan['exception']['type']} | | "
+                  f"{real['allocations']:,} / {plan['allocations']:,} | {plan['seconds']:.1f} |", flush=True)
+            continue
         off = [100 * (plan[f"peak_{what}"] / real[f"peak_{what}"] - 1) for what in ("allocated", "reserved")]
         within = [within[0] + 1, within[1] + (abs(off[0]) <= 1), within[2] + (abs(off[1]) <= 3)]
         print(f"| {name} | {real['peak_allocated']:,} | {plan['peak_allocated']:,} | {off[0]:+.2f} % | {real['peak_reserved']:,} | {plan['peak_reserved']:,} | {off[1]:+.2f} % | "
               f"{real['allocations']:,} / {plan['allocations']:,} | {plan['seconds']:.1f} |", flush=True)
-    print(f"\nAllocated within 1 %: {within[1]} of {within[0]}. Reserved within 3 %: {within[2]} of {within[0]}.")
+    print(f"\nAllocated within 1 %: {within[1]} of {within[0]}. Reserved within 3 %: {within[2]} of {within[0]}. Not planned: {unplanned}.")
 
 
 main()

@@ -14,14 +14,17 @@ CUresult context_made(ObservedCall& call) {
 CUresult context_ends(ObservedCall& call, const void* context) {
   Recorder& recorder = call.thread.recorder();
   recorder.kernels().forget();
-  recorder.context_ends(call.thread, context);
-  return call.made_and_told();
+  const Recorder::EndedMemory ended = recorder.context_ends(call.thread, context);
+  const CUresult result = call.real();
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) recorder.context_stays(call.thread, ended);
+  return call.told(result);
 }
 
 }  // namespace
 
 CUresult observe::cuInit(ObservedCall& call, unsigned) {
   const CUresult result = call.real();
+  call.thread.meet_python();
   if (result == CUDA_SUCCESS) call.thread.recorder().devices_found(call.thread);
   return call.told(result);
 }

@@ -69,6 +69,7 @@ CUresult taken(ObservedCall& call, Pointer* pointer, std::uint64_t size_bytes, H
 }
 CUresult taken_from_pool(ObservedCall& call, const CUdeviceptr* pointer, std::uint64_t size_bytes, CUstream stream) {
   const CUresult result = call.real();
+  if (result == CUDA_SUCCESS && is_captured(call, stream)) return result;  // the graph takes it, each time it runs
   return allocated(call, result, {result == CUDA_SUCCESS ? *pointer : 0, size_bytes, HeapKind::kStreamOrderedPool, stream, Natives::kIfNoPython});
 }
 
@@ -91,7 +92,13 @@ CUresult freed(ObservedCall& call, std::uint64_t address, HeapKind kind, CUstrea
     call.thread.append(event);
   }
   const CUresult result = call.real();
-  if (known || (result == CUDA_SUCCESS && recorder.live().has_left_out())) return call.told(result);
+  if (known && result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) {
+    // Refused for another reason than the pointer (a stream that is gone, a capture under way): it ended nothing, and is told again as that.
+    recorder.live().add(address, *known);
+    return append_work(call, event, result);
+  }
+  const bool is_graphs = kind == HeapKind::kStreamOrderedPool && result == CUDA_SUCCESS && !known && is_captured(call, stream);
+  if (known || is_graphs || (result == CUDA_SUCCESS && recorder.live().has_left_out())) return call.told(result);
   event.heap = recorder.heap(call.thread, kind, is_host(kind) ? std::uint16_t{0} : event.device);
   if (result == CUDA_SUCCESS) recorder.count("capture.frees_of_unknown_memory");
   return append_work(call, event, result);

@@ -188,8 +188,9 @@ const void* Recorder::current_context() const {
   return own().current_context != nullptr && own().current_context(&context) == CUDA_SUCCESS ? context : nullptr;
 }
 
-void Recorder::context_ends(ThreadRecorder& by, const void* context) {
-  if (context == nullptr) return;
+Recorder::EndedMemory Recorder::context_ends(ThreadRecorder& by, const void* context) {
+  EndedMemory ended;
+  if (context == nullptr) return ended;
   Event event = by.stamp(EventKind::kFree);
   live_.take_all_of(context, [&](std::uint64_t address, const LiveAllocation& allocation) {
     const bool is_host = allocation.kind == HeapKind::kPinnedHost || allocation.kind == HeapKind::kRegisteredHost;
@@ -201,8 +202,18 @@ void Recorder::context_ends(ThreadRecorder& by, const void* context) {
     event.heap = allocation.heap;
     event.device = allocation.device;
     event.extra = kWithItsContext;
+    ended.emplace_back(event, allocation);
     by.append(event);
   });
+  return ended;
+}
+
+void Recorder::context_stays(ThreadRecorder& by, const EndedMemory& ended) {
+  for (auto [event, allocation] : ended) {
+    live_.add(event.address, allocation);
+    event.set(kFailed);
+    by.append(event);
+  }
 }
 
 void Recorder::primary_context_is(int device, const void* context) {
@@ -395,15 +406,18 @@ CUresult ObservedCall::told(CUresult result) {
   return result;
 }
 
-Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream) {
-  Recorder& recorder = call.thread.recorder();
-  Event event = call.thread.stamp(kind);
-  recorder.set_stream(call.thread, event, stream, call.stream);
-  if (!recorder.is_capturing() || own().is_capturing == nullptr) return event;
+bool is_captured(const ObservedCall& call, CUstream stream) {
+  if (!call.thread.recorder().is_capturing() || own().is_capturing == nullptr) return false;
   if (stream == nullptr && call.stream == driver::StreamKind::kPerThread) stream = CU_STREAM_PER_THREAD;
-  if (stream == nullptr || stream == CU_STREAM_LEGACY) return event;  // cannot be captured
+  if (stream == nullptr || stream == CU_STREAM_LEGACY) return false;  // cannot be captured
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (own().is_capturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) event.set(kCaptured);
+  return own().is_capturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream) {
+  Event event = call.thread.stamp(kind);
+  call.thread.recorder().set_stream(call.thread, event, stream, call.stream);
+  if (is_captured(call, stream)) event.set(kCaptured);
   return event;
 }
 
@@ -436,7 +450,7 @@ void Recorder::leave_thread(ThreadRecorder* thread) {
 
 // Nobody is waited for: a thread may be inside the driver for good, and a process that lingers at its end is changed (its other threads run on into what has ended).
 // The writers of other threads are closed from outside, once the process is gone.
-void Recorder::finish(bool recorded_to_the_end) {
+void Recorder::finish(bool recorded_to_the_end, int exit_status) {
   space_.closes();
   std::uint64_t calls_left_out = 0;
   if (const std::unique_lock hold(threads_lock_, std::try_to_lock); hold) {
@@ -449,6 +463,7 @@ void Recorder::finish(bool recorded_to_the_end) {
     }
     if (calls_left_out != 0) (void)last.count("capture.calls_left_out", calls_left_out);
     if (passed_through_ != 0) (void)last.define_property("driver.functions_passed_through", std::to_string(passed_through_));
+    if (exit_status != 0) (void)last.define_property("process.exit_status", std::to_string(exit_status & 0xff));
     if (recorded_to_the_end) (void)last.define_property("process.ended", "exit");
   }
   space_.has_ended();

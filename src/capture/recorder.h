@@ -63,6 +63,8 @@ class ThreadRecorder {
     check_still_on();
     if (!writer_.append(event).ok()) [[unlikely]] throw EndOfRecording{""};
   }
+  // Lets Python's layout be learned before the first event needs it: at a program's first calls no memory is taken yet.
+  void meet_python() { (void)read_python_stack(frames_); }
   // A launch, a copy or a wait that is not recorded any more.
   void leave_call_out();
 
@@ -123,7 +125,10 @@ class Recorder {
   std::uint16_t current_device() const;
   const void* current_context() const;  // null: none is
   // Memory that goes with a context is told as freed by the call that ends it.
-  void context_ends(ThreadRecorder& by, const void* context);
+  // Where that call is refused after all, context_stays takes it back.
+  using EndedMemory = std::vector<std::pair<Event, LiveAllocation>>;
+  EndedMemory context_ends(ThreadRecorder& by, const void* context);
+  void context_stays(ThreadRecorder& by, const EndedMemory& ended);
   void primary_context_is(int device, const void* context);
   const void* primary_context(int device);
   void devices_found(ThreadRecorder& by);
@@ -171,7 +176,7 @@ class Recorder {
 
   ThreadRecorder* join_thread();
   void leave_thread(ThreadRecorder* thread);
-  void finish(bool recorded_to_the_end);
+  void finish(bool recorded_to_the_end, int exit_status);  // 0: well, or not known
 
  private:
   friend class ThreadRecorder;
@@ -220,6 +225,9 @@ std::int64_t now_ns();
 
 inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 inline std::uint64_t address_of(CUdeviceptr pointer) { return pointer; }
+
+// The call's stream is being captured: what it does is put into a graph, and nothing happens yet.
+bool is_captured(const ObservedCall& call, CUstream stream);
 
 // An event of a call, now, on its stream; flagged where that is being captured into a graph: the work was noted, not done.
 Event stamp_work(ObservedCall& call, EventKind kind, CUstream stream);

@@ -25,6 +25,7 @@ enum class State : int {
 std::atomic<State> state{State::kNotBegun};
 std::atomic<Recorder*> the_recorder{nullptr};
 std::mutex beginning;
+std::atomic<int> exit_status{0};
 SharedRoom* room = nullptr;  // attached once; a forked child has it too
 pthread_key_t thread_end;
 // One word of thread-local storage, of the kind that also a library loaded late can have.
@@ -92,6 +93,8 @@ void begin() {
     return;
   }
   set_check_handler(throw_broken);
+  static const bool has_status = ::on_exit([](int status, void*) { exit_status.store(status); }, nullptr) == 0;
+  (void)has_status;
   static const bool prepared = ::pthread_key_create(&thread_end, end_thread) == 0 && ::pthread_atfork(nullptr, nullptr, begin_anew_in_child) == 0;
   const char* why = "there is no memory left to begin with";
   if (prepared && room == nullptr) room = RoomSpace::attach(std::atoi(segment), why);
@@ -127,7 +130,7 @@ void let_core_dump_begin() {
 
 __attribute__((destructor)) void end() {
   const State before = state.exchange(State::kOff);
-  if (before == State::kOn || before == State::kEnded) guarded([before] { the_recorder.load()->finish(before == State::kOn); });
+  if (before == State::kOn || before == State::kEnded) guarded([before] { the_recorder.load()->finish(before == State::kOn, exit_status.load()); });
 }
 
 }  // namespace

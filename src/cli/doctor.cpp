@@ -1,6 +1,9 @@
 // doctor: what this machine can do for Faultline, what not, why, and what to do about it.
 #include <CLI/CLI.hpp>
+#include <unistd.h>
+
 #include <algorithm>
+#include <climits>
 #include <nlohmann/json.hpp>
 
 #include "base/safe_text.h"
@@ -8,20 +11,25 @@
 #include "cli/doctor_machine.h"
 #include "cli/options.h"
 #include "fmt/format.h"
+#include "report/text.h"
 
 namespace faultline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string page(const std::vector<Ability>& abilities) {
+// columns: 0 keeps each ability on one line.
+std::string page(const std::vector<Ability>& abilities, int columns) {
   std::size_t width = 0;
   for (const Ability& one : abilities) width = std::max(width, one.name.size());
   std::string text;
   for (const Ability& one : abilities) {
-    std::string line = fmt::format("{:<6}  {:<{}}  {}", name_of(one.mark), one.name, width, one.says);
-    if (!one.advice.empty()) line += "; " + one.advice;
-    text += shown(line) + ".\n";  // paths and versions are others' words: whatever is in them, it stays one line
+    std::string head = fmt::format("{:<6}  {:<{}}  ", name_of(one.mark), one.name, width);
+    const std::string says = shown(one.says + (one.advice.empty() ? "" : "; " + one.advice)) + ".";  // paths and versions are others' words: whatever is in them, it stays one line
+    for (const std::string& part : wrap(says, columns == 0 ? INT_MAX : std::max(columns - static_cast<int>(head.size()), 20))) {
+      text += head + part + "\n";
+      head.assign(head.size(), ' ');
+    }
   }
   return text;
 }
@@ -46,7 +54,8 @@ int run_doctor(const OutputOptions& output) {
   const std::vector<Ability> abilities = judge_machine(machine);
   const int status = main_jobs_work(abilities) ? kClean : kFindings;
   if (output.format == "json") return write_out(escaped_json(json_of(machine, abilities).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"), status);
-  return write_out(page(abilities), status);
+  const bool is_seen = ::isatty(STDOUT_FILENO) != 0 || !environment("COLUMNS").empty();  // else it is for a program: a line each
+  return write_out(page(abilities, is_seen ? terminal_options(output).width : 0), status);
 }
 
 }  // namespace
@@ -54,6 +63,7 @@ int run_doctor(const OutputOptions& output) {
 void add_doctor(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("doctor", "what this machine can do, what not, why, and what to do about it");
   auto output = std::make_shared<OutputOptions>();
+  verb->footer("Exit status: 0 all that needs no GPU works, 1 explain, replay, plan or run --gpu virtual does not, 2 bad usage.");
   add_format_option(*verb, *output);
   verb->callback([output, &status] { status = run_doctor(*output); });
 }

@@ -76,6 +76,10 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("unsupported", summary.unsupported);
   read("uses", summary.uses);
   read("stand_in", summary.stand_in_line);
+  read("began", summary.began_s);
+  read("ended", summary.ended_s);
+  read("died_of_memory", summary.ended_out_of_memory);
+  read("last_was_out_of_memory", summary.last_was_out_of_memory);
   bool is_there = false;
   read.group("unplanned", is_there, [&](JsonReader& inside) {
     inside("text", summary.unplanned);
@@ -152,7 +156,6 @@ std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   }
   std::vector<ProcessSummary> summaries;
   for (auto& [process, summary] : by_process) summaries.push_back(std::move(summary));
-  most_needing_first(summaries);
   return summaries;
 }
 

@@ -87,9 +87,10 @@ int explain(const ExplainOptions& options) {
 void add_explain(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, core dump, error message, log, folder) and explains it");
   auto options = std::make_shared<ExplainOptions>();
-  verb->add_option("FILE", options->paths, known_inputs() + "; - is standard input")->required();
-  verb->add_option("--gpu", options->gpu, "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it");
-  verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace");
+  verb->add_option("FILE", options->paths, known_inputs() + "; - is standard input")->required()->option_text("...");
+  verb->add_option("--gpu", options->gpu, "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it")->option_text("GPU");
+  verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace")->option_text("PATH");
+  verb->footer("Exit status: 0 no error and no warning, 1 at least one, 2 bad usage, or an input that cannot be read or holds no GPU error, 3 internal error.");
   add_output_options(*verb, options->output, {kTextTrace});
   verb->callback([options, &status] { status = explain(*options); });
 }

@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "rules/rule.h"
@@ -17,8 +19,6 @@
 namespace faultline::cli {
 
 namespace {
-
-bool takes_program(std::string_view verb) { return verb == "plan" || verb == "run" || verb == "keep-aside"; }
 
 // The program to run is not Faultline's to read: what stands behind the first -- is taken off before options are looked for.
 std::vector<std::string> take_command(int& argument_count, char** arguments) {
@@ -50,7 +50,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 // What somebody meant whose words are not understood; empty where nobody can tell.
 std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command) {
-  if (argument_count < 2) return {};
+  if (argument_count < 2) return "a verb is missing: explain, replay, run, plan or doctor; faultline --help tells what each does";
   const std::string word = arguments[1];
   if ((word == "run" || word == "plan") && command.empty() && argument_count > 2) {
     return fmt::format("the program stands behind --, as in: faultline {} -- python train.py", word);
@@ -73,7 +73,8 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   app.set_version_flag("--version", "faultline " FAULTLINE_VERSION);
   app.add_flag_callback("--rules", [] { for (const Rule& rule : all_rules()) std::puts(std::string(rule.name).c_str()); throw CLI::Success(); })->group("");  // for tests
   app.require_subcommand(1);
-  app.footer("Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error.");
+  app.formatter(std::make_shared<Help>());
+  app.footer("Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error; that of run is the program's own. faultline VERB --help tells more of each.");
   int status = kClean;
   add_explain(app, status);
   add_replay(app, status);

@@ -14,7 +14,6 @@
 #include "cli/installation.h"
 #include "report/exit_status.h"
 #include "report/json.h"
-#include "report/terminal.h"
 
 namespace faultline::cli {
 namespace {
@@ -44,10 +43,10 @@ std::string environment(const char* name) {
 }
 
 void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
-  std::string words = "terminal (default) or json";
-  for (const std::string& more : more_formats) words += " or " + more;
+  std::string words = "terminal (default), json";
+  for (const std::string& more : more_formats) words += ", " + more;
   more_formats.insert(more_formats.begin(), {"terminal", "json"});
-  verb.add_option("--format", options.format, words)->check(CLI::IsMember(std::move(more_formats)))->envname("FAULTLINE_FORMAT");
+  verb.add_option("--format", options.format, words + "; FAULTLINE_FORMAT does the same")->check(CLI::IsMember(std::move(more_formats)))->envname("FAULTLINE_FORMAT")->option_text("FORM");
 }
 
 void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
@@ -88,8 +87,7 @@ int write_out(const std::string& text, int status, int descriptor) {
   return status;
 }
 
-std::string rendered(const Report& report, const OutputOptions& options, int descriptor) {
-  if (options.format == "json") return to_json(report);
+TerminalOptions terminal_options(const OutputOptions& options, int descriptor) {
   TerminalOptions terminal;
   terminal.colour = ::isatty(descriptor) != 0 && !options.no_colour && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
   terminal.width = terminal_width(descriptor);
@@ -99,7 +97,11 @@ std::string rendered(const Report& report, const OutputOptions& options, int des
   terminal.cwd = std::filesystem::current_path(problem).string();
   terminal.docs = docs_home();
   terminal.verbose = options.verbose;
-  return to_terminal(report, terminal);
+  return terminal;
+}
+
+std::string rendered(const Report& report, const OutputOptions& options, int descriptor) {
+  return options.format == "json" ? to_json(report) : to_terminal(report, terminal_options(options, descriptor));
 }
 
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in) {

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "report/report.h"
+#include "report/terminal.h"
 #include "trace/trace.h"
 
 namespace CLI {
@@ -39,7 +40,10 @@ std::string environment(const char* name);  // empty where it is not set
 // Writes to standard output, or where told; a closed pipe is the reader's choice, a full disk is an error (status 2).
 int write_out(const std::string& text, int status, int descriptor = 1);
 
-// For the terminal, if it is one, behind the descriptor.
+// Of the terminal, if it is one, behind the descriptor: its width, and whether it has colours and more than ASCII.
+TerminalOptions terminal_options(const OutputOptions& options, int descriptor = 1);
+
+// For that terminal.
 std::string rendered(const Report& report, const OutputOptions& options, int descriptor = 1);
 
 // The report of a run, with where it is kept: as JSON to standard output, else to standard error, behind what the program printed. The report's own status.

@@ -46,6 +46,10 @@ DryRunJob job_for(const Attempt& attempt, const DryRunJob& first) {
   job.request.overcommit = true;
   job.request.changes = attempt.changes;
   job.request.vary = attempt.vary;
+  if (attempt.steps != 0 && job.request.steps != 0 && job.request.at_least_seconds != 0) {
+    job.request.steps = attempt.steps;
+    job.request.at_least_seconds = 0;
+  }
   return job;
 }
 
@@ -55,6 +59,7 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   result.status = end.status;
   result.seconds = end.seconds;
   result.processes = read_summaries(job.folder);
+  settle_ends(result);
   if (job.limits.allow_writes) return result;
   result.effects = read_effects(effects_file(job.folder));
   std::error_code problem;

@@ -14,8 +14,8 @@
 #include "models/gpus.h"
 #include "models/replay.h"
 #include "models/search.h"
+#include "report/page.h"
 #include "rules/describe.h"
-#include "rules/out_of_memory/out_of_memory.h"
 #include "sources/input.h"
 #include "trace/file_writer.h"
 
@@ -57,21 +57,32 @@ std::string place_of_failure(const Facts& facts, std::size_t slot, const ReplayR
   return short_place(whereabouts(facts, slot, static_cast<std::uint32_t>(result.failures.front().event)).location);
 }
 
-std::string table(const std::vector<Row>& rows, const std::string& heading, bool cut_short) {
-  std::size_t width = 8;
-  for (const Row& row : rows) width = std::max(width, row.name.size());
-  width = std::min<std::size_t>(width, 60);
-  std::string text = heading + "\n\n";
-  text += fmt::format("  {:<{}}  {:>14}  {:>14}  {:>9}  {:>7}  {}\n", "settings", width, "peak reserved", "peak allocated", "segments", "flushes", "verdict");
+// A row a line where the page is wide enough; else the settings and the verdict, and the figures below.
+void add_table(Page& page, const std::vector<Row>& rows, bool cut_short) {
   const auto base = static_cast<std::int64_t>(rows.front().result.peak_reserved_bytes);
+  std::vector<std::string> figures, verdicts;
+  int name_columns = display_width("settings"), verdict_columns = 0;
   for (const Row& row : rows) {
     const std::int64_t saved = base - static_cast<std::int64_t>(row.result.peak_reserved_bytes);
-    std::string note = verdict(row, cut_short);
-    if (&row != &rows.front() && saved != 0 && row.result.failure_count == 0 && rows.front().result.failure_count == 0) note += fmt::format(", {} {}", saved > 0 ? "saves" : "costs", format_bytes(static_cast<std::uint64_t>(std::abs(saved))));
-    text += fmt::format("  {:<{}}  {:>14}  {:>14}  {:>9}  {:>7}  {}\n", row.name, width, format_bytes(row.result.peak_reserved_bytes),
-                        format_bytes(row.result.peak_allocated_bytes), row.result.segments_taken, row.result.cache_flushes, note);
+    const bool is_better_or_worse = &row != &rows.front() && saved != 0 && row.result.failure_count == 0 && rows.front().result.failure_count == 0;
+    const std::string change = is_better_or_worse ? fmt::format(", {} {}", saved > 0 ? "saves" : "costs", format_bytes(static_cast<std::uint64_t>(std::abs(saved)))) : "";
+    verdicts.push_back(page.clean(verdict(row, cut_short) + change));
+    figures.push_back(fmt::format("{:>13}  {:>14}  {:>8}  {:>7}  ", format_bytes(row.result.peak_reserved_bytes), format_bytes(row.result.peak_allocated_bytes), row.result.segments_taken, row.result.cache_flushes));
+    name_columns = std::max(name_columns, display_width(page.clean(row.name)));
+    verdict_columns = std::max(verdict_columns, display_width(verdicts.back()));
   }
-  return text;
+  const std::string head = "peak reserved  peak allocated  segments  flushes  ";
+  const bool is_wide = 2 + name_columns + 2 + display_width(head) + verdict_columns <= page.width();
+  page.line({{"  " + (is_wide ? pad_right("settings", name_columns + 2) + head + "verdict" : head), Style::kDim}});
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    const std::string name = page.clean(rows[at].name);
+    if (is_wide) {
+      page.line({{"  " + pad_right(name, name_columns + 2) + figures[at] + verdicts[at]}});
+    } else {
+      page.paragraph(2, name + ": " + verdicts[at]);
+      page.line({{"  " + figures[at]}});
+    }
+  }
 }
 
 nlohmann::ordered_json row_json(const Row& row, bool cut_short) {
@@ -225,17 +236,22 @@ int run_replay(const ReplayArguments& arguments) {
     for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at], cut_short));
     return write_out(escaped_json(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"), status);
   }
-  std::string text = table(rows, fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room), cut_short);
-  if (cut_short) text += "\n  The program was refused memory in this recording: what it would have asked for had it been served is not known.\n";
-  text += fmt::format("\n  model: {} of {} allocations and {} of {} segment events replayed exactly as recorded\n", format_count(proved.exact),
-                      format_count(proved.placements), format_count(proved.segment_events_exact), format_count(proved.segment_events));
+  Page page(terminal_options(arguments.output));
+  page.paragraph(0, page.clean(fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room)));
+  page.blank();
+  add_table(page, rows, cut_short);
+  page.blank();
+  if (cut_short) page.paragraph(2, "The program was refused memory in this recording: what it would have asked for had it been served is not known.");
+  page.blank();
+  page.paragraph(2, fmt::format("model: {} of {} allocations and {} of {} segment events replayed exactly as recorded", format_count(proved.exact),
+                                format_count(proved.placements), format_count(proved.segment_events_exact), format_count(proved.segment_events)));
   if (proved.exact < proved.placements) {
     for (const Mismatch& mismatch : proved.mismatches) {
-      text += fmt::format("  not exact: {}\n", mismatch.what);
+      page.paragraph(2, page.clean("not exact: " + mismatch.what));
       if (!arguments.output.verbose) break;
     }
   }
-  return write_out(shown_lines(text), status);
+  return write_out(page.take(), status);
 }
 
 }  // namespace
@@ -243,14 +259,15 @@ int run_replay(const ReplayArguments& arguments) {
 void add_replay(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("replay", "the same requests under other allocator settings or on another GPU");
   auto arguments = std::make_shared<ReplayArguments>();
-  verb->add_option("FILE", arguments->path, "a PyTorch memory snapshot, a Faultline trace, or the folder that a run or a plan left; - is standard input")->required();
-  verb->add_option("--part", arguments->part, "of a folder with several processes or files: which one, by the number or name that the report shows; without it the one that failed first");
-  verb->add_option("--set", arguments->settings, "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)");
-  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB");
-  verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need, or 640MiB where --gpu is a size");
+  verb->add_option("FILE", arguments->path, "a PyTorch memory snapshot, a Faultline trace, or the folder that a run or a plan left; - is standard input")->required()->option_text(" ");
+  verb->add_option("--part", arguments->part, "of a folder with several processes or files: which one, by the number or name that the report shows; without it the one that failed first")->option_text("NAME");
+  verb->add_option("--set", arguments->settings, "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)")->option_text("NAME=VALUE");
+  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB")->option_text("GPU");
+  verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need, or 640MiB where --gpu is a size")->option_text("SIZE");
   verb->add_flag("--search", arguments->search, "try the sensible settings and rank them by what they save");
-  verb->add_option("--device", arguments->device, "which of the recording's devices")->capture_default_str();
-  verb->add_option("--save-trace,-o", arguments->output_trace, "write the replay as a Faultline trace");
+  verb->add_option("--device", arguments->device, "which of the recording's devices; 0 unless told")->option_text("N");
+  verb->add_option("--save-trace,-o", arguments->output_trace, "write the replay as a Faultline trace")->option_text("PATH");
+  verb->footer("Exit status: 0 the replay, or the best of a search, fits, 1 it does not, 2 bad usage or an input that cannot be read, 3 internal error.");
   add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = run_replay(*arguments); });
 }

@@ -28,6 +28,7 @@ struct CommandRecord {
   std::map<std::string, std::string> choices;
   std::optional<std::vector<std::string>> left_out;  // what could not be recorded; none for verbs that record nothing
   int signal = 0;                                    // that ended it
+  std::map<std::string, std::string> cut_short{};    // traces that could not be written to their end, and why
 };
 Status write_command(const std::string& folder, const CommandRecord& record);
 Status write_report(const std::string& folder, const Report& report);

@@ -85,7 +85,7 @@ std::vector<sock_filter> confining_filter(bool watch_standard_input) {
   static_assert((AUDIT_ARCH_I386 & kOtherAbi) != 0);
   program.answer_if_any_bit(kOtherAbi, refused(ENOSYS));
   program.answer_if_greater(kLastKnownCall, refused(ENOSYS));  // whatever it is, nobody looked at it: libraries have another way
-  for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_mq_open, SYS_mq_unlink, SYS_uselib}) program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));
+  for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_mq_open, SYS_mq_unlink, SYS_shmget, SYS_msgget, SYS_semget, SYS_uselib}) program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));
   for (const int number : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr,
                            SYS_open_by_handle_at, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_quotactl_fd, SYS_bpf}) {
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(EPERM));

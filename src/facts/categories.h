@@ -30,6 +30,7 @@ class Categories {
   Categories(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, std::uint32_t focus);
 
   Category of(AllocationId id) const { return categories_[id.index()]; }
+  const std::vector<AllocationId>& workspaces() const { return workspaces_; }  // of libraries, sorted
   // True when the event happens while gradients are computed: under backward's Python frames, or on the engine's own threads, which have none.
   bool in_backward(const Event& event) const;
 

@@ -4,11 +4,14 @@ namespace faultline {
 
 namespace {
 
-// The event at which a device's live memory is looked at: its last failure, else the end.
+// The event at which a device's live memory is looked at: its last failure, else the end. A dry run on a GPU that grows goes on past its failure.
 std::uint32_t focus_event(const Trace& trace, std::uint16_t device) {
   for (std::size_t index = trace.events.size(); index-- > 0;) {
     const Event& event = trace.events[index];
-    if (event.kind == EventKind::kAllocFailed && event.device == device) return static_cast<std::uint32_t>(index);
+    if (event.kind == EventKind::kAllocFailed && event.device == device) {
+      if (trace.source_kind == "dry-run" && is_served_after_all(trace, static_cast<std::uint32_t>(index))) continue;
+      return static_cast<std::uint32_t>(index);
+    }
   }
   return static_cast<std::uint32_t>(trace.events.empty() ? 0 : trace.events.size() - 1);
 }

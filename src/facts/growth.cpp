@@ -6,6 +6,8 @@
 #include <map>
 
 #include "base/hash.h"
+#include "facts/growth_in_place.h"
+#include "facts/growth_lines.h"
 #include "facts/heap_uses.h"
 
 namespace faultline {
@@ -15,59 +17,11 @@ constexpr std::size_t kMostGrowths = 256;   // of the largest each is gone throu
 constexpr std::size_t kMostStretches = 10;  // the steps, or without marks the time from a line's first allocation to its last, in so many parts
 constexpr std::uint64_t kManyRounds = 64;    // of one line alone: a pass through layers makes its memory at several
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
-constexpr std::uint64_t kWarmUpSteps = 2;   // lazy state is made in the first steps
 constexpr std::uint64_t kLeastSteps = 5;    // after the warm-up
 constexpr std::uint64_t kLeastRounds = 8;   // without step marks
-constexpr std::uint64_t kLeastBytes = 1 << 20;
-constexpr double kLeastShareOfPeak = 0.005;
 constexpr std::uint16_t kRolesThatStay = kMovesModule | kConstructs | kLoadsState | kInOptimizer | kCapturesGraph;
 
 bool is_memory(const Event& event) { return (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && !event.has(kFailed); }
-
-struct Tally {
-  std::uint64_t made = 0;
-  std::uint64_t kept = 0;
-  std::uint64_t made_bytes = 0;
-  std::uint64_t kept_bytes = 0;
-  AllocationId oldest;
-  std::uint32_t first = kNever;
-  std::uint32_t last_made = 0;
-  std::uint32_t last_kept = 0;
-  std::uint64_t let_go_later = 0;
-  std::uint64_t rounds_kept = 0;  // rounds that left something; without marks as kept
-  std::size_t last_round = ~std::size_t{0};
-};
-
-// About the same number in every stretch, or nearly.
-bool steady(const std::vector<std::int64_t>& counts) {
-  std::vector<std::int64_t> sorted = counts;
-  std::sort(sorted.begin(), sorted.end());
-  const std::int64_t usual = sorted[sorted.size() / 2];
-  const auto poor = std::count_if(counts.begin(), counts.end(), [&](std::int64_t count) { return count * 2 < usual; });
-  return usual > 0 && poor * 5 <= std::ssize(counts);
-}
-
-// What one line left in each stretch.
-struct Stretches {
-  std::vector<std::int64_t> survivors;
-  std::vector<std::int64_t> gained;  // made less let go
-  std::vector<std::uint64_t> sizes;  // of the survivors, in order
-
-  bool grow() const { return steady(survivors) && steady(gained) && gained.back() > 0; }
-  bool everywhere() const { return *std::min_element(survivors.begin(), survivors.end()) > 0; }
-  // Layers repeat a few sizes, and what a pass collects grows or shrinks along it; data does neither.
-  bool vary() const {
-    std::vector<std::uint64_t> sorted = sizes;
-    std::sort(sorted.begin(), sorted.end());
-    const auto distinct = std::unique(sorted.begin(), sorted.end()) - sorted.begin();
-    std::size_t up = 0, down = 0;
-    for (std::size_t at = 1; at < sizes.size(); ++at) {
-      up += sizes[at] > sizes[at - 1];
-      down += sizes[at] < sizes[at - 1];
-    }
-    return sizes.size() >= 16 && distinct * 2 >= std::ssize(sizes) && std::min(up, down) * 4 >= sizes.size();
-  }
-};
 
 // Backward passes end where the program allocates elsewhere again. The engine's own threads have no frames and say nothing.
 std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& uses, const StackFacts& stacks, std::uint16_t device) {
@@ -86,10 +40,12 @@ std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& u
 class Finder {
  public:
   // With marks, the lines that keep memory from mark to mark; without, those whose first allocation comes at `from` or later.
-  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, std::uint16_t device, std::uint32_t end, std::uint32_t from,
+  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Categories& categories, std::uint16_t device, std::uint32_t end, std::uint32_t from,
          std::vector<std::uint32_t> marks, RoundsBy by, std::string how)
       : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end), from_(from), marks_(std::move(marks)),
-        by_steps_(!marks_.empty()), by_(by), how_(std::move(how)) {}
+        by_steps_(!marks_.empty()), by_(by), how_(std::move(how)) {
+    find_workspaces(categories.workspaces());
+  }
 
   std::vector<Growth> find(std::uint64_t peak_bytes);
 
@@ -98,9 +54,11 @@ class Finder {
   void for_each_allocation(Visit&& visit) const {
     lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
       if (life.born > end_ || birth.has(kPreexisting)) return;  // made before anything could be counted
+      if (std::binary_search(workspaces_.begin(), workspaces_.end(), id)) return;
       if (birth.device == device_ && uses_.is_program(birth.heap) && !trace_.heaps[birth.heap.index()].is_private()) visit(id, life, birth);
     });
   }
+  void find_workspaces(const std::vector<AllocationId>& candidates);
   void tally();
   void count_rounds();
   std::uint64_t rounds_of(StackId stack) const;
@@ -109,6 +67,10 @@ class Finder {
   std::size_t stretch_of(std::uint32_t event, const Tally& line, std::size_t count) const;
   std::vector<Stretches> stretches(const std::vector<StackId>& candidates) const;
   std::uint64_t rise_since(std::uint32_t first) const;
+  void measure_rounds(Growth& growth) const;
+  bool are_gradients_of_models(const Growth& growth) const;
+  bool is_over(const Growth& growth) const;
+  bool is_from_host(const Growth& growth) const;
   std::uint64_t activation_of(StackId stack) const;
   RoundsBy evidence_for(const Growth& growth) const;
   bool is_hooked(StackId stack) const;
@@ -118,6 +80,7 @@ class Finder {
   HeapUses uses_;
   const Lifetimes& lifetimes_;
   const StackFacts& stacks_;
+  std::vector<AllocationId> workspaces_;
   std::uint16_t device_;
   std::uint32_t end_;
   std::uint32_t from_;
@@ -144,6 +107,19 @@ class Finder {
   HashMap<std::uint64_t, Activation> activations_;
 };
 
+// A library makes its workspaces when a line first calls it; what comes later has their size by chance.
+void Finder::find_workspaces(const std::vector<AllocationId>& candidates) {
+  constexpr std::uint8_t kFirst = 3;
+  if (candidates.empty()) return;
+  std::vector<std::uint8_t> made(trace_.stacks.size());
+  lifetimes_.for_each([&](AllocationId id, const Lifetime&, const Event& birth) {
+    std::uint8_t& before = made[birth.stack.index()];
+    if (before == kFirst || !uses_.is_program(birth.heap)) return;
+    ++before;
+    if (std::binary_search(candidates.begin(), candidates.end(), id)) workspaces_.push_back(id);
+  });
+}
+
 void Finder::tally() {
   tallies_.resize(trace_.stacks.size());
   for_each_allocation([&](AllocationId id, const Lifetime& life, const Event& birth) {
@@ -165,8 +141,9 @@ void Finder::tally() {
 }
 
 std::uint64_t Finder::activation_of(StackId stack) const {
+  if (stack.value == 0) return 0;  // the whole program, whatever the thread
   const Frame& frame = trace_.stacks.frame(stack);
-  return ((std::uint64_t{trace_.stacks.parent(stack).value} * 0x9e3779b97f4a7c15 + frame.file.value) * 0x9e3779b97f4a7c15) + frame.function.value;
+  return ((std::uint64_t{stacks_.program(trace_.stacks.parent(stack)).value} * 0x9e3779b97f4a7c15 + frame.file.value) * 0x9e3779b97f4a7c15) + frame.function.value;
 }
 
 void Finder::count_rounds() {
@@ -197,23 +174,32 @@ void Finder::count_rounds() {
     const StackId program = stacks_.program(stack);
     if (tallies_[index].made == 0 || program.value == 0) continue;
     std::size_t calls = 0;
-    for (StackId at = stack; at != program; at = trace_.stacks.parent(at)) calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
+    const auto is_program = [&](StackId at) { return stacks_.program(at) == program && trace_.stacks.frame_id(at) == trace_.stacks.frame_id(program); };
+    for (StackId at = stack; !is_program(at); at = trace_.stacks.parent(at)) calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
     const bool unhooked = calls != 0 && !is_hooked(stack);
-    for (StackId at = program; at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
+    for (StackId at = program;; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
       activation.made_bytes += tallies_[index].made_bytes;
       if (calls != 0) activation.model_calls = std::max(activation.model_calls, rounds_of(stack));
       activation.nested |= calls >= 2;
       activation.unhooked |= unhooked;
       if (calls != 0) activation.first_call = std::min(activation.first_call, tallies_[index].first);
+      if (at.value == 0) break;
     }
   }
+  // A recording that begins within a round shows what follows from a result before the next call: nothing tells it from what comes in.
+  bool begins_within = false;
+  lifetimes_.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
+    begins_within |= birth.has(kPreexisting) && birth.device == device_ && uses_.is_program(birth.heap) && life.released <= end_;
+  });
+  if (begins_within) return;
   for (std::size_t index = 1; index < tallies_.size(); ++index) {
     const StackId stack(static_cast<std::uint32_t>(index));
     if (tallies_[index].made == 0 || (stacks_.roles(stack) & (kRolesThatStay | kInModuleCall))) continue;
-    for (StackId at = stacks_.program(stack); at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
+    for (StackId at = stacks_.program(stack);; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
       if (tallies_[index].first < activation.first_call && tallies_[index].last_made > activation.first_call) activation.fresh = std::max(activation.fresh, tallies_[index].made);
+      if (at.value == 0) break;
     }
   }
 }
@@ -294,6 +280,17 @@ bool Finder::is_as_deep_as_the_weights(const Growth& growth) const {
   return layered * 2 >= total && layered != 0;
 }
 
+// A recording of operations says so of each tensor.
+bool Finder::is_from_host(const Growth& growth) const {
+  bool all = true;
+  for_each_allocation([&](AllocationId, const Lifetime& life, const Event& birth) {
+    if (!all || birth.stack != growth.stacks.front().stack || life.released <= end_) return;
+    const Tensor& tensor = trace_.tensors.at(TensorId(birth.extra));
+    all = trace_.strings.at(tensor.op) == "aten::_to_copy" && trace_.strings.at(tensor.operands).ends_with("@cpu");
+  });
+  return all;
+}
+
 // PyTorch calls a module that has hooks through a function of its own.
 bool Finder::is_hooked(StackId stack) const {
   for (StackId at = stack; at.value != 0; at = trace_.stacks.parent(at)) {
@@ -305,7 +302,9 @@ bool Finder::is_hooked(StackId stack) const {
 
 RoundsBy Finder::evidence_for(const Growth& growth) const {
   if (is_as_deep_as_the_weights(growth)) return RoundsBy::kUnknown;
-  for (StackId at = growth.program; at.value != 0; at = stacks_.program(trace_.stacks.parent(at))) {
+  bool outermost = growth.program.value == 0;
+  for (StackId at = growth.program; !outermost; at = stacks_.program(trace_.stacks.parent(at))) {
+    outermost = at.value == 0;
     const auto found = activations_.find(activation_of(at));
     if (found == activations_.end() || found->second.model_calls * 2 < growth.rounds) continue;
     const Activation& loop = found->second;
@@ -317,7 +316,57 @@ RoundsBy Finder::evidence_for(const Growth& growth) const {
   const Tally& line = tallies_[growth.stacks.front().stack.index()];
   const auto lets_go = [&](const Event& event) { return event.device == device_ && event.kind == EventKind::kFree && uses_.is_program(event.heap); };
   const bool nothing_else = line.made == line.kept && std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
-  return line.kept >= kManyRounds && nothing_else ? RoundsBy::kMany : RoundsBy::kUnknown;
+  return line.kept >= kManyRounds && nothing_else && !growth.from_host ? RoundsBy::kMany : RoundsBy::kUnknown;
+}
+
+// Weights and their gradients stay together: as many as there are tensors of that size in models.
+bool Finder::are_gradients_of_models(const Growth& growth) const {
+  HashMap<std::uint64_t, std::int64_t> room;  // a tensor here and there may be something else
+  for (const GrowingStack& one : growth.stacks) {
+    if (one.stack.value != 0 && !stacks_.has(one.stack, kInBackward)) return false;
+  }
+  for_each_allocation([&](AllocationId, const Lifetime& life, const Event& birth) {
+    if (life.released <= end_) return;
+    if (stacks_.roles(birth.stack) & (kMovesModule | kConstructs | kLoadsState)) ++room[birth.size_bytes];
+    const auto is_ours = [&](const GrowingStack& one) { return one.stack == birth.stack; };
+    if (std::any_of(growth.stacks.begin(), growth.stacks.end(), is_ours)) --room[birth.size_bytes];
+  });
+  std::int64_t others = 0;
+  for (const auto& [size, left] : room) others += std::max<std::int64_t>(0, -left);
+  return others < static_cast<std::int64_t>(kLeastSteps);
+}
+
+// Whether the program came to a line it had not come to before, after the last that was kept.
+bool Finder::is_over(const Growth& growth) const {
+  std::uint32_t last = 0;
+  for (const GrowingStack& one : growth.stacks) last = std::max(last, tallies_[one.stack.index()].last_kept);
+  HashMap<std::uint32_t, std::uint32_t> first;  // by the program's line
+  for (std::size_t index = 1; index < tallies_.size(); ++index) {
+    const StackId program = stacks_.program(StackId(static_cast<std::uint32_t>(index)));
+    if (tallies_[index].made == 0 || program.value == 0) continue;
+    std::uint32_t& earliest = first.try_emplace(program.value, kNever).first->second;
+    earliest = std::min(earliest, tallies_[index].first);
+  }
+  return std::any_of(first.begin(), first.end(), [&](const auto& one) { return one.second > last; });
+}
+
+// What is kept of each round between two marks, and what the device's use rose by in them.
+void Finder::measure_rounds(Growth& growth) const {
+  const std::uint32_t from = marks_[kWarmUpSteps - 1], to = marks_.back();
+  std::vector<std::uint64_t> kept(marks_.size() - kWarmUpSteps);
+  std::uint64_t before = 0, after = 0;
+  lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (birth.device != device_ || life.born > to || !uses_.is_program(birth.heap)) return;
+    const std::uint64_t bytes = lifetimes_.held_bytes(id);
+    if (life.born <= from && life.released > from) before += bytes;
+    if (life.released > to) after += bytes;
+    const auto is_ours = [&](const GrowingStack& one) { return one.stack == birth.stack; };
+    if (life.born <= from || life.released <= end_ || birth.has(kPreexisting) || std::binary_search(workspaces_.begin(), workspaces_.end(), id) || std::none_of(growth.stacks.begin(), growth.stacks.end(), is_ours)) return;
+    kept[static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin()) - kWarmUpSteps] += bytes;
+  });
+  growth.full_rounds = kept.size();
+  growth.least_bytes = *std::min_element(kept.begin(), kept.end());
+  growth.rise_bytes = after > before ? after - before : 0;
 }
 
 // How much the device's low-water mark rose since `first`: what a program keeps shows there, what it turns over does not. Of the later
@@ -382,12 +431,20 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
   }
   std::vector<Growth> result;
   for (Growth& growth : all) {
-    const auto least_bytes = std::max(kLeastBytes, static_cast<std::uint64_t>(kLeastShareOfPeak * static_cast<double>(peak_bytes)));
+    const std::uint64_t least_bytes = least_growth(peak_bytes);
     growth.rise_bytes = rise_since(growth.first_event);
     if (growth.kept_bytes < least_bytes || growth.rise_bytes < growth.kept_bytes / 2) continue;
     growth.bytes_per_round = growth.kept_bytes / std::max<std::uint64_t>(1, growth.rounds);
     std::sort(growth.stacks.begin(), growth.stacks.end(), [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
-    if (growth.rounds_by == RoundsBy::kUnknown) growth.rounds_by = evidence_for(growth);
+    if (by_steps_) {
+      if (are_gradients_of_models(growth)) continue;
+      measure_rounds(growth);
+    } else {
+      growth.is_over = is_over(growth);
+      growth.from_host = is_from_host(growth);
+      if (growth.is_over) growth.rounds_by = RoundsBy::kUnknown;
+      else if (growth.rounds_by == RoundsBy::kUnknown) growth.rounds_by = evidence_for(growth);
+    }
     result.push_back(std::move(growth));
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
@@ -396,7 +453,7 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
 
 }  // namespace
 
-std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps,
+std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, const Categories& categories,
                                 std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes) {
   std::vector<std::uint32_t> marks = steps.ends;
   RoundsBy by = RoundsBy::kSteps;
@@ -407,16 +464,22 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
     by = RoundsBy::kBackward;
     how = "backward passes";
   }
-  if (!within()) return Finder(trace, lifetimes, stacks, device, end, 0, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
+  if (!within()) return Finder(trace, lifetimes, stacks, categories, device, end, 0, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
   // What the last mark still saw may be gone at the end: a function returned and dropped its list. And a recording that goes on after the training,
   // with an evaluation say, has a second part without marks.
   const std::uint32_t last = marks.back();
-  std::vector<Growth> found = Finder(trace, lifetimes, stacks, device, end, 0, marks, by, how).find(peak_bytes);
-  std::vector<Growth> before = Finder(trace, lifetimes, stacks, device, last, 0, std::move(marks), by, how).find(peak_bytes);
+  std::vector<Growth> in_place = find_growth_in_place(trace, lifetimes, stacks, device, marks, peak_bytes);
+  for (Growth& growth : in_place) {
+    growth.rounds_by = by;
+    growth.round_kind = how;
+  }
+  std::vector<Growth> found = Finder(trace, lifetimes, stacks, categories, device, end, 0, marks, by, how).find(peak_bytes);
+  std::vector<Growth> before = Finder(trace, lifetimes, stacks, categories, device, last, 0, std::move(marks), by, how).find(peak_bytes);
   std::erase_if(before, [&](const Growth& one) { return std::any_of(found.begin(), found.end(), [&](const Growth& other) { return other.program == one.program; }); });
   found.insert(found.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
-  std::vector<Growth> later = Finder(trace, lifetimes, stacks, device, end, last, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
+  std::vector<Growth> later = Finder(trace, lifetimes, stacks, categories, device, end, last, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
   found.insert(found.end(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
+  found.insert(found.end(), std::make_move_iterator(in_place.begin()), std::make_move_iterator(in_place.end()));
   return found;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 std::vector<Growth> growths(const Trace& trace) {
   const Facts facts(trace, {});
-  return find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, 0, static_cast<std::uint32_t>(trace.events.size() - 1),
+  return find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories.at(0), 0, static_cast<std::uint32_t>(trace.events.size() - 1),
                      facts.usage.at(0).peak_allocated.allocated);
 }
 
@@ -53,9 +53,19 @@ TEST(Growth, CallsOfAModelWithSomethingNewInEachAreRounds) {
   EXPECT_EQ(found[0].rounds_by, RoundsBy::kModelCalls);
 }
 
+TEST(Growth, ALoopThatIsOverWhenTheProgramGoesOnCollectedSomething) {
+  const std::string loop = kModel + each_round(12, "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n");
+  const auto found = growths(traced(loop + "alloc #all 24MiB at run.py:9 main\n"));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].is_over);
+  EXPECT_EQ(found[0].rounds_by, RoundsBy::kUnknown);
+  EXPECT_FALSE(growths(traced(loop + "alloc #again 1MiB at run.py:6 main\n"))[0].is_over);
+}
+
 TEST(Growth, CallsThatOnlyHandOnTheirResultMayBeOnePass) {
   const auto found = growths(traced(kModel + each_round(12, "alloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nalloc #z 1KiB at run.py:8 main > f.py:1 f\nfree #z\n")));
-  for (const Growth& growth : found) EXPECT_EQ(growth.rounds_by, RoundsBy::kUnknown);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rounds_by, RoundsBy::kUnknown);
 }
 
 TEST(Growth, AsManyRoundsAsWeightsMayBeLayers) {
@@ -162,6 +172,83 @@ TEST(Growth, StepsCountWhereTheyAreMarked) {
   EXPECT_EQ(found[0].round_kind, "optimizer steps (SGD)");
 }
 
+// Steps, each with `round`; % is its number.
+std::string each_step(int steps, const std::string& round, const std::string& in_the_first = "") {
+  std::string lines;
+  for (int i = 1; i <= steps; ++i) {
+    std::string one = round + (i == 1 ? in_the_first : "");
+    for (std::size_t at; (at = one.find('%')) != std::string::npos;) one.replace(at, 1, std::to_string(i));
+    lines += one + "step " + std::to_string(i) + " Optimizer.step#SGD.step\n";
+  }
+  return lines;
+}
+
+TEST(Growth, OfEachMarkedRoundTheLeastIsKnown) {
+  const auto found = growths(traced(each_step(12, "alloc #k% 2MiB at run.py:5 main\nalloc #t% 1MiB at run.py:6 main\nfree #t%\n", "alloc #more 6MiB at run.py:5 main\n")));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].full_rounds, 10u);
+  EXPECT_EQ(found[0].least_bytes, 2 * kMiB);
+  EXPECT_EQ(found[0].rise_bytes, 20 * kMiB);
+  EXPECT_EQ(found[0].kept_bytes, 30 * kMiB);
+}
+
+TEST(Growth, AStepThatKeepsNothingIsTheLeast) {
+  std::string lines;
+  for (int i = 0; i < 30; ++i) {
+    const std::string n = std::to_string(i);
+    if (i % 2 == 0) lines += "alloc #k" + n + " 2MiB at run.py:5 main\n";
+    lines += "step " + n + " Optimizer.step#SGD.step\n";
+  }
+  const auto found = growths(traced(lines));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].least_bytes, 0u);
+}
+
+TEST(Growth, WorkspacesAreNotKeptByTheLine) {
+  const auto found = growths(traced(each_step(12, "alloc #k% 2MiB at run.py:5 main\n", "alloc #w 8519680 at run.py:5 main\n")));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kept_count, 12u);
+  EXPECT_EQ(found[0].kept_bytes, 24 * kMiB);
+}
+
+TEST(Growth, ATensorThatEachStepMakesLargerGrows) {
+  const auto steps = [](const std::string& other_bytes) {
+    std::string lines = "alloc #p0 64KiB at run.py:3 main\n";
+    for (int i = 1; i <= 12; ++i) {
+      const std::string n = std::to_string(i), kib = std::to_string(256 * i);
+      lines += "alloc #p" + n + " " + kib + "KiB at run.py:5 main\nfree #p" + std::to_string(i - 1) + "\nalloc #t" + n + " " + (other_bytes.empty() ? kib + "KiB" : other_bytes) +
+               " at run.py:6 main\nfree #t" + n + "\nstep " + n + " Optimizer.step#SGD.step\n";
+    }
+    return lines;
+  };
+  const auto found = growths(traced(steps("1MiB")));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].in_place);
+  EXPECT_EQ(found[0].bytes_per_round, 256 * kKiB);
+  EXPECT_EQ(found[0].least_bytes, 256 * kKiB);
+  EXPECT_EQ(found[0].kept_bytes, 3 * kMiB);
+  EXPECT_TRUE(growths(traced(steps(""))).empty());  // longer sequences: all of a step grows
+}
+
+TEST(Growth, GradientsOfModelsThatAreKeptAreNone) {
+  const auto folds = [](const std::string& weights) {
+    std::string lines;
+    for (int fold = 0; fold < 8; ++fold) {
+      const std::string f = std::to_string(fold);
+      lines += weights;
+      for (int i = 0; i < 4; ++i) {
+        const std::string n = f + "_" + std::to_string(i);
+        lines += "alloc #g" + n + " 2MiB at run.py:9 main > /usr/lib/python3/dist-packages/torch/_tensor.py:525 backward\n";
+        if (i != 0) lines += "free #g" + f + "_" + std::to_string(i - 1) + "\n";
+        lines += "step " + std::to_string(fold * 4 + i) + " Optimizer.step#SGD.step\n";
+      }
+    }
+    return lines;
+  };
+  EXPECT_TRUE(growths(traced(folds("alloc 2MiB at run.py:4 main > net.py:3 __init__\n"))).empty());
+  EXPECT_EQ(growths(traced(folds(""))).size(), 1u);
+}
+
 TEST(Growth, WhatOnlyTheFirstStepsMakeIsWarmUp) {
   std::string lines;
   for (int i = 1; i <= 12; ++i) {
@@ -178,7 +265,7 @@ TEST(Growth, IsJudgedAtAFailureNotAfterItsCleanup) {
   for (int i = 0; i < 12; ++i) lines += "free #kept" + std::to_string(i) + "\n";
   const Trace trace = traced(lines);
   const Facts facts(trace, {});
-  const auto at_failure = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, 0, facts.usage[0].failures.back().event, 0);
+  const auto at_failure = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories.at(0), 0, facts.usage[0].failures.back().event, 0);
   EXPECT_EQ(at_failure.size(), 1u);
   EXPECT_TRUE(growths(trace).empty());
 }

@@ -101,6 +101,7 @@ bool is_native_file(std::string_view path) {
 bool is_library_file(std::string_view path) {
   if (is_own_source(path, 1)) return false;
   if (is_native_file(path) || is_toolkit_file(path) || path.starts_with("<frozen ")) return true;
+  if (path.ends_with(".pyx") && !path.starts_with('/')) return true;  // compiled packages name their sources so: "cupy/cuda/memory.pyx"
   // Code that torch.compile and torch.fx write for themselves.
   if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
   if (!installed_part(path).empty() || is_inside_python(path)) return true;
@@ -115,6 +116,7 @@ StackFacts::StackFacts(const Trace& trace) {
     kinds[index] = judge_frame(trace.strings.at(frame.file), trace.strings.at(frame.function), frame.line);
   }
   nodes_.resize(trace.stacks.size());
+  HashMap<std::uint64_t, StackId> programs;  // caller << 32 | frame
   for (std::size_t index = 1; index < nodes_.size(); ++index) {
     const StackId stack(static_cast<std::uint32_t>(index));
     const FrameKind& kind = kinds[trace.stacks.frame_id(stack).index()];
@@ -123,7 +125,10 @@ StackFacts::StackFacts(const Trace& trace) {
     if (kind.lined) node.python = stack;
     if (kind.user) {
       node.user = stack;
-      if (!(node.roles & kInModuleCall)) node.program = stack;
+      if (!(node.roles & kInModuleCall)) {
+        const std::uint64_t place = std::uint64_t{node.program.value} << 32 | trace.stacks.frame_id(stack).value;
+        node.program = programs.try_emplace(place, stack).first->second;
+      }
     }
     nodes_[index] = node;
   }

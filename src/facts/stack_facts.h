@@ -3,7 +3,8 @@
 // Computed once per stack of the trace (a stack's parent always has the smaller id, so one pass from callers to callees suffices):
 //  - roles: which parts of a training program the stack passes through (a module's forward, the optimizer, backward, …);
 //  - user: the innermost frame of the user's own program, the line a person can change;
-//  - program: the innermost user frame that is not inside a module's forward, the line of the user's own loop.
+//  - program: the innermost user frame that is not inside a module's forward, the line of the user's own loop. One for each place, however many frames of
+//    libraries, or of C++ where those were recorded too, lie between it and its callers: the first such stack stands for all.
 // File and function names are all there is to go by; a stack that says nothing has no roles, and what follows from it is "other".
 #pragma once
 

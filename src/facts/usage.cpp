@@ -29,6 +29,18 @@ void take(UsageMoment& moment, HeapUse use, std::uint64_t bytes, bool has_framew
 
 }  // namespace
 
+bool is_served_after_all(const Trace& trace, std::uint32_t failure) {
+  constexpr std::uint64_t kRounding = 512;
+  const Event& failed = trace.events[failure];
+  for (std::size_t at = std::size_t{failure} + 1; at < trace.events.size(); ++at) {
+    const Event& event = trace.events[at];
+    if (event.device != failed.device || event.heap != failed.heap) continue;
+    if (event.kind == EventKind::kAllocFailed) return false;
+    if (event.kind == EventKind::kAlloc) return (event.size_bytes + kRounding - 1) / kRounding == (failed.size_bytes + kRounding - 1) / kRounding;
+  }
+  return false;
+}
+
 std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses) {
   const HandledFailures handled(trace);
   std::vector<DeviceUsage> result;

@@ -32,6 +32,9 @@ struct DeviceUsage {
   static constexpr std::size_t kMaxFailures = 64;
 };
 
+// A dry run on a GPU that grows: the request that failed is served next, and the program goes on.
+bool is_served_after_all(const Trace& trace, std::uint32_t failure);
+
 std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses);
 
 }  // namespace faultline

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/characters.h"
 #include "fmt/format.h"
 
 namespace faultline {
@@ -19,8 +20,6 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Calls `found` for every word of a list with spaces between.
 template <class Found>

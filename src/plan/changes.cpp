@@ -24,6 +24,7 @@ std::string instruction(const std::string& change, const std::string& value) {
   }
   if (change == "checkpoint") return "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)";
   if (change == "foreach") return "Make the optimizer with foreach=False";
+  if (change == "no_grad") return "Call the model under torch.no_grad(): the program never calls backward";
   return "Call optimizer.zero_grad(set_to_none=True)";
 }
 
@@ -48,13 +49,18 @@ std::uint64_t at_peak(const Plan& plan, Category category) {
   return found == plan.live_at_peak.end() ? 0 : found->second;
 }
 
-// The changes are those of training: without backward they have nothing to act on.
-bool trains(const Plan& plan) {
-  return plan.steps != 0 || at_peak(plan, Category::kGradients) != 0 || at_peak(plan, Category::kOptimizer) != 0 || at_peak(plan, Category::kActivations) != 0;
+// Most changes are those of training: without backward they have nothing to act on.
+bool trains(const Plan& plan, const ProcessSummary& as_run) {
+  return plan.steps != 0 || as_run.does("backward") || at_peak(plan, Category::kGradients) != 0 || at_peak(plan, Category::kOptimizer) != 0;
 }
 
-std::vector<Changes> single_changes(const ProcessSummary& as_run, const Gpu& gpu) {
+std::vector<Changes> single_changes(const Plan& plan, const ProcessSummary& as_run, const Gpu& gpu) {
   std::vector<Changes> all;
+  if (!trains(plan, as_run)) {
+    // Of a program that was stopped it is not known whether it goes on to train.
+    if (plan.stopped.empty() && as_run.does("graph")) all.push_back({{"no_grad", "true"}});
+    return all;
+  }
   if (!as_run.does("autocast")) all.push_back({{"autocast", autocast_type(gpu)}});
   if (!as_run.does("checkpoint")) all.push_back({{"checkpoint", "true"}});
   if (as_run.does("foreach")) all.push_back({{"foreach", "false"}});
@@ -62,9 +68,9 @@ std::vector<Changes> single_changes(const ProcessSummary& as_run, const Gpu& gpu
   return all;
 }
 
-PlanChange described(const Changes& changes, const DryRunResult& run) {
+PlanChange described(const Changes& changes, const DryRunResult& run, const Plan& plan) {
   PlanChange change{"program", instruction(changes), {}, false, false, 0, {}};
-  const Result<Needs> needs = needs_of(run);
+  const Result<Needs> needs = needs_of(run, plan);
   if (!needs) {
     change.why_not = needs.error().what;
     return change;
@@ -83,12 +89,12 @@ PlanChange described(const Changes& changes, const DryRunResult& run) {
   return change;
 }
 
-std::vector<PlanChange> try_all(const Reruns& reruns, const std::vector<std::string>& command, const std::vector<Changes>& candidates) {
+std::vector<PlanChange> try_all(const Reruns& reruns, const Plan& plan, const std::vector<Changes>& candidates) {
   std::vector<Attempt> attempts;
-  for (const Changes& changes : candidates) attempts.push_back({"tries/" + folder_name(changes), command, changes, {}});
+  for (const Changes& changes : candidates) attempts.push_back({"tries/" + folder_name(changes), plan.command, changes, {}, plan.steps_to_repeat()});
   const std::vector<DryRunResult> results = reruns.run(attempts);
   std::vector<PlanChange> tried;
-  for (std::size_t at = 0; at < results.size(); ++at) tried.push_back(described(candidates[at], results[at]));
+  for (std::size_t at = 0; at < results.size(); ++at) tried.push_back(described(candidates[at], results[at], plan));
   return tried;
 }
 
@@ -114,11 +120,10 @@ std::string why_no_batch_is_enough(const Plan& plan) {
 }
 
 void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& gpu, Plan& plan) {
-  if (!trains(plan)) return;
-  const std::vector<Changes> singles = single_changes(as_run, gpu);
+  const std::vector<Changes> singles = single_changes(plan, as_run, gpu);
   if (singles.empty()) return;
   reruns.tell(fmt::format("trying {} change{} to the program", singles.size(), singles.size() == 1 ? "" : "s"));
-  std::vector<PlanChange> tried = try_all(reruns, plan.command, singles);
+  std::vector<PlanChange> tried = try_all(reruns, plan, singles);
   Changes together, main_two;
   bool any_fits = std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.fits; });
   for (std::size_t at = 0; at < singles.size(); ++at) {
@@ -135,7 +140,7 @@ void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& 
   if (together.size() > 1 && together != main_two) combinations.push_back(together);
   if (combinations.empty()) return;
   reruns.tell("trying them together");
-  tried = try_all(reruns, plan.command, combinations);
+  tried = try_all(reruns, plan, combinations);
   plan.changes.insert(plan.changes.end(), tried.begin(), tried.end());
 }
 

@@ -46,10 +46,10 @@ TEST(Changes, WhereNothingAloneIsEnoughTheyAreTriedTogether) {
   EXPECT_NE(tries[0].what.find("by a dry run it saves 3.00 GiB, which is not enough alone"), std::string::npos);
 }
 
-// Each change is one of training: what has no backward gets none of them.
+// The changes of training are tried where something trains.
 TEST(Changes, AProgramThatOnlyInfersIsNotToldToTrainOtherwise) {
   for (const auto& [category, bytes, trains] : {std::tuple("parameters", kGiB, false), std::tuple("temporaries", kGiB, false), std::tuple("other", kGiB, false), std::tuple("gradients", kGiB, true),
-                                                std::tuple("optimizer", kGiB, true), std::tuple("activations", kGiB, true), std::tuple("activations", std::uint64_t{0}, false)}) {
+                                                std::tuple("optimizer", kGiB, true), std::tuple("activations", kGiB, false)}) {
     MadeUpProgram program;
     Plan plan = too_large();
     plan.steps = 0;
@@ -57,6 +57,29 @@ TEST(Changes, AProgramThatOnlyInfersIsNotToldToTrainOtherwise) {
     add_changes(program.reruns(), {}, gpu_of_8_gib(), plan);
     EXPECT_EQ(!plan.changes.empty(), trains) << category;
     EXPECT_EQ(!program.attempts.empty(), trains) << category;
+  }
+}
+
+TEST(Changes, WhatNeverCallsBackwardIsTriedWithoutAGraphOnly) {
+  struct Row {
+    std::vector<std::string> uses;
+    const char* stopped;
+    std::string tried;  // the first
+  };
+  for (const Row& row : {Row{{"graph"}, "", "tries/no_grad"}, Row{{}, "", ""}, Row{{"graph"}, "after 120 seconds", ""}, Row{{"backward", "graph"}, "", "tries/autocast"}}) {
+    MadeUpProgram program;
+    program.takes = [](const Attempt& attempt, std::uint64_t) { return attempt.changes.contains("no_grad") ? 3 * kGiB : 12 * kGiB; };
+    Plan plan = too_large();
+    plan.steps = 0;
+    plan.stopped = row.stopped;
+    ProcessSummary as_run;
+    as_run.uses = row.uses;
+    add_changes(program.reruns(), as_run, gpu_of_8_gib(), plan);
+    EXPECT_EQ(program.attempts.empty() ? "" : program.attempts.front().folder, row.tried);
+    if (row.tried == "tries/no_grad") {
+      EXPECT_TRUE(plan.changes.front().fits);
+      EXPECT_EQ(plan.saved_bytes(plan.changes.front()), 9 * kGiB - kContextBytes);
+    }
   }
 }
 

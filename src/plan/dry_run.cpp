@@ -14,6 +14,13 @@ constexpr std::uint64_t kEndlessBytes = kTiB;
 
 bool ProcessSummary::does(const std::string& what) const { return std::find(uses.begin(), uses.end(), what) != uses.end(); }
 
+void settle_ends(DryRunResult& run) {
+  for (ProcessSummary& process : run.processes) {
+    if (run.status != 0 && run.status < 128 && process.last_was_out_of_memory && process.stopped.empty() && !process.exception) process.ended_out_of_memory = true;
+  }
+  most_needing_first(run.processes);
+}
+
 void most_needing_first(std::vector<ProcessSummary>& processes) {
   const auto rank = [](const ProcessSummary& s) { return std::tuple(s.died_of_memory(), s.failures != 0, s.peak_reserved, !s.ended_in_order, s.operations); };
   std::stable_sort(processes.begin(), processes.end(), [&](const ProcessSummary& a, const ProcessSummary& b) { return rank(a) > rank(b); });

@@ -25,6 +25,7 @@ struct ProcessSummary {
   std::uint64_t allocations = 0;
   std::uint64_t failures = 0;
   std::uint64_t operations = 0;
+  double began_s = 0, ended_s = 0;             // on the machine's clock; 0: not known
   std::uint64_t steps = 0;
   std::string stopped;
   std::optional<PlanException> exception;
@@ -35,7 +36,9 @@ struct ProcessSummary {
   std::string unsupported;
   std::string unplanned, unplanned_line;       // what could not be planned first, also where the program went on after it
   std::string stand_in_line;                   // where it last read a value that was not computed, if its end may come of that
-  bool died_of_memory() const { return exception && exception->type == "OutOfMemoryError"; }
+  bool last_was_out_of_memory = false;         // nothing was served after the last failure
+  bool ended_out_of_memory = false;            // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
+  bool died_of_memory() const { return ended_out_of_memory || (exception && exception->type == "OutOfMemoryError"); }
   bool does(const std::string& what) const;
 };
 
@@ -47,6 +50,9 @@ struct DryRunResult {
   std::string log;  // what it printed, of a run that was kept quiet; empty: it is not kept
   const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
 };
+
+// A program that catches an out-of-memory and then gives up, with a failing status, ended for want of memory too.
+void settle_ends(DryRunResult& run);
 
 // Puts the process that a plan is about first: the one that ran out of memory, else the one that took most.
 void most_needing_first(std::vector<ProcessSummary>& processes);
@@ -63,8 +69,9 @@ ShownGpu shown_gpu(const std::optional<Gpu>& named);
 struct Attempt {
   std::string folder;                          // to keep it in, below the run's own
   std::vector<std::string> command;
-  std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true
+  std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
   std::optional<std::pair<std::string, std::uint64_t>> vary;  // a number in the program's source, and another value for it
+  std::uint64_t steps = 0;                     // to go as far as another run did: stop after so many, and not before; 0: as the first run
 };
 
 struct Reruns {

@@ -16,7 +16,7 @@ constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer
 // reached the request that had failed.
 std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
   reruns.tell("out of memory; running it once more on a larger GPU, to learn how much it needs");
-  DryRunResult again = std::move(reruns.run({{std::string(layout::kLarger), question.command, {}, {}}}).front());
+  DryRunResult again = std::move(reruns.run({{std::string(layout::kLarger), question.command, {}, {}, 0}}).front());
   const ProcessSummary* main = again.main();
   if (main != nullptr && !main->trace.empty() && main->operations >= first.main()->operations) return again;
   reruns.tell("the second run ended before the request that had failed, so how much it needs in all is not known");

@@ -66,6 +66,7 @@ TEST(MakePlan, WithoutAGpuTheCatalogueIsListedAndHasTheSameNumber) {
   ASSERT_TRUE(planned.ok());
   const Plan& plan = (*planned)->plan;
   EXPECT_EQ(plan.verdict, Verdict::kMeasured);
+  EXPECT_EQ(plan.fits.size(), gpu_catalogue().size());
   for (const PlanFit& fit : plan.fits) EXPECT_EQ(fit.fits, plan.needed_bytes - plan.context_bytes + fit.gpu.context_bytes <= fit.gpu.capacity_bytes) << fit.gpu.name;
 }
 

@@ -53,7 +53,7 @@ Needs needs_of(const Trace& trace, bool fits) {
   return needs;
 }
 
-Result<Needs> needs_of(const DryRunResult& rerun) {
+Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   const ProcessSummary* main = rerun.main();
   if (main == nullptr || !main->ended_in_order || main->trace.empty()) return Error{"the program did not run to its end" + (rerun.log.empty() ? std::string() : " (see " + rerun.log + ")"), {}, {}};
   const Result<Trace> trace = load(main->trace);
@@ -62,6 +62,11 @@ Result<Needs> needs_of(const DryRunResult& rerun) {
   if (main->exception) {
     return Error{fmt::format("the program then fails with {}: {}", main->exception->type, main->exception->message.substr(0, main->exception->message.find('\n'))), {}, {}};
   }
+  for (const ProcessSummary& process : rerun.processes) {
+    if (!process.unplanned.empty()) return Error{"something could then not be planned: " + process.unplanned, {}, {}};
+  }
+  if (main->stopped.empty() && rerun.status != 0 && rerun.status < 128) return Error{fmt::format("the program then ends with status {}", rerun.status), {}, {}};
+  if (!main->stopped.empty() && (as_is.stopped.empty() || main->steps < as_is.steps)) return Error{fmt::format("the dry run of it was stopped {}, before it had come as far as the program as it is", main->stopped), {}, {}};
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
   return needs_of(*trace, main->failures == 0);
 }

@@ -35,7 +35,8 @@ struct Needs {
 Needs needs_of(const Trace& trace, bool fits);
 
 // Of a rerun. The Error says why its numbers mean nothing: it ended by an error of its own, or was not run. Its trace is large, told everything, and removed.
-Result<Needs> needs_of(const DryRunResult& rerun);
+// An error where the run did not come as far as the program as it is did (as_is), or could not be planned.
+Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is);
 
 // With other allocator settings; nothing where the model cannot tell.
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run);

@@ -48,7 +48,7 @@ TEST(Needs, OfAProgramThatGotThroughAreNeverMoreThanItsDeviceHad) {
 
 TEST(Needs, OfARerunComeFromItsTraceWhichIsThenRemoved) {
   const DryRunResult rerun = MadeUpProgram::left(10 * kGiB, true);
-  const Result<Needs> needs = needs_of(rerun);
+  const Result<Needs> needs = needs_of(rerun, {});
   ASSERT_TRUE(needs.ok());
   EXPECT_EQ(needs->needed_bytes(), 10 * kGiB + kContextBytes);
   EXPECT_FALSE(needs->fits);
@@ -56,12 +56,39 @@ TEST(Needs, OfARerunComeFromItsTraceWhichIsThenRemoved) {
 }
 
 TEST(Needs, OfARerunThatBrokeAreNotKnown) {
-  EXPECT_FALSE(needs_of(DryRunResult{}).ok());
+  EXPECT_FALSE(needs_of(DryRunResult{}, {}).ok());
   DryRunResult broken = MadeUpProgram::left(kGiB, true);
   broken.processes.front().exception = PlanException{"ValueError", "Expected more than 1 value\nsecond line", {}};
-  const Result<Needs> needs = needs_of(broken);
+  const Result<Needs> needs = needs_of(broken, {});
   ASSERT_FALSE(needs.ok());
   EXPECT_EQ(needs.error().what, "the program then fails with ValueError: Expected more than 1 value");
+}
+
+// What fits only because less of the program was run confirms nothing.
+TEST(Needs, OfARerunThatDidNotComeAsFarAreNotKnown) {
+  struct Row {
+    const char* unplanned;
+    int status;
+    const char* stopped;
+    std::uint64_t steps;
+    const char* as_is_stopped;
+    const char* why;
+  };
+  for (const Row& row : {Row{"", 0, "", 5, "", ""}, Row{"sparse tensors", 0, "", 5, "", "something could then not be planned: sparse tensors"}, Row{"", 3, "", 5, "", "the program then ends with status 3"},
+                         Row{"", 0, "after 120 seconds", 5, "", "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
+                         Row{"", 0, "after 120 seconds", 4, "after 5 optimizer steps", "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
+                         Row{"", 0, "after 5 optimizer steps", 5, "after 5 optimizer steps", ""}}) {
+    DryRunResult rerun = MadeUpProgram::left(kGiB, true);
+    rerun.status = row.status;
+    rerun.processes.front().unplanned = row.unplanned;
+    rerun.processes.front().stopped = row.stopped;
+    rerun.processes.front().steps = row.steps;
+    Plan as_is;
+    as_is.steps = 5;
+    as_is.stopped = row.as_is_stopped;
+    const Result<Needs> needs = needs_of(rerun, as_is);
+    EXPECT_EQ(needs ? "" : needs.error().what, row.why);
+  }
 }
 
 TEST(Needs, TheCatalogueIsJudgedByTheSameNumberWithEachGpusOwnContext) {

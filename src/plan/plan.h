@@ -126,7 +126,7 @@ struct Plan {
 
   bool failed = false;              // a request could not be served and the program ended of it
   Location failed_at;
-  std::uint64_t failed_in_step = 0;  // from 1; 0: before any step was seen to end, or not failed
+  std::uint64_t failed_in_step = 0;  // from 1; 0: no step was seen to end after it, or not failed
   std::uint64_t caught_failures = 0;  // the program went on after them
   std::uint64_t steps = 0;           // optimizer steps seen
   std::string stopped;               // "after 8 optimizer steps"; empty: the program ended by itself
@@ -134,6 +134,7 @@ struct Plan {
   double seconds = 0;
   std::uint64_t operations = 0;
   std::uint64_t processes = 1;       // that used the GPU; the plan is about the one that needs most
+  std::uint64_t together_bytes = 0;  // the most that processes which ran at one time take, each counted at its fullest; 0: one alone
   std::optional<PlanException> exception;
   std::string unplanned;             // kUnplanned: why; may be known of a program that did not fit, too
   std::string unplanned_line;        // "train.py:12"; may be empty
@@ -151,7 +152,9 @@ struct Plan {
   std::string trace;                 // file name in the folder of the trace that the report is about
 
   std::uint64_t missing_bytes() const { return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0; }
-  std::uint64_t spare_bytes() const { return gpu && gpu->capacity_bytes > needed_bytes ? gpu->capacity_bytes - needed_bytes : 0; }
+  std::uint64_t spare_bytes() const { return gpu && gpu->capacity_bytes > whole_need() ? gpu->capacity_bytes - whole_need() : 0; }
+  std::uint64_t whole_need() const { return needed_bytes > together_bytes ? needed_bytes : together_bytes; }
+  std::uint64_t steps_to_repeat() const { return steps + (stopped.empty() ? 1 : 0); }  // for a run that goes as far as this one: past the last step where the program ended by itself
   std::uint64_t saved_bytes(const PlanChange& change) const { return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0; }
 };
 

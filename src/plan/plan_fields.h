@@ -86,6 +86,7 @@ void fields(Archive& archive, Plan& plan) {
   archive("gpu", plan.gpu);
   archive("context", plan.context_bytes);
   archive("needed", plan.needed_bytes);
+  archive("together", plan.together_bytes);
   archive("taken", plan.taken_bytes);
   archive("limit", plan.limit_bytes);
   bool is_there = true;

@@ -98,13 +98,14 @@ class Search {
       Attempt attempt{fmt::format("tries/{}={}", in_command_ ? "argument" : vary_.name, value), plan_.command, {}, {}};
       if (in_command_) attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
       else attempt.vary = {vary_.name, value};
+      attempt.steps = plan_.steps_to_repeat();
       attempts.push_back(std::move(attempt));
     }
     runs_ += attempts.size();
     const std::vector<DryRunResult> results = reruns_.run(attempts);
     std::vector<Point> points;
     for (std::size_t at = 0; at < results.size(); ++at) {
-      const Result<Needs> needs = needs_of(results[at]);
+      const Result<Needs> needs = needs_of(results[at], plan_);
       Point point{values[at], needs ? needs->needed_bytes() : 0, needs && needs->fits, needs ? std::string() : needs.error().what, {}, 0};
       if (const ProcessSummary* main = results[at].main()) {
         point.where = main->vary_where;

@@ -107,5 +107,65 @@ TEST(Vary, WhereEvenOneDoesNotFitThatIsSaid) {
   EXPECT_TRUE(plan.vary->why_not.empty());
 }
 
+TEST(Vary, AValueThatBreaksTheProgramEndsTheSearchAndIsSaid) {
+  MadeUpProgram program;
+  program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 2; };
+  Plan plan = plan_for(program, Verdict::kFits);
+  plan.needed_bytes = 2 * kGiB + kContextBytes;
+  const Reruns works = program.reruns();
+  Reruns breaks = works;
+  breaks.run = [&](const std::vector<Attempt>& attempts) {
+    std::vector<DryRunResult> results = works.run(attempts);
+    for (std::size_t at = 0; at < attempts.size(); ++at) {
+      if (attempts[at].vary->second >= 8) results[at].processes.front().exception = PlanException{"ValueError", "not enough data", {}};
+    }
+    return results;
+  };
+  add_search(breaks, "batch_size", plan);
+  EXPECT_EQ(plan.vary->largest_fitting, 4u);
+  EXPECT_EQ(plan.vary->smallest_failing, 0u);
+  EXPECT_EQ(plan.vary->stopped, "with 8, the program then fails with ValueError: not enough data");
+}
+
+TEST(Vary, WhereNothingLargerFailsTheSearchEndsByItself) {
+  MadeUpProgram program;
+  program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 2; };
+  program.takes = [](const Attempt&, std::uint64_t batch) { return kGiB + batch * 2 * kMiB; };
+  Plan plan = plan_for(program, Verdict::kFits);
+  plan.needed_bytes = kGiB + 4 * kMiB + kContextBytes;
+  add_search(program.reruns(), "batch_size", plan);
+  EXPECT_GE(plan.vary->largest_fitting, 32u);
+  EXPECT_EQ(plan.vary->smallest_failing, 0u);
+  EXPECT_LE(plan.vary->runs, 8u);
+  EXPECT_FALSE(plan.vary->tight);
+}
+
+TEST(Vary, TheMarkOfTheLargestIsTightWhereItLeavesLittle) {
+  for (const auto& [each, largest, tight] : {std::tuple(512 * kMiB, std::uint64_t{13}, true), std::tuple(2 * kGiB, std::uint64_t{3}, false)}) {
+    MadeUpProgram program;
+    program.batch = in_source;
+    program.takes = [each = each](const Attempt&, std::uint64_t batch) { return kGiB + batch * each; };
+    Plan plan = plan_for(program, Verdict::kDoesNotFit);
+    plan.needed_bytes = kGiB + 16 * each + kContextBytes;
+    add_search(program.reruns(), "batch_size", plan);
+    EXPECT_EQ(plan.vary->largest_fitting, largest);
+    EXPECT_EQ(plan.vary->tight, tight) << largest;
+  }
+}
+
+// A run that is stopped earlier than the program as it is confirms nothing.
+TEST(Vary, RunsGoAsFarAsTheProgramAsItIs) {
+  for (const auto& [stopped, steps] : {std::pair("", std::uint64_t{21}), std::pair("after 20 optimizer steps", std::uint64_t{20})}) {
+    MadeUpProgram program;
+    program.batch = in_source;
+    Plan plan = plan_for(program, Verdict::kDoesNotFit);
+    plan.steps = 20;
+    plan.stopped = stopped;
+    add_search(program.reruns(), "batch_size", plan);
+    ASSERT_FALSE(program.attempts.empty());
+    for (const Attempt& attempt : program.attempts) EXPECT_EQ(attempt.steps, steps);
+  }
+}
+
 }  // namespace
 }  // namespace faultline

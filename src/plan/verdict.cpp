@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "base/json_input.h"
+#include "base/units.h"
 #include "fmt/format.h"
 #include "plan/modules.h"
 #include "plan/plan_fields.h"
 #include "rules/describe.h"
-#include "sources/source.h"
 
 namespace faultline {
 namespace {
@@ -41,21 +41,13 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
   return notes;
 }
 
-// What the memory is made of at the peak, told from the whole run: the failure that an overcommitted run went past is left out.
-void describe_peak(const PlannedRun& run, Plan& plan) {
-  const auto fill = [&](const Facts& facts) {
-    const UsageMoment& peak = facts.usage.front().peak_allocated;
-    plan.peak_allocated_bytes = peak.allocated;
-    const CategoryBytes live = facts.live_by_category(0, peak.event);
-    for (std::size_t at = 0; at < kCategoryCount; ++at) plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
-    plan.modules = modules_at(facts, 0, peak.event);
-  };
-  if (run.judgement.facts->usage.front().failures.empty()) return fill(*run.judgement.facts);
-  Result<Trace> again = load(run.trace.source_path);
-  if (!again || again->devices.empty()) return fill(*run.judgement.facts);
-  std::erase_if(again->events, [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
-  again->source_events = again->events.size();
-  fill(Facts(*again, run.judgement.held_bytes));
+// What the memory is made of at the peak.
+void describe_peak(const Facts& facts, Plan& plan) {
+  const UsageMoment& peak = facts.usage.front().peak_allocated;
+  plan.peak_allocated_bytes = peak.allocated;
+  const CategoryBytes live = facts.live_by_category(0, peak.event);
+  for (std::size_t at = 0; at < kCategoryCount; ++at) plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
+  plan.modules = modules_at(facts, 0, peak.event);
 }
 
 void describe_failure(const Facts& facts, Plan& plan) {
@@ -63,12 +55,36 @@ void describe_failure(const Facts& facts, Plan& plan) {
   if (failures.empty()) return;
   const std::uint32_t event = failures.back().event;
   plan.failed_at = whereabouts(facts, 0, event).location;
-  if (facts.steps.ends.empty()) return;
-  plan.failed_in_step = 1 + static_cast<std::uint64_t>(std::lower_bound(facts.steps.ends.begin(), facts.steps.ends.end(), event) - facts.steps.ends.begin());
+  const auto next = std::lower_bound(facts.steps.ends.begin(), facts.steps.ends.end(), event);
+  if (next != facts.steps.ends.end()) plan.failed_in_step = 1 + static_cast<std::uint64_t>(next - facts.steps.ends.begin());
+}
+
+// What is held at the end of each step.
+std::vector<double> live_at_steps(const Facts& facts) {
+  const std::vector<std::uint32_t>& ends = facts.steps.ends;
+  std::vector<double> live(ends.size() + 1, 0.0);
+  const auto step_of = [&](std::uint32_t event) { return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), event) - ends.begin()); };
+  facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (birth.device != facts.usage.front().device || !facts.uses.is_program(birth.heap)) return;
+    const auto bytes = static_cast<double>(facts.lifetimes.held_bytes(id));
+    live[step_of(life.born)] += bytes;
+    if (life.released != kNever) live[step_of(life.released)] -= bytes;
+  });
+  for (std::size_t at = 1; at < live.size(); ++at) live[at] += live[at - 1];
+  live.pop_back();
+  return live;
+}
+
+// Over the later half of the steps: what is made once is in the earlier one.
+double growth_per_step(const Facts& facts) {
+  const std::vector<double> live = live_at_steps(facts);
+  if (live.size() < 4) return 0;
+  const std::size_t middle = (live.size() - 1) / 2;
+  return (live.back() - live[middle]) / static_cast<double>(live.size() - 1 - middle);
 }
 
 // A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
-void describe_growth(const std::vector<Finding>& findings, Plan& plan) {
+void describe_growth(const std::vector<Finding>& findings, const Facts& facts, Plan& plan) {
   if (!plan.gpu || plan.stopped.empty()) return;
   double bytes_each = 0, rounds_seen = 0;
   const auto number = [](const Finding& finding, std::string_view name) {
@@ -83,6 +99,7 @@ void describe_growth(const std::vector<Finding>& findings, Plan& plan) {
     bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;  // a line may be reached several times in a step
   }
   if (bytes_each <= 0) return;
+  if (const double measured = growth_per_step(facts); plan.steps != 0 && measured > 0) bytes_each = measured;
   const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
   plan.until_unit = plan.steps != 0 ? "step" : "round";
   plan.until_step = static_cast<std::uint64_t>(seen + static_cast<double>(plan.spare_bytes()) / bytes_each);
@@ -97,10 +114,29 @@ void describe_unplanned(const DryRunResult& run, Plan& plan) {
     plan.unplanned = process.unplanned;
     plan.unplanned_line = process.unplanned_line;
   }
-  const std::string& stopped = run.main()->stopped;
-  if (plan.unplanned.empty() && allocations == 0 && !stopped.empty()) {
-    plan.unplanned = fmt::format("nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then (--seconds 0 lets it run on)", stopped);
+  const ProcessSummary& main = *run.main();
+  if (!plan.unplanned.empty() || allocations != 0 || plan.peak_outside_bytes != 0 || main.exception) return;
+  if (!main.stopped.empty()) {
+    plan.unplanned = fmt::format("nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then (--seconds 0 lets it run on)", main.stopped);
+  } else if (run.status == 0) {
+    plan.unplanned = "nothing was seen on the GPU: the program ran to its end without using it";
   }
+}
+
+// Processes that ran at one time share the GPU. Each is counted at its fullest, which is the most that they can take together.
+void describe_together(const std::vector<ProcessSummary>& processes, Plan& plan) {
+  for (const ProcessSummary& at : processes) {
+    std::uint64_t bytes = 0, count = 0;
+    for (const ProcessSummary& other : processes) {
+      if (other.allocations == 0 || other.began_s > at.began_s || other.ended_s < at.began_s) continue;
+      bytes += other.peak_reserved + plan.context_bytes;
+      ++count;
+    }
+    if (count > 1) plan.together_bytes = std::max(plan.together_bytes, bytes);
+  }
+  if (!plan.gpu || plan.failed || plan.together_bytes <= plan.gpu->capacity_bytes || !plan.unplanned.empty()) return;
+  plan.unplanned = fmt::format("{} processes used the GPU, and those that ran at one time take up to {} together, which is more than its {}; each was planned alone, and not whether they are at their fullest at the same moment",
+                               plan.processes, format_bytes(plan.together_bytes), format_bytes(plan.gpu->capacity_bytes));
 }
 
 // The program was over and its summary written when a signal ended the process: libraries can fall while they are unloaded.
@@ -112,10 +148,11 @@ Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Pl
   if (main.died_of_memory()) return Verdict::kDoesNotFit;
   if (interrupted || !main.ended_in_order || run.status == 128 + SIGINT) return Verdict::kInterrupted;
   if (!plan.unplanned.empty()) return Verdict::kUnplanned;
-  if (main.exception || (run.status != 0 && !fell_at_the_end(run, main))) return Verdict::kProgramError;
+  const bool failed = main.exception || (run.status != 0 && !fell_at_the_end(run, main));
+  if (failed && main.stopped.empty()) return Verdict::kProgramError;  // after the dry run's own stop it is the stop that the program reports
   if (!plan.gpu) return Verdict::kMeasured;
   if (plan.until_step != 0) return Verdict::kFitsUntil;
-  return is_tight(*plan.gpu, plan.needed_bytes) ? Verdict::kTight : Verdict::kFits;
+  return is_tight(*plan.gpu, plan.whole_need()) ? Verdict::kTight : Verdict::kFits;
 }
 
 }  // namespace
@@ -134,7 +171,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.peak_reserved_bytes = run.needs.reserved_bytes;
   plan.taken_bytes = run.needs.taken_bytes();
   plan.needed_bytes = run.needs.needed_bytes();
-  describe_peak(run, plan);
+  describe_peak(*run.judgement.facts, plan);
   plan.failed = as_asked.died_of_memory();
   if (plan.failed) describe_failure(*run.judgement.facts, plan);
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
@@ -145,10 +182,11 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.operations = main.operations;
   plan.processes = static_cast<std::uint64_t>(std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
-  if (!plan.failed) plan.exception = as_asked.exception;
+  if (!plan.failed && plan.stopped.empty()) plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
-  if (!plan.failed) describe_growth(run.judgement.findings, plan);
+  describe_together(first.processes, plan);
+  if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);

@@ -176,8 +176,11 @@ Report make_report(const Input& input) {
 
 // Where it fits with room, waste of memory is good to know and no more; so is anything in code that is not the program's.
 static void weigh(Report& report, const Plan& plan) {
-  if (plan.verdict != Verdict::kFits) return;
+  const bool runs = plan.verdict == Verdict::kFits || plan.verdict == Verdict::kTight;
   for (Finding& finding : report.findings) {
+    // The program caught it and went on: it costs what was skipped, but the program runs.
+    if (runs && finding.rule == "memory/out-of-memory" && finding.severity == Severity::kError) finding.severity = Severity::kWarning;
+    if (plan.verdict != Verdict::kFits) continue;
     const bool waste = finding.rule == "memory/fragmentation" || finding.rule == "memory/unreturned-cache";
     const bool of_a_library = finding.rule != "memory/leak" && is_library_file(finding.location.file) && finding.call_path.empty();
     if (finding.severity == Severity::kWarning && (waste || of_a_library)) finding.severity = Severity::kNote;

@@ -22,6 +22,17 @@ Page::Page(const TerminalOptions& options)
 
 std::string Page::document(const std::string& name) const { return clean(docs_.empty() ? name + " (of Faultline's sources)" : docs_ + "/" + name); }
 
+std::string Page::sentence(std::string_view text) const {
+  std::string shown;
+  for (std::size_t at = text.find("docs/"); at != std::string_view::npos; at = text.find("docs/")) {
+    const std::size_t end = text.find(".md", at);
+    if (end == std::string_view::npos || text.substr(at, end - at).find(' ') != std::string_view::npos) break;
+    shown += clean(text.substr(0, at)) + document(std::string(text.substr(at, end + 3 - at)));
+    text.remove_prefix(end + 3);
+  }
+  return shown + clean(text);
+}
+
 std::string Page::paint(std::string_view text, Style style) const {
   const std::string_view code = code_of(style);
   if (!colour_ || code.empty() || text.find_first_not_of(' ') == std::string_view::npos) return std::string(text);

@@ -38,6 +38,8 @@ class Page {
 
   // Where a page of the documentation can be opened.
   std::string document(const std::string& name) const;
+  // A sentence of our own, cleaned, in which every docs/….md is one that can be opened.
+  std::string sentence(std::string_view text) const;
 
   void blank();  // at most one empty line, none at the top
   void line(std::span<const Piece> pieces);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "base/units.h"
@@ -112,6 +113,80 @@ TEST(Plan, TheExitStatusFollowsTheVerdict) {
   EXPECT_EQ(exit_status(report), 2);
   report.findings.push_back({});
   EXPECT_EQ(exit_status(report), 1);  // the failure is explained
+}
+
+// What cannot hurt never changes the status.
+TEST(Plan, WhatCannotHurtIsANoteWhereItFits) {
+  struct Row {
+    const char* rule;
+    Severity severity;
+    const char* file;
+    Verdict verdict;
+    Severity weighed;
+  };
+  const char* const library = "/usr/lib/python3/dist-packages/torch/nn/functional.py";
+  for (const Row& row : {Row{"memory/fragmentation", Severity::kWarning, "train.py", Verdict::kFits, Severity::kNote}, Row{"memory/fragmentation", Severity::kWarning, "train.py", Verdict::kTight, Severity::kWarning},
+                         Row{"memory/unreturned-cache", Severity::kWarning, "train.py", Verdict::kFits, Severity::kNote}, Row{"tensor/silent-upcast", Severity::kWarning, library, Verdict::kFits, Severity::kNote},
+                         Row{"tensor/silent-upcast", Severity::kWarning, "train.py", Verdict::kFits, Severity::kWarning}, Row{"tensor/silent-upcast", Severity::kWarning, library, Verdict::kDoesNotFit, Severity::kWarning},
+                         Row{"memory/leak", Severity::kWarning, library, Verdict::kFits, Severity::kWarning}, Row{"memory/leak", Severity::kError, "train.py", Verdict::kFits, Severity::kError},
+                         Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kFits, Severity::kWarning}, Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kTight, Severity::kWarning},
+                         Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kDoesNotFit, Severity::kError}}) {
+    Report report;
+    Finding finding;
+    finding.rule = row.rule;
+    finding.severity = row.severity;
+    finding.location.file = row.file;
+    report.findings = {finding};
+    Plan plan = sample_plan();
+    plan.verdict = row.verdict;
+    attach_plan(report, std::move(plan));
+    EXPECT_EQ(report.findings.front().severity, row.weighed) << row.rule << " in " << row.file << " " << name_of(row.verdict);
+    EXPECT_EQ(exit_status(report), row.weighed == Severity::kNote ? 0 : 1);
+  }
+}
+
+std::string one_line(const Plan& plan) {
+  Report report;
+  report.plan = plan;
+  std::string text = to_terminal(report, {}), line;
+  for (std::istringstream words(text); words >> text;) line += text + " ";
+  return line;
+}
+
+TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
+  struct Row {
+    std::function<void(Plan&)> change;
+    const char* said;
+    const char* not_said;
+  };
+  const auto fits = [](Plan& plan) {
+    plan.verdict = Verdict::kFits;
+    plan.failed = false;
+    plan.exception.reset();
+    plan.stopped.clear();
+    plan.needed_bytes = 6 * kGiB;
+  };
+  const Row rows[] = {
+      {[&](Plan& plan) { fits(plan); }, "8.00 GiB to spare", "caught"},
+      {[&](Plan& plan) { fits(plan); plan.caught_failures = 1; }, "FITS on Tesla T4, after an out-of-memory that the program caught It needs", "fits; "},
+      {[&](Plan& plan) { fits(plan); plan.caught_failures = 4; }, "It ran out of memory 4 times and went on; what it asked for then is not in this number.", "It ran out of memory once"},
+      {[&](Plan& plan) { fits(plan); plan.together_bytes = 9 * kGiB; plan.processes = 2; }, "take up to 9.00 GiB together and the GPU has 14.00 GiB: 5.00 GiB to spare; the one that needs most needs 6.00 GiB.", "8.00 GiB to spare"},
+      {[](Plan& plan) { plan.failed_in_step = 3; }, "It fits until step 3, which fails.", "optimizer steps before"},
+      {[](Plan& plan) { plan.failed_in_step = 0; plan.steps = 20; }, "train.py:12 in forward, after 20 optimizer steps", "in step"},
+      {[](Plan& plan) { plan.failed_in_step = 0; plan.steps = 0; }, "train.py:12 in forward at the peak", "before the first step"},
+      {[](Plan& plan) { plan.notes = {{"value", "masked_select() with an unknown mask: all 9 elements were taken, the most there can be", "train.py:3", 1}}; }, "so it may need less: --real computes them", "FITS on"},
+      {[](Plan&) {}, "DOES NOT FIT", "so it may need less"},
+      {[](Plan& plan) { plan.taken_bytes = 17 * kGiB; }, "That is 1.00 GiB more than it takes at the fullest", "Where there is room"},
+      {[](Plan& plan) { plan.vary.reset(); plan.changes = {{"program", "Use X", "", true, false, 18 * kGiB, ""}}; }, "One change was tried, and nothing that was tried helps", "None of these is enough"},
+      {[](Plan& plan) { plan.vary.reset(); plan.changes = {{"program", "Use X", "", true, false, 17 * kGiB, ""}}; }, "None of these is enough.", "nothing that was tried helps"},
+  };
+  for (const Row& row : rows) {
+    Plan plan = sample_plan();
+    row.change(plan);
+    const std::string text = one_line(plan);
+    EXPECT_NE(text.find(row.said), std::string::npos) << row.said << "\n" << text;
+    EXPECT_EQ(text.find(row.not_said), std::string::npos) << row.not_said << "\n" << text;
+  }
 }
 
 TEST(PlanText, TheVerdictComesFirstAndStaysWithinThePage) {

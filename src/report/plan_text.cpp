@@ -52,6 +52,7 @@ Piece headline_of(const Page& page, const Plan& plan) {
   if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
   if (plan.gpu && plan.verdict < Verdict::kMeasured) more += " on " + plan.gpu->name;
   if (!plan.stopped.empty() && is_partly_seen(plan)) more += ", as far as it was run";
+  if (plan.caught_failures != 0 && plan.gpu && is_partly_seen(plan)) more += fmt::format(", after {} that the program caught", plan.caught_failures == 1 ? "an out-of-memory" : "out-of-memory errors");
   return {page.clean(std::string(text) + more), style};
 }
 
@@ -59,6 +60,31 @@ Piece headline_of(const Page& page, const Plan& plan) {
 std::string taken_text(const Plan& plan) {
   const bool shrinks = plan.needed_bytes < plan.taken_bytes && format_bytes(plan.needed_bytes) != format_bytes(plan.taken_bytes);
   return shrinks ? fmt::format(" Where there is room it takes {}.", format_bytes(plan.taken_bytes)) : "";
+}
+
+// With just what was taken at the fullest the pieces would not lie as they do.
+std::string more_than_taken_text(const Plan& plan) {
+  if (plan.needed_bytes <= plan.taken_bytes || format_bytes(plan.needed_bytes) == format_bytes(plan.taken_bytes)) return {};
+  return fmt::format(" That is {} more than it takes at the fullest, for the way the pieces lie on a GPU of just that size.", format_bytes(plan.needed_bytes - plan.taken_bytes));
+}
+
+// What fits is the rest: the requests that failed are not in the number.
+std::string caught_text(const Plan& plan) {
+  if (plan.caught_failures == 0) return {};
+  return fmt::format(" It ran out of memory {} and went on; what it asked for then is not in this number.", plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times");
+}
+
+// Sizes that depend on values which a dry run does not compute are taken as large as they can be.
+std::string most_text(const Plan& plan) {
+  const bool any = std::any_of(plan.notes.begin(), plan.notes.end(), [](const PlanNote& note) { return note.text.ends_with("the most there can be"); });
+  return any ? " Where sizes depend on values it counts the most there can be, so it may need less: --real computes them." : "";
+}
+
+std::string fits_text(const Plan& plan) {
+  const std::string capacity = format_bytes(plan.gpu->capacity_bytes);
+  if (plan.together_bytes <= plan.needed_bytes) return fmt::format("It needs {} and the GPU has {}: {} to spare", format_bytes(plan.needed_bytes), capacity, format_bytes(plan.spare_bytes()));
+  return fmt::format("The processes that ran at one time take up to {} together and the GPU has {}: {} to spare; the one that needs most needs {}", format_bytes(plan.together_bytes), capacity, format_bytes(plan.spare_bytes()),
+                     format_bytes(plan.needed_bytes));
 }
 
 std::string sizes_of(const Plan& plan) {
@@ -71,17 +97,16 @@ std::string sizes_of(const Plan& plan) {
       }
       if (plan.missing_bytes() == 0) return "A request could not be served.";
       return fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity, format_bytes(plan.missing_bytes())) +
-             (plan.failed_in_step > 1 ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step)) : "");
+             (plan.failed_in_step > 1 ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step)) : "") + more_than_taken_text(plan) + most_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format("Memory grows with every {}. It needs {} after {} of the {}, and the GPU is full at about {} {}.", plan.until_unit, needed, plan.steps != 0 ? format_count(plan.steps) + " steps" : "what was seen", capacity, plan.until_unit,
                          format_count(plan.until_step)) + not_seen_text(plan);
     case Verdict::kUnplanned:
       return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned, plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") + (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
     case Verdict::kFits:
-      if (plan.peak_reserved_bytes + plan.peak_outside_bytes == 0 && plan.stopped.empty()) return "The program ran to its end and took no memory of the GPU.";
-      return fmt::format("It needs {} and the GPU has {}: {} to spare.", needed, capacity, format_bytes(plan.spare_bytes())) + taken_text(plan) + not_seen_text(plan);
+      return fits_text(plan) + "." + taken_text(plan) + caught_text(plan) + not_seen_text(plan);
     case Verdict::kTight:
-      return fmt::format("It needs {} and the GPU has {}: {} to spare, which is less than the figures are sure of.", needed, capacity, format_bytes(plan.spare_bytes())) + not_seen_text(plan);
+      return fits_text(plan) + ", which is less than the figures are sure of." + caught_text(plan) + most_text(plan) + not_seen_text(plan);
     case Verdict::kMeasured:
       return fmt::format("{} of it are for the CUDA context and libraries, an assumption.", format_bytes(plan.context_bytes)) + taken_text(plan) + not_seen_text(plan);
     case Verdict::kProgramError:
@@ -163,7 +188,8 @@ void print_facts(Page& page, const Plan& plan) {
   }
   if (plan.failed) {
     std::string place = plan.failed_at.known() ? page.place(plan.failed_at, room) : "at a line that is not known";
-    place += plan.failed_in_step != 0 ? fmt::format(", in step {}", plan.failed_in_step) : ", before the first step ended";
+    if (plan.failed_in_step != 0) place += fmt::format(", in step {}", plan.failed_in_step);
+    else if (plan.steps != 0) place += fmt::format(", after {} optimizer step{}", format_count(plan.steps), plan.steps == 1 ? "" : "s");
     page.row("fails at", place, Style::kStrong);
   }
   if (plan.caught_failures != 0) page.row("on the way", fmt::format("out of memory {} and the program went on", plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times"));
@@ -261,7 +287,8 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
     if (wanted) result = (!change->fits ? "not enough: " : plan.gpu && is_tight(*plan.gpu, change->needed_bytes) ? "fits, but tightly: " : "fits: ") + result;
     page.item(change->fits || (!wanted && saves) ? page.yes() : page.no(), fmt::format("{}{}. By {}, {}.", what, detail, by, result));
   }
-  if (wanted && !any_fits && !sorted.empty() && !(plan.vary && plan.vary->largest_fitting != 0)) page.paragraph(2, "None of these is enough.");
+  if (wanted && !any_fits && told == 0 && !sorted.empty() && !plan.vary) page.paragraph(2, fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).", sorted.size() == 1 ? "One change was" : format_count(sorted.size()) + " changes were"));
+  if (wanted && !any_fits && told != 0 && !(plan.vary && plan.vary->largest_fitting != 0)) page.paragraph(2, "None of these is enough.");
   if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
 }
 

@@ -42,20 +42,29 @@ void print_findings(Page& page, const Report& report, const std::vector<FindingG
   if (named < groups.size()) page.row("", fmt::format("and {} more", plural(groups.size() - named, "finding")), Style::kDim);
 }
 
+// A recording from the first call to the driver on: where it has no events, nothing was done.
+bool is_run(const Report& report) { return report.input_kind == "run" || report.input_kind == "capture"; }
+
 void print_clean(Page& page, const Report& report) {
   if (!report.unseen.empty()) {
     page.paragraph(0, "Nothing was found in what was seen; that is not all there was.", Style::kWarning);
-    for (const std::string& sentence : report.unseen) page.paragraph(2, page.clean(sentence));
+    for (const std::string& sentence : report.unseen) page.paragraph(2, page.sentence(sentence));
     page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
     return;
   }
-  if (report.input_events == 0) {
+  if (report.input_kind == "core-dump") {
+    page.paragraph(0, "The core dump holds no exception: no kernel had faulted when it was written.", Style::kGood);
+    page.paragraph(2, fmt::format("Looked at {}.", input_text(page, report, page.width() / 2)));
+    return;
+  }
+  if (report.input_events == 0 && !is_run(report)) {
     page.paragraph(0, "This input holds a state and no history: what can be judged of it is in order.");
     page.paragraph(2, fmt::format("Looked at {}. Record with torch.cuda.memory._record_memory_history() to see growth and failures.",
                                   input_text(page, report, page.width() / 2)));
     return;
   }
   page.paragraph(0, "Nothing wrong was found.", Style::kGood);
+  if (report.input_events == 0) return page.paragraph(2, "The program called the driver, but took no GPU memory and gave the GPU nothing to do.");
   page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
 }
 
@@ -129,7 +138,7 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
     page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts, plural(report.input_events, "event")));
   }
   for (const std::string& sentence : report.unseen) {
-    if (!clean || report.plan) page.row("not seen", page.clean(sentence), Style::kWarning);
+    if (!clean || report.plan) page.row("not seen", page.sentence(sentence), Style::kWarning);
   }
   for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
   const std::size_t notes = verbose ? report.notes.size() : std::min(report.notes.size(), kRemarksShown);
@@ -165,7 +174,10 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   }
   const bool clean = exit_status(report) == 0;
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
-  const std::string verdict = !report.unseen.empty() ? "nothing found in what was seen, which is not all" : report.input_events == 0 ? "nothing found in a state without its history" : "clean";
+  const std::string verdict = !report.unseen.empty()               ? "nothing found in what was seen, which is not all"
+                              : report.input_kind == "core-dump" ? "no exception in the core dump"
+                              : report.input_events == 0 && !is_run(report) ? "nothing found in a state without its history"
+                                                                 : "clean";
   if (!has_trouble && !report.plan) found = found.empty() ? verdict : verdict + ", " + found;
   if (has_trouble) {
     found += ": " + finding_line(page, groups.front());

@@ -195,6 +195,17 @@ TEST(Terminal, WhatWasNotSeenTakesTheVerdictAndIsTold) {
   EXPECT_EQ(report_of(to_json(report))->unseen, report.unseen);
 }
 
+TEST(Terminal, APageThatASentenceNamesCanBeOpened) {
+  Report report = samples::clean();
+  report.unseen = {"It lacks what docs/virtual-gpu.md lists. That is all."};
+  TerminalOptions options = options_of(120);
+  EXPECT_TRUE(contains(to_terminal(report, options), "It lacks what docs/virtual-gpu.md (of Faultline's sources) lists. That is all.")) << to_terminal(report, options);
+  options.docs = "/opt/faultline";
+  EXPECT_TRUE(contains(to_terminal(report, options), "It lacks what /opt/faultline/docs/virtual-gpu.md lists. That is all.")) << to_terminal(report, options);
+  report.unseen = {"A folder docs/ and an end.md are no page."};
+  EXPECT_TRUE(contains(to_terminal(report, options), report.unseen[0])) << to_terminal(report, options);
+}
+
 TEST(Terminal, RefutedTriesAreLeftToTheCurious) {
   TerminalOptions options = options_of(80);
   EXPECT_FALSE(contains(to_terminal(samples::out_of_memory(), options), "garbage_collection_threshold"));

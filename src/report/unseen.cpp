@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/units.h"
+#include "facts/stack_facts.h"
 #include "trace/file_format.h"
 #include "trace/keeper.h"
 #include "trace/recorded_part.h"
@@ -39,10 +40,45 @@ std::string how_it_ended(const Ending& ending) {
   return how;
 }
 
+// The last call that the driver refused, and from which line; empty: none was.
+std::string last_refusal(const Trace& trace) {
+  const auto refused = std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& event) { return event.kind == EventKind::kOpEnd && event.has(kFailed); });
+  if (refused == trace.events.rend()) return {};
+  std::string words(trace.strings.at(StringId(refused->extra)));
+  if (words.find(": CUDA_ERROR") == std::string::npos) return {};
+  const StackId line = StackFacts(trace).line(refused->stack);
+  if (line.value != 0) {
+    const Frame& frame = trace.stacks.frame(line);
+    const std::string_view file = trace.strings.at(frame.file);
+    words += fmt::format(", at {}:{}", file.substr(file.rfind('/') + 1), frame.line);
+  }
+  return words;
+}
+
+// A process of the program that ended badly while the command as a whole did not: how; empty: well, or nobody knows.
+std::string how_process_ended(const Ending& ending) {
+  Ending own = ending;
+  own.command_status = ending.status;
+  return ending.command_status.value_or(0) == 0 && ending.command_signal == 0 ? how_it_ended(own) : std::string();
+}
+
 // Events or files that are not there, of the counters that a trace's reader keeps.
-bool means_loss(std::string_view counter) {
-  static constexpr std::array<std::string_view, 7> kLosses = {kLostCutChunks, kLostDamagedChunks, kLostMissingEvents, kLostUnusableEvents, kLostWriterStopped, kLostDroppedRecords, kLostUnkept};
-  return counter.find("could not be read") != std::string_view::npos || std::find(kLosses.begin(), kLosses.end(), counter) != kLosses.end();
+struct Loss {
+  std::string_view counter, one, several;
+};
+constexpr std::array<Loss, 7> kLosses = {{{kLostCutChunks, "piece is cut off", "pieces are cut off"}, {kLostDamagedChunks, "piece is damaged", "pieces are damaged"},
+    {kLostMissingEvents, "event is missing", "events are missing"}, {kLostUnusableEvents, "event makes no sense", "events make no sense"},
+    {kLostWriterStopped, "thread stopped writing", "threads stopped writing"}, {kLostDroppedRecords, "record was dropped", "records were dropped"},
+    {kLostUnkept, "byte could not be written to disk", "bytes could not be written to disk"}}};
+const Loss* loss_of(std::string_view counter) {
+  const auto at = std::find_if(kLosses.begin(), kLosses.end(), [&](const Loss& loss) { return loss.counter == counter; });
+  return at != kLosses.end() ? &*at : nullptr;
+}
+bool means_loss(std::string_view counter) { return counter.find("could not be read") != std::string_view::npos || loss_of(counter) != nullptr; }
+
+std::string loss_words(const std::string& counter, std::uint64_t count) {
+  const Loss* const loss = loss_of(counter);
+  return format_count(count) + " " + (loss == nullptr ? counter : std::string(count == 1 ? loss->one : loss->several));
 }
 
 void add_losses(const std::map<std::string, std::uint64_t>& lost, std::map<std::string, std::uint64_t>& losses) {
@@ -83,27 +119,45 @@ std::string virtual_words(const std::map<std::string, std::uint64_t>& refused) {
 
 std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
   std::vector<std::string> unseen;
-  const Ending& first = input.parts.front().statements.ending;
-  const std::string how = how_it_ended(first);
-  if (!how.empty() && !is_explained) unseen.push_back("The program " + how + "; nothing that was recorded of its GPU memory explains it.");
+  Ending first = input.parts.front().statements.ending;
+  std::string how = how_it_ended(first), refusal;
+  const auto has_exception = [](const InputPart& part) { return !part.statements.ending.exception_type.empty(); };
+  if (const auto part = std::find_if(input.parts.begin(), input.parts.end(), has_exception); !how.empty() && part != input.parts.end()) {
+    first.exception_type = part->statements.ending.exception_type;
+    first.exception_message = part->statements.ending.exception_message;
+    how = how_it_ended(first);
+  }
+  if (first.command_status.value_or(0) == 0 && first.command_signal == 0) how.clear();  // the command went well; what its processes did is told of each
+  for (const InputPart& part : input.parts) {
+    if (refusal.empty()) refusal = last_refusal(part.trace);
+  }
+  if (!how.empty() && !is_explained) {
+    unseen.push_back(refusal.empty() ? "The program " + how + "; nothing that was recorded of its GPU memory explains it."
+                                     : "The program " + how + "; no finding explains it. The last call that the driver refused was " + refusal + ".");
+  } else if (first.command_signal != 0) {
+    unseen.push_back("The program " + how + "; what it would have done after that was not seen.");
+  }
   std::map<std::string, std::uint64_t> losses, refused;
+  std::string why_lost;
   add_losses(input.lost, losses);
   for (const InputPart& part : input.parts) {
     const std::string who = part.name.empty() ? "the process" : part.name;
     for (const auto& [name, times] : refused_by_virtual(part.trace)) refused[name] += times;
     const RecordedPart recorded = recorded_part(part.trace);
+    if (const std::string own = how_process_ended(part.statements.ending); !own.empty() && !is_explained) unseen.push_back(fmt::format("{} {}; nothing that was recorded of its GPU memory explains it.", who, own));
     if (recorded.all) add_losses(part.trace.lost, losses);  // else it is said already that some is missing
+    if (recorded.all && recorded.all_calls && why_lost.empty()) why_lost = recorded.because;
     if (!recorded.all) unseen.push_back(fmt::format("Recording of {} ended before it did, {}; what came after was not seen.", who, recorded.because));
     else if (!recorded.all_calls) unseen.push_back(fmt::format("Launches, copies and waits of {} are not recorded from a moment on, {}.", who, recorded.because));
     const bool is_replaced = std::any_of(input.parts.begin(), input.parts.end(), [&](const InputPart& other) { return !part.name.empty() && other.name.starts_with(part.name + "-"); });
     if (!part.statements.is_recorded || part.statements.ending.exited || !recorded.all || is_replaced) continue;
     if (!first.command_status) unseen.push_back(fmt::format("How {} ended was not seen: its recording stops without an end.", who));
-    else if (how.empty()) unseen.push_back(fmt::format("{} ended without exit(), by _exit(), a signal or another program in its place; what it held then was not judged.", who));
+    else if (how.empty()) unseen.push_back(fmt::format("{} ended without exit(), by _exit(), a signal or another program in its place, or the end of its recording is lost; what it held then was not judged.", who));
   }
   if (!losses.empty()) {
     std::string names;
-    for (const auto& [name, count] : losses) names += fmt::format("{}{} {}", names.empty() ? "" : ", ", format_count(count), name);
-    unseen.push_back("Not all of the recording could be read: " + names + ".");
+    for (const auto& [name, count] : losses) names += (names.empty() ? "" : ", ") + loss_words(name, count);
+    unseen.push_back("Not all of the recording could be read: " + names + (why_lost.empty() ? "." : "; " + why_lost + "."));
   }
   if (!refused.empty()) unseen.push_back(virtual_words(refused));
   for (std::string& sentence : unseen) sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));

@@ -14,6 +14,7 @@ bool Case::model_is_trusted(std::size_t device_slot) const {
 
 bool has_history(const Trace& trace, std::string_view rule, std::vector<NotJudged>& not_judged) {
   const auto begin = trace.events.begin() + trace.preexisting_count;
+  if (trace.can(kCompleteFromStart) && begin == trace.events.begin()) return true;  // all there was, be it nothing
   if (std::any_of(begin, trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAlloc; })) return true;
   not_judged.push_back({std::string(rule), "the recording holds no allocations over time, only a state"});
   return false;

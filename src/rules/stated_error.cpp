@@ -1,6 +1,7 @@
 #include "rules/stated_error.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "rules/describe.h"
 
@@ -26,11 +27,20 @@ void finish_stated(const Case& subject, Finding& finding) {
     add_evidence(finding, "different_messages", stated.distinct);
   }
   for (const std::string& before : stated.survived) add_evidence(finding, "survived_before", before);
-  if (!stated.ended_by.empty()) {
+  if (stated.lives_on) {
+    finding.severity = std::max(finding.severity, Severity::kWarning);
+    finding.message = "The program survived this: its log goes on with work behind it. " + finding.message;
+    add_evidence(finding, "ending", std::string("the log goes on behind the message"));
+  }
+  if (stated.ended_while_handled) {
+    finding.message = "The program ended in " + stated.ended_by + ", raised while this was being handled: " + finding.message;
+    add_evidence(finding, "ended_by", stated.ended_by);
+  } else if (!stated.ended_by.empty()) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
     finding.message = "The program ended in " + stated.ended_by + ", which is no error of GPU memory. Before that, and survived: " + finding.message;
     add_evidence(finding, "ended_by", stated.ended_by);
   }
+  if (!stated.torch_version.empty()) add_evidence(finding, "pytorch", (stated.torch_version[0] == '<' ? "at most " + stated.torch_version.substr(2) + ", by its Python" : stated.torch_version));
   if (stated.line != 0) add_evidence(finding, "line_in_text", stated.line);
   add_evidence(finding, "writer", stated.writer);
   add_evidence(finding, "text", stated.text);
@@ -39,13 +49,27 @@ void finish_stated(const Case& subject, Finding& finding) {
 
 std::string program_words(const Case& subject) {
   std::string file;
-  for (const Location& caller : callers_of(subject.facts(), stack_of(subject), 64)) {
-    if (caller.file.ends_with(".py")) file = caller.file;
+  std::vector<Location> places = callers_of(subject.facts(), stack_of(subject), 64);
+  places.insert(places.begin(), location_of(subject.facts(), stack_of(subject)));
+  for (const Location& place : places) {
+    if (place.function == "<module>" && place.file.ends_with(".py") && !is_library_file(place.file)) file = place.file;
   }
-  const Location own = location_of(subject.facts(), stack_of(subject));
-  if (file.empty() && own.file.ends_with(".py") && !is_library_file(own.file)) file = own.file;
   file = file.substr(file.find_last_of("/\\") + 1);
-  return "python " + (file.empty() ? std::string("train.py") : file);
+  if (!file.empty()) return "python " + file;
+  const std::string& other = subject.statements().error.other_framework;
+  return other == "llama.cpp" || other == "TensorRT" ? "PROGRAM" : "python train.py";
+}
+
+bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor) {
+  const auto older = [&](unsigned of_major, unsigned of_minor) { return of_major < major || (of_major == major && of_minor < minor); };
+  if (!stated.torch_version.empty()) {
+    const std::string version = stated.torch_version.substr(stated.torch_version[0] == '<' ? 2 : 0);
+    if (older(static_cast<unsigned>(std::atoi(version.c_str())), static_cast<unsigned>(std::atoi(version.c_str() + version.find('.') + 1)))) return true;
+    if (stated.torch_version[0] != '<') return false;
+  }
+  // 1.4 counts what is reserved where it had counted what is cached; 2.1 writes "GPU 0 has a total capacity of …" where it had been "(GPU 0; 7.79 GiB total capacity; …".
+  if (stated.text.find(" cached)") != std::string::npos && older(1, 3)) return true;
+  return stated.text.find("total capacity;") != std::string::npos && older(2, 0);
 }
 
 std::string device_words(const Case& subject) {

@@ -13,8 +13,10 @@ Finding begin_stated(const Case& subject, std::string_view rule);
 // Adds what the message itself is, and the fingerprint.
 void finish_stated(const Case& subject, Finding& finding);
 
-// "python train.py", by the traceback's outermost file; a stand-in where there is none.
+// "python train.py", by the file in which the traceback begins; a stand-in where it begins in the middle of a program, or there is none.
 std::string program_words(const Case& subject);
+// Whether the PyTorch of this text is known to be older than that: by the version that it names, by its Python, or by the wording of its message.
+bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor);
 // "GPU 0", or "the GPU" where the message names none.
 std::string device_words(const Case& subject);
 

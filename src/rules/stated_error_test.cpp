@@ -1,5 +1,5 @@
 // Every text under tests/fixtures/errors is read and judged, and held against the verdict that stands beside it. A .expect file has one claim a
-// line ("cause: fragmented", "says: words of the message", "evidence: name" or "evidence: name=value"), or the one word "silent".
+// line ("cause: fragmented", "says: words of the message", "evidence: name" or "evidence: name=value", "never: words that neither message nor advice has"), or the one word "silent".
 #include "rules/stated_error.h"
 
 #include <gtest/gtest.h>
@@ -82,6 +82,8 @@ void check_claim(const std::string& key, const std::string& value, const StatedE
   else if (key == "try")
     EXPECT_TRUE(std::any_of(finding.tries.begin(), finding.tries.end(), [&](const Try& t) { return t.what.find(value) != std::string::npos; }))
         << value;
+  else if (key == "never")
+    EXPECT_TRUE(std::none_of(finding.tries.begin(), finding.tries.end(), [&](const Try& t) { return t.what.find(value) != std::string::npos; }) && finding.message.find(value) == std::string::npos) << value;
   else if (key == "evidence")
     EXPECT_TRUE(has_evidence(finding, value)) << value;
   else if (key == "absent")

@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <new>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "base/plain_file.h"
 #include "sources/bounds.h"
 #include "sources/source.h"
 #include "sources/symbolise.h"
+#include "trace/validate.h"
 
 namespace faultline {
 namespace {
@@ -74,6 +77,23 @@ void take_sizes(const InputPart& message, Trace& other) {
   }
 }
 
+// The recorder tells of a free before the driver has it: another thread may be given the address at once. One that the driver then refuses is told again, flagged kFailed, and ended nothing.
+void withdraw_refused_frees(Trace& trace) {
+  if (!trace.properties.contains("driver.library")) return;
+  std::unordered_map<std::uint32_t, Event*> told;  // by allocation
+  for (const Event& event : trace.events) {
+    if (ends_allocation(event.kind) && event.has(kFailed) && event.allocation.value != 0) told.emplace(event.allocation.value, nullptr);
+  }
+  if (told.empty()) return;
+  for (Event& event : trace.events) {
+    if (!ends_allocation(event.kind)) continue;
+    const auto at = told.find(event.allocation.value);
+    if (at == told.end()) continue;
+    if (!event.has(kFailed)) at->second = &event;
+    else if (Event* const before = std::exchange(at->second, nullptr); before != nullptr) before->set(kFailed);
+  }
+}
+
 }  // namespace
 
 Input::Input(Trace trace) { parts.push_back({std::move(trace), {}, {}}); }
@@ -99,6 +119,7 @@ Result<Input> open_input(ByteStream& stream, const std::string& path) {
       for (InputPart& part : input->parts) {
         part.trace.source_path = path;
         if (part.trace.source_kind.empty()) part.trace.source_kind = source.kind;
+        withdraw_refused_frees(part.trace);
         symbolise(part.trace);
       }
       if (input->parts.size() == 1) input->kind = input->parts.front().trace.source_kind;  // what was read before it became a trace of ours

@@ -38,24 +38,24 @@ class Properties {
 
 std::string error(std::string_view name) { return std::string(kPrefix) + std::string(name); }
 
+std::string library_of_error(std::string_view name) {
+  for (const auto& [begin, library] : {std::pair("cudnn-", "cuDNN"), {"cublas-", "cuBLAS"}, {"cusolver-", "cuSOLVER"}, {"cusparse-", "cuSPARSE"}, {"cufft-", "cuFFT"}, {"nccl-", "NCCL"}}) {
+    if (name.starts_with(begin)) return library;
+  }
+  return {};
+}
+
 ErrorKind kind_of_error(std::string_view name) {
   if (name.empty()) return ErrorKind::kNone;
   if (name == "out-of-memory") return ErrorKind::kOutOfMemory;
   if (name == "pool-growth") return ErrorKind::kPoolGrowth;
   if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
-  for (const std::string_view begin : {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare"}) {
+  for (const std::string_view begin : {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare", "call-", "engine-", "metal-", "jetson-"}) {
     if (name.starts_with(begin)) return ErrorKind::kKnown;
   }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
   if (name.ends_with("-init") || name == "cudnn-internal") return ErrorKind::kLibraryStart;
-  return name.starts_with("cublas-") || name.starts_with("cudnn-") || name.starts_with("cusolver-") ? ErrorKind::kLibraryFailure : ErrorKind::kFault;
-}
-
-std::string library_of_error(std::string_view name) {
-  for (const auto& [begin, library] : {std::pair("cudnn-", "cuDNN"), {"cublas-", "cuBLAS"}, {"cusolver-", "cuSOLVER"}, {"nccl-", "NCCL"}}) {
-    if (name.starts_with(begin)) return library;
-  }
-  return {};
+  return library_of_error(name).empty() ? ErrorKind::kFault : ErrorKind::kLibraryFailure;
 }
 
 Framework framework_of(std::string_view name) {
@@ -137,15 +137,20 @@ StatedError read_error(const Properties& properties) {
       {"other_metal", &StatedError::other_metal}, {"executable_total", &StatedError::executable_total}, {"limit", &StatedError::shared_memory_limit}}};
   for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
   using Word = std::string StatedError::*;
-  static constexpr std::array<std::pair<const char*, Word>, 12> kWords = {{{"text", &StatedError::text}, {"tag", &StatedError::writer}, {"device", &StatedError::device},
+  static constexpr std::array<std::pair<const char*, Word>, 13> kWords = {{{"text", &StatedError::text}, {"tag", &StatedError::writer}, {"device", &StatedError::device},
       {"status", &StatedError::status}, {"call", &StatedError::call}, {"tensor.shape", &StatedError::tensor_shape}, {"tensor.type", &StatedError::tensor_type},
-      {"buffer.file", &StatedError::buffer_file}, {"buffer.op", &StatedError::buffer_op}, {"xid", &StatedError::xid}, {"ended_by", &StatedError::ended_by}, {"pool", &StatedError::pool}}};
+      {"xid", &StatedError::xid}, {"process", &StatedError::process}, {"torch_version", &StatedError::torch_version}, {"other_framework", &StatedError::other_framework}, {"ended_by", &StatedError::ended_by}, {"pool", &StatedError::pool}}};
   for (const auto& [name, member] : kWords) stated.*member = word(name);
   stated.line = properties.number(error("line")).value_or(1);
   stated.count = properties.number(error("count")).value_or(1);
   stated.distinct = properties.number(error("distinct")).value_or(1);
   stated.address = properties.number(error("address")).value_or(0);
-  stated.buffer_line = static_cast<std::uint32_t>(properties.number(error("buffer.line")).value_or(0));
+  stated.lives_on = word("lives_on") == "yes";
+  stated.ended_while_handled = !word("ended_while").empty();
+  for (int i = 1; i <= 5; ++i) {
+    const std::string name = "buffer." + std::to_string(i);
+    if (const auto bytes = properties.bytes(error(name))) stated.buffers.push_back({*bytes, word(name + ".what"), word(name + ".place")});
+  }
   if (const std::string late = word("asynchronous"); !late.empty()) stated.asynchronous = late != "no";
   stated.benign = word("benign") == "yes";
   stated.disguised = !word("disguise").empty();

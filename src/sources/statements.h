@@ -55,10 +55,17 @@ struct StatedError {
   bool disguised = false;            // TensorFlow's "Dst tensor is not initialized"
   std::string status, call;          // of a library: "CUBLAS_STATUS_ALLOC_FAILED", the call that returned it
   std::string tensor_shape, tensor_type;
-  std::string buffer_file, buffer_op;
-  std::uint32_t buffer_line = 0;
-  std::string xid;                    // the number of a line of the kernel's log
+  struct Buffer {
+    ByteInterval bytes;
+    std::string what, place;  // "f32[4096,128] of dot_general", "models.py:689"
+  };
+  std::vector<Buffer> buffers;  // of a program that XLA compiled, the largest first
+  std::string xid, process;           // the number of a line of the kernel's log; "4711 (python)" where it names one
   std::string ended_by;               // another exception that ended the program after this message; empty: none was seen
+  bool ended_while_handled = false;   // that one was raised while this was being handled
+  bool lives_on = false;              // the text shows the program at work behind it
+  std::string torch_version;          // "1.13", or "<=1.10" where only its Python tells
+  std::string other_framework;        // "numba", where nothing in the text is of PyTorch
   std::vector<std::string> survived;  // messages before it, after which the log went on
   std::string pool;                   // what a dump of the pool in the same text says
   struct Assertion {

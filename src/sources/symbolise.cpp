@@ -35,6 +35,17 @@ std::optional<std::uint64_t> native_offset(const Frame& frame, std::string_view 
   return problem == std::errc() && end == function.data() + function.size() ? std::optional(offset) : std::nullopt;
 }
 
+// A module that was installed, or Python itself: its functions are named, but its lines, where it has debug information, are nobody's to change and would pass for the user's.
+bool is_installed(std::string_view module) {
+  const std::string_view name = module.substr(module.rfind('/') + 1);
+  if (name.starts_with("python") || name.starts_with("libpython")) return true;
+  for (const std::string_view folder : {"/site-packages/", "/dist-packages/", "/lib-dynload/"}) {
+    if (module.find(folder) != std::string_view::npos) return true;
+  }
+  const bool in_system = module.starts_with("/usr/") || module.starts_with("/lib/") || module.starts_with("/lib64/") || module.starts_with("/opt/");
+  return in_system && name.find(".so") != std::string_view::npos;
+}
+
 // "1a2b…" of the build-id note, by which distributions keep debug information apart from the file.
 std::string build_id(const ElfFile& file) {
   const std::optional<ElfSection> section = file.find(".note.gnu.build-id");
@@ -143,12 +154,13 @@ class Symboliser {
       trace_.count("symbolise.changed_modules");
       return;
     }
+    const bool has_own_lines = !is_installed(path);
     const std::vector<Meaning> meanings = read_module(*file, frames);
     for (std::size_t i = 0; i < frames.size(); ++i) {
       Frame& frame = frames_[frames[i].frame.index()];
       const Meaning& meaning = meanings[i];
       if (!meaning.function.empty()) frame.function = trace_.strings.intern(meaning.function);
-      if (meaning.source.line == 0) continue;
+      if (meaning.source.line == 0 || !has_own_lines) continue;
       frame.file = trace_.strings.intern(meaning.source.file);
       frame.line = meaning.source.line;
     }

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "trace/file_chunks.h"
 #include "trace/file_reader.h"
@@ -201,7 +203,15 @@ TEST(TraceFile, HasTheBytesThatTheFormatPageShows) {
   trace.events.push_back(event);
   trace.allocation_count = 2;
   const std::vector<std::uint8_t> bytes = bytes_of(trace, folder);
-  const std::vector<std::uint8_t> end = {0x40, 0x06, 0x1f, 0xf0, 0x2e, 0x10, 0x80, 0x20, 0xff, 0x00};
+  std::ifstream page(FAULTLINE_FIXTURES "/../../docs/trace-format.md");
+  std::string shown_line;
+  while (std::getline(page, shown_line) && !shown_line.starts_with("40      06 ")) {
+  }
+  std::vector<std::uint8_t> end;
+  std::istringstream shown_bytes(shown_line);
+  for (unsigned byte = 0; shown_bytes >> std::hex >> byte;) end.push_back(static_cast<std::uint8_t>(byte));
+  ASSERT_EQ(end.size(), 8u) << "the line of the page: " << shown_line;
+  end.insert(end.end(), {0xff, 0x00});  // and the writer's end
   ASSERT_GT(bytes.size(), end.size());
   EXPECT_EQ(std::vector<std::uint8_t>(bytes.end() - static_cast<std::ptrdiff_t>(end.size()), bytes.end()), end);
 }

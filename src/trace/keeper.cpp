@@ -178,6 +178,17 @@ void TraceKeeper::look_for_killed() {
   }
 }
 
+// Those that the command has left behind: a daemon, a job of a script that did not wait.
+void TraceKeeper::look_for_running() {
+  std::set<pid_t> begun_later;
+  for (std::size_t process = files_.size(); process-- > 0;) {
+    const SharedRoom::Process& about = room_.processes[process];
+    const pid_t pid = about.pid.load(std::memory_order_acquire);
+    if (pid == 0 || about.pid_namespace.load() != pid_namespace_ || pid_namespace_ == 0) continue;
+    files_[process].runs_on = begun_later.insert(pid).second && !about.has_ended.load() && !has_gone(pid);
+  }
+}
+
 void TraceKeeper::free(std::uint32_t number, std::uint32_t used_bytes) {
   SharedRoom::Slot& slot = room_.slots[number];
   files_[slot.process].lost_bytes += std::exchange(brought_[number], {}).lost_bytes;
@@ -249,6 +260,7 @@ void TraceKeeper::finish() {
   thread_.join();
   room_.is_over.store(true);
   look(true);
+  look_for_running();
   for (std::uint32_t number = 0; number < SharedRoom::kSlots; ++number) {
     if (const std::uint64_t lost_bytes = brought_[number].lost_bytes; lost_bytes != 0) files_[room_.slots[number].process].lost_bytes += lost_bytes;
   }
@@ -261,11 +273,15 @@ void TraceKeeper::finish() {
 void TraceKeeper::last_words(std::uint32_t process) {
   SharedRoom::Process& about = room_.processes[process];
   const File& file = files_[process];
-  const std::int64_t calls_until = about.calls_until_ns.load(), recorded_until = about.recorded_until_ns.load();
+  const std::int64_t calls_until = about.calls_until_ns.load();
+  std::int64_t recorded_until = about.recorded_until_ns.load();
+  const bool is_left = file.runs_on && recorded_until == 0;
+  if (is_left) recorded_until = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   std::string because;
   if (about.has_trouble.load(std::memory_order_acquire)) because = std::string(about.trouble, ::strnlen(about.trouble, sizeof about.trouble));
   else if (file.error != 0) because = fmt::format("the trace cannot be written: {}", std::strerror(file.error));
   else if (calls_until == 0 && recorded_until == 0 && file.lost_bytes == 0) return;
+  else if (is_left && calls_until == 0 && file.lost_bytes == 0) because = "the command had ended";
   else if (disk_was_low_) because = fmt::format("{} of the disk are left to the program", format_bytes(reserve_bytes_));
   else because = fmt::format("the traces of a run may take {} (--keep)", format_bytes(static_cast<std::uint64_t>(room_.most_bytes)));
   if (const std::int64_t until = calls_until != 0 ? calls_until : recorded_until, begun = about.begun_ns.load(); until > begun && begun != 0) {
@@ -280,7 +296,10 @@ void TraceKeeper::last_words(std::uint32_t process) {
     if (file.lost_bytes != 0) (void)writer.count(kLostUnkept, file.lost_bytes);
   }
   disk_free_bytes_ = UINT64_MAX;  // a few words
-  write(process, about.units.fetch_add(1), words.bytes());
+  if (!write(process, about.units.fetch_add(1), words.bytes())) {
+    const std::string name = file.path.substr(file.path.rfind('/') + 1);
+    cut_short_[name.substr(0, name.rfind('.'))] = because;
+  }
   if (file.error != 0) notes_.push_back(fmt::format("not all of process {} is recorded: {}", about.pid.load(), because));
 }
 

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -37,12 +38,15 @@ class TraceKeeper {
   void finish();
   // Sentences for whoever reads the report: what went wrong while recording.
   const std::vector<std::string>& notes() const { return notes_; }
+  // Traces that could not be written to their end, so that they cannot say so themselves: their names without folder and ending, and why.
+  const std::map<std::string, std::string>& cut_short() const { return cut_short_; }
 
  private:
   struct File {
     std::string path;  // empty: not made yet
     std::int64_t looks_since_end = 0;
     bool was_killed = false;
+    bool runs_on = false;  // after the command has ended
     std::uint64_t lost_bytes = 0;
     int error = 0;
   };
@@ -56,6 +60,7 @@ class TraceKeeper {
   void create_file(std::uint32_t process);
   bool has_file(std::uint32_t process) const { return process < files_.size() && !files_[process].path.empty(); }
   void look_for_killed();
+  void look_for_running();
   void bring(std::uint32_t number, Bytes bytes);
   bool write(std::uint32_t process, std::uint64_t unit, Bytes bytes);
   void write_taken(std::uint32_t number);
@@ -69,6 +74,7 @@ class TraceKeeper {
   std::vector<Brought> brought_;  // by slot
   std::vector<std::uint8_t> tags_, copy_;
   std::vector<std::string> notes_;
+  std::map<std::string, std::string> cut_short_;
   std::uint64_t reserve_bytes_ = 0;
   std::uint64_t disk_free_bytes_ = UINT64_MAX;  // when last looked at, less what was written since
   bool disk_was_low_ = false;

@@ -14,7 +14,8 @@ TEST(VirtualDriverExports, EverySymbolOfTheListIsThere) {
 #undef FAULTLINE_DRIVER_EXPORT
 }
 
-TEST(VirtualDriverExports, EveryVariantHasItsOwnAnswer) {
+// Variants of one signature share their function; the streams' kinds do not.
+TEST(VirtualDriverExports, EveryVariantIsAnswered) {
   for (const driver::Variant& variant : driver::all_variants()) {
     const cuuint64_t flags =
         variant.stream == driver::StreamKind::kPerThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;

@@ -120,6 +120,13 @@ TEST_F(VirtualGraphs, AnotherThreadIsHeldUpByGlobalCapturesOnly) {
     EXPECT_CUDA(cuMemFree(allocate(100)));
   }).join();
   ASSERT_CUDA(cuStreamEndCapture(stream, &graph));
+  ASSERT_CUDA(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  std::thread([this] {
+    EXPECT_CUDA(cuCtxSetCurrent(context_));
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuMemAlloc(&address, 100), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }).join();
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
 TEST_F(VirtualGraphs, NodesRunAfterWhatTheyNeed) {

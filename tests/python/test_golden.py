@@ -21,6 +21,7 @@ INCOMPLETE = {"ring_default", "ring_expandable", "ring_streams", "ring_train", "
 CASES = sorted(path.parent for path in GOLDEN.glob("*/*/expect.json"))
 RULES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
 REGISTERED = subprocess.run([FAULTLINE, "--rules"], capture_output=True, text=True, check=True).stdout.split()
+CASE_KEYS = {"why", "findings", "not_judged", "judged"}
 KEYS = {"rule", "severity", "confidence", "cause", "at", "evidence", "says", "tries"}
 
 
@@ -67,6 +68,8 @@ def wanted_identity(finding):
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_what_is_found_is_what_is_there(case):
     expect = json.loads((case / "expect.json").read_text())
+    assert set(expect) <= CASE_KEYS, f"unknown keys {set(expect) - CASE_KEYS}"
+    assert set(expect.get("not_judged", [])) | set(expect.get("judged", [])) <= set(REGISTERED)
     report, status = explain(case)
     assert [identity(finding) for finding in report["findings"]] == [wanted_identity(finding) for finding in expect["findings"]]
     assert {entry["rule"] for entry in report["findings"] + report["not_judged"]} <= set(REGISTERED)

@@ -54,8 +54,19 @@ def test_the_plan_until_what_would_help(binary, tmp_path):
     check(shown, printed(binary, "plan", "--gpu", "T4", "--no-try", "-o", str(tmp_path / "run"), "--", sys.executable, "examples/train_gpt.py", "--batch-size", "16", stream="stderr"))
 
 
-def test_every_page_that_is_named_is_there():
+def anchors_of(page):
+    """As GitHub makes them of headings."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
+
+
+def test_every_page_and_heading_that_is_named_is_there():
+    links = 0
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", re.sub(r"`[^`]*`", "", page.read_text())):
-            if "://" not in link:
-                assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} names {link}"
+        for link, _, anchor in re.findall(r"\]\(([^)#\s]*)(#([^)\s]*))?\)", re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)):
+            if "://" in link:
+                continue
+            links += 1
+            target = (page.parent / link) if link else page
+            assert target.exists(), f"{page.relative_to(ROOT)} names {link}"
+            assert not anchor or anchor in anchors_of(target), f"{page.relative_to(ROOT)} names {link}#{anchor}: {sorted(anchors_of(target))}"
+    assert links > 100

@@ -19,6 +19,8 @@ class Changes:
         self._watch_autocast()
         self._watch_checkpoint()
         self._around_optimizers()
+        if self._wanted.get("no_grad"):
+            self._no_grad()
         if self._wanted.get("autocast"):
             self._autocast(getattr(torch, self._wanted["autocast"]))
 
@@ -58,8 +60,22 @@ class Changes:
                 return call(module, *args, **kwargs)
         torch.nn.Module.__call__ = faultline
 
+    def _no_grad(self) -> None:
+        progress = self._session.progress
+        call = torch.nn.Module.__call__
+
+        def faultline(module, *args, **kwargs):
+            if progress.depth or not torch.is_grad_enabled():
+                return call(module, *args, **kwargs)
+            self.applied["no_grad"] = "the model was called under torch.no_grad()"
+            with torch.no_grad():
+                return call(module, *args, **kwargs)
+        torch.nn.Module.__call__ = faultline
+
     def model_found(self, root) -> None:
         """Called once for each model, before it first runs."""
+        if torch.is_grad_enabled():
+            self.uses.add("graph")
         if not self._wanted.get("checkpoint"):
             return
         words = []

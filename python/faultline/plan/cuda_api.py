@@ -6,12 +6,14 @@ version of PyTorch prints. Classes that a build without CUDA does not have are r
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 
 import torch
 
 from . import between_gpus, places
+from .._file_owner import is_library
 from .gpu import Gpu, Properties
 from .memory import Memory
 from .older_torch import EventBase, StreamBase
@@ -157,6 +159,11 @@ class Api:
                 "oversize_allocations": stat()["all"], "oversize_segments": stat()["all"], "num_alloc_retries": s.alloc_retries, "num_ooms": s.out_of_memories, "max_split_size": -1, "num_sync_all_streams": 0,
                 "num_device_alloc": s.segments_taken, "num_device_free": s.segments_returned}
 
+    def device_count(self):
+        if not is_library(sys._getframe(1).f_code.co_filename):
+            self.notes.add("mode", f"torch.cuda.device_count() is {places.count}, as planned (--gpu 2xNAME plans two)")
+        return places.count
+
     def mem_get_info(self, device=None):
         place = places.of(device)
         return self.memory.device.stats(place).device_free_bytes, self.gpus[place].capacity_bytes
@@ -225,7 +232,7 @@ class Api:
         cuda = torch.cuda
         generator = torch.Generator()
         answers = {
-            "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": lambda: places.count,
+            "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": self.device_count,
             "_device_count_nvml": lambda: places.count, "current_device": places.current, "set_device": lambda device: places.exchange(places.of(device)) and None, "get_device_properties": lambda device=None: self.properties[places.of(device)],
             "get_device_name": lambda device=None: self.gpus[places.of(device)].name, "get_device_capability": lambda device=None: tuple(self.gpus[places.of(device)].compute_capability),
             "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpus[places.current()].compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpus[places.current()].compute_capability >= (8, 0), "synchronize": lambda device=None: places.of(device) and None,

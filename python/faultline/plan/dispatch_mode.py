@@ -26,6 +26,7 @@ from .values import Values
 
 Tensor = torch.Tensor
 _current_mode, _FAKE = torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE
+_MOST_STAND_INS = 64
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
 
 
@@ -75,6 +76,7 @@ class DryRunMode(TorchDispatchMode):
         self.operations = 0
         self.deadline: float | None = None
         self.on_deadline = None
+        self.on_gpu_after_fork = None
 
     @classmethod
     def _should_skip_dynamo(cls):
@@ -102,6 +104,8 @@ class DryRunMode(TorchDispatchMode):
             if operand.is_cuda:
                 on_gpu = True
                 break
+        if on_gpu and self.on_gpu_after_fork is not None:
+            self.on_gpu_after_fork()
         if on_gpu and places.count > 1:
             with places.running(places.of_operation(place, operands)):
                 return self._answer(func, args, kwargs, operands, on_gpu)
@@ -383,10 +387,13 @@ class DryRunMode(TorchDispatchMode):
         """For results whose values may turn out not to be known."""
         values = self.values
         given = tuple(values.stand_in(t) if t.is_cuda else t.item() if t.dim() == 0 else stand_ins.default(t.dtype) for t in operands)
-        if given in outcome.stand_ins:
-            value = outcome.stand_ins[given]
-        else:
-            value = outcome.stand_ins[given] = stand_ins.of_result(func, args, given)
+        key = given if len(operands) != 2 or operands[0] is not operands[1] else (*given, "same")
+        if key in outcome.stand_ins:
+            value = outcome.stand_ins[key]
+        elif len(outcome.stand_ins) < _MOST_STAND_INS:
+            value = outcome.stand_ins[key] = stand_ins.of_result(func, args, given)
+        else:  # a number that changes with every step: it is not followed for ever
+            value = None
         for tensor in (*fresh, *(operands[index] for index in outcome.mutated)):
             record = self.memory.find(tensor)
             if record is None or tensor.numel() * tensor.dtype.itemsize < record.size_bytes:
@@ -428,6 +435,10 @@ class DryRunMode(TorchDispatchMode):
                 raise
             self._unknown(operands, outcome, fresh)
             return
+        if assumed and func in stand_ins.EQUAL and args[0] is not args[1]:
+            result = torch.zeros_like(result)  # stand-ins are alike; that values are is not to be taken for granted
+        elif assumed and func in stand_ins.CHECKED:
+            result = torch.ones_like(result)
         leaves = list(result) if isinstance(result, (list, tuple)) else [result]
         made = [leaf for leaf, look in zip(leaves, outcome.leaves) if look[0] == "new"]
         for tensor, host in zip(fresh, made):

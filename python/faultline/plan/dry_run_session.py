@@ -14,9 +14,11 @@ import types
 from . import vary
 from .._private import private
 from .gpu import Gpu
+from .stacks import user_line
 from .._file_owner import is_library, is_own
 
 _session = None
+_GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
 
 
 class PlanComplete(SystemExit):
@@ -59,6 +61,7 @@ class DryRunSession:
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
         self.changes = Changes(self)
         self.problem = None
+        self.died_of_memory = False
         self.decided_by_stand_in = True  # if it ends by a status of its own
         self.stopped = None
         self.owner = os.getpid()
@@ -80,6 +83,8 @@ class DryRunSession:
 
     def _after_step(self) -> None:
         """After enough steps, and not while the program is so quick that it may as well run on."""
+        if self.stopped:
+            self._end_now()
         if self.options.get("steps") and self.progress.steps >= self.options["steps"] and time.monotonic() - self.started >= (self.options.get("at_least_seconds") or 0):
             self._stop(f"after {self.progress.steps} optimizer steps")
 
@@ -89,10 +94,31 @@ class DryRunSession:
     def _stop(self, why: str) -> None:
         """Ends the program as sys.exit() would: its own clean-up still runs."""
         self.stopped = why
+        self.mode.deadline, self.mode.on_deadline = time.monotonic() + _GRACE_SECONDS, self._end_now
+        last = threading.Timer(2 * _GRACE_SECONDS, self._end_now)
+        last.daemon = True
+        last.start()
         raise PlanComplete(0)
+
+    def _end_now(self) -> None:
+        """The program has caught the stop (`except BaseException`) and goes on: its process is ended, with what was seen."""
+        self.notes.add("mode", "the program caught the dry run's stop and went on; it was ended there", "")
+        self.finish(settle=False)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass
+        os._exit(0)
 
     def _forked(self) -> None:
         self.device.leave_to_parent()
+        self.mode.on_gpu_after_fork = self._gpu_after_fork
+
+    def _gpu_after_fork(self) -> None:
+        """What a forked process does on the GPU is not followed: said once, in the place of its summary."""
+        self.mode.on_gpu_after_fork = None
+        leave_summary(self.options, {"operations": 0, "unplanned": {"text": "a process made by fork uses the GPU, which a dry run does not follow: start it with the spawn method, or plan what it does by itself", "line": user_line()}})
 
     def _around_excepthook(self, before):
         def faultline(kind, problem, trace):
@@ -103,6 +129,8 @@ class DryRunSession:
 
     def note_death(self, problem: BaseException, trace) -> None:
         """The exception that ended the program, with its line."""
+        from . import places
+        from .dispatch_mode import Unplannable
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
         frames = traceback.extract_tb(trace)
@@ -111,6 +139,9 @@ class DryRunSession:
         # Operations that refuse their operands are the program's affair; what it decides by values that were not computed is not.
         decided = isinstance(problem, (ValueError, ArithmeticError, AssertionError, LookupError, RuntimeError)) and not self.progress.has_failed(problem)
         self.decided_by_stand_in = decided and bool(self.notes.stand_in_read)
+        self.died_of_memory = comes_of_memory(problem)
+        if places.ASKED_FOR in str(problem):
+            Unplannable(f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu 2xNAME plans two)")
         self.problem = {"type": type(problem).__name__, "message": _first_sentence(str(problem)), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
 
     def _other_threads(self) -> None:
@@ -122,11 +153,12 @@ class DryRunSession:
                 start(thread)
         threading.Thread._bootstrap_inner = faultline
 
-    def finish(self) -> None:
+    def finish(self, settle: bool = True) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
         from .dispatch_mode import Unplannable
-        _settle_backward_threads()
+        if settle:
+            _settle_backward_threads()
         stats = self.device.stats()
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
@@ -139,11 +171,30 @@ class DryRunSession:
         self.memory.closed = True
         self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
                         "operations": self.mode.operations, "exception": self.problem,
-                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
+                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None,
-                        "unplanned": Unplannable.first, "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
+                        "unplanned": Unplannable.first, "began": process_began(), "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
+                        "died_of_memory": self.died_of_memory, "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(), "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
         self.device.close()
         leave_summary(self.options, self.summary)
+
+
+def process_began() -> float:
+    """When this process was started, in seconds since the machine was: processes that are started together would run together, however long each takes to import PyTorch."""
+    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def comes_of_memory(problem: BaseException | None) -> bool:
+    """Is it an out-of-memory, or was it raised while one was handled?"""
+    import torch
+    seen = set()
+    while problem is not None and id(problem) not in seen:
+        if isinstance(problem, torch.OutOfMemoryError):
+            return True
+        seen.add(id(problem))
+        problem = problem.__cause__ or problem.__context__
+    return False
 
 
 def leave_summary(options: dict, summary: dict) -> None:

@@ -53,6 +53,7 @@ class Memory:
         self.heap = HEAP_TORCH
         self._workspaces: set = set()
         self.closed = False
+        self.allocations_at_failure = -1  # how many had been served when one last failed
         self.unseen = False    # what is made now is Faultline's own, and not on the device
 
     def find(self, tensor: torch.Tensor) -> Record | None:
@@ -85,7 +86,12 @@ class Memory:
             place = places.here()
             return self.device.alloc(size_bytes, self.streams[place], self.heap, stack, tensor_number, place)
         except OutOfMemory:
+            self.allocations_at_failure = self.allocations()
             raise OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
+
+    def allocations(self) -> int:
+        """Served so far, on all GPUs."""
+        return sum(self.device.stats(place).allocations for place in range(places.count))
 
     def workspace(self, key, size_bytes: int, stack: int, tensor_number: int) -> None:
         """Memory that a library takes once for a handle and a stream, and keeps. Each thread has a handle of its own; backward is another thread."""

@@ -9,6 +9,7 @@ import threading
 
 import torch
 
+ASKED_FOR = "the program asked for"  # says which GPU it was, of those that a plan does not have
 count = 1
 _devices = (torch.device("cuda", 0),)
 _own: ctypes.CDLL | None = None
@@ -35,7 +36,7 @@ def check(index: int) -> int:
     if not 0 <= index < count:
         kind = getattr(torch, "AcceleratorError", RuntimeError)
         planned = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
-        raise kind(f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has {planned}; the program asked for cuda:{index}.)")
+        raise kind(f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has {planned}; {ASKED_FOR} cuda:{index}.)")
     return index
 
 

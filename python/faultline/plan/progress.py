@@ -21,6 +21,7 @@ class Progress:
         self._open: list[str] = []
         self._forward: dict[int, tuple[int, str]] = {}
         self._backwards = 0
+        self.saw_backward = False
         self.steps = 0
         self._failed: Exception | None = None
         self.host = None
@@ -83,6 +84,7 @@ class Progress:
             if self.before_first_backward is not None and not torch._C._are_functorch_transforms_active():
                 prepare, self.before_first_backward = self.before_first_backward, None
                 prepare()
+            self.saw_backward = True
             self._memory.stacks.enter_backward()
             self._backwards += 1
             try:

@@ -360,9 +360,10 @@ def bincount(dry, func, args, kwargs):
 
 @handles(aten.any.default, aten.all.default)
 def any_all(dry, func, args, kwargs):
-    """Is anything wrong? Unknown values are taken as in order: any() is false, all() is true."""
+    """Is anything wrong? Unknown values are taken as in order: any() is false, all() is true. What a comparison of stand-ins gives is kept."""
     result = dry.run(func, args, kwargs)
-    if dry.values.view(args[0]) is None:
+    record = dry.memory.find(args[0])
+    if dry.values.view(args[0]) is None and not (record is not None and isinstance(record.stand_in, bool)):
         dry.values.assume(result, func is aten.all.default)
     return result
 

@@ -2,7 +2,8 @@
 
 A tensor without values has one number that stands for all of its elements (Record.stand_in): 1.0 unless the operation that made it says otherwise. A softmax over
 n is 1/n and its logarithm -log n, so probabilities are in [0, 1] and a cross entropy is log n; operations on single elements are applied to the stand-ins themselves;
-what picks or averages elements keeps theirs. Integers are 0, or the least that the operation draws; truth values are False.
+what picks or averages elements keeps theirs, a sum counts them. A loss or a norm that they would make 0 is 1.0, and so is the difference of two tensors. Integers are 0, or the least that the
+operation draws. A truth value is what a comparison of the stand-ins gives (x == x is True), but nothing is taken to be equal to something else, and what PyTorch checks of its own distributions holds: else it is False.
 """
 from __future__ import annotations
 
@@ -37,15 +38,31 @@ def _middle(args) -> float:
     return (low + high) / 2
 
 
+def _sum(args, given):
+    """As many times the element as there are in a sum."""
+    if not given or isinstance(given[0], bool):
+        return min(99, args[0].numel()) if given and given[0] else 0
+    sizes = args[0].size()
+    along = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple)) and args[1] else range(len(sizes))
+    whole = given[0] * math.prod(sizes[d] for d in along)
+    return whole if abs(whole) < 6e4 else given[0]
+
+
+_POSITIVE = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss", "kl_div", "_ctc_loss", "std", "var", "linalg_vector_norm", "norm", "_cdist_forward", "dist")
+_COMPARES = ("lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor")
 _MADE_BY = {}
-for _names, _rule in ((("_softmax", "softmax"), lambda args, given: 1 / max(1, _size_along(args))), (("_log_softmax", "log_softmax"), lambda args, given: -math.log(max(1, _size_along(args)))),
+for _names, _rule in ((_POSITIVE, lambda args, given: 1.0), (("sum",), _sum), (("_is_all_true",), lambda args, given: True), (("_softmax", "softmax"), lambda args, given: 1 / max(1, _size_along(args))), (("_log_softmax", "log_softmax"), lambda args, given: -math.log(max(1, _size_along(args)))),
                       (("log_sigmoid_forward",), lambda args, given: -0.5), (("nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d", "nll_loss_nd"), lambda args, given: abs(given[0])),
                       (("rand", "rand_like"), lambda args, given: 0.5), (("uniform_",), lambda args, given: _middle(args)), (("isfinite",), lambda args, given: True),
                       (("randint", "randint_like", "random_"), lambda args, given: _least(args)), (("full", "full_like", "fill_", "new_full"), lambda args, given: next((a for a in reversed(args) if isinstance(a, (int, float))), None)),
                       (("zeros", "zeros_like", "new_zeros", "zero_"), lambda args, given: 0), (("arange",), lambda args, given: args[0] if len(args) > 1 else 0)):
     _MADE_BY.update(dict.fromkeys(_overloads(*_names), _rule))
-_KEEPS = set(_overloads("clone", "_to_copy", "copy_", "index", "index_select", "gather", "cat", "stack", "select_copy", "slice_copy", "max", "min", "amax", "amin", "mean", "sum", "median", "sort", "topk", "masked_select", "take", "diagonal_copy",
+_KEEPS = set(_overloads("clone", "_to_copy", "copy_", "index", "index_select", "gather", "cat", "stack", "select_copy", "slice_copy", "max", "min", "amax", "amin", "mean", "median", "all", "any", "_is_any_true", "sort", "topk", "masked_select", "take", "diagonal_copy",
                         "flip", "roll", "constant_pad_nd", "repeat", "max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "upsample_nearest2d", "upsample_bilinear2d", "native_dropout", "cummax", "cummin", "kthvalue", "logcumsumexp", "logsumexp"))
+
+
+_COMPARED, _DIFFERENCES, EQUAL = set(_overloads(*_COMPARES)), set(_overloads("sub", "sub_", "rsub")), set(_overloads("eq"))
+CHECKED = set(_overloads("_is_all_true"))  # by torch.distributions
 
 
 def of_result(func, args, given: tuple):
@@ -57,6 +74,8 @@ def of_result(func, args, given: tuple):
         return given[0]
     if torch.Tag.pointwise not in func.tags or not given:
         return None
+    if func in EQUAL:
+        return len(args) > 1 and args[0] is args[1]
     order = iter(given)
 
     def one(value):
@@ -65,7 +84,9 @@ def of_result(func, args, given: tuple):
         return type(value)(one(v) for v in value) if type(value) in (list, tuple) else value
     try:
         result = func(*(one(a) for a in args))
-        value = result.item() if isinstance(result, torch.Tensor) and result.dtype is not torch.bool else None
+        value = result.item() if isinstance(result, torch.Tensor) and (result.dtype is not torch.bool or func in _COMPARED) else None
     except Exception:  # it takes no such numbers, or more than one
         return None
+    if value == 0 and func in _DIFFERENCES and len(given) == 2 and given[1] and not isinstance(value, int):
+        return 1.0
     return value if value is not None and not isinstance(value, complex) and math.isfinite(value) else None

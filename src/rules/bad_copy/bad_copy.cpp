@@ -124,7 +124,12 @@ std::optional<Story> refused_story(const Facts& facts, std::uint32_t index, cons
   for (const End& end : ends) {
     const std::string name = end.is_source ? "source" : "destination";
     if (end.address == 0) return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a null pointer as its " + name + ".", "Look where the pointer should have been set.", {}, 0};
-    if (map.is_mapped(end.address)) continue;
+    if (map.is_mapped(end.address)) {
+      const std::uint64_t last = end.span_bytes != 0 && end.span_bytes - 1 <= ~end.address ? end.address + end.span_bytes - 1 : end.address;
+      if (end.side != MemorySide::kDevice || map.is_mapped(last)) continue;
+      return Story{name, act + " of " + format_bytes(event.size_bytes) + " begins in memory that is there and ends, " + distance_words(last - end.address) + " further on, where none is: its " + name + " is too short.",
+                   "Check the size that was passed (bytes, not elements), and how much is mapped there.", {}, 0};
+    }
     const AddressPlace place = map.place(end.address);
     if (place.where == Where::kFreed) {
       return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a freed " + name + ": " + place_words(facts, place) + ".", "Free it after the last use.", place, 0};
@@ -182,7 +187,7 @@ class Judge {
     }
     if (const auto story = refused_story(facts_, index, ends)) return add(index, *story, refusal);
     const std::string act = event.kind == EventKind::kSet ? "A fill" : "A copy";
-    add(index, {"refused", act + " of " + format_bytes(event.size_bytes) + " was refused by the driver; its ends lie in memory that is there.",
+    add(index, {"refused", act + " of " + format_bytes(event.size_bytes) + " was refused by the driver; the recording does not show why.",
                 "Check the kind of copy (host to device, device to host), and the pitches of a copy of several rows.", {}, 0}, refusal);
   }
 

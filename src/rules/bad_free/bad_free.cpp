@@ -68,6 +68,7 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
   for (std::uint32_t index = 0; index < end; ++index) {
     const Event& event = trace.events[index];
     if (!event.has(kFailed) || (event.kind != EventKind::kFree && event.kind != EventKind::kHostUnpin)) continue;
+    if (event.allocation.value != 0) continue;  // the pointer was right: something else was in the way
     const Refusal refusal = refusal_of(trace, index);
     if (!refusal.blames_arguments()) continue;
     if (looked_into++ >= kMostLookedInto) {

@@ -5,8 +5,8 @@
 #include "base/units.h"
 #include "models/search.h"
 #include "rules/describe.h"
-#include "rules/out_of_memory/out_of_memory.h"
 #include "rules/rule.h"
+#include "rules/shortage.h"
 
 namespace faultline {
 namespace {

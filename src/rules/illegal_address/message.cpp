@@ -23,8 +23,12 @@ void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
   const std::string program = program_words(subject);
   add_try(finding, "Run it as faultline run -- " + program + ": it leaves the program as it is, and names the launches that can have done it, with what speaks for and against each.");
   if (of_access) add_try(finding, core_dump_advice());
-  if (subject.statements().error.asynchronous != false) add_try(finding, "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
+  if (subject.statements().error.asynchronous != false && program != "PROGRAM") add_try(finding, "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
   if (!of_access) return;
+  if (!subject.statements().error.other_framework.empty()) {
+    add_try(finding, "In addition, compute-sanitizer " + program + " names the kernel and the thread (slow).");
+    return add_try(finding, "All later CUDA calls of that process fail as well: only the first error of a log counts, and the process must be started anew.");
+  }
   add_try(finding, "In addition, PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer " + program + " sees accesses that land in other tensors (slow; without that variable it cannot see past a tensor's end).");
   add_try(finding, "All later CUDA calls of that process fail as well: only the first error of a log counts, and the process must be started anew.");
 }
@@ -78,10 +82,27 @@ void judge_kernel(const Case& subject, Finding& finding) {
   if (stated.address != 0) add_evidence(finding, "address", stated.address);
   if (stated.requested) add_evidence(finding, "shared_memory_requested_bytes", stated.requested->middle());
   if (stated.shared_memory_limit) add_evidence(finding, "shared_memory_limit_bytes", stated.shared_memory_limit->middle());
-  for (const std::string_view advice : {words.advice, words.usually}) {
-    if (!advice.empty()) add_try(finding, std::string(advice));
+  const bool other = !stated.other_framework.empty();
+  for (std::string_view advice : {words.advice, words.usually}) {
+    if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty()) advice = "Install a build of it that holds code for this device's architecture.";
+    const std::size_t of_torch = other ? advice.find("; PyTorch") : std::string_view::npos;
+    if (!advice.empty()) add_try(finding, std::string(advice.substr(0, of_torch)) + (of_torch == std::string_view::npos ? "" : "."));
   }
   if (words.of_access) add_next_steps(subject, true, finding);
+}
+
+// The library would not take the call as it was: nothing ran, so no kernel is to be looked for.
+void judge_refused(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  const auto has = [&](std::string_view part) { return stated.status.find(part) != std::string::npos; };
+  finding.message = stated.library + " refused the call (" + stated.status + "): " +
+                    (has("ARCH_MISMATCH") ? "this device's architecture lacks what was asked for" : has("VERSION_MISMATCH") ? "its parts are of different versions" : has("NOT_SUPPORTED") ? "it has no way to do it with these types, sizes or this layout on this device" : "its arguments are not valid to it") +
+                    "; no kernel was launched for it, and memory is not said to be the matter.";
+  if (has("MISMATCH") || has("INVALID_VALUE")) {
+    add_try(finding, "Look for two versions of " + stated.library + ": pip list | grep -i nvidia, and LD_LIBRARY_PATH, which comes before what PyTorch brings along; unset it and try.");
+  }
+  if (has("NOT_SUPPORTED") || has("ARCH")) add_try(finding, "bfloat16 and float8 need newer devices (bfloat16: compute capability 8.0): try float16 or float32; and .contiguous() on what goes in.");
+  add_try(finding, "Print shapes, types and strides of what goes into this line, and compare them with a call that works.");
 }
 
 void judge_library(const Case& subject, Finding& finding) {
@@ -101,8 +122,10 @@ void judge_library(const Case& subject, Finding& finding) {
     add_try(finding, "Try with less on the device (a batch of 1): if it works, it was memory.");
     return add_try(finding, "Otherwise look for an earlier error in the log; faultline run -- " + program_words(subject) + " tells what the driver refused, and what was under way.");
   }
+  if (stated.name.ends_with("-refused")) return judge_refused(subject, finding);
   finding.message = stated.library + " failed (" + stated.status + "): a kernel of it, or one launched before it, went wrong" + about_place(stated, finding);
-  add_try(finding, "An index out of range in an earlier kernel often shows up here first.");
+  if (stated.library == "cuSOLVER") add_try(finding, "A matrix with NaN or infinity in it ends so too: check torch.isfinite(x).all() before this line.");
+  add_try(finding, "If an earlier kernel went wrong (an index out of range, for example), this call is only the first to notice.");
   add_next_steps(subject, true, finding);
 }
 

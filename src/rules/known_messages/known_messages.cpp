@@ -33,6 +33,40 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"host-killed", kHost, Confidence::kLikely, "The process was killed from outside (SIGKILL): most often the system ran out of host memory (RAM); the GPU's memory never ends a process so, it raises an error",
      {"See whether it was memory: dmesg -T | grep -i 'killed process' on the host, the last lines name the process and its size; no such line means a scheduler, a time limit or a person ended it.", kWatchHost, kFewerWorkers,
       "Loading a checkpoint: torch.load(..., mmap=True), or low_cpu_mem_usage=True; several ranks of one machine each load it."}},
+    {"host-oom-killer", kHost, Confidence::kProved, "The system ran out of host memory (RAM) and ended a process for it: the line names which, and what it held (anon-rss); the GPU's memory is not the matter",
+     {kWatchHost, kFewerWorkers, "Or hold less RAM while loading: low_cpu_mem_usage=True, safetensors, memory-mapped data; several ranks of one machine each load their own copy."}},
+    {"host-oom-invoked", kHost, Confidence::kProved, "Host memory (RAM) ran out, the machine's or a container's, and the kernel looked for a process to end; the GPU's memory is not the matter",
+     {"The lines below it in the kernel's log (\"Killed process …\") name the process that was ended and its size.", kWatchHost, kFewerWorkers}},
+    {"host-ray", kHost, Confidence::kProved, "Ray ended the worker because the machine's host memory (RAM) was nearly full; the GPU's memory is not the matter",
+     {"Let fewer tasks run at once on a machine: more CPUs per task (num_cpus), or say what a task needs (memory=…).", "ray logs raylet.out and the list of the largest processes below the message tell who held the memory.",
+      "RAY_memory_usage_threshold moves the line (0.95 unless told); beyond it the system's own killer takes over."}},
+    {"host-paging", kHost, Confidence::kProved, "Windows could not reserve the memory: RAM and the paging file together were used up (host memory, not the GPU's)",
+     {"Enlarge the paging file (System, Advanced, Performance, Virtual memory), or let Windows manage its size.", "Each DataLoader worker on Windows loads PyTorch's libraries anew, several GB of reserved memory each: fewer num_workers.", "Close what else holds memory: Task Manager, Details, Commit size."}},
+    {"host-pinned", kHost, Confidence::kLikely, "Memory of the host could not be pinned (pin_memory): RAM, or a limit on locked memory, did not suffice; the words are the CUDA runtime's, but the GPU's memory need not be full",
+     {"pin_memory=False, fewer workers or a smaller prefetch_factor take less of it.", "ulimit -l shows the limit on locked memory, free -h what RAM there is; in WSL 2 pinned memory is limited.", "If an earlier kernel went wrong, this call is only the first to notice: look for an error above it."}},
+    {"jetson-alloc", kMemory, Confidence::kLikely, "The board's memory, which CPU and GPU share, did not suffice (error 12 is: no memory)",
+     {"See who holds it: free -h, tegrastats; the desktop alone takes over 1 GiB (sudo systemctl isolate multi-user.target).", "A smaller batch or input, half precision, fewer processes; swap does not help what the GPU uses."}},
+    {"metal-buffer", kMemory, Confidence::kProved, "One buffer was asked for that is larger than Metal gives at all (its maxBufferLength), however much memory is free",
+     {"Make this tensor smaller or work in pieces: often it is attention over the whole length, or a batch decoded at once."}},
+    {"engine-none", kLaunch, Confidence::kHint, "cuDNN found no way to run this convolution: either none of its ways got the memory that it needs, or none exists for these types and this layout on this device",
+     {"Try with less on the device (a batch of 1): if it works, it was memory, and torch.cuda.empty_cache() before this line can help, for cuDNN's workspace is taken while it chooses.", "Otherwise look at types: float64 or bfloat16 convolutions, or inputs of two types, have no way on some devices.",
+      "torch.backends.cudnn.enabled = False goes round cuDNN (slower) and tells which it was."}},
+    {"call-invalid", kLaunch, Confidence::kHint, "A CUDA call was refused for its arguments: a copy or launch with a wrong pointer or size, or libraries that do not go together; memory is not said to be the matter",
+     {"Run it as faultline run -- PROGRAM: it names the call that was refused and its arguments.", "If it comes at the first touch of the GPU: two versions of CUDA libraries (pip list | grep -i nvidia, LD_LIBRARY_PATH), or a build older than the device."}},
+    {"call-unsupported", kLaunch, Confidence::kHint, "A CUDA call was refused because this device or system does not offer what it asks for; memory is not said to be the matter",
+     {"Run it as faultline run -- PROGRAM: it names the call that was refused.", "Virtual GPUs (vGPU), WSL and MIG slices lack some functions: peer access, IPC between processes, expandable_segments, cudaMallocAsync. Leave those settings out and try."}},
+    {"call-capture", kLaunch, Confidence::kProved, "While a CUDA graph was being captured, something was called that cannot be part of a graph (a synchronisation, a copy to the host, a fresh allocation from the driver); memory is not the matter",
+     {"Look for .item(), .cpu(), print of a tensor, or a library's first call inside the captured part; warm it up before the capture on a side stream.", "Run it as faultline run -- PROGRAM: it names the call."}},
+    {"call-32bit", "tensor/shape-mismatch", Confidence::kProved, "A tensor has more elements than this operation can count with 32 bits (2^31 - 1): memory is not the matter",
+     {"Split the batch for this operation, for example with torch.chunk, so that each part has fewer than 2147483648 elements."}},
+    {"setup-fork", kDevice, Confidence::kProved, "CUDA was in use before the process was forked, and cannot be used in the child: memory is not the matter",
+     {"multiprocessing.set_start_method(\"spawn\") before anything else, or num_workers=0.", "Or touch the GPU only in the children: no .cuda(), torch.cuda.is_available() tricks or models at import time; in a Dataset keep tensors on the CPU."}},
+    {"setup-ptx", kDevice, Confidence::kProved, "A kernel was compiled by a newer CUDA than the driver can read (PTX): memory is not the matter",
+     {"Update the driver, or build the extension with the CUDA that nvidia-smi shows or an older one.", "A wheel that holds finished code for this device needs no PTX: look for one for its compute capability."}},
+    {"setup-init", kDevice, Confidence::kLikely, "CUDA could not be started in this process (initialization error); memory is not said to be the matter",
+     {"The usual reason is a fork after CUDA was in use: multiprocessing with \"spawn\", or num_workers=0, tells.", "Otherwise nvidia-smi: a driver that was updated without a restart, or a device in a bad state (lines with Xid in dmesg)."}},
+    {"setup-symbol", kDevice, Confidence::kLikely, "bitsandbytes found no kernel of its own for this device: the library was built for other architectures or another CUDA; memory is not the matter",
+     {"Install a build for this CUDA and device: pip install -U bitsandbytes; python -m bitsandbytes shows what it found.", "Built from source: compute capability and CUDA version must be those of the machine."}},
     {"host-session", kHost, Confidence::kProved, "The notebook's machine ran out of host memory (RAM), not of the GPU's memory; the session was ended and all variables are gone",
      {"Choose a runtime with more RAM (Runtime, Change runtime type, High-RAM).", "Load data in pieces or memory-mapped, and delete what is no longer needed (del x) before loading more.",
       "Load models straight to the GPU: device_map=\"cuda\", low_cpu_mem_usage=True, or a half-precision checkpoint."}},
@@ -94,10 +128,16 @@ constexpr auto kXids = std::to_array<Xid>({
     {"62", true, kLaunch, "the device's microcontroller halted"},
     {"63", true, kLaunch, "a page of the device's memory was retired or remapped after ECC errors"},
     {"64", true, kLaunch, "a page of the device's memory could not be retired or remapped"},
+    {"69", false, kLaunch, "the device was given work that its engine does not know (graphics engine class error): program or driver, rarely the hardware"},
     {"74", true, kLaunch, "an NVLink error"},
     {"79", true, kLaunch, "the GPU has fallen off the bus: power, heat, the slot or the card"},
     {"94", true, kLaunch, "a contained memory error (ECC): the process that used that memory was ended"},
     {"95", true, kLaunch, "an uncontained memory error (ECC): the device needs a reset"},
+    {"109", false, kLaunch, "a program's work did not give the device free in time (context switch timeout)"},
+    {"140", true, kLaunch, "a memory error that could not be recovered (ECC)"},
+    {"145", true, kLaunch, "an NVLink error"},
+    {"149", true, kLaunch, "an NVLink error"},
+    {"154", false, kLaunch, "the driver tells what would bring the device back (a reset or a restart, as the line says): a consequence, look for the Xid before it"},
     {"119", true, kLaunch, "the device's system processor (GSP) does not answer"},
     {"120", true, kLaunch, "the device's system processor (GSP) failed"},
 });
@@ -107,11 +147,13 @@ void describe_xid(const StatedError& stated, const std::string& program, Finding
   finding.rule = known == kXids.end() ? kLaunch : known->rule;
   finding.confidence = Confidence::kLikely;
   finding.message = "The kernel's log has Xid " + stated.xid + ": " + (known == kXids.end() ? std::string("an error that the driver reports; what it means stands in NVIDIA's list of Xid errors") : std::string(known->meaning)) + ".";
+  if (!stated.process.empty()) add_evidence(finding, "process", stated.process);
   if (known != kXids.end() && known->of_hardware) {
     add_try(finding, "The program is not at fault: nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER, then reset (nvidia-smi --gpu-reset) or restart, and replace the card if it comes back.");
     return add_try(finding, "If it comes under load, look at power and heat: nvidia-smi -q -d POWER,TEMPERATURE");
   }
-  add_try(finding, "The log names the process (pid=…): run it as faultline run -- " + program + ", which names the launches that can have done it; --core-dump names the line.");
+  add_try(finding, (stated.process.empty() ? std::string("Find the process by the time of the line, and run it as faultline run -- ") : "The line names process " + stated.process + ": run it as faultline run -- ") + program +
+                       ", which names the launches that can have done it; --core-dump names the line.");
   add_try(finding, "If it follows the card and not the program, test the card: nvidia-smi -q -d ECC, dcgmi diag -r 3");
 }
 
@@ -141,7 +183,11 @@ void judge_known_messages(Case& subject, std::vector<Finding>& findings, std::ve
       finding.bytes = stated.requested->middle();
       add_evidence(finding, "requested_bytes", finding.bytes);
     }
+    const bool counts = stated.name == "vllm-length" && !stated.status.empty();
+    if (counts) add_try(finding, "Set --max-model-len " + stated.status + " or less: by the message that is what there is room for.");
     for (const std::string_view what : meaning->tries) {
+      if (counts && what.starts_with("Set --max-model-len")) continue;
+      if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
       if (!what.empty()) add_try(finding, with_program(what, program));
     }
   } else {

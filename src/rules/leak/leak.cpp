@@ -20,7 +20,7 @@ std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
     const auto same_function = [&](const Growth& main) {
       const Frame& a = facts.trace.stacks.frame(main.program);
       const Frame& b = facts.trace.stacks.frame(growth.program);
-      return a.file == b.file && a.function == b.function && main.rounds == growth.rounds && main.rounds_by == growth.rounds_by;
+      return a.file == b.file && a.function == b.function && main.rounds == growth.rounds && main.rounds_by == growth.rounds_by && main.let_go_later == growth.let_go_later && !main.in_place && !growth.in_place;
     };
     const auto main = std::find_if(gathered.begin(), gathered.end(), same_function);
     if (main == gathered.end()) {
@@ -30,6 +30,7 @@ std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
     main->kept_bytes += growth.kept_bytes;
     main->kept_count += growth.kept_count;
     main->bytes_per_round += growth.bytes_per_round;
+    main->least_bytes += growth.least_bytes;  // both kept at least that of every round
     main->stacks.insert(main->stacks.end(), growth.stacks.begin(), growth.stacks.end());
   }
   return gathered;
@@ -49,7 +50,10 @@ Finding kept_without_rounds(const Facts& facts, const Growth& growth, std::uint1
   finding.location = location_of_frame(facts.trace, growth.program);
   finding.bytes = growth.kept_bytes;
   finding.message = format_count(growth.kept_count) + " tensors made at this line, " + format_bytes(growth.kept_bytes) +
-                    " in all, are held at the end. Layers of one pass, something that is filled once and a loop that never lets go look alike in this recording.";
+                    " in all, are held at the end. " +
+                    (growth.from_host ? "They are copies of host memory: data that is loaded."
+                     : growth.is_over ? "The program then went on to other lines, so what filled them is over; whether they are still needed this recording cannot tell."
+                                      : "Layers of one pass, something that is filled once and a loop that never lets go look alike in this recording.");
   finding.evidence = {{"kept_tensors", static_cast<std::int64_t>(growth.kept_count)}, {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
   finding.fingerprint = fingerprint(finding.rule, finding.location, "kept");
   return finding;
@@ -59,7 +63,7 @@ std::string_view words_for(const Growth& growth) {
   switch (growth.rounds_by) {
     case RoundsBy::kModelCalls: return "calls of the model";
     case RoundsBy::kSizes: return "returns to the line, each with a size of its own";
-    case RoundsBy::kMany: return "returns to the line, where nothing else is made or let go in between";
+    case RoundsBy::kMany: return "returns to the line, where nothing else is made or let go in between or after";
     case RoundsBy::kUnknown: return "returns to the line";
     default: return growth.round_kind;
   }
@@ -71,26 +75,47 @@ struct Reason {
   std::string advice;
 };
 
-Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework) {
+// A loop that computes gradients cannot do without them.
+bool trains(const Facts& facts) {
+  if (!facts.steps.ends.empty()) return true;
+  for (std::size_t stack = 1; stack < facts.trace.stacks.size(); ++stack) {
+    if (facts.stacks.has(StackId(static_cast<std::uint32_t>(stack)), kInBackward)) return true;
+  }
+  return false;
+}
+
+Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, bool alone, bool trains) {
   if (!has_framework) {
     return {"What this line allocates is not given back while the program runs", "Free it when its round is over, or allocate it once before the loop and use it again."};
   }
-  std::uint64_t inside = 0, per_round_inside = 0;
+  std::uint64_t inside = 0, inside_count = 0;
   for (const GrowingStack& stack : growth.stacks) {
     if (!facts.stacks.has(stack.stack, kInModuleCall)) continue;
     ++inside;
-    per_round_inside += stack.kept_count / std::max<std::uint64_t>(1, growth.rounds);
+    inside_count += stack.kept_count;
   }
-  if (inside >= 2 || per_round_inside >= 2) {
-    return {"Several tensors from inside the model's forward survive each round: a result that is kept still holds its autograd graph, and the graph "
-            "its activations",
-            "Keep values, not graphs: append `out.detach()` (or `.item()` for a loss), or run the loop under `torch.no_grad()`."};
+  if (growth.stacks.size() >= 2 ? inside != 0 : inside_count >= 2 * std::max<std::uint64_t>(1, growth.rounds)) {
+    return {std::string("Several tensors from inside the model's forward survive: a result that is kept still holds its autograd graph, and the graph its activations, or the model's own code "
+                        "(an attribute, a hook) stores them") +
+                (growth.full_rounds == 0 ? ". No backward pass is between the rounds: if all of them are one pass (a decoder that is unrolled), this is what its backward needs, not a leak" : ""),
+            std::string("Keep values, not graphs: append `out.detach()` (or `.item()` for a loss)") + (trains ? "" : ", or run the loop under `torch.no_grad()`") +
+                "; if a module or a hook stores them, clear that."};
   }
-  if (inside == 1 && growth.stacks.size() == 1) {
+  if (inside != 0) {
     return {"Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a forward hook or an attribute stores",
             "Let go of it when it is no longer needed (remove the hook, clear the list), keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
   }
-  return {"Nothing else of a round survives, only this tensor: something appends it to a list, a dict or an attribute and never lets go",
+  if (growth.rounds_by == RoundsBy::kMany) {
+    return {"Only this is made, and all of it stays: something appends it to a list, a dict or an attribute. Data that is loaded once looks the same; it is a leak if the loop is to go on",
+            "If the loop goes on, drop what is no longer needed, or keep it on the CPU (`.cpu()`)."};
+  }
+  if (growth.in_place) {
+    return {"Each step makes it anew, larger than the one before, while what else a step makes stays the same: results are concatenated to those before them (`torch.cat`)",
+            "Start anew when they are no longer needed, keep them on the CPU (`.cpu()`), or keep only the numbers you need (`.item()`)."};
+  }
+  const bool only = alone && growth.stacks.size() == 1 && growth.kept_count < 2 * std::max<std::uint64_t>(1, growth.rounds);
+  return {std::string(only ? "Nothing else of a round survives, only this tensor: something appends it" : "What this line makes stays: something appends it") +
+              " to a list, a dict or an attribute and never lets go",
           "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
 }
 
@@ -99,15 +124,16 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework) 
 void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();
-  if (!has_history(subject.trace(), "memory/leak", not_judged)) return;
+  if (!has_history(subject.trace(), "memory/leak", not_judged) || trace.events.empty()) return;
   std::set<FrameId> told;  // lines that are found to grow
   const KeptMemory kept(facts);
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
     const bool has_framework = facts.uses.has_framework(usage.device);
     const auto end = usage.failures.empty() ? static_cast<std::uint32_t>(trace.events.size() - 1) : usage.failures.back().event;
-    std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, usage.device, end, usage.peak_allocated.allocated);
-    for (const Growth& growth : gather(facts, std::move(growths))) {
+    std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot], usage.device, end, usage.peak_allocated.allocated);
+    growths = gather(facts, std::move(growths));
+    for (const Growth& growth : growths) {
       const StackId blamed = has_framework ? growth.program : kept.line_of(growth.stacks.front().stack);
       if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) || !kept.grows(growth.stacks.front().stack))) continue;
       told.insert(trace.stacks.frame_id(blamed));
@@ -115,20 +141,29 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
         if (growth.program.value != 0 && growth.kept_bytes * 10 >= usage.peak_allocated.allocated) findings.push_back(kept_without_rounds(facts, growth, usage.device));
         continue;
       }
-      const bool marked = growth.rounds_by == RoundsBy::kSteps || growth.rounds_by == RoundsBy::kBackward || !has_framework;
-      const bool proved = marked && growth.rounds >= 20 && growth.kept_count >= growth.rounds && growth.in_every_stretch && !growth.let_go_later;
-      Finding finding = finding_at(facts, "memory/leak", growth.let_go_later ? Severity::kWarning : Severity::kError, proved ? Confidence::kProved : Confidence::kLikely,
-                                   usage.device, blamed);
+      // What is proved is what the page prints: each of the marked rounds kept so much, and the device's use rose by all of it.
+      const bool marked = growth.full_rounds != 0 && growth.least_bytes != 0 && growth.rise_bytes >= growth.full_rounds * growth.least_bytes;
+      const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
+      const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later;
+      const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany;
+      Finding finding = finding_at(facts, "memory/leak", may_be_meant ? Severity::kWarning : Severity::kError, proved ? Confidence::kProved : Confidence::kLikely, usage.device, blamed);
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
       finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
       finding.bytes = growth.kept_bytes;
-      const Reason reason = reason_for(facts, growth, has_framework);
+      const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
       const std::string unit = growth.rounds_by == RoundsBy::kSteps ? "step" : "round";
       const std::string held = growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
-      finding.message = "Memory grows by " + format_bytes(growth.bytes_per_round) + " each " + unit + ": " + format_count(growth.kept_count) +
+      const std::string pace = !marked                                        ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"
+                               : growth.least_bytes == growth.bytes_per_round ? format_bytes(growth.least_bytes) + " each " + unit
+                                                                              : "at least " + format_bytes(growth.least_bytes) + " each " + unit;
+      finding.message = "Memory grows by " + pace + ": " + format_count(growth.kept_count) +
                         (has_framework ? " tensors made " : " allocations made ") + (inside ? "under" : "at") + " this line in " + format_count(growth.rounds) + " " + unit + held +
                         format_bytes(growth.kept_bytes) + " in all.";
+      if (growth.in_place) {
+        finding.message = "The tensor that is made at this line grows by " + std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") + format_bytes(growth.least_bytes) + " each " + unit +
+                          ": after " + format_count(growth.rounds) + " " + unit + "s it has " + format_bytes(growth.kept_bytes) + ".";
+      }
       finding.memory = reason.text + ".";
       finding.allocated_at = location_of(facts, main.stack);
       finding.evidence = {{"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
@@ -136,7 +171,17 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                           {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
                           {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
       finding.evidence.push_back({"steps_counted_by", std::string(words_for(growth))});
-      finding.evidence.push_back({"lowest_use_rose_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
+      if (growth.full_rounds == 0) {
+        if (!growth.in_place) finding.evidence.push_back({"lowest_use_rose_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
+      } else {
+        finding.evidence.push_back({"steps_after_warm_up", static_cast<std::int64_t>(growth.full_rounds)});
+        finding.evidence.push_back({"least_kept_of_a_step_bytes", static_cast<std::int64_t>(growth.least_bytes)});
+        finding.evidence.push_back({"use_rose_in_them_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
+        if (marked) {
+          finding.evidence.push_back({"shown_by", format_count(growth.full_rounds) + " × " + format_bytes(growth.least_bytes) + " = " + format_bytes(growth.full_rounds * growth.least_bytes) + " ≤ " +
+                                                      format_bytes(growth.rise_bytes)});
+        }
+      }
       if (trace.devices[slot].capacity_bytes != 0 && growth.bytes_per_round != 0 && usage.failures.empty() && !growth.let_go_later) {
         finding.evidence.push_back({"steps_until_full", rounds_until_full(facts, slot, usage, growth.bytes_per_round)});
       }

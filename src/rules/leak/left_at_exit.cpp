@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "facts/libraries.h"
+#include "facts/mapped_ranges.h"
 #include "rules/describe.h"
 #include "trace/context_end.h"
 
@@ -15,10 +16,13 @@ constexpr std::size_t kMostCallers = 256;  // of one stack that are asked whethe
 
 bool nearly_all(std::uint64_t kept, std::uint64_t made) { return kept * 4 >= made * 3; }
 
+// Memory of every kind that is taken to be given back: also pinned memory of the computer, and memory that is put behind addresses (cuMemMap).
 bool is_from_driver(const Trace& trace, const Event& event) {
-  if (event.kind != EventKind::kAlloc) return false;
+  if (event.has(kFailed) || event.heap.index() >= trace.heaps.size()) return false;
   const HeapKind kind = trace.heaps[event.heap.index()].kind;
-  return kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool || kind == HeapKind::kManaged;
+  if (event.kind == EventKind::kHostPin) return kind == HeapKind::kPinnedHost;
+  if (event.kind == EventKind::kMap) return kind == HeapKind::kDriver;
+  return event.kind == EventKind::kAlloc && (kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool || kind == HeapKind::kManaged);
 }
 
 // Setting up allocates and copies in; work launches kernels, brings results back, or gives memory back.
@@ -50,8 +54,9 @@ Finding growing(const Facts& facts, const Line& line) {
 
 Finding left_over(const Facts& facts, const std::vector<Line>& lines) {
   Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kProved, lines.back().sum.device, {});
-  std::uint64_t count = 0;
+  std::uint64_t count = 0, with_context = 0;
   for (const Line& line : lines) {
+    with_context += line.sum.with_context;
     finding.bytes += line.sum.kept_bytes;
     finding.holders.push_back({line.sum.kept_bytes, line.sum.kept, "other", location_of(facts, line.stack), {}});
     count += line.sum.kept;
@@ -59,7 +64,9 @@ Finding left_over(const Facts& facts, const std::vector<Line>& lines) {
   std::stable_sort(finding.holders.begin(), finding.holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
   finding.location = finding.holders.front().location;
   finding.message = format_count(count) + (count == 1 ? " allocation" : " allocations") + ", " + format_bytes(finding.bytes) + ", " + (count == 1 ? "was" : "were") +
-                    " still held when the program ended; the driver takes them back then, so it matters only if this code is to run more than once in a process.";
+                    (with_context == 0 ? " still held when the program ended; the driver takes them back then" : with_context == count ? count == 1 ? " never freed; the end of its context took it back" : " never freed; the end of their context took them back"
+                                                                                                                                 : " never freed; the driver took them back when their context or the program ended") +
+                    ", so it matters only if this code is to run more than once in a process.";
   finding.evidence = {{"kept_allocations", static_cast<std::int64_t>(count)}, {"kept_bytes", static_cast<std::int64_t>(finding.bytes)}};
   finding.fingerprint = fingerprint(finding.rule, finding.location, "exit");
   return finding;
@@ -75,6 +82,10 @@ KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {
   const Trace& trace = facts.trace;
   std::map<StackId, bool> own;             // the program's own request, by stack
   std::map<StackId, std::uint64_t> seen;   // work done when the stack was last met
+  std::map<const Event*, std::uint64_t> mapped;  // bytes that are mapped at the end, by what mapped them
+  if (!trace.events.empty()) {
+    for (const MappedRange& range : mapped_at(trace, static_cast<std::uint32_t>(trace.events.size() - 1), [](const Event&) { return true; })) mapped[range.by] += range.range.size();
+  }
   std::uint64_t work = 0;
   std::uint32_t last_made = 0;
   for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
@@ -100,9 +111,13 @@ KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {
     const auto [last, first_time] = seen.try_emplace(event.stack, work);
     if (first_time || work > last->second) ++stack.rounds;
     last->second = work;
-    if (!is_kept(facts.lifetimes.of(event.allocation).released)) continue;
+    const bool is_map = event.kind == EventKind::kMap;
+    const auto still_mapped = is_map ? mapped.find(&event) : mapped.end();
+    const std::uint32_t released = is_map ? kNever : facts.lifetimes.of(event.allocation).released;
+    if (is_map ? still_mapped == mapped.end() : !is_kept(released)) continue;
     ++stack.kept;
-    stack.kept_bytes += event.size_bytes;
+    stack.kept_bytes += is_map ? still_mapped->second : event.size_bytes;
+    stack.with_context += released != kNever;
     stack.last_kept = index;
   }
   for (const auto& [id, stack] : stacks_) {
@@ -154,6 +169,7 @@ void judge_left_at_exit(const Facts& facts, const Ending& ending, const KeptMemo
     line.sum.made += stack.made;
     line.sum.kept += stack.kept;
     line.sum.kept_bytes += stack.kept_bytes;
+    line.sum.with_context += stack.with_context;
     line.sum.rounds = std::max(line.sum.rounds, stack.rounds);
   }
   std::vector<Line> rest;

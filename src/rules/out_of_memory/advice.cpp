@@ -4,6 +4,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "rules/stated_error.h"
 
 namespace faultline {
 namespace {
@@ -28,19 +29,18 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
     const Category largest = *std::max_element(lasting.begin(), lasting.end(), [&](Category a, Category b) { return bytes_of(a) < bytes_of(b); });
     if (largest == Category::kOptimizer) return add_try(finding, part + ": the optimizer's state is the most of it, and SGD, an 8-bit Adam, or sharding it over devices shrinks that.");
     if (context.float32_parameter_bytes != 0) {
-      return add_try(finding, fmt::format("{}: {} are parameters in float32, which bfloat16 would make {} smaller; quantised or sharded weights save more.", part, format_bytes(context.float32_parameter_bytes),
+      return add_try(finding, fmt::format("{}: {} are parameters in float32, which a 16-bit type would make {} smaller; quantised or sharded weights save more.", part, format_bytes(context.float32_parameter_bytes),
                                           format_bytes(context.float32_parameter_bytes / 2)));
     }
     return add_try(finding, part + ". " + kFewerWeightBytes);
   }
   if (passing == 0 || passing < bytes_of(Category::kOther)) return;
   const bool kept = bytes_of(Category::kActivations) >= bytes_of(Category::kTemporaries);
-  add_try(finding, fmt::format("{} of what is in use{} are {}: a smaller batch{} shrinks them.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
-                               context.when, kept ? "activations" : "temporaries", kept ? ", or torch.utils.checkpoint around the layers," : ", or working in smaller pieces,"));
+  add_try(finding, fmt::format("{} of what is in use{} are {}: {}.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
+                               context.when, kept ? "activations" : "temporaries", !kept ? "a smaller batch, or working in smaller pieces, shrinks them" : context.recomputes ? "a smaller batch shrinks them" :
+                               context.when[0] != '\0' ? "a smaller batch shrinks them, and torch.utils.checkpoint around the layers those that are kept for backward" :
+                               "a smaller batch, or torch.utils.checkpoint around the layers, shrinks them"));
 }
-
-// PyTorch 2.1 changed the wording: "GPU 0 has a total capacity of …" where it had been "(GPU 0; 7.79 GiB total capacity; …".
-bool is_before_2_1(const StatedError& message) { return message.text.find("total capacity;") != std::string::npos; }
 
 void add_limit(const AdviceContext& context, Finding& finding) {
   if (std::any_of(finding.tries.begin(), finding.tries.end(), [](const Try& attempt) { return attempt.confirmed == true && attempt.what.starts_with("Raise or remove the limit"); })) return;
@@ -50,14 +50,19 @@ void add_limit(const AdviceContext& context, Finding& finding) {
   if (context.message != nullptr && context.message->framework_name == "cupy") {
     return add_try(finding, "Raise or remove the pool's limit: set_limit() of the memory pool in the code, or the variable CUPY_GPU_MEMORY_LIMIT.");
   }
-  if (context.message != nullptr && is_before_2_1(*context.message)) return add_try(finding, "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code.");
+  if (context.message != nullptr && is_torch_before(*context.message, 2, 1)) return add_try(finding, "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code.");
   add_try(finding, "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code, or by per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF.");
 }
 
 // A recording's settings are tried by replays; of a message nothing can be.
 void add_unconfirmed_settings(const StatedError& message, Finding& finding) {
-  if (is_before_2_1(message)) {
-    return add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it (the message's wording is of 2.0 or older); from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
+  if (is_torch_before(message, 1, 10)) {
+    return add_try(finding, "This PyTorch has no setting against pieces: max_split_size_mb came with 1.10, expandable_segments:True, which is made for this, with 2.1. Here only other sizes or another order of what is allocated help, or an update.");
+  }
+  if (is_torch_before(message, 2, 1)) {
+    const bool has_split = message.text.find("max_split_size_mb") != std::string::npos || (!message.torch_version.empty() && message.torch_version[0] != '<');
+    return add_try(finding, std::string("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it") + (has_split ? "" : " if it is 1.10 or later (the message's wording is of 1.4 to 2.0)") +
+                                "; from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
   }
   add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a message cannot show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
@@ -103,7 +108,9 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       return add_limit(context, finding);
     case Story::kContradiction: return add_try(finding, "Look whether the text joins several messages or was changed by hand, and whether --gpu names the GPU that it ran on.");
     case Story::kRoomLeft:
-      add_try(finding, "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 obey such a limit but do not print it.");
+      if (context.message == nullptr || !is_torch_before(*context.message, 2, 1)) {
+        add_try(finding, "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 obey such a limit but do not print it.");
+      }
       add_try(finding, "Look for limits around the program: a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, a container's GPU-sharing layer, WSL or Windows graphics memory.");
       return add_try(finding, "Watch the device while it runs, another process may come and go: nvidia-smi --query-gpu=memory.used --format=csv -lms 100");
     case Story::kOthers:

@@ -6,8 +6,8 @@
 
 #include "facts/categories.h"
 #include "facts/stack_facts.h"
+#include "rules/cause.h"
 #include "rules/finding.h"
-#include "rules/out_of_memory/cause.h"
 #include "sources/statements.h"
 
 namespace faultline {
@@ -16,6 +16,7 @@ struct AdviceContext {
   std::optional<CategoryBytes> live;    // by category, where a recording tells
   const char* when = "";                // of which moment, where it is not the failure: " at the fullest"
   std::uint16_t roles = 0;              // of the request's stack: StackRole bits
+  bool recomputes = false;              // the program uses checkpointing already
   std::uint64_t float32_parameter_bytes = 0;  // of the live parameters, where a recording tells types
   std::string program = "python train.py";
   const StatedError* message = nullptr;  // where a message is all there is

@@ -26,15 +26,6 @@ void add_holders(const Facts& facts, std::size_t slot, std::uint32_t event, Find
 
 }  // namespace
 
-bool is_driver_request(const Trace& trace, const Event& failed) {
-  switch (trace.heaps[failed.heap.index()].kind) {
-    case HeapKind::kTorchCaching:
-    case HeapKind::kBfc:
-    case HeapKind::kOther: return false;
-    default: return true;
-  }
-}
-
 Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();

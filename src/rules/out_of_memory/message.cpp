@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "base/units.h"
@@ -86,16 +88,20 @@ bool judge_numbers(const Case& subject, Finding& finding) {
 
 // The pool's own statistics in the same text, "limit in_use largest_free": whether it was full or in pieces is an inequality. False: the text has none.
 bool judge_pool(const StatedError& stated, const std::string& who, Finding& finding) {
-  if (stated.pool.empty() || !stated.requested) return false;
+  if (stated.pool.empty()) return false;
   std::istringstream words(stated.pool);
   std::uint64_t limit = 0, in_use = 0, largest = 0;
   if (!(words >> limit >> in_use) || in_use > limit) return false;
   const bool knows_largest = static_cast<bool>(words >> largest);
-  const std::uint64_t left = limit - in_use, wanted = stated.requested->middle();
+  const std::uint64_t left = limit - in_use, wanted = stated.requested ? stated.requested->middle() : 0;
   add_evidence(finding, "pool_limit_bytes", limit);
   add_evidence(finding, "pool_in_use_bytes", in_use);
   if (knows_largest) add_evidence(finding, "pool_largest_free_bytes", largest);
   const std::string numbers = who + "'s pool may take " + format_bytes(limit) + " and " + format_bytes(in_use) + " of it were in use";
+  if (!stated.requested) {
+    conclude(finding, Confidence::kLikely, numbers + "; how much was asked for is not said.");
+    return true;
+  }
   if (stated.requested->min > left) {
     finding.cause = "exhausted";
     conclude(finding, Confidence::kProved, numbers + ": the " + format_bytes(left) + " that were left are less than the " + format_bytes(wanted) + " asked for.");
@@ -126,17 +132,55 @@ void judge_tensorflow(const StatedError& stated, Finding& finding) {
   }
   const bool has_pool = judge_pool(stated, "TensorFlow", finding);
   if (!stated.tensor_shape.empty()) finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
-  if (!has_pool) add_try(finding, "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
+  if (!has_pool && stated.pool.empty()) add_try(finding, "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
+}
+
+// The largest buffers of the program that XLA compiled, where the text lists them.
+std::string buffer_words(const StatedError& stated, Finding& finding) {
+  std::string words;
+  std::size_t told = 0;
+  for (const StatedError::Buffer& buffer : stated.buffers) {
+    const std::string place = buffer.place.substr(buffer.place.find_last_of('/') + 1);
+    add_evidence(finding, "buffer", shown(buffer.bytes) + " " + buffer.what + (buffer.place.empty() ? "" : " at " + buffer.place));
+    if (++told <= 2) words += (words.empty() ? "" : "; ") + shown(buffer.bytes) + " " + buffer.what + (place.empty() ? "" : " (" + place + ")");
+  }
+  return words;
 }
 
 void judge_jax(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  conclude(finding, Confidence::kLikely,
-           "XLA could not find " + size_words(stated) + " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+  const std::string buffers = buffer_words(stated, finding);
+  if (stated.executable_total && stated.capacity) {
+    finding.cause = "exhausted";
+    conclude(finding, Confidence::kProved, "The compiled program needs " + shown(*stated.executable_total) + " of the " + shown(*stated.capacity) + " that the device has" + (buffers.empty() ? "." : "; its largest buffers: " + buffers + "."));
+    return add_try(finding, "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or sharding over more devices.");
+  }
+  conclude(finding, Confidence::kLikely, "XLA could not find " + size_words(stated) + " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   judge_pool(stated, "XLA", finding);
-  if (stated.executable_total) add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
+  if (stated.executable_total) {
+    add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
+    finding.message += " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" + (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
+  } else if (!buffers.empty()) {
+    finding.message += " The largest buffers of the program that it had compiled: " + buffers + ".";
+  }
+  if (!buffers.empty()) add_try(finding, "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
   add_try(finding, "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 (older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
-  add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
+  if (buffers.empty()) add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
+}
+
+// The runtime's own words, "CUDA error: out of memory", from whatever called it.
+void judge_bare(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.framework == Framework::kPyTorch) {
+    conclude(finding, Confidence::kLikely, "GPU memory ran out in PyTorch's allocator; this text has no numbers of it, so how much was missing and who held the memory cannot be told.");
+    return add_try(finding, "Since 1.0 the message goes on with numbers (\"Tried to allocate …\"): give Faultline the whole of it, or the whole log.");
+  }
+  const bool other = !stated.other_framework.empty();
+  conclude(finding, Confidence::kLikely, std::string(other ? "A CUDA call found no memory" : "A CUDA call outside the framework's allocator found no memory") +
+                                             ": making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message has no numbers, so who held the memory cannot be told.");
+  if (other) conclude(finding, Confidence::kLikely, "A CUDA call of " + stated.other_framework + " found no GPU memory; the message has no numbers, so who held the memory cannot be told.");
+  add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
+  if (!other) add_try(finding, "If it fails later, PyTorch's idle cache may be what is missing: it is given back only when PyTorch itself runs out, so here torch.cuda.empty_cache() before this line can help.");
 }
 
 // A framework or a library that says no more than that it got nothing.
@@ -146,21 +190,25 @@ void judge_without_numbers(const Case& subject, Finding& finding) {
     judge_jax(subject, finding);
   } else if (stated.framework == Framework::kTensorFlow) {
     judge_tensorflow(stated, finding);
+  } else if (stated.framework == Framework::kOther && !stated.status.empty()) {
+    finding.cause = "own-limit";
+    conclude(finding, Confidence::kProved, "The memory pool reached the largest size that it was given (" + stated.status + "); the device itself need not be full.");
+    add_try(finding, "Raise or remove the pool's limit (maximum_pool_size of rmm.reinitialize or PoolMemoryResource), or hold less.");
   } else if (stated.framework == Framework::kOther) {
     conclude(finding, Confidence::kLikely, stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") + " from " + device_words(subject) +
                                                "; the message does not say who held the rest.");
     add_try(finding, "See who holds the device: nvidia-smi");
+    if (stated.framework_name == "llama.cpp") add_try(finding, "Put less on the GPU: fewer layers (-ngl), a shorter context (-c), a smaller quantisation, --cache-type-k q8_0.");
+    if (stated.framework_name == "TensorRT") add_try(finding, "A smaller workspace (setMemoryPoolLimit, --memPoolSize), smaller shapes or batch in the profile; while an engine is built, a tactic that finds no memory is skipped and need not end the build.");
   } else {
-    conclude(finding, Confidence::kLikely,
-             "A CUDA call outside the framework's allocator found no memory: making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message has no numbers, so "
-             "who held the memory cannot be told.");
-    add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
-    add_try(finding, "If it fails later, PyTorch's idle cache may be what is missing: it is given back only when PyTorch itself runs out, so here torch.cuda.empty_cache() before this line can help.");
+    judge_bare(subject, finding);
   }
-  if (!stated.buffer_file.empty() && !finding.location.known()) {
-    finding.location.file = stated.buffer_file;
-    finding.location.line = stated.buffer_line;
-    finding.location.op = stated.buffer_op;
+  const auto placed = std::find_if(stated.buffers.begin(), stated.buffers.end(), [](const StatedError::Buffer& buffer) { return !buffer.place.empty(); });
+  if (placed != stated.buffers.end() && !finding.location.known()) {
+    const std::size_t colon = placed->place.rfind(':');
+    finding.location.file = placed->place.substr(0, colon);
+    finding.location.line = static_cast<std::uint32_t>(std::atoi(placed->place.c_str() + colon + 1));
+    finding.location.op = placed->what;
   }
 }
 
@@ -172,8 +220,8 @@ void judge_library(const StatedError& stated, Finding& finding) {
            stated.library + " asked the driver for " + size_words(stated) + " and got none; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back first, and nothing "
            "here says who held the memory.");
   add_try(finding, "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the memory was idle cache.");
-  if (stated.library == "NCCL") add_try(finding, "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of the device.");
-  else add_try(finding, "Make its handle while there is room: one small matrix product or convolution at the start of the program.");
+  if (stated.library == "NCCL" && !is_torch_before(stated, 1, 8)) add_try(finding, "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of the device.");
+  else if (stated.library == "cuBLAS" || stated.library == "cuDNN") add_try(finding, "Make its handle while there is room: one small matrix product or convolution at the start of the program.");
   add_try(finding, "See who holds the device: nvidia-smi");
 }
 
@@ -181,7 +229,7 @@ void judge_library(const StatedError& stated, Finding& finding) {
 void add_next_step(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (finding.severity != Severity::kError || stated.allocator == StatedAllocator::kMetal || stated.framework == Framework::kJax) return;
-  add_try(finding, "Record the next run: faultline run -- " + program_words(subject) + " names the lines that hold the memory and tries settings on the recording.");
+  add_try(finding, "Record the next run: faultline run -- " + program_words(subject) + " names the lines that hold the memory" + (stated.framework == Framework::kPyTorch || stated.other_framework.empty() ? " and tries settings on the recording." : "."));
   if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted") return;
   add_try(finding, "Ask before renting a larger GPU: faultline plan --gpu H100 -- " + program_words(subject) + " tells without one whether it would fit, and what would.");
 }

@@ -5,63 +5,13 @@
 #include <tuple>
 
 #include "base/units.h"
-#include "facts/outside.h"
+#include "fmt/format.h"
 #include "models/search.h"
-#include "models/torch/segment_sizes.h"
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/request.h"
 
 namespace faultline {
-
-// The moment of failure in the allocator's own numbers.
-Shortage shortage_of(const Case& subject, std::size_t slot, const UsageMoment& moment) {
-  const Trace& trace = subject.trace();
-  const Device& device = trace.devices[slot];
-  const Event& event = trace.events[moment.event];
-  const std::uint64_t live = moment.allocated + moment.pending;
-  const FreeSpace space = subject.free_space(event.device, moment.event);
-  Shortage shortage;
-  shortage.requested = ByteInterval::exactly(event.size_bytes);
-  shortage.segment = ByteInterval::exactly(torch_segment_sizes(trace).segment_bytes(event.size_bytes));
-  shortage.live = ByteInterval::exactly(live);
-  if (moment.reserved >= live) {  // less: segments were taken before the recording began, or it does not show them
-    shortage.reserved = ByteInterval::exactly(moment.reserved);
-    shortage.idle = *shortage.reserved - *shortage.live;
-  }
-  shortage.returnable = ByteInterval::exactly(space.returnable_bytes);
-  shortage.largest_piece = ByteInterval::exactly(space.largest_free_bytes);
-  for (const SegmentPicture& segment : space.segments) {
-    if (segment.stream != event.stream) shortage.other_streams = shortage.other_streams + ByteInterval::exactly(segment.free_bytes());
-  }
-  if (event.has(kHasDeviceFree)) shortage.free = ByteInterval::exactly(event.address);
-  if (device.capacity_bytes != 0) shortage.capacity = ByteInterval::exactly(device.capacity_bytes);
-  if (device.allowed_bytes != 0) shortage.allowed = ByteInterval::exactly(device.allowed_bytes);
-  const UsageMoment& fullest = subject.facts().usage[slot].peak_reserved;
-  shortage.allowed_so_far = ByteInterval::exactly(std::max(device.allowed_bytes, fullest.event <= moment.event ? fullest.reserved : moment.reserved));
-  if (const auto unasked = unasked_memory(trace, device)) shortage.before_start = ByteInterval::exactly(unasked->before_start);
-  if (subject.statements().placed_by_model && is_served_after_all(trace, moment.event)) shortage.whole_live = ByteInterval::exactly(subject.facts().usage[slot].peak_allocated.allocated);
-  return shortage;
-}
-
-bool is_served_after_all(const Trace& trace, std::uint32_t failure) {
-  constexpr std::uint64_t kRounding = 512;
-  const Event& failed = trace.events[failure];
-  for (std::size_t at = std::size_t{failure} + 1; at < trace.events.size(); ++at) {
-    const Event& event = trace.events[at];
-    if (event.device != failed.device || event.heap != failed.heap) continue;
-    if (event.kind == EventKind::kAllocFailed) return false;
-    if (event.kind == EventKind::kAlloc) return (event.size_bytes + kRounding - 1) / kRounding == (failed.size_bytes + kRounding - 1) / kRounding;
-  }
-  return false;
-}
-
-bool stopped_by_limit(const Shortage& shortage) { return shortage.free && shortage.free->max >= shortage.segment.max + kDriverMarginBytes; }
-
-std::uint64_t segment_room(const Shortage& shortage, const DeviceUsage& usage, const UsageMoment& moment) {
-  if (!stopped_by_limit(shortage)) return moment.reserved + (shortage.free ? shortage.free->max : 0);
-  return std::max(usage.peak_reserved.event <= moment.event ? usage.peak_reserved.reserved : moment.reserved, shortage.allowed ? shortage.allowed->max : 0);
-}
 
 namespace {
 
@@ -139,14 +89,18 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
     if (!shortage.allowed) add("limit_below_bytes", shortage.reserved.value_or(*shortage.live) + shortage.segment);
   }
   add_evidence(finding, "inequality", verdict.inequality);
-  finding.holders = holders_at(facts, slot, moment.event);
+  const std::uint32_t fullest = shortage.whole_live ? facts.usage[slot].peak_allocated.event : moment.event;
+  finding.holders = holders_at(facts, slot, fullest);
+  if (shortage.whole_live) finding.memory += (finding.memory.empty() ? "" : " ") + fmt::format("Held by tells of the fullest moment, when {} are in use.", format_bytes(shortage.whole_live->max));
   try_settings(subject, slot, shortage, moment, finding);
   AdviceContext context;
-  const std::uint32_t fullest = shortage.whole_live ? facts.usage[slot].peak_allocated.event : moment.event;
   context.live = facts.live_by_category(slot, fullest);
   context.when = shortage.whole_live ? " at the fullest" : "";
   context.roles = facts.stacks.roles(event.stack);
   context.float32_parameter_bytes = float32_parameter_bytes(facts, slot, fullest);
+  for (std::size_t stack = 1; stack < subject.trace().stacks.size() && !context.recomputes; ++stack) {
+    context.recomputes = facts.stacks.has(StackId(static_cast<std::uint32_t>(stack)), kRecomputes);
+  }
   advise(verdict, context, finding);
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
   return finding;

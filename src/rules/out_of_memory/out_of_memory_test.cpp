@@ -97,8 +97,8 @@ TEST(OutOfMemoryRule, AdviceFollowsFromWhatIsHeld) {
     const char* says;
     const char* says_not;
   };
-  for (const Row& row : {Row{"weights in float32", 4, 0, "4.00 GiB are parameters in float32, which bfloat16 would make 2.00 GiB smaller", "a smaller batch"},
-                         Row{"larger weights", 6, 0, "6.00 GiB are parameters in float32, which bfloat16 would make 3.00 GiB smaller", "torch.utils.checkpoint"},
+  for (const Row& row : {Row{"weights in float32", 4, 0, "4.00 GiB are parameters in float32, which a 16-bit type would make 2.00 GiB smaller", "a smaller batch"},
+                         Row{"larger weights", 6, 0, "6.00 GiB are parameters in float32, which a 16-bit type would make 3.00 GiB smaller", "torch.utils.checkpoint"},
                          Row{"the optimizer's state", 2, 4, "6.00 GiB of what is in use are parameters, gradients and the optimizer's state", "a smaller batch"}}) {
     const std::string p = std::to_string(row.parameters_gib) + "GiB", o = std::to_string(row.optimizer_gib) + "GiB";
     std::string lines = "device 0 capacity=8GiB\ntensor w = float32[16,16] op=aten::_to_copy\nalloc #s " + p + " driver @0x100000000 at run.py:1 main\nalloc #w " + p + " @0x100000000 tensor=w at run.py:1 main" + to + "\n";
@@ -108,6 +108,19 @@ TEST(OutOfMemoryRule, AdviceFollowsFromWhatIsHeld) {
     EXPECT_NE(advice_of(finding).find(row.says), std::string::npos) << row.what << ": " << advice_of(finding);
     EXPECT_EQ(advice_of(finding).find(row.says_not), std::string::npos) << row.what << ": " << advice_of(finding);
   }
+}
+
+// A dry run goes on past the failure on a GPU that grows: who holds and what is advised are of one moment. Its twin ends with the failure.
+TEST(OutOfMemoryRule, ADryRunIsToldAtItsFullestMoment) {
+  const std::string until = "device 0 capacity=4GiB\nalloc #s 3GiB driver @0x100000000 at run.py:1 main\nalloc #w 3GiB @0x100000000 at run.py:1 main\nalloc-failed 2GiB device-free=1GiB at run.py:2 main\n";
+  const std::string after = "alloc #t 2GiB driver @0x900000000 at run.py:2 main\nalloc #x 2GiB @0x900000000 at run.py:2 main\nalloc #u 6GiB driver @0xa00000000 at run.py:3 main\nalloc #y 6GiB @0xa00000000 at run.py:3 main\n";
+  const Finding whole = failure_of("source dry-run\n" + until + after), cut = failure_of("source dry-run\n" + until);
+  ASSERT_EQ(whole.holders.size(), 3u);
+  EXPECT_EQ(whole.holders.front().bytes, 6 * kGiB);
+  EXPECT_NE(whole.memory.find("the fullest moment, when 11.00 GiB are in use"), std::string::npos) << whole.memory;
+  ASSERT_EQ(cut.holders.size(), 1u);
+  EXPECT_EQ(cut.holders.front().bytes, 3 * kGiB);
+  EXPECT_EQ(cut.memory.find("fullest"), std::string::npos) << cut.memory;
 }
 
 TEST(OutOfMemoryRule, FailuresOfOneLineAreOneFinding) {

@@ -116,11 +116,14 @@ TEST(CoreDump, AComputationThatContradictsARegisterIsNotBelieved) {
   std::string dump = recorded_dump();
   overwrite<std::uint32_t>(dump, kRegisterTable, 0, 0x1234, [](const ElfSection& section, std::uint64_t row) { return section.info == 7 && (row == 3 || row == 5); });
   const Trace trace = read_whole(dump);
+  std::size_t contradicted = 0;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const std::string instruction = text_of(trace, fault_of(trace, i).instruction);
     if (instruction != "LDG.E R4, desc[UR4][R4.64]" && instruction != "LDG.E R2, desc[UR4][R2.64]") continue;
     EXPECT_TRUE(fault_of(trace, i).addresses.empty()) << instruction;
+    ++contradicted;
   }
+  EXPECT_EQ(contradicted, 2u);
 }
 
 TEST(CoreDump, IsTheSameCompressedPlainAndAsAStream) {

@@ -65,15 +65,19 @@ TEST(Sass, OtherInstructionsAreNotMemoryInstructions) {
 
 TEST(Sass, AnyBitsDecodeToSomethingBoundedOrNothing) {
   std::mt19937_64 random(7);
+  int decoded_count = 0;
   for (int round = 0; round < 200'000; ++round) {
     SassInstruction instruction{random(), random()};
     if (round % 2 == 0) instruction.low = (instruction.low & ~std::uint64_t{0x1ff}) | (0x17e + random() % 0x32);
     const auto decoded = decode_memory_instruction(instruction, 70 + static_cast<std::uint32_t>(random() % 60));
     if (!decoded) continue;
+    ++decoded_count;
+    EXPECT_FALSE(decoded->text.empty());
     EXPECT_GE(decoded->size_bytes, 1u);
     EXPECT_LE(decoded->size_bytes, 32u);
     EXPECT_LT(decoded->text.size(), 100u);
   }
+  EXPECT_GT(decoded_count, 5'000);
 }
 
 TEST(SassWrites, ALoadWritesAsManyRegistersAsItIsWide) {

@@ -26,9 +26,15 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kCudaError, "triton error [cuda]: "},
     Word{Anchor::kCudaError, "failed to synchronize: "},
     Word{Anchor::kRuntimeCode, "cuda runtime error ("},
+    Word{Anchor::kRuntimeCode, "error == cudasuccess ("},
+    Word{Anchor::kRuntimeCode, "cuda runtime error in "},
     Word{Anchor::kThcCheck, "thcudacheck fail"},
     Word{Anchor::kErrorName, "cudaerrormemoryallocation"},
     Word{Anchor::kErrorName, "hiperroroutofmemory"},
+    Word{Anchor::kErrorName, "cudaerrorillegaladdress"},
+    Word{Anchor::kErrorName, "cudaerrormisalignedaddress"},
+    Word{Anchor::kErrorName, "cudaerrorlaunchfailure"},
+    Word{Anchor::kErrorName, "cudaerrorassert"},
     Word{Anchor::kErrorName, "cuda_error_out_of_memory"},
     Word{Anchor::kErrorName, "cuda_error_illegal_address"},
     Word{Anchor::kErrorName, "cuda_error_misaligned_address"},
@@ -44,6 +50,7 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kCublas, "cusolver_status_"},
     Word{Anchor::kCublas, "cusparse_status_"},
     Word{Anchor::kCublas, "hipblas_status_"},
+    Word{Anchor::kCublas, "cufft_"},
     Word{Anchor::kCudnn, "cudnn_status_"},
     Word{Anchor::kCudnn, "miopenstatus"},
     Word{Anchor::kNcclFailure, "cuda failure "},
@@ -55,10 +62,24 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kBfcOom, "ran out of memory trying to allocate"},
     Word{Anchor::kTfDriver, "failed to allocate "},
     Word{Anchor::kTfDst, "dst tensor is not initialized"},
+    Word{Anchor::kTfMemory, "failed to allocate memory [op:"},
     Word{Anchor::kTfMemory, "resourceexhaustederror: failed to allocate memory"},
     Word{Anchor::kCupyOom, "out of memory allocating "},
     Word{Anchor::kCupyOom, "out of memory to allocate "},
     Word{Anchor::kGgmlOom, "cudamalloc failed: out of memory"},
+    Word{Anchor::kOtherOom, "out of memory error on gpu "},
+    Word{Anchor::kOtherOom, "out of gpu memory trying to allocate "},
+    Word{Anchor::kOtherOom, "cudamalloc error out of memory"},
+    Word{Anchor::kVulkanOom, "device memory allocation of size "},
+    Word{Anchor::kTensorRt, "cuda runtime (out of memory"},
+    Word{Anchor::kTensorRt, "cuda runtime (an illegal memory access"},
+    Word{Anchor::kTensorRt, "outofmemory ("},
+    Word{Anchor::kTensorRt, "cuda error in allocate: 2"},
+    Word{Anchor::kTensorRt, "defaultallocator::allocate: 2 ("},
+    Word{Anchor::kDriverCall, "cumemalloc failed: "},
+    Word{Anchor::kDriverCall, "cumemallocpitch failed: "},
+    Word{Anchor::kNumbaCode, "results in unknown_cuda_error"},
+    Word{Anchor::kXlaSpace, "ran out of memory in memory space "},
     Word{Anchor::kOrtOom, "failed to allocate memory for requested buffer of size"},
     Word{Anchor::kRmmOom, "out_of_memory: cuda error at"},
     Word{Anchor::kRmmOom, "std::bad_alloc: out_of_memory"},
@@ -174,6 +195,10 @@ AnchorHits find_anchors(std::string_view text) {
     const char c = text[at];
     if (c == '\x1b') {
       at += escape_length(text.substr(at, kRing));
+      continue;
+    }
+    if (c == '*' && state != 0 && text.substr(at, 2) == "**") {  // bold, in the middle of a sentence
+      at += 2;
       continue;
     }
     const std::size_t here = at++;

@@ -14,7 +14,7 @@ namespace faultline {
 enum class Anchor : std::uint8_t {
   kTorchOom, kTorchOomBare, kMetalOom, kAsyncOom, kCudaError, kRuntimeCode, kThcCheck, kErrorName, kIllegalAccess, kDeviceAssert, kMisaligned,
   kLaunchFailure, kAssertLine, kAssertBlock, kCublas, kCudnn, kNcclFailure, kNcclCalloc, kNcclUnhandled, kXlaOom, kTfOom, kBfcOom, kTfDriver, kTfDst,
-  kTfMemory, kCupyOom, kGgmlOom, kOrtOom, kRmmOom, kRocmFault, kSharedMemory, kKnown,
+  kTfMemory, kCupyOom, kGgmlOom, kOrtOom, kRmmOom, kRocmFault, kSharedMemory, kOtherOom, kVulkanOom, kTensorRt, kDriverCall, kNumbaCode, kXlaSpace, kKnown,
 };
 
 struct AnchorHit {

@@ -1,12 +1,16 @@
 #include "sources/error_text/error_text.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/hash.h"
 #include "sources/error_text/anchors.h"
 #include "sources/error_text/ending.h"
+#include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/peak_buffers.h"
 #include "sources/error_text/pool_dump.h"
+#include "sources/error_text/surroundings.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -17,9 +21,11 @@ constexpr std::uint64_t kMostReadings = 5000;  // places that are read in full; 
 struct Chosen {
   ErrorMessage message;
   std::size_t begin = 0;  // where it stands in the text
+  std::size_t again = 0;  // and where the same words stand for the last time
 };
 
 constexpr std::size_t kMostCandidates = 256;
+constexpr std::size_t kMostWriters = 16;  // whose endings are looked at where one of them has survived
 
 struct Survey {
   std::vector<Chosen> all;      // in order, each wording once; at most kMostCandidates
@@ -32,6 +38,7 @@ struct Survey {
   std::uint64_t not_read = 0;
   std::map<std::string, std::uint64_t> counts;  // messages by kind
   std::map<std::string, HashSet<std::string>> texts;
+  std::map<std::string, std::size_t> last;  // where each writer's last message stands
 };
 
 // Of a kernel: the process does nothing more on the device.
@@ -57,6 +64,7 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     auto message = read_message(text, hit);
     if (!message) continue;
     const bool is_assertion = message->words.count("assert.expression") != 0;
+    survey.last[message->tag] = hit.begin;
     if (is_assertion) ++survey.assertion_lines;
     const bool again = last != nullptr && message->kind == last_kind && hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400);
     if (!again && !is_assertion && !message->weak) {
@@ -66,13 +74,18 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     last = &hit;
     last_kind = message->kind;
     const auto is_same = [&](const Chosen& other) { return other.message.kind == message->kind && other.message.text == message->text && other.message.tag == message->tag; };
-    if (!is_assertion && (!message->weak || ends_cuda(message->kind)) && survey.all.size() < kMostCandidates && std::none_of(survey.all.begin(), survey.all.end(), is_same)) {
-      survey.all.push_back({*message, hit.begin});
+    if (!is_assertion && (!message->weak || ends_cuda(message->kind) || message->kind == "host-killed")) {
+      const auto known = std::find_if(survey.all.begin(), survey.all.end(), is_same);
+      if (known != survey.all.end()) known->again = hit.begin;
+      else if (survey.all.size() < kMostCandidates) survey.all.push_back({*message, hit.begin, hit.begin});
     }
     std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
-    if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin};
-    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error) survey.assert_error = Chosen{*message, hit.begin};
-    if (!place) place = Chosen{std::move(*message), hit.begin};
+    if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin, hit.begin};
+    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error) survey.assert_error = Chosen{*message, hit.begin, hit.begin};
+    // Work that is cleaned up (45, 43), or what would bring the device back (154), is a consequence: another line of the kernel's log tells of what.
+    const auto is_consequence = [](const ErrorMessage& of) { const auto xid = of.words.find("xid"); return xid != of.words.end() && (xid->second == "45" || xid->second == "43" || xid->second == "154"); };
+    if (place && message->kind == "xid" && is_consequence(place->message) && !is_consequence(*message)) place.reset();
+    if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
   }
   return survey;
 }
@@ -84,12 +97,42 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
     if (ends_cuda(chosen.message.kind)) break;
     const bool other_writer = !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
     if (later.begin <= chosen.begin || other_writer || later.message.text == chosen.message.text || !goes_on(text, chosen.begin, later.begin, chosen.message.tag)) continue;
+    // What has failed is often killed afterwards, by whoever started it: only at work could it be killed for another reason.
+    if (later.message.kind == "host-killed" && !lives_on(text.substr(0, line_begin(text, later.begin, 4096)), chosen.begin, chosen.message.tag)) continue;
     // What a person tells of several tries is no log: the same again needs a traceback of its own.
     if (later.message.kind == chosen.message.kind && text.substr(chosen.begin, later.begin - chosen.begin).find("Traceback (most recent call last)") == std::string_view::npos) continue;
     survived.push_back(std::move(chosen));
     chosen = later;
   }
   return chosen;
+}
+
+// Whether its writer's program works on behind the last message.
+bool is_survived(std::string_view text, const Survey& seen, const Chosen& chosen) {
+  const auto last = seen.last.find(chosen.message.tag);
+  return !ends_cuda(chosen.message.kind) && lives_on(text, std::max(chosen.begin, last == seen.last.end() ? 0 : last->second), chosen.message.tag);
+}
+
+// What one writer survived may have ended another.
+bool survives(std::string_view text, const Survey& seen, Chosen& chosen, std::vector<Chosen>& survived) {
+  if (!is_survived(text, seen, chosen)) return false;
+  std::size_t looked_at = 0;
+  const auto is_fatal = [&](const Chosen& other) { return other.message.tag != chosen.message.tag && !other.message.tag.empty() && ++looked_at <= kMostWriters && !is_survived(text, seen, other); };
+  const auto fatal = std::find_if(seen.all.begin(), seen.all.end(), is_fatal);
+  if (fatal == seen.all.end()) return true;
+  survived.push_back(std::move(chosen));
+  chosen = *fatal;
+  return false;
+}
+
+// The same error told again with more words: what they add.
+void add_from_others(const Survey& seen, Chosen& chosen) {
+  for (const Chosen& other : seen.all) {
+    if (other.message.kind != chosen.message.kind || other.message.tag != chosen.message.tag || !other.message.text.starts_with(chosen.message.text)) continue;
+    chosen.again = std::max(chosen.again, other.again);
+    for (const auto& [name, bytes] : other.message.numbers) chosen.message.numbers.try_emplace(name, bytes);
+    for (const auto& [name, word] : other.message.words) chosen.message.words.try_emplace(name, word);
+  }
 }
 
 StackId add_stack(Trace& trace, const std::vector<TracebackFrame>& outermost_first) {
@@ -152,6 +195,67 @@ void add_properties(Trace& trace, const ErrorMessage& message) {
   for (const auto& [name, word] : message.words) properties["error." + name] = word;
 }
 
+bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
+
+// What starts programs: its own lines are nobody's.
+bool is_launcher(const TracebackFrame& frame) {
+  static constexpr std::array<std::string_view, 9> kNames = {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/vllm", "/bin/ray", "/bin/composer", "/bin/litgpt", "/bin/tune", "accelerate.exe"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return frame.file.find(name) != std::string::npos; });
+}
+
+// The traceback that ends in the message, or in the same message told again, where the first has none.
+std::vector<TracebackFrame> traceback_of(std::string_view text, std::size_t at, std::size_t again, const std::string& tag) {
+  std::vector<TracebackFrame> frames = traceback_at(text, at, tag);
+  if (again <= at || !std::all_of(frames.begin(), frames.end(), is_installed)) return frames;
+  std::vector<TracebackFrame> later = traceback_at(text, again, tag);
+  return std::all_of(later.begin(), later.end(), is_installed) ? frames : later;
+}
+
+// How it ended behind the message: in another exception, or not at all.
+void add_ending(std::string_view text, const Chosen& chosen, bool lives, Trace& trace) {
+  if (ends_cuda(chosen.message.kind)) return;
+  const std::string other = last_exception(text, chosen.begin, chosen.message.tag);
+  const bool is_same = other.empty() || other.find(chosen.message.text.substr(0, 40)) != std::string::npos;
+  const std::size_t head = text.rfind("Traceback (most recent call last)");
+  if (!is_same && goes_on(text, chosen.begin, head, chosen.message.tag)) {
+    if (!lives_on(text, head, chosen.message.tag)) {
+      trace.properties["error.ended_by"] = other;
+      if (is_handled_at_end(text, chosen.begin)) trace.properties["error.ended_while"] = "handled";
+      return;
+    }
+    lives = true;
+  }
+  if (lives) trace.properties["error.lives_on"] = "yes";
+}
+
+constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::size_t{1} << 20;
+
+// What the text tells beside the message. Of a long log: of its beginning, and of what stands around the message.
+void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace) {
+  std::string part;
+  std::string_view near = text;
+  if (text.size() > 4 * kAroundBytes) {
+    const std::size_t from = chosen.begin > kAroundBytes ? chosen.begin - kAroundBytes : 0;
+    part = std::string(text.substr(0, kHeadBytes)) + std::string(text.substr(from, 2 * kAroundBytes));
+    near = part;
+  }
+  if (const std::string version = torch_version(near); !version.empty()) trace.properties["error.torch_version"] = version;
+  if (const std::string other = other_framework(near); !other.empty()) trace.properties["error.other_framework"] = other;
+  if (chosen.message.framework == "tensorflow" || chosen.message.framework == "jax") {
+    if (const std::string pool = pool_dump(text); !pool.empty() && chosen.message.is_allocation()) trace.properties["error.pool"] = pool;
+  }
+  if (chosen.message.framework != "jax") return;
+  std::size_t number = 0;
+  for (const PeakBuffer& buffer : peak_buffers(text, 5)) {
+    const std::string name = "error.buffer." + std::to_string(++number);
+    trace.properties[name + "_bytes.min"] = std::to_string(buffer.bytes.min);
+    trace.properties[name + "_bytes.max"] = std::to_string(buffer.bytes.max);
+    const std::string maker = buffer.operation == "parameter" ? std::string(", given to the program") : buffer.operation.empty() ? std::string() : (buffer.shape.empty() ? "" : " of ") + buffer.operation;
+    trace.properties[name + ".what"] = buffer.shape + maker;
+    if (!buffer.place.empty()) trace.properties[name + ".place"] = buffer.place;
+  }
+}
+
 // A traceback inside a string of JSON: its line ends and quotes are escaped.
 constexpr std::string_view kEscapedFrame = "\\n  File \\\"";
 
@@ -182,6 +286,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   }
   std::vector<Chosen> survived;
   Chosen chosen = what_ended(text, seen, survived);
+  const bool lives = survives(text, seen, chosen, survived);
+  add_from_others(seen, chosen);
   ErrorMessage& message = chosen.message;
   // A kernel's own line may stand above the error or, from another stream of output, below it.
   if (message.kind == "device-assert" && seen.assertion) {
@@ -197,13 +303,19 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   trace.heaps.push_back({HeapKind::kDriver, message.device.value_or(0), HeapId(0), 0, 0, "driver"});
 
   // Where a kernel's line came first, the traceback belongs to the error that followed it.
-  std::size_t stack_at = chosen.begin;
+  std::size_t stack_at = chosen.begin, stack_again = chosen.again;
   if (message.kind == "device-assert" && seen.assert_error) {
-    stack_at = seen.assert_error->begin;
+    stack_at = stack_again = seen.assert_error->begin;
     if (message.tag.empty()) message.tag = seen.assert_error->message.tag;
     for (const auto& [name, word] : seen.assert_error->message.words) message.words.try_emplace(name, word);
   }
-  const StackId stack = add_stack(trace, traceback_at(text, stack_at, message.tag));
+  std::vector<TracebackFrame> frames = traceback_of(text, stack_at, stack_again, message.tag);
+  std::erase_if(frames, is_launcher);
+  // The runtime says the same of memory of the host that it cannot pin.
+  const auto pins = [](const TracebackFrame& frame) { return frame.function == "pin_memory" || frame.file.ends_with("/pin_memory.py"); };
+  if (message.kind == "out-of-memory" && message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins)) message.kind = "host-pinned";
+  if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed)) frames.clear();  // the launcher's own
+  const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
   add_event(trace, message, stack);
   add_properties(trace, message);
@@ -213,17 +325,13 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   std::size_t told = 0;
   for (const Chosen& before : survived) {
     if (told == 8) break;
-    const std::vector<TracebackFrame> frames = traceback_at(text, before.begin, before.message.tag);
-    const auto own = std::find_if(frames.rbegin(), frames.rend(), [](const TracebackFrame& frame) { return frame.file.find("-packages") == std::string::npos; });
-    trace.properties["error.survived." + std::to_string(++told)] = "line " + std::to_string(line_number(text, before.begin)) + (own == frames.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " +
+    const std::vector<TracebackFrame> above = traceback_at(text, before.begin, before.message.tag);
+    const auto own = std::find_if(above.rbegin(), above.rend(), [](const TracebackFrame& frame) { return frame.file.find("-packages") == std::string::npos; });
+    trace.properties["error.survived." + std::to_string(++told)] = "line " + std::to_string(line_number(text, before.begin)) + (own == above.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " +
                                                                    trimmed(before.message.text, 160);
   }
-  if (!ends_cuda(message.kind)) {
-    const std::string other = last_exception(text, chosen.begin, message.tag);
-    const bool is_same = other.find(message.text.substr(0, 40)) != std::string::npos || other.empty();
-    if (!is_same && goes_on(text, chosen.begin, text.rfind("Traceback (most recent call last)"), message.tag)) trace.properties["error.ended_by"] = other;
-  }
-  if (const std::string pool = pool_dump(text); !pool.empty() && message.is_allocation() && (message.framework == "tensorflow" || message.framework == "jax")) trace.properties["error.pool"] = pool;
+  add_ending(text, chosen, lives, trace);
+  add_surroundings(text, chosen, trace);
   trace.count("error messages not looked at", found.not_kept + seen.not_read);
   return trace;
 }

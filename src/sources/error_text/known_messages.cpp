@@ -15,12 +15,21 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"memoryerror", "host-alloc"},
     {"memory cgroup out of memory", "host-cgroup", true},
     {"oomkilled", "host-cgroup"},
-    {"out of memory: killed process", "host-killed", true},
-    {"out of memory: kill process", "host-killed", true},
+    {"out of memory: killed process", "host-oom-killer", true},
+    {"out of memory: kill process", "host-oom-killer", true},
+    {"invoked oom-killer:", "host-oom-invoked", true},
     {"oom-kill event", "host-cgroup", true},
     {"oom_kill event", "host-cgroup", true},
     {"signal 9 (sigkill) received by pid", "host-killed", true},
     {"killed", "host-killed"},
+    {"failed (exitcode: -9)", "host-killed", true},
+    {"exits with return code = -9", "host-killed", true},
+    {"exited with code 137", "host-killed", true},
+    {"exit code: 137", "host-killed", true},
+    {"term_memlimit: job killed", "host-cgroup", true},
+    {"task was killed due to the node running low on memory", "host-ray"},
+    {"killed due to memory pressure (oom)", "host-ray", true},
+    {"the paging file is too small for this operation", "host-paging"},
     {"your session crashed after using all available ram", "host-session", true},
     {"dataloader worker (pid", "host-worker"},
     {"workers are out of shared memory", "host-shm", true},
@@ -43,6 +52,18 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"cuda unknown error - this may be due to", "setup-unknown"},
     {"system not yet initialized", "setup-fabric"},
     {"cuda error: unknown error", "unknown-error"},
+    {"cannot re-initialize cuda in forked subprocess", "setup-fork"},
+    {"the provided ptx was compiled with an unsupported toolchain", "setup-ptx"},
+    {"cuda error: initialization error", "setup-init"},
+    {"error named symbol not found at line", "setup-symbol"},
+    {"cuda error: invalid argument", "call-invalid"},
+    {"cuda error: operation not supported", "call-unsupported"},
+    {"operation not permitted when stream is capturing", "call-capture"},
+    {"expected canuse32bitindexmath(", "call-32bit"},
+    {"was unable to find an engine to execute this computation", "engine-none"},
+    {"unable to find a valid cudnn algorithm to run convolution", "engine-none"},
+    {"invalid buffer size: ", "metal-buffer"},
+    {"nvmapmemalloc", "jetson-alloc"},
     {"nvml_success == r internal assert failed", "nvml-assert"},
     {"nvrm: xid (", "xid", true},
     {"no available memory for the cache blocks", "vllm-no-blocks"},
@@ -161,10 +182,20 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
     const auto number = close == std::string::npos || close > 60 ? std::nullopt : number_at(lower, close + 3);
     if (!number || *number > 9999) return std::nullopt;
     message.words["xid"] = std::to_string(*number);
+    const auto pid = number_after(line, "pid=");
+    const std::size_t name = line.find("name=");
+    if (pid) message.words["process"] = std::to_string(*pid) + (name == std::string_view::npos ? "" : " (" + passage.words.substr(name + 5, passage.words.find_first_of(", \n", name) - name - 5) + ")");
     message.weak = true;
   }
-  if (kind == "unknown-error" || kind == "host-killed" || kind == "host-worker" || kind == "async-bare") message.weak = true;
-  if (kind.starts_with("host-")) {
+  if (kind == "unknown-error" || kind == "host-oom-invoked" || kind.starts_with("call-") || kind == "host-killed" || kind == "host-worker" || kind == "async-bare") message.weak = true;
+  // The number that stands for the signal ends its line; a sentence about it goes on.
+  if (const std::size_t end = known->text.size(); known->text.ends_with("137") && end < line.find_last_not_of(" .)") + 1) return std::nullopt;
+  if (kind == "vllm-length") {
+    for (const std::string_view label : {"estimated maximum model length is ", "stored in kv cache ("}) {
+      if (const auto tokens = number_after(lower, label, 700)) message.words["status"] = std::to_string(*tokens);
+    }
+  }
+  if (kind == "host-alloc" || kind == "host-shm" || kind == "metal-buffer") {
     if (const auto bytes = size_between(lower, 0, passage.first_line_length, SizeStyle::kTorch)) message.numbers["requested"] = *bytes;
   }
   return message;

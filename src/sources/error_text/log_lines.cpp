@@ -3,20 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "base/characters.h"
+
 namespace faultline {
 namespace {
 
 constexpr std::size_t kPrefixReach = 320;  // no prefix is looked for beyond this
 
-constexpr bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-constexpr bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
-constexpr bool is_lower(char c) {
-  return c >= 'a' && c <= 'z';
-}
 constexpr bool is_blank(char c) {
   return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
 }

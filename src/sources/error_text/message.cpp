@@ -118,6 +118,7 @@ std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit&
       message = read_library_message(hit.anchor, passage);
       break;
     case Anchor::kXlaOom: case Anchor::kTfOom: case Anchor::kBfcOom: case Anchor::kTfDriver: case Anchor::kTfDst: case Anchor::kTfMemory: case Anchor::kCupyOom: case Anchor::kGgmlOom: case Anchor::kOrtOom: case Anchor::kRmmOom:
+    case Anchor::kOtherOom: case Anchor::kVulkanOom: case Anchor::kTensorRt: case Anchor::kDriverCall: case Anchor::kXlaSpace:
       message = read_framework_message(hit.anchor, passage);
       break;
     case Anchor::kKnown:

@@ -1,6 +1,7 @@
 // Errors of the CUDA and HIP runtimes and drivers, and what kernels print before they stop.
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "sources/error_text/message.h"
 
@@ -14,6 +15,10 @@ struct CodeName {
 constexpr std::array kNames = {
     CodeName{"cudaerrormemoryallocation", "out-of-memory"},
     CodeName{"hiperroroutofmemory", "out-of-memory"},
+    CodeName{"cudaerrorillegaladdress", "illegal-address"},
+    CodeName{"cudaerrormisalignedaddress", "misaligned-address"},
+    CodeName{"cudaerrorlaunchfailure", "launch-failure"},
+    CodeName{"cudaerrorassert", "device-assert"},
     CodeName{"cuda_error_out_of_memory", "out-of-memory"},
     CodeName{"cuda_error_illegal_address", "illegal-address"},
     CodeName{"cuda_error_misaligned_address", "misaligned-address"},
@@ -26,10 +31,12 @@ bool ends_as_message(const ErrorPassage& passage, std::size_t end) {
   if (end >= passage.lower.size() || end >= passage.first_line_length) return true;
   const std::string_view rest = std::string_view(passage.lower).substr(end);
   for (const std::string_view follows : {"\n", ".", "'", "\"", "(", ")", ",", ";", "\\n", " (", " at ", " cuda kernel errors", " search for", " compile with", " current device", " terminate called",
-                                         " exception raised", " in function", " ["}) {
+                                         " exception raised", " in function", " [", ": file exists", "</"}) {
     if (rest.starts_with(follows)) return true;
   }
-  return false;
+  // The place in the source, as a program's own macro prints it.
+  const std::string_view next = rest.substr(0, std::min(rest.find(' ', 1), std::min<std::size_t>(rest.size(), 200)));
+  return next.starts_with(' ') && (next.find(".cu") != std::string_view::npos || next.find(".cpp") != std::string_view::npos || next.starts_with(" /"));
 }
 
 void note_asynchrony(const ErrorPassage& passage, ErrorMessage& message) {
@@ -46,6 +53,8 @@ std::optional<ErrorMessage> phrase_message(const ErrorPassage& passage, std::siz
   if (phrase == nullptr || !ends_as_message(passage, at + phrase->text.size())) return std::nullopt;
   ErrorMessage message = said(phrase->kind, "", trimmed(std::string_view(passage.words).substr(0, at + phrase->text.size()), 300));
   message.weak = weak;
+  // Before 1.0 PyTorch's own allocator spoke so.
+  if (message.kind == "out-of-memory" && std::string_view(passage.lower).substr(0, 240).find("/thc/") != std::string_view::npos) message.framework = "pytorch";
   note_asynchrony(passage, message);
   return message;
 }
@@ -110,7 +119,7 @@ std::optional<ErrorMessage> rocm_fault(const ErrorPassage& passage) {
 }
 
 std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
-  if (!stands_as_message(passage) && !passage.before.ends_with("results in ") && !passage.before.ends_with("results in")) return std::nullopt;
+  if (!stands_as_message(passage) && passage.before.find("code=") == std::string::npos && !passage.before.ends_with("results in ") && !passage.before.ends_with("results in")) return std::nullopt;
   for (const CodeName& known : kNames) {
     if (!passage.lower.starts_with(known.name)) continue;
     const std::size_t end = known.name.size();
@@ -134,8 +143,10 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
       return phrase_message(passage, colon + 2, false);
     }
     case Anchor::kRuntimeCode: {
-      const std::size_t colon = passage.lower.find(": ");
-      return colon == std::string::npos || colon > 40 ? std::nullopt : phrase_message(passage, colon + 2, false);
+      // "error == cudaSuccess (2 vs. 0) out of memory" of Caffe, "CUDA runtime error in ::cudaMalloc(p, n): out of memory" of TensorRT-LLM.
+      const bool compares = passage.lower.starts_with("error ==");
+      const std::size_t colon = compares ? passage.lower.find("0) ") + 1 : passage.lower.starts_with("cuda runtime error in ") ? passage.lower.find("): ") + 1 : passage.lower.find(": ");
+      return colon == std::string::npos || colon == 0 || colon > 200 ? std::nullopt : phrase_message(passage, colon + 2, false);
     }
     case Anchor::kThcCheck: {
       const std::size_t error = passage.lower.find("error=");
@@ -144,6 +155,15 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
     }
     case Anchor::kErrorName:
       return error_name(passage);
+    case Anchor::kNumbaCode: {
+      // "[700] Call to cuCtxSynchronize results in UNKNOWN_CUDA_ERROR": the number of the error is known, its name was not to that numba.
+      static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kCodes = {
+          {{"[2] ", "out-of-memory"}, {"[700] ", "illegal-address"}, {"[716] ", "misaligned-address"}, {"[710] ", "device-assert"}, {"[719] ", "launch-failure"}}};
+      for (const auto& [code, kind] : kCodes) {
+        if (const std::size_t at = passage.before.rfind(code); at != std::string::npos) return said(kind, "", trimmed(passage.before.substr(at) + " " + passage.first_line(60), 200));
+      }
+      return std::nullopt;
+    }
     case Anchor::kIllegalAccess:
     case Anchor::kDeviceAssert:
     case Anchor::kMisaligned:

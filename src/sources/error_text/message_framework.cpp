@@ -70,22 +70,10 @@ std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
   return message;
 }
 
-// XLA prints what it had planned below the message: the totals, and its largest buffers with the Python line that made them.
+// XLA prints what it had planned below the message: the totals here, its largest buffers are read by peak_buffers.h.
 void read_buffer_assignment(const ErrorPassage& passage, ErrorMessage& message) {
   if (const std::size_t at = passage.lower.find(" total allocation: "); at != std::string::npos) {
     if (const auto bytes = size_between(passage.lower, at + 19, at + 40, SizeStyle::kXla)) message.numbers["executable_total"] = *bytes;
-  }
-  const std::size_t file = passage.words.find("source_file=\"");
-  if (file == std::string::npos) return;
-  const std::size_t end = passage.words.find('"', file + 13);
-  const std::size_t line = passage.words.find("source_line=", file);
-  if (end == std::string::npos || line == std::string::npos) return;
-  if (const auto number = number_at(passage.words, line + 12)) {
-    message.words["buffer.file"] = passage.words.substr(file + 13, end - file - 13);
-    message.words["buffer.line"] = std::to_string(*number);
-  }
-  if (const std::size_t name = passage.words.find("op_name=\""); name != std::string::npos) {
-    message.words["buffer.op"] = trimmed(passage.words.substr(name + 9, passage.words.find('"', name + 9) - name - 9), 200);
   }
 }
 
@@ -96,6 +84,11 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const bool request = rest.starts_with("failed to allocate request for ");
   const bool memory = rest.starts_with("failed to allocate memory");
   if (rest.starts_with("out of memory allocating ")) return said("host-alloc", "jax", passage.first_line(300));
+  if (rest.starts_with("attempting to allocate ") && rest.find("that was not possible") < 80) {  // of a TPU: "There are 1.20G free."
+    ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+    if (const auto bytes = size_between(passage.lower, colon, colon + 40, SizeStyle::kXla)) message.numbers["requested"] = *bytes;
+    return message;
+  }
   if (!trying && !request && !memory) return std::nullopt;  // gRPC and others use the same code
   ErrorMessage message = said("out-of-memory", memory ? "tensorflow" : "jax", passage.first_line(300));
   if (!memory) {
@@ -182,8 +175,48 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       if (const auto bytes = number_at(lower, 55)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
       return message;
     }
-    case Anchor::kRmmOom:
-      return said("out-of-memory", "rmm", passage.first_line(300));
+    case Anchor::kOtherOom: {
+      const bool paddle = lower.starts_with("out of memory error on gpu"), julia = lower.starts_with("out of gpu memory");
+      ErrorMessage message = said("out-of-memory", paddle ? "PaddlePaddle" : julia ? "CUDA.jl" : "Faiss", passage.first_line(300));
+      const std::size_t size = passage.before.rfind(" size ");
+      const auto bytes = paddle || julia ? size_between(lower, 20, 100, SizeStyle::kTorch) : size == std::string::npos ? std::nullopt : size_between(passage.before, size, passage.before.size(), SizeStyle::kTorch);
+      if (!bytes) return std::nullopt;
+      message.numbers["requested"] = *bytes;
+      return message;
+    }
+    case Anchor::kVulkanOom: {
+      ErrorMessage message = said("out-of-memory", "llama.cpp", passage.first_line(300));
+      const auto bytes = number_at(lower, 33);
+      if (!bytes || lower.find(" failed") == std::string::npos) return std::nullopt;
+      message.numbers["requested"] = ByteInterval::exactly(*bytes);
+      return message;
+    }
+    case Anchor::kTensorRt: {
+      if (lower.starts_with("cuda runtime (an illegal")) return said("illegal-address", "", passage.first_line(200));
+      const bool knows_code = passage.before.find("Error Code") != std::string::npos || passage.before.find("[TRT]") != std::string::npos || passage.before.find("Cuda Error") != std::string::npos;
+      if (!knows_code && !lower.starts_with("cuda error in allocate")) return std::nullopt;
+      ErrorMessage message = said("out-of-memory", "TensorRT", passage.first_line(200));
+      if (const auto bytes = number_after(lower, "requested size was ", 60)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
+      return message;
+    }
+    case Anchor::kDriverCall: {
+      if (passage.lower.find("out of memory") > 40) return std::nullopt;
+      return said("out-of-memory", "PyCUDA", passage.first_line(200));
+    }
+    case Anchor::kXlaSpace: {
+      // "Used 20.51G of 15.48G hbm. Exceeded hbm capacity by 5.03G."
+      ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+      const std::size_t used = lower.find("used "), of = used == std::string::npos ? used : lower.find(" of ", used);
+      if (used == std::string::npos || of == std::string::npos || of > 160) return std::nullopt;
+      if (const auto bytes = size_between(lower, used, of, SizeStyle::kXla)) message.numbers["executable_total"] = *bytes;
+      if (const auto bytes = size_between(lower, of, of + 20, SizeStyle::kXla)) message.numbers["capacity"] = *bytes;
+      return message;
+    }
+    case Anchor::kRmmOom: {
+      ErrorMessage message = said("out-of-memory", "rmm", passage.first_line(300));
+      if (lower.substr(0, 400).find("maximum pool size exceeded") != std::string::npos) message.words["status"] = "Maximum pool size exceeded";
+      return message;
+    }
     default:
       return std::nullopt;
   }

@@ -24,8 +24,13 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const st
   message.framework = library;
   message.words["status"] = status;
   const auto has = [&](std::string_view part) { return status.find(part) != std::string::npos; };
-  if (has("SUCCESS") || status.size() < 16) return std::nullopt;
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kEndings = {{
+  if (has("SUCCESS") || status.size() < (library == "cufft" ? 12 : 16)) return std::nullopt;
+  // A plan that was tried and passed over: the library says so as a warning and takes another.
+  if (passage.before.find("Warning") != std::string::npos) return std::nullopt;
+  // Refused for its arguments: no kernel was launched.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kEndings = {{
+      {"NOT_SUPPORTED", "-refused"}, {"INVALID_VALUE", "-refused"}, {"BAD_PARAM", "-refused"}, {"ARCH_MISMATCH", "-refused"}, {"VERSION_MISMATCH", "-refused"}, {"INVALID_SIZE", "-refused"}, {"INVALID_PLAN", "-refused"},
+      {"NotSupported", "-refused"},
       {"ALLOC_FAILED", "-alloc"}, {"AllocFailed", "-alloc"}, {"DEVICE_ALLOCATION_FAILED", "-alloc"}, {"NOT_INITIALIZED", "-init"}, {"NotInitialized", "-init"},
       {"EXECUTION_FAILED", "-execution"}, {"INTERNAL_ERROR", "-internal"}, {"InternalError", "-internal"},
   }};
@@ -47,7 +52,7 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const st
 }  // namespace
 
 std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassage& passage) {
-  if (anchor == Anchor::kCublas) return status_message(passage, passage.lower.starts_with("cusolver") ? "cusolver" : "cublas");
+  if (anchor == Anchor::kCublas) return status_message(passage, passage.lower.starts_with("cusolver") ? "cusolver" : passage.lower.starts_with("cusparse") ? "cusparse" : passage.lower.starts_with("cufft") ? "cufft" : "cublas");
   if (anchor == Anchor::kCudnn) return status_message(passage, "cudnn");
 
   ErrorMessage message;

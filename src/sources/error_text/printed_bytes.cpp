@@ -3,17 +3,13 @@
 #include <array>
 #include <string>
 
+#include "base/characters.h"
+
 namespace faultline {
 namespace {
 
 using Wide = unsigned __int128;
 
-constexpr bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-constexpr bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 
 struct Unit {
   std::string_view name;  // lower case

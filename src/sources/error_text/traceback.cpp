@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kReach = std::size_t{1} << 20;  // bytes looked at above or below the message
 constexpr std::size_t kMostFrames = 512;
+constexpr std::size_t kLongestOneLine = std::size_t{1} << 16;
 constexpr std::string_view kHead = "Traceback (most recent call last)";
 
 bool take_number(std::string_view text, std::size_t& at, std::uint32_t& number) {
@@ -24,7 +25,7 @@ bool take_number(std::string_view text, std::size_t& at, std::uint32_t& number) 
 
 // The name in ", in forward(self, x)" or " in forward"; empty when none is written.
 std::string function_after(std::string_view rest) {
-  if (rest.starts_with(',')) rest.remove_prefix(1);
+  if (rest.starts_with(',') || rest.starts_with(':')) rest.remove_prefix(1);  // the colon is pytest's: "test_a.py:12: in test_it"
   if (!rest.starts_with(" in ")) return {};
   rest.remove_prefix(4);
   return std::string(rest.substr(0, std::min(rest.find_first_of("( "), rest.size())));
@@ -136,7 +137,24 @@ bool parse_frame(std::string_view line, TracebackFrame& frame) {
   return !frame.function.empty();
 }
 
+namespace {
+
+// A traceback whose line ends were lost stands on the message's own line.
+std::vector<TracebackFrame> frames_before(std::string_view text, std::size_t at) {
+  std::vector<TracebackFrame> frames;
+  const std::size_t begin = line_begin(text, at, kLongestOneLine);
+  const std::string line = clean_line(text.substr(begin, at - begin), kLongestOneLine);
+  TracebackFrame frame;
+  for (std::size_t file = line.find("File \""); file != std::string::npos && frames.size() < kMostFrames; file = line.find("File \"", file + 6)) {
+    if (parse_frame(std::string_view(line).substr(file, 1000), frame)) frames.push_back(frame);
+  }
+  return frames;
+}
+
+}  // namespace
+
 std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, const std::string& tag) {
+  if (std::vector<TracebackFrame> frames = frames_before(text, at); !frames.empty()) return frames;
   // Upwards from the message to the head of its traceback.
   std::deque<TracebackFrame> above;
   const std::size_t lowest = at > kReach ? at - kReach : 0;
@@ -158,6 +176,8 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
       continue;
     }
     head_seen = line.body.find(kHead) != std::string::npos;
+    // What a worker thread raised, told inside the traceback of the program that waited for it: without a line of the program's own, go on above.
+    if (head_seen && line.body.find("Original Traceback") != std::string::npos && std::all_of(above.begin(), above.end(), [](const TracebackFrame& f) { return f.file.find("-packages") != std::string::npos; })) continue;
     if (head_seen) break;
     // Frames belong to this message only if it stands right below them: a source line or a few in between, no other exception's text.
     if (line.body.find("During handling of the above exception") != std::string::npos) break;

@@ -15,6 +15,7 @@
 #include "sources/run_folder/layout.h"
 #include "sources/run_folder/place_faults.h"
 #include "sources/run_folder/second_run.h"
+#include "trace/recorded_part.h"
 
 namespace faultline {
 namespace {
@@ -91,7 +92,7 @@ void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) 
 struct JsonFile {
   explicit JsonFile(const std::string& path) {
     std::error_code problem;
-    if (path.empty() || !fs::exists(path, problem)) return;
+    if (path.empty() || !fs::exists(fs::symlink_status(path, problem))) return;  // a link that leads nowhere is there, and cannot be read
     Result<std::string> text = read_plain_file(path, kMostJsonBytes);
     Result<nlohmann::json> parsed = text ? parse_json(*text) : Result<nlohmann::json>(text.error());
     if (parsed) json = std::move(*parsed);
@@ -141,6 +142,11 @@ std::optional<Trace> load_process(const std::string& folder, const std::string& 
   trace->properties.try_emplace("process.pid", process);
   take_json(JsonFile(files.facts), "process", *trace);
   take_json(command, "run", *trace);
+  // What the trace could not say itself: it could not be written to its end.
+  if (const auto cut = trace->properties.find(fmt::format("run.cut_short.{}{}", layout::kProcess, process)); cut != trace->properties.end()) {
+    trace->properties.try_emplace(kRecordedUntil, std::to_string(trace->events.empty() ? 0 : trace->events.back().time_ns));
+    trace->properties.try_emplace(kEndedBecause, cut->second);
+  }
   const auto is_step = [](const Event& event) { return event.kind == EventKind::kStepMark; };
   if (std::any_of(trace->events.begin(), trace->events.end(), is_step)) trace->capabilities |= kSteps;
   for (const auto& [what, times] : lost) trace->count(what, times);

@@ -80,6 +80,7 @@ TEST_F(RunFolderTest, AHistoryThatFailedIsTakenBeforeTheOneAtTheEnd) {
   ASSERT_EQ(traces.size(), 1u);
   ASSERT_TRUE(check_trace(traces[0]).ok()) << check_trace(traces[0]).error().message();
   EXPECT_GT(traces[0].events.size(), torch->events.size());
+  EXPECT_EQ(std::count_if(traces[0].events.begin(), traces[0].events.end(), [](const Event& event) { return event.kind == EventKind::kAllocFailed; }), 1) << "the failure that gpt_oom holds";
   EXPECT_NE(traces[0].properties.at("run.pairs"), "0");
 }
 

@@ -61,11 +61,10 @@ def test_whatever_the_tool_does_the_caller_gets_an_answer(tmp_path, script, outc
         try:
             faultline.plan(lambda: None, gpu="T4")
         except ValueError as problem:
-            print(str(problem)[-40:].strip("\\0"))
+            print(str(problem).strip("\\0"))
     """ % str(tool))], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "python"), "PYTHON": sys.executable})
     assert done.returncode == 0, done.stderr
-    if outcome == "gone":
-        assert done.stdout == "gone\n", done.stderr
+    assert outcome in done.stdout, (done.stdout, done.stderr)
 
 
 def test_a_gpu_that_is_not_known_is_an_error(binary):

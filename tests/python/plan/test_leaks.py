@@ -1,55 +1,69 @@
-"""Programs with and without leaks (tests/corpus/leaks), judged with and without the marks of their steps.
+"""Programs with and without leaks (tests/corpus/leaks), judged with and without the marks of their steps, and as a recording that began in the middle.
 
-The first line of a program says what it is: `# clean`, or `# leak`, with `# <- kept` behind each line that makes what stays.
-Without marks a leak may become a note, at its line; what is clean gets a note at most.
+A program says what it is: `# clean` or `# leak` in its first line, with `# <- kept` behind each line that makes what stays. Without marks a leak may become a note, at its line;
+what is clean gets a note at most. scripts/device/leak_corpus.py runs the same programs on a GPU, and judges in the same way.
 """
 import json
 import re
-import subprocess
+import sys
 
 import pytest
 
 from common import ROOT
 
+sys.path.insert(0, str(ROOT / "scripts/device"))
+import leak_corpus  # noqa: E402
+
 pytest.importorskip("torch")
-PROGRAMS = sorted((ROOT / "tests/corpus/leaks").glob("*.py"))
+PROGRAMS = leak_corpus.programs([])
 
 
-def leaks(binary, trace):
-    done = subprocess.run([binary, "explain", str(trace), "--format", "json"], capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr
-    return [finding for finding in json.loads(done.stdout)["findings"] if finding["rule"] == "memory/leak"]
+def leaks(report):
+    return [finding for finding in json.loads(report)["findings"] if finding["rule"] == "memory/leak" and finding["severity"] != "note"]
 
 
-def without_marks(binary, trace, to):
-    text = subprocess.run([binary, "explain", str(trace), "--format", "text-trace"], capture_output=True, text=True).stdout
-    text = re.sub(r"^step .*\n", "", text, flags=re.M)
-    to.write_text(re.sub(r"^(can .*) steps\b", r"\1", text, flags=re.M))
-    return to
-
-
-def lines(findings):
-    return {finding["location"]["line"] for finding in findings}
+def began_in_the_middle(text):
+    """Half of the events are gone; what they left is there without a stack, as in a history that keeps its last entries only."""
+    lines = [line for line in text.split("\n") if not line.startswith("tensor-note ")]
+    events = [number for number, line in enumerate(lines) if re.match(r"(alloc|free|step) ", line)]
+    gone, there = set(events[: len(events) // 2]), {}
+    for number in sorted(gone):
+        word = re.match(r"(alloc|free) (#\d+)", lines[number])
+        if word and word[1] == "alloc":
+            there[word[2]] = re.sub(r" (stack|tensor|t)=\S+", "", lines[number]) + " preexisting"
+        elif word:
+            there.pop(word[2], None)
+    kept = [line for number, line in enumerate(lines) if number not in gone]
+    begin = next((number for number, line in enumerate(kept) if re.match(r"(alloc|free|step) ", line)), len(kept))
+    text = "\n".join(kept[:begin] + list(there.values()) + kept[begin:])
+    return re.sub(r"^(alloc|free) #", r"\1 #a", text, flags=re.M).replace(" exact", "", 1).replace(" complete-from-start", "", 1)
 
 
 def test_the_corpus_is_large_enough():
-    kinds = [path.read_text().split("\n")[0] for path in PROGRAMS]
-    assert kinds.count("# clean") >= 40 and kinds.count("# leak") >= 15 and set(kinds) == {"# clean", "# leak"}
+    kinds = [leak_corpus.truth_of(path)[0] for path in PROGRAMS.values()]
+    assert kinds.count(False) >= 80 and kinds.count(True) >= 40
+    assert all(path.read_text().split("\n")[0] in ("# clean", "# leak") for path in PROGRAMS.values())
+    assert all(bool(kept) == leaky for leaky, kept in map(leak_corpus.truth_of, PROGRAMS.values()))
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_leaks_and_only_leaks_are_told(dry_run, binary, tmp_path, path):
-    ran = dry_run(path.read_text())
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_leaks_and_only_leaks_are_told(dry_run, binary, tmp_path, name):
+    truth = leak_corpus.truth_of(PROGRAMS[name])
+    ran = dry_run(PROGRAMS[name])
     assert ran.status == 0, ran.err
-    trace = ran.traces[0]
-    marked, bare = leaks(binary, trace), leaks(binary, without_marks(binary, trace, tmp_path / "bare.txt"))
-    source = path.read_text().split("\n")
-    told = [finding for finding in marked if finding["severity"] != "note"]
-    told_bare = [finding for finding in bare if finding["severity"] != "note"]
-    if source[0] == "# clean":
-        assert not told and not told_bare, [finding["message"] for finding in told + told_bare]
-        return
-    kept = {number for number, text in enumerate(source, 1) if text.endswith("# <- kept")}
-    assert lines(told) == kept, [(finding["location"], finding["message"]) for finding in marked]
-    assert lines(told_bare) <= kept <= lines(bare), [(finding["location"], finding["message"]) for finding in bare]
-    assert not any(finding["confidence"] == "proved" for finding in told_bare if not re.search("optimizer|backward", finding["evidence"]["steps_counted_by"]))
+    trace = ran.traces[0].rename(tmp_path / "whole.faultline")
+    marked = leak_corpus.explained(binary, trace)
+    bare = leak_corpus.explained(binary, leak_corpus.without_marks(binary, trace))
+    assert leak_corpus.verdict(marked, truth, True)[1] == ""
+    assert leak_corpus.verdict(bare, truth, False)[1] == ""
+    late = tmp_path / "late.txt"
+    late.write_text(began_in_the_middle(leak_corpus.explained(binary, trace, "text-trace")))
+    told_late = leaks(leak_corpus.explained(binary, late))
+    assert leak_corpus.places(told_late) <= truth[1], [finding["message"] for finding in told_late]
+    for finding in [*leaks(marked), *leaks(bare), *told_late]:
+        if finding["confidence"] != "proved":
+            continue
+        said = finding["evidence"]
+        assert re.search("optimizer|backward", said["steps_counted_by"])
+        assert said["least_kept_of_a_step_bytes"] > 0 and said["steps_after_warm_up"] >= 18
+        assert said["steps_after_warm_up"] * said["least_kept_of_a_step_bytes"] <= min(said["use_rose_in_them_by_bytes"], said["kept_bytes"])

@@ -1,6 +1,7 @@
 """`faultline plan` from the outside: real programs, run by PyTorch on the CPU, with the binary under test."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,14 @@ def fitting(binary, tmp_path_factory):
     return planner(binary, tmp_path_factory.mktemp("fitting"))(TRAIN, "--gpu", "T4")
 
 
+def first_stand_in(report):
+    """The number that the program was given for its loss, as the report tells it: a mean of squares, so not below 0."""
+    note, = (note for note in report["plan"]["notes"] if note["kind"] == "value")
+    value = re.search(r"\(first ([\d.]+)\)", note["text"])[1]
+    assert float(value) >= 0 and note["line"].endswith("program.py:12"), note
+    return value
+
+
 @uses_fitting
 def test_a_program_that_fits_says_how_much_it_needs(fitting):
     done = fitting
@@ -76,7 +85,7 @@ def test_a_program_that_fits_says_how_much_it_needs(fitting):
     parameters = 12 * (1024 * 1024 + 1024) * 4
     assert parameters <= verdict["peak"]["live"]["parameters"] <= parameters + 12 * 2 * 512
     assert verdict["context"] + verdict["peak"]["allocated"] <= verdict["needed"] <= verdict["taken"] <= verdict["gpu"]["capacity"]
-    assert done.stdout.startswith("loss 0.") and done.stdout.count("\n") == 1  # the program's own output until its second step, and nothing of ours
+    assert done.stdout == f"loss {first_stand_in(done.report)}\n"  # the program's own output until its second step, and nothing of ours
     assert done.stderr.lstrip().startswith("FITS on Tesla T4")
 
 
@@ -102,7 +111,9 @@ def test_a_program_that_does_not_fit_names_the_line_and_what_helps(too_large):
     assert 1 <= found["largest_fitting"] < found["smallest_failing"] <= 8
     checkpoint = next(change for change in verdict["changes"] if "checkpoint" in change["what"])
     assert checkpoint["tried"] and checkpoint["saves"] > 0 and "Sequential" in checkpoint["detail"]
-    for change in (change for change in verdict["changes"] if change["tried"] and change["saves"]):  # confirmed is what makes it fit, and nothing less
+    saving = [change for change in verdict["changes"] if change["tried"] and change["saves"]]
+    assert len(saving) >= 2, verdict["changes"]
+    for change in saving:  # confirmed is what makes it fit, and nothing less
         attempt = next(attempt for attempt in finding["tries"] if attempt["what"].startswith(change["what"]))
         assert attempt["confirmed"] is (True if change["fits"] else None) and ("not enough alone" in attempt["what"]) == (not change["fits"])
 
@@ -120,10 +131,10 @@ def test_without_a_gpu_the_catalogue_is_judged(plan):
     assert done.returncode == 0, done.stderr
     fits = done.report["plan"]["fits"]
     assert len(fits) > 20
-    # On cards with the same context a larger one never fits less.
-    for smaller, larger in zip(fits, fits[1:]):
-        assert larger["fits"] or not smaller["fits"] or larger["context"] > smaller["context"]
-    assert done.report["plan"]["verdict"] == "measured" and done.report["plan"]["gpu"] is None
+    verdict = done.report["plan"]
+    needed = verdict["needed"] - verdict["context"]  # beside the context, which is each card's own
+    assert [fit["fits"] for fit in fits] == [needed + fit["context"] <= fit["capacity"] for fit in fits] and fits == sorted(fits, key=lambda fit: fit["capacity"])
+    assert verdict["verdict"] == "measured" and verdict["gpu"] is None
 
 
 def test_a_failure_that_the_program_catches_is_a_finding_and_no_verdict(plan):
@@ -131,7 +142,48 @@ def test_a_failure_that_the_program_catches_is_a_finding_and_no_verdict(plan):
                 "--gpu", "T4")
     assert done.report["plan"]["verdict"] == "fits" and done.report["plan"]["caught_failures"] == 1
     assert done.returncode == 1
-    assert done.report["findings"][0]["location"]["line"] == 3
+    assert done.report["findings"][0]["location"]["line"] == 3 and done.report["findings"][0]["severity"] == "warning"
+    assert "after an out-of-memory that the program caught" in " ".join(done.stderr.split())
+
+
+TWO_PROCESSES = """
+import torch, torch.multiprocessing as mp
+def work(rank):
+    x = torch.empty(SIZE << 30, dtype=torch.uint8, device="cuda")
+    import time; time.sleep(2)
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2)
+"""
+
+# program → (verdict, status, what is printed)
+ENDS = {
+    "two processes that fit together": (TWO_PROCESSES.replace("SIZE", "3"), "fits", 0, "take up to 6.28 GiB together"),
+    "two processes that may not": (TWO_PROCESSES.replace("SIZE", "8"), "not-planned", 2, "16.28 GiB together"),
+    "a process of several that does not fit": (TWO_PROCESSES.replace("SIZE", "20"), "does-not-fit", 1, "too little"),
+    "gives up after an out-of-memory": ("import sys, torch\ntry:\n    torch.empty(40 << 30, device='cuda', dtype=torch.uint8)\nexcept RuntimeError:\n    sys.exit(1)\n", "does-not-fit", 1, "It needs 40.14 GiB"),
+    "never on the GPU": ("import torch\ntorch.ones(3)\n", "not-planned", 2, "ran to its end without using it"),
+    "a second GPU": ("import torch\nx = torch.ones(3, device='cuda:0')\ny = torch.ones(3, device='cuda:1')\n", "not-planned", 2, "a second GPU"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_no_end_is_taken_for_a_fit(plan, name):
+    program, verdict, status, said = ENDS[name]
+    done = plan(program, "--gpu", "T4", "--no-try")
+    assert done.report["plan"]["verdict"] == verdict, done.stderr
+    assert done.returncode == status
+    assert said in " ".join(done.stderr.split()), done.stderr
+
+
+def test_inference_that_keeps_its_graph_is_confirmed_to_fit_without(plan):
+    source = "import torch\nmodel = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(32)]).cuda().eval()\nkept = []\nfor _ in range(8):\n    kept.append(model(torch.randn(8192, 2048, device='cuda')).mean(1))\n"
+    done = plan(source, "--gpu", "T4", "--try")
+    verdict = done.report["plan"]
+    assert verdict["verdict"] == "does-not-fit"
+    [change] = [change for change in verdict["changes"] if change["kind"] == "program"]
+    assert "torch.no_grad()" in change["what"] and change["fits"] and change["tried"]
+    again = plan(source.replace("for _", "torch.set_grad_enabled(False)\nfor _"), "--gpu", "T4", "--no-try", run="again").report["plan"]
+    assert again["verdict"] == "fits" and abs(again["needed"] - change["needed"]) <= 4 << 20  # as advised, so it is
 
 
 def test_an_exception_of_the_programs_own_is_told_with_its_line(plan):
@@ -171,8 +223,9 @@ def test_bad_usage_is_one_sentence(plan, binary, arguments, sentence, tmp_path):
 
 def test_json_stands_alone_on_standard_output(plan):
     done = plan(TRAIN, "--gpu", "T4", "--format", "json")
-    assert json.loads(done.stdout)["plan"]["verdict"] == "fits"
-    assert "loss 0." in done.stderr
+    told = json.loads(done.stdout)
+    assert told["plan"]["verdict"] == "fits" and told == done.report
+    assert done.stderr == f"loss {first_stand_in(told)}\n"
 
 
 @uses_too_large

@@ -22,6 +22,7 @@ def test_the_verdict_is_the_true_one(binary, tmp_path, name):
     expected = EXPECTED[name]
     report = json.loads((folder / "report.json").read_text())
     found = {f["rule"]: f for f in report["findings"]}
+    assert len(found) == len(report["findings"]), report["findings"]
     places = {rule: f"{Path(f['location']['file']).name}:{f['location']['line']}" for rule, f in found.items()}
     assert places == {**expected["finds"], **expected.get("notes", {})}, done.stderr
     assert (report["plan"]["verdict"] == "fits") == expected["fits"]

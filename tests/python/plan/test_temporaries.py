@@ -55,9 +55,9 @@ def test_kernels_of_pytorch_itself_are_block_for_block_exact(results):
 
 
 def test_operations_without_a_model_take_nothing(results):
-    silent = [row for row, (_, _, have_most, _, _) in results if have_most == 0 and name_of(row).split(".")[0] in ("add", "mul", "mm", "view", "cat", "gelu", "native_dropout")]
+    silent = [(row["op"], want_most, have_most) for row, (_, want_most, have_most, _, _) in results if name_of(row).split(".")[0] in ("add", "mul", "view", "cat", "gelu", "native_dropout")]
     assert len(silent) >= 5
-    assert all(result[1] == 0 for row, result in results if row in silent)
+    assert [row for row in silent if row[1:] != (0, 0)] == []
 
 
 @pytest.mark.parametrize("family, most_error", [("convolution.", 0.02), ("convolution_backward", 0.045), ("_cudnn_rnn", 0.09), ("cudnn_batch_norm.", 0.01), ("cudnn_batch_norm_backward", 0.01)])
@@ -70,6 +70,7 @@ def test_estimates_of_closed_libraries_stay_near_the_recorded_bytes(results, fam
 
 def test_most_convolutions_are_within_a_tenth_or_a_mebibyte(results):
     mine = [result for row, result in results if name_of(row).startswith("convolution")]
+    assert len(mine) > 20
     near = [r for r in mine if abs(r[1] - r[2]) <= max(0.1 * r[1], 1 << 20)]
     assert len(near) >= 0.85 * len(mine)
 

@@ -136,7 +136,7 @@ def test_without_a_dump_the_next_step_is_offered(tmp_path, machine):
 
 def test_both_ways_at_once_are_refused(tmp_path, machine):
     done = run(tmp_path / "run", machine, "--core-dump", "--again", command=["true"])
-    assert done.returncode == 2
+    assert done.returncode == 2 and "--core-dump excludes --again" in done.stderr and not (tmp_path / "run").exists()
 
 
 def test_the_virtual_gpu_says_that_it_writes_no_dump(tmp_path):

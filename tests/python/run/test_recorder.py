@@ -39,7 +39,8 @@ def not_judged(report):
 def test_a_program_that_closes_every_descriptor_has_its_files_to_itself(tmp_path):
     done, report = run(tmp_path / "run", "closes_everything", str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "mine are mine\n"), done.stderr
-    assert all(path.read_bytes() == b"mine\n" for path in tmp_path.glob("mine-*"))
+    mine = list(tmp_path.glob("mine-*"))
+    assert mine and all(path.read_bytes() == b"mine\n" for path in mine)
     assert report["input"]["events"] > 80000 and report["input"]["lost"] == {}
 
 
@@ -124,12 +125,12 @@ def test_the_program_goes_on_when_faultline_itself_is_killed(tmp_path):
     assert process.stdout.read() == "done\n" and process.stderr.read() == ""
     process.wait()
     shown = subprocess.run([FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60)
-    assert json.loads(shown.stdout)["input"]["events"] >= 1
+    assert json.loads(shown.stdout)["input"]["events"] > 5_000  # 200,000 bytes at some ten each
 
 
 def test_a_thread_that_is_inside_the_driver_at_the_end_leaves_a_whole_record(tmp_path):
     done, report = run(tmp_path / "run", "ends_while_waiting")
-    assert done.returncode == 6 and report["input"]["lost"] == {}
+    assert done.returncode == 6 and report["input"]["lost"] == {} and report["input"]["events"] >= 1
 
 
 def test_a_library_that_starts_with_the_loaders_lock_held_is_not_waited_for(tmp_path):

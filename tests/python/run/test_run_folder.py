@@ -43,8 +43,8 @@ def test_an_empty_folder_of_ones_own_is_taken_and_closed(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir(mode=0o755)
     done = run("-o", str(folder))
-    assert "nothing will be recorded" not in done.stderr
-    assert mode(folder) == 0o700
+    assert done.returncode == 0 and "nothing will be recorded" not in done.stderr
+    assert mode(folder) == 0o700 and (folder / "command.json").exists()
 
 
 @pytest.mark.parametrize("made, why", [(0o777, "others can write"), (0o770, "others can write"), (0o755, "others can read")])

@@ -304,7 +304,7 @@ def test_children_are_processes_of_their_own(tmp_path, method):
             with multiprocessing.get_context({method!r}).Pool(2) as pool:
                 print(pool.map(work, range(6)))
     """)
-    assert ran.out == "[0, 2, 4, 6, 8, 10]\n" and len({known["pid"] for known in ran.processes}) == len(ran.processes) <= 2 and ran.notes == ""
+    assert ran.out == "[0, 2, 4, 6, 8, 10]\n" and 1 <= len({known["pid"] for known in ran.processes}) == len(ran.processes) <= 2 and ran.notes == ""
 
 
 def test_a_forked_child_that_ends_as_python_does_writes_of_itself_alone(tmp_path):

@@ -1,4 +1,4 @@
-"""Compares the stacks that the probe library reads with the interpreter's own: stack_program.py LIBRARY CASE. Prints nothing but measurements."""
+"""Compares the stacks that the probe library reads with the interpreter's own: stack_program.py LIBRARY CASE. Prints nothing but measurements, and fails by an assertion."""
 import asyncio
 import atexit
 import ctypes
@@ -315,8 +315,23 @@ def case_cost():
     def cost(depth):
         return cost(depth - 1) if depth else min(free.probe_python_cost(2000) for _ in range(9))
 
+    def walk(depth):
+        """What the interpreter itself takes for the same."""
+        if depth:
+            return walk(depth - 1)
+        times = []
+        for _ in range(9):
+            begin = time.perf_counter_ns()
+            for _ in range(200):
+                expected_from(sys._getframe())
+            times.append((time.perf_counter_ns() - begin) / 200)
+        return min(times)
+
     base = len(expected_from(sys._getframe()))
-    print("python %d.%d:" % sys.version_info[:2], ", ".join(f"{cost(depth - base):.0f} ns at depth {depth}" for depth in (10, 30)))
+    for depth in (10, 30):
+        read, walked = cost(depth - base), walk(depth - base)
+        print("python %d.%d: %.0f ns at depth %d, walked in Python %.0f ns" % (*sys.version_info[:2], read, depth, walked))
+        assert 0 < read < walked / 4, (depth, read, walked)  # a tenth and less was seen
 
 
 globals()["case_" + sys.argv[2]]()

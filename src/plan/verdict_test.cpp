@@ -1,0 +1,115 @@
+#include "plan/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/plan_test_support.h"
+
+namespace faultline {
+namespace {
+
+Plan planned(const DryRunResult& first) {
+  MadeUpProgram program;
+  PlanQuestion question = program.question();
+  question.no_try = true;
+  Result<std::unique_ptr<PlannedRun>> made = make_plan(question, first, program.reruns());
+  EXPECT_TRUE(made.ok()) << made.error().message();
+  return made ? std::move((*made)->plan) : Plan{};
+}
+
+// Each step keeps 64 MiB; the first also makes 200 MiB that stay.
+DryRunResult growing(std::uint64_t steps, std::uint64_t kept_mib, const std::string& stopped) {
+  DryRunResult run = MadeUpProgram::left(kGiB, false);
+  std::ofstream file(run.processes.front().trace);
+  file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes << "\ndevice 0 capacity=" << 8 * kGiB << "\n";
+  file << "alloc #o 200MiB driver\nalloc #w 200MiB at train.py:7 main\n";
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    if (kept_mib != 0) file << "alloc #s" << step << " " << kept_mib << "MiB driver\nalloc #a" << step << " " << kept_mib << "MiB at train.py:7 main\n";
+    file << "step " << step << " Optimizer.step#SGD.step\n";
+  }
+  run.processes.front().steps = steps;
+  run.processes.front().stopped = stopped;
+  return run;
+}
+
+TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
+  for (const std::uint64_t each : {32, 64, 128}) {
+    const Plan plan = planned(growing(12, each, "after 12 optimizer steps"));
+    ASSERT_EQ(plan.verdict, Verdict::kFitsUntil) << each;
+    EXPECT_EQ(plan.until_unit, "step");
+    EXPECT_EQ(plan.needed_bytes, kContextBytes + (200 + 12 * each) * kMiB);
+    EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB)) << each;  // the 200 MiB of the first step are no growth
+  }
+}
+
+TEST(Verdict, WhatDoesNotGrowOrCameToItsEndFits) {
+  EXPECT_EQ(planned(growing(12, 0, "after 12 optimizer steps")).verdict, Verdict::kFits);
+  EXPECT_EQ(planned(growing(12, 64, "")).verdict, Verdict::kFits);
+}
+
+TEST(Verdict, AnOutOfMemoryThatIsCaughtBeforeAFailingEndIsWantOfMemory) {
+  struct Row {
+    int status;
+    bool last;         // nothing was served after it
+    const char* stopped;
+    Verdict verdict;
+  };
+  for (const Row& row : {Row{1, true, "", Verdict::kDoesNotFit}, Row{3, true, "", Verdict::kDoesNotFit}, Row{0, true, "", Verdict::kFits}, Row{1, false, "", Verdict::kProgramError},
+                         Row{1, true, "after 8 optimizer steps", Verdict::kFits}}) {
+    DryRunResult run = MadeUpProgram::left(kGiB, false);
+    run.status = row.status;
+    run.processes.front().failures = 1;
+    run.processes.front().last_was_out_of_memory = row.last;
+    run.processes.front().stopped = row.stopped;
+    settle_ends(run);
+    EXPECT_EQ(planned(run).verdict, row.verdict) << row.status << row.last << row.stopped;
+  }
+}
+
+TEST(Verdict, WhatEndsAfterTheDryRunsOwnStopIsNoFailureOfTheProgram) {
+  DryRunResult run = MadeUpProgram::left(kGiB, false);
+  run.status = 1;
+  run.processes.front().exception = PlanException{"RuntimeError", "training was interrupted", {}};
+  EXPECT_EQ(planned(run).verdict, Verdict::kProgramError);
+  run.processes.front().stopped = "after 8 optimizer steps";
+  const Plan plan = planned(run);
+  EXPECT_EQ(plan.verdict, Verdict::kFits);
+  EXPECT_FALSE(plan.exception.has_value());
+}
+
+TEST(Verdict, AProgramThatNeverUsedTheGpuDoesNotFitIt) {
+  DryRunResult run = MadeUpProgram::left(0, false);
+  run.processes.front().allocations = 0;
+  const Plan plan = planned(run);
+  EXPECT_EQ(plan.verdict, Verdict::kUnplanned);
+  EXPECT_NE(plan.unplanned.find("ran to its end without using it"), std::string::npos) << plan.unplanned;
+  run.status = 2;  // it ended by itself
+  EXPECT_EQ(planned(run).verdict, Verdict::kProgramError);
+}
+
+TEST(Verdict, ProcessesThatRunAtOneTimeShareTheGpu) {
+  struct Row {
+    std::uint64_t other_gib;
+    double began, ended;  // of the other; the first, of 2 GiB, runs from 10 to 20
+    bool share;
+    Verdict verdict;
+  };
+  for (const Row& row : {Row{2, 12, 18, true, Verdict::kFits}, Row{6, 12, 18, true, Verdict::kUnplanned}, Row{6, 20.5, 30, false, Verdict::kFits}, Row{6, 1, 9, false, Verdict::kFits},
+                         Row{6, 5, 11, true, Verdict::kUnplanned}, Row{5, 5, 11, true, Verdict::kTight}}) {
+    DryRunResult run = MadeUpProgram::left(2 * kGiB, false);
+    ProcessSummary& first = run.processes.front();
+    first.peak_reserved = 2 * kGiB;
+    first.began_s = 10;
+    first.ended_s = 20;
+    ProcessSummary other = first;
+    other.peak_reserved = row.other_gib * kGiB;
+    other.began_s = row.began;
+    other.ended_s = row.ended;
+    run.processes.push_back(other);
+    const Plan plan = planned(run);
+    EXPECT_EQ(plan.together_bytes, row.share ? (2 + row.other_gib) * kGiB + 2 * kContextBytes : 0) << row.other_gib << " " << row.began;
+    EXPECT_EQ(plan.verdict, row.verdict) << row.other_gib << " " << row.began;
+  }
+}
+
+}  // namespace
+}  // namespace faultline

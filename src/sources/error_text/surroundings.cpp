@@ -1,0 +1,77 @@
+#include "sources/error_text/surroundings.h"
+
+#include <array>
+#include <utility>
+
+#include "base/characters.h"
+#include "sources/error_text/message.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostLooks = 20000;
+
+// "1.13" at the start of `rest`, of "1.13.1+cu117".
+std::string version_at(std::string_view rest) {
+  const auto major = number_at(rest, 0);
+  const std::size_t dot = rest.find_first_not_of("0123456789");
+  if (!major || *major > 3 || dot == std::string_view::npos || rest[dot] != '.') return {};
+  const auto minor = number_at(rest, dot + 1);
+  if (!minor || *minor > 99 || (*major == 0 && *minor < 1)) return {};
+  return std::to_string(*major) + "." + std::to_string(*minor);
+}
+
+// What may stand between the name and the number: blanks, signs, and the word "version". A bound ("torch>=1.6") is no version.
+std::string version_behind(std::string_view rest) {
+  std::size_t at = 0;
+  while (at < rest.size() && at < 60 && !is_digit(rest[at])) {
+    const std::string_view here = rest.substr(at);
+    if (here.starts_with("version") || here.starts_with("Version")) {
+      at += 7;
+    } else if (std::string_view(" \t=:\"'_-(v").find(rest[at]) != std::string_view::npos) {
+      ++at;
+    } else {
+      return {};
+    }
+  }
+  return at == 0 || at >= rest.size() ? std::string() : version_at(rest.substr(at));
+}
+
+// The last PyTorch that was made for each Python.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLastOfPython = {{{"python3.5", "1.5"}, {"python3.6", "1.10"}, {"python3.7", "1.13"}, {"python3.8", "2.4"}, {"python3.9", "2.8"}}};
+
+}  // namespace
+
+std::string torch_version(std::string_view text) {
+  std::string version;
+  std::size_t looks = 0;
+  for (std::size_t at = text.find("orch"); at != std::string_view::npos && ++looks < kMostLooks; at = text.find("orch", at + 4)) {
+    if (at == 0 || (text[at - 1] != 't' && text[at - 1] != 'T')) continue;
+    std::size_t begin = at - 1;
+    if (begin >= 2 && (text[begin - 1] == 'y') && (text[begin - 2] == 'P' || text[begin - 2] == 'p')) begin -= 2;
+    if (begin > 0 && (is_letter(text[begin - 1]) || is_digit(text[begin - 1]) || std::string_view("-_/.").find(text[begin - 1]) != std::string_view::npos)) continue;
+    if (text.substr(0, begin).ends_with("to build ")) continue;  // "CUDA used to build PyTorch: 9.2"
+    if (std::string found = version_behind(text.substr(at + 4, 80)); !found.empty()) version = std::move(found);
+  }
+  if (!version.empty()) return version;
+  for (const auto& [python, last] : kLastOfPython) {
+    for (const std::string_view packages : {"/site-packages/torch/", "/dist-packages/torch/"}) {
+      if (text.find(std::string(python) + std::string(packages)) != std::string_view::npos) return "<=" + std::string(last);
+    }
+  }
+  return {};
+}
+
+std::string other_framework(std::string_view text) {
+  for (const std::string_view word : {"torch", "Torch", "THC"}) {
+    if (text.find(word) != std::string_view::npos) return {};
+  }
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kMarks = {{{"ggml", "llama.cpp"}, {"llama_model", "llama.cpp"}, {"[TRT]", "TensorRT"}, {"TensorRT", "TensorRT"},
+      {"defaultAllocator.cpp", "TensorRT"}, {"numba.", "numba"}, {"/numba/", "numba"}, {"CudaAPIError", "numba"}, {"cupy", "CuPy"}, {"pycuda", "PyCUDA"}, {"jaxlib", "JAX"}, {"jax.", "JAX"}, {"tensorflow", "TensorFlow"}}};
+  for (const auto& [mark, name] : kMarks) {
+    if (text.find(mark) != std::string_view::npos) return std::string(name);
+  }
+  return {};
+}
+
+}  // namespace faultline

@@ -1,0 +1,16 @@
+// What the rest of a text tells about the program that wrote its message: the version of PyTorch, and whether it is PyTorch at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace faultline {
+
+// "1.13" where the text names the version ("torch 1.13.1", "torch==2.0.1+cu118", "PyTorch version: 1.6.0"; the last one named counts); "<=1.10" where only the path of its Python does, for that
+// Python got no later PyTorch ("python3.6/site-packages/torch/"); empty where neither does.
+std::string torch_version(std::string_view text);
+
+// "numba", "CuPy", "llama.cpp": what else uses the GPU in this text, where nothing in it is of PyTorch. Empty where PyTorch is named or nothing is.
+std::string other_framework(std::string_view text);
+
+}  // namespace faultline

@@ -1,0 +1,3 @@
+SEEN = {}
+def remember(name, value):
+    SEEN.setdefault(name, []).append(value)
