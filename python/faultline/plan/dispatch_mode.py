@@ -18,14 +18,14 @@ from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
-from .older_torch import OutOfMemoryError
+from .older_torch import OutOfMemoryError, fake_mode
 from .outcome import Outcome, flatten, replace_tensors
 from .stacks import user_line
 from .tensors import META
 from .values import Values
 
 Tensor = torch.Tensor
-_current_mode, _FAKE = torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE
+_NESTED = (torch.strided, getattr(torch, "jagged", None))
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
 
 
@@ -46,7 +46,7 @@ def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     layout = kwargs.get("layout") if other is None else other.layout
     place = kwargs.get("device")
     if on_gpu and (other is not None or layout not in (None, torch.strided)) or other is not None and place is not None and place.type == "cuda":
-        raise Unplannable(f"{'nested' if layout in (torch.strided, torch.jagged) else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
+        raise Unplannable(f"{'nested' if layout in _NESTED else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
 
 
 def _key_of(value):
@@ -89,7 +89,7 @@ class DryRunMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if _current_mode(_FAKE) is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
+        if fake_mode() is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
             return func(*args, **kwargs)
         self.operations += 1
         if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
@@ -210,7 +210,7 @@ class DryRunMode(TorchDispatchMode):
     def _decomposed(self, func, args, kwargs, problem):
         """The look of a result where an operation has no meta kernel: from PyTorch's own decompositions, or from the host's kernel."""
         from torch._decomp import decomposition_table
-        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.from_host(func, args, kwargs)
+        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.of_each(func) or missing_shapes.from_host(func, args, kwargs)
         if rule is None:
             raise Unplannable(f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
                               + ("" if func.namespace == "aten" else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)")) from problem

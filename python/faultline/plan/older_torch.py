@@ -27,6 +27,43 @@ else:
         return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
+if hasattr(torch._C, "_TorchDispatchModeKey"):
+    _mode, _FAKE = torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE
+
+    def fake_mode():
+        """The mode in which PyTorch looks at a program by itself, where it lies below the dry run's; None while there is none."""
+        return _mode(_FAKE)
+else:
+    def fake_mode():
+        return None  # it is a mode like others, and answers before the dry run's does
+
+
+def use_count(tensor: torch.Tensor) -> int:
+    """How many hold the tensor, in C++ and in Python; 0 where PyTorch does not tell."""
+    return tensor._use_count() if hasattr(tensor, "_use_count") else 0
+
+
+run_backward = torch.autograd.Variable._execution_engine.run_backward
+
+
+def watch_backward(around) -> None:
+    """Every backward pass goes through around(the function that runs it) from now on."""
+    engine = getattr(torch.autograd.graph, "_engine_run_backward", None)
+    if engine is not None:
+        torch.autograd.graph._engine_run_backward = around(engine)
+        if getattr(torch.autograd, "_engine_run_backward", None) is engine:
+            torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward
+        return
+
+    class Engine:  # before 2.3 Python calls the engine itself
+        def __init__(self, real):
+            self._real, self.run_backward = real, around(real.run_backward)
+
+        def __getattr__(self, name):
+            return getattr(self._real, name)
+    torch.autograd.Variable._execution_engine = Engine(torch.autograd.Variable._execution_engine)
+
+
 def _base(name: str) -> type:
     """What PyTorch's own streams and events are derived from, where that is a class of Python: torch._dynamo insists on it."""
     found = getattr(getattr(torch, "_streambase", None), name, None)
