@@ -14,7 +14,7 @@ import torch
 from . import between_gpus, places, releases
 from .gpu import Gpu, Properties
 from .memory import Memory
-from .older_torch import EventBase, StreamBase
+from .older_torch import EventBase, StreamBase, notice_deaths
 
 
 class Stream(StreamBase):
@@ -144,6 +144,7 @@ class Api:
     # --- numbers
 
     def memory_stats(self, device=0) -> dict:
+        notice_deaths()
         s = self.memory.device.stats(places.check(device))
 
         def stat(current=0, peak=None, allocated=0, freed=0):
@@ -159,10 +160,12 @@ class Api:
 
     def mem_get_info(self, device=None):
         place = places.of(device)
+        notice_deaths()
         return self.memory.device.stats(place).device_free_bytes, self.gpus[place].capacity_bytes
 
     def empty_cache(self):
         # As in a recording, the stack ends in PyTorch's own function: it tells this call from what the allocator returns by itself.
+        notice_deaths()
         device = self.memory.device
         stack = device.stack(self.memory.stacks.here(), device.frame("empty_cache", torch.cuda.memory.__file__, 0))
         for place in range(places.count):

@@ -126,7 +126,9 @@ class DryRunSession:
         if os.getpid() != self.owner or self.memory.closed:
             return
         from .dispatch_mode import Unplannable
+        from .older_torch import notice_deaths
         _settle_backward_threads()
+        notice_deaths()
         stats = self.device.stats()
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import abc
+import weakref
 
 import torch
 
@@ -62,6 +63,41 @@ def watch_backward(around) -> None:
         def __getattr__(self, name):
             return getattr(self._real, name)
     torch.autograd.Variable._execution_engine = Engine(torch.autograd.Variable._execution_engine)
+
+
+_probe = torch.empty(0)
+if _probe.untyped_storage() is _probe.untyped_storage():
+    StorageRef = weakref.ref  # PyTorch keeps a storage's object as long as C++ holds the storage
+
+    def notice_deaths() -> None:
+        """Tells those who follow storages (StorageRef) which have gone."""
+else:
+    _followed: set[StorageRef] = set()
+    _expired = torch.UntypedStorage._expired
+
+    class StorageRef:
+        """As weakref.ref is to a storage from 2.2 on. In 2.1 the object is only a handle, so that C++ is asked whether the storage is still there."""
+
+        __slots__ = ("_weak", "_callback")
+
+        def __new__(cls, *_args):
+            return object.__new__(cls)
+
+        def __init__(self, storage, callback):
+            self._weak, self._callback = storage._weak_ref(), callback
+            _followed.add(self)
+
+        def __call__(self):
+            return torch.UntypedStorage._new_with_weak_ptr(self._weak)
+
+        def __del__(self):
+            torch.UntypedStorage._free_weak_ref(self._weak)
+
+    def notice_deaths() -> None:
+        gone = [ref for ref in _followed if _expired(ref._weak)]
+        for ref in gone:
+            _followed.discard(ref)
+            ref._callback(ref)
 
 
 def _base(name: str) -> type:
