@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, missing_shapes, places, special_operations, stand_ins, temporaries, tensors
+from . import layouts, missing_shapes, places, releases, special_operations, stand_ins, temporaries, tensors
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -25,6 +25,7 @@ from .tensors import META
 from .values import Values
 
 Tensor = torch.Tensor
+_CUDNN_CHOOSES = ("aten::convolution", "aten::convolution_backward", "aten::_cudnn_rnn")
 _NESTED = (torch.strided, getattr(torch, "jagged", None))
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
 
@@ -269,6 +270,8 @@ class DryRunMode(TorchDispatchMode):
             looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in outcome.leaves if leaf[0] == "new"]
             outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
             outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
+            if func._schema.name in _CUDNN_CHOOSES and releases.now().cudnn < 90000:
+                self.notes.add("kernel", "what cuDNN 8 takes for convolutions and recurrent layers was not measured: as much as cuDNN 9", line="")
         except Exception as problem:
             self.notes.add("kernel", f"what {op_name(func)} takes beside its result is not known here ({type(problem).__name__}: {problem})", group=op_name(func))
 

@@ -63,6 +63,20 @@ def efficient_attention(query, key, value, attn_bias, compute_log_sumexp, dropou
     return (out, sums, *(query.new_empty((), dtype=torch.int64) for _ in range(2)))
 
 
+# Of releases before 2.13, which run whole layers of nn.Transformer in one operation when they do not train:
+
+@_rule("_transformer_encoder_layer_fwd", unless_known=True)
+def encoder_layer(src, *_args, **_kwargs):
+    return torch.empty_like(src)
+
+
+@_rule("_native_multi_head_attention", unless_known=True)
+def multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask=None, need_weights=True, average_attn_weights=True, mask_type=None):
+    batch, length = query.size()[:2]
+    heads = () if average_attn_weights else (num_head,)
+    return torch.empty_like(query), query.new_empty((batch, *heads, length, key.size(1)) if need_weights else 0)
+
+
 def of_each(func):
     """The _foreach_ operations that give new tensors: one for each that they read, or its norm."""
     name = func._schema.name[len("aten::_foreach_"):]

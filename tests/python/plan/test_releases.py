@@ -378,6 +378,14 @@ def test_attention_gives_what_the_kernels_of_2_3_and_2_4_give():
     assert missing_shapes.efficient_attention(q, k, v, None, False)[1].numel() == 0
 
 
+def test_the_layers_of_a_transformer_that_does_not_train():
+    x = meta(2, 6, 32, dtype=HALF)
+    assert missing_shapes.encoder_layer(x, 32, 4).shape == (2, 6, 32)
+    for options, weights in (({}, (2, 6, 6)), ({"average_attn_weights": False}, (2, 4, 6, 6)), ({"need_weights": False}, (0,))):
+        out, found = missing_shapes.multi_head_attention(x, x, x, 32, 4, None, None, None, None, **options)
+        assert out.shape == x.shape and found.shape == weights
+
+
 @pytest.mark.parametrize("name, given", [("_foreach_mul.ScalarList", ([1.0, 2.0],)), ("_foreach_sqrt.default", ()), ("_foreach_norm.Scalar", (2,)), ("_foreach_addcmul.ScalarList", None)])
 def test_operations_on_lists_give_one_tensor_for_each(name, given):
     packet, overload = name.split(".")
