@@ -189,6 +189,7 @@ def install(session) -> None:
                 if mask is not None:
                     mask = mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
                 return aten._scaled_dot_product_cudnn_attention(query, key, value, mask, grad, dropout_p, is_causal, False, scale=scale)[0]
+            attn_mask = _float_mask(attn_mask, query.dtype, release)
             return aten._scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, **grouped)[0]
 
     torch.nn.functional.scaled_dot_product_attention = scaled_dot_product_attention

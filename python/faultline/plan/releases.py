@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 # Of the wheels on PyPI: since which release, with which CUDA, with which cuDNN (as cudnnGetVersion() writes it).
-_WHEELS = (((2, 12), (13, 0), 92000), ((2, 11), (13, 0), 91900), ((2, 8), (12, 8), 91002), ((2, 7), (12, 6), 90501), ((2, 5), (12, 4), 90100), ((2, 4), (12, 1), 90100), ((0, 0), (12, 1), 8902))
-_CUDNN_WITH = {((2, 6), (12, 6)): 90501, ((2, 7), (12, 8)): 90701, ((2, 7), (11, 8)): 90100, ((2, 9), (13, 0)): 91300, ((2, 10), (13, 0)): 91501, ((2, 11), (12, 6)): 91002, ((2, 11), (12, 9)): 91701,
-               ((2, 12), (12, 6)): 91002, ((2, 13), (12, 6)): 91002}
+_WHEELS = (((2, 12), (13, 0), 92000), ((2, 11), (13, 0), 91900), ((2, 8), (12, 8), 91002), ((2, 7), (12, 6), 90501),
+           ((2, 5), (12, 4), 90100), ((2, 4), (12, 1), 90100), ((0, 0), (12, 1), 8902))
+# Of the others, where it differs.
+_CUDNN_WITH = {((2, 6), (12, 6)): 90501, ((2, 7), (12, 8)): 90701, ((2, 7), (11, 8)): 90100, ((2, 9), (13, 0)): 91300, ((2, 10), (13, 0)): 91501,
+               ((2, 11), (12, 6)): 91002, ((2, 11), (12, 9)): 91701, ((2, 12), (12, 6)): 91002, ((2, 13), (12, 6)): 91002}
 
 
 def _numbers(text: str, count: int) -> tuple[int, ...]:
@@ -28,6 +30,7 @@ class Release:
     version: tuple[int, int, int]
     cuda: tuple[int, int]
     cudnn: int
+    tells_random_state: bool | None = None  # what the installed one's flash attention returns; None: known by the version
 
     @classmethod
     def of(cls, version: str, cuda: str | None = None, cudnn: int | None = None) -> Release:
@@ -129,7 +132,7 @@ class Release:
 
     @property
     def flash_seed_on_gpu(self) -> bool:
-        return self.since(7)
+        return self.since(7) if self.tells_random_state is None else self.tells_random_state
 
     @property
     def flash_slots_per_multiprocessor(self) -> int:
@@ -254,7 +257,9 @@ def installed() -> Release:
     assumed = os.environ.get("FAULTLINE_PLAN_RELEASE")
     if assumed:
         return Release.of(assumed)
-    return Release.of(torch.__version__, torch.version.cuda, torch.backends.cudnn.version() if torch.version.cuda else None)
+    found = Release.of(torch.__version__, torch.version.cuda, torch.backends.cudnn.version() if torch.version.cuda else None)
+    returned = torch.ops.aten._scaled_dot_product_flash_attention.default._schema.returns
+    return replace(found, tells_random_state=any(value.name == "rng_state" for value in returned))
 
 
 _now: Release | None = None

@@ -175,8 +175,12 @@ def safe_softmax(call: Call):
 
 @kernel("_softmax_backward_data", "_log_softmax_backward_data")
 def softmax_backward(call: Call):
+    """Gradient and result are multiplied first, but for the logarithm's."""
+    grad, result = call.args[:2]
     steps = Steps().out()
-    steps.copy_unless_contiguous(*call.args[:2])
+    if call.func._schema.name == "aten::_softmax_backward_data":
+        steps.take(grad.numel() * torch.promote_types(grad.dtype, result.dtype).itemsize)
+    steps.copy_unless_contiguous(grad, result)
     return steps.done()
 
 
