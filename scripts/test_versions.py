@@ -30,7 +30,8 @@ def programs() -> list[Path]:
 
 def environment(version: str, folder: Path) -> Path:
     python = folder / "bin" / "python"
-    wanted = [f"torch=={version}", "numpy<2" if tuple(map(int, version.split("+")[0].split(".")[:2])) < (2, 3) else "numpy", "pytest", "pytest-xdist"]
+    number = tuple(map(int, version.split("+")[0].split(".")[:2]))
+    wanted = [f"torch=={version}", "numpy<2" if number < (2, 3) else "numpy", "pytest", "pytest-xdist"]
     if not (folder / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted], check=True)
@@ -41,8 +42,8 @@ def environment(version: str, folder: Path) -> Path:
 def run_tests(python: Path, options) -> str:
     """The last line of pytest, "" where all passed or said why they did not run."""
     paths = [str(ROOT / "tests" / "python" / "plan" / f"{name}.py") for name in TESTS]
-    done = subprocess.run([python, "-m", "pytest", "-q", "-n", str(options.jobs), "--dist", "loadgroup", "-p", "no:cacheprovider", *paths], capture_output=True, text=True, cwd=ROOT,
-                          env={**os.environ, "FAULTLINE": options.faultline})
+    command = [python, "-m", "pytest", "-q", "-n", str(options.jobs), "--dist", "loadgroup", "-p", "no:cacheprovider", *paths]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "FAULTLINE": options.faultline})
     lines = done.stdout.strip().splitlines()
     print("   ", lines[-1] if lines else done.stderr.strip()[-500:], flush=True)
     for line in lines:
@@ -54,7 +55,8 @@ def run_tests(python: Path, options) -> str:
 def plan(python: Path, program: Path, options) -> tuple[str, str]:
     """The planned peaks, and why there are none."""
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([options.faultline, "plan", "--gpu", options.gpu, "--steps", "0", "--seconds", "0", "--no-try", "-o", f"{folder}/run", "--", str(python), str(program)], capture_output=True, text=True)
+        command = [options.faultline, "plan", "--gpu", options.gpu, "--steps", "0", "--seconds", "0", "--no-try", "-o", f"{folder}/run", "--", str(python), str(program)]
+        done = subprocess.run(command, capture_output=True, text=True)
         left = [json.loads(path.read_text()) for path in Path(folder, "run").glob("process-*.json")]
     if not left:
         return "–", done.stderr.strip()[-300:] or f"status {done.returncode}"
@@ -69,7 +71,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--versions", nargs="+", default=list(VERSIONS), metavar="VERSION")
     parser.add_argument("--keep", action="store_true", help="the environments that were made, for the next time")
-    parser.add_argument("--python-env", action="append", default=[], metavar="VERSION=PATH", help="a virtual environment that has that release, numpy, pytest and pytest-xdist")
+    parser.add_argument("--python-env", action="append", default=[], metavar="VERSION=PATH", help="an environment that has that release, numpy, pytest and pytest-xdist")
     parser.add_argument("--faultline", default=str(ROOT / "build" / "faultline"))
     parser.add_argument("--gpu", default="H200")
     parser.add_argument("--jobs", type=int, default=1)

@@ -113,7 +113,9 @@ def _cudnn_fits(q, k, v, mask, dropout, causal, gqa, needs_grad, capability, rel
     limit = release.cudnn_head_limit(capability, d, dv)
     if d > limit or dv > limit or d % 8 or dv % 8 or not release.cudnn_takes_lengths(q.size(2), k.size(2), dropout) or not release.cudnn_drops_out(dropout):
         return False
-    if release.since(13) and (max(q.size(0), q.size(1)) > 65535 or needs_grad and limit == 256 and max(d, dv) > 128 and (d, dv) not in ((192, 128), (256, 256))):
+    if release.since(13) and max(q.size(0), q.size(1)) > 65535:
+        return False
+    if release.cudnn_wide_heads and needs_grad and max(d, dv) > 128 and (d, dv) not in ((192, 128), (256, 256)):
         return False
     return (not release.since(8) or _heads_fit(q, k, v, gqa, True, same_key_value=False)) and _last_stride_fits(q, k, v, mask, True)
 
@@ -135,7 +137,7 @@ def _float_mask(mask, dtype, release, cudnn: bool = False):
 
 
 def _for_efficient(mask, query, key, release):
-    """The rows of a mask begin at multiples of eight elements: a mask is copied into such rows where they do not, and has eight more where its length is one."""
+    """The rows of a mask begin at multiples of eight elements: it is copied into such rows where they do not, with eight more where its length is one."""
     if mask is None:
         return None
     shape = (query.size(0), query.size(1), query.size(2), key.size(2))
@@ -183,7 +185,8 @@ def install(session) -> None:
                 return out[..., :width] if out.size(-1) != width else out
             if kind == "efficient":
                 mask = _for_efficient(_float_mask(attn_mask, query.dtype, release), query, key, release)
-                return aten._scaled_dot_product_efficient_attention(query, key, value, mask, required if release.log_sums_without_grad_mode else grad, dropout_p, is_causal, scale=scale)[0]
+                keeps_sums = required if release.log_sums_without_grad_mode else grad
+                return aten._scaled_dot_product_efficient_attention(query, key, value, mask, keeps_sums, dropout_p, is_causal, scale=scale)[0]
             if kind == "cudnn":
                 mask = _float_mask(attn_mask, query.dtype, release, cudnn=True)
                 if mask is not None:

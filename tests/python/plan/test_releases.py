@@ -367,6 +367,22 @@ def test_reductions_of_halves_and_variances_read_in_vectors(minor):
         assert releases.now().settings_variables[1:] == (("PYTORCH_ALLOC_CONF",) if minor >= 10 else ())
 
 
+@pytest.mark.parametrize("release, variable, allocated", [("2.9.1", "PYTORCH_ALLOC_CONF", 5), ("2.10.0", "PYTORCH_ALLOC_CONF", 6), ("2.9.1", "PYTORCH_CUDA_ALLOC_CONF", 6), ("2.13.0", "PYTORCH_CUDA_ALLOC_CONF", 6)])
+def test_the_allocator_reads_the_variables_of_its_release(dry_run, monkeypatch, release, variable, allocated):
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "roundup_power2_divisions:2")
+    monkeypatch.setenv("FAULTLINE_PLAN_RELEASE", release)
+    ran = dry_run("import torch\nx = torch.empty(5 << 20, dtype=torch.uint8, device='cuda')\nprint(torch.cuda.memory_allocated() >> 20, torch.backends.cudnn.version())")
+    assert ran.status == 0 and ran.out.split() == [str(allocated), str(Release.of(release).cudnn)], ran.out + ran.err
+
+
+def test_what_cudnn_8_takes_is_said_to_be_unmeasured(dry_run, monkeypatch):
+    monkeypatch.setenv("FAULTLINE_PLAN_RELEASE", "2.3.1")
+    ran = dry_run("import torch\ntorch.nn.Conv2d(8, 8, 3).cuda()(torch.randn(1, 8, 16, 16, device='cuda'))")
+    assert ran.status == 0 and [note["text"] for note in ran.notes() if "cuDNN 8" in note["text"]], ran.err
+
+
 # --- shapes that a release does not tell by itself
 
 def test_attention_gives_what_the_kernels_of_2_3_and_2_4_give():
