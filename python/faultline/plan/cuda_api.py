@@ -12,11 +12,11 @@ import time
 
 import torch
 
-from . import between_gpus, places
+from . import between_gpus, places, releases
 from .._file_owner import is_library
 from .gpu import Gpu, Properties
 from .memory import Memory
-from .older_torch import EventBase, StreamBase
+from .older_torch import EventBase, StreamBase, notice_deaths
 
 
 class Stream(StreamBase):
@@ -146,6 +146,7 @@ class Api:
     # --- numbers
 
     def memory_stats(self, device=0) -> dict:
+        notice_deaths()
         s = self.memory.device.stats(places.check(device))
 
         def stat(current=0, peak=None, allocated=0, freed=0):
@@ -166,10 +167,12 @@ class Api:
 
     def mem_get_info(self, device=None):
         place = places.of(device)
+        notice_deaths()
         return self.memory.device.stats(place).device_free_bytes, self.gpus[place].capacity_bytes
 
     def empty_cache(self):
         # As in a recording, the stack ends in PyTorch's own function: it tells this call from what the allocator returns by itself.
+        notice_deaths()
         device = self.memory.device
         stack = device.stack(self.memory.stacks.here(), device.frame("empty_cache", torch.cuda.memory.__file__, 0))
         for place in range(places.count):
@@ -199,7 +202,7 @@ class Api:
         self._patch_constructors()
         self._patch_libraries()
         if torch.version.cuda is None:
-            torch.version.cuda = "13.0"
+            torch.version.cuda = ".".join(map(str, releases.now().cuda))
 
     def _patch_c(self) -> None:
         answers = {
@@ -211,7 +214,7 @@ class Api:
             "_cuda_ipc_collect": lambda: None, "_cuda_getAllocatorBackend": lambda: "native", "_cuda_sleep": lambda cycles: None, "_cuda_set_sync_debug_mode": lambda m: None,
             "_cuda_get_sync_debug_mode": lambda: 0, "_cuda_canDeviceAccessPeer": lambda a, b: a != b, "_cuda_record_memory_history": lambda *a, **k: None,
             "_cuda_record_memory_history_legacy": lambda *a, **k: None, "_cuda_getMemoryFraction": lambda d=0: self.fractions[d], "_cuda_clearCublasWorkspaces": self.memory.forget_workspaces,
-            "_cuda_getCompiledVersion": lambda: 13000, "_cuda_setMemoryMetadata": lambda text: None, "_cuda_getMemoryMetadata": lambda: "", "_cuda_getCurrentRawStream": lambda d=-1: current_stream(d).cuda_stream,
+            "_cuda_getCompiledVersion": lambda: releases.now().cuda[0] * 1000 + releases.now().cuda[1] * 10, "_cuda_setMemoryMetadata": lambda text: None, "_cuda_getMemoryMetadata": lambda: "", "_cuda_getCurrentRawStream": lambda d=-1: current_stream(d).cuda_stream,
             "_cuda_cudaCachingAllocator_raw_alloc": self._raw_alloc, "_cuda_cudaCachingAllocator_raw_delete": self._raw_free, "_cuda_isInBadFork": lambda: False, "_cuda_cudaCachingAllocator_set_allocator_settings": lambda t: None,
             "_host_emptyCache": lambda: None, "_cuda_get_conv_benchmark_empty_cache": lambda: True, "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f, d)}
         for name, answer in answers.items():
@@ -252,14 +255,16 @@ class Api:
                 if inner is not None and name in vars(inner):
                     setattr(inner, name, answer)
         cuda._initialized = True
-        torch.Stream, torch.Event = _either(torch.Stream, Stream), _either(torch.Event, Event)
+        for name, planned in (("Stream", Stream), ("Event", Event)):
+            if hasattr(torch, name):
+                setattr(torch, name, _either(getattr(torch, name), planned))
         for name, answer in (("is_available", lambda: True), ("current_accelerator", lambda check_available=False: torch.device("cuda")), ("device_count", lambda: places.count), ("synchronize", lambda device=None: None), ("current_device_index", places.current), ("current_device_idx", places.current),
                              ("set_device_index", cuda.set_device), ("set_device_idx", cuda.set_device), ("current_stream", current_stream), ("set_stream", lambda s: self.set_stream(s)), ("empty_cache", self.empty_cache), ("memory_allocated", cuda.memory_allocated),
                              ("max_memory_allocated", cuda.max_memory_allocated), ("memory_reserved", cuda.memory_reserved), ("max_memory_reserved", cuda.max_memory_reserved), ("memory_stats", cuda.memory_stats), ("reset_peak_memory_stats", cuda.reset_peak_memory_stats)):
             if hasattr(torch, "accelerator") and hasattr(torch.accelerator, name):
                 setattr(torch.accelerator, name, answer)
         torch.backends.cudnn.is_available = lambda: True
-        torch.backends.cudnn.version = lambda: 91900
+        torch.backends.cudnn.version = lambda: releases.now().cudnn
         torch.backends.cuda.is_built = lambda: True
         original = torch.Generator
 
@@ -288,7 +293,7 @@ class Api:
 
     def _patch_tensor(self) -> None:
         memory, progress = self.memory, self.progress
-        data_ptr = torch._C.TensorBase.data_ptr
+        data_ptr = torch.Tensor.data_ptr
 
         def planned_data_ptr(tensor):
             if not tensor.is_cuda:

@@ -13,20 +13,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, missing_shapes, places, special_operations, stand_ins, temporaries, tensors
+from . import layouts, missing_shapes, places, releases, special_operations, stand_ins, temporaries, tensors
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
-from .older_torch import OutOfMemoryError
+from .older_torch import OutOfMemoryError, fake_mode
 from .outcome import Outcome, flatten, replace_tensors
 from .stacks import user_line
 from .tensors import META
 from .values import Values
 
 Tensor = torch.Tensor
-_current_mode, _FAKE = torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE
 _MOST_STAND_INS = 64
+_CUDNN_CHOOSES = ("aten::convolution", "aten::convolution_backward", "aten::_cudnn_rnn")
+_NESTED = (torch.strided, getattr(torch, "jagged", None))
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
 
 
@@ -47,7 +48,7 @@ def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     layout = kwargs.get("layout") if other is None else other.layout
     place = kwargs.get("device")
     if on_gpu and (other is not None or layout not in (None, torch.strided)) or other is not None and place is not None and place.type == "cuda":
-        raise Unplannable(f"{'nested' if layout in (torch.strided, torch.jagged) else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
+        raise Unplannable(f"{'nested' if layout in _NESTED else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
 
 
 def _key_of(value):
@@ -91,7 +92,7 @@ class DryRunMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if _current_mode(_FAKE) is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
+        if fake_mode() is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
             return func(*args, **kwargs)
         self.operations += 1
         if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
@@ -214,7 +215,7 @@ class DryRunMode(TorchDispatchMode):
     def _decomposed(self, func, args, kwargs, problem):
         """The look of a result where an operation has no meta kernel: from PyTorch's own decompositions, or from the host's kernel."""
         from torch._decomp import decomposition_table
-        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.from_host(func, args, kwargs)
+        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.of_each(func) or missing_shapes.from_host(func, args, kwargs)
         if rule is None:
             raise Unplannable(f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
                               + ("" if func.namespace == "aten" else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)")) from problem
@@ -273,6 +274,8 @@ class DryRunMode(TorchDispatchMode):
             looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in outcome.leaves if leaf[0] == "new"]
             outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
             outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
+            if func._schema.name in _CUDNN_CHOOSES and releases.now().cudnn < 90000:
+                self.notes.add("kernel", "what cuDNN 8 takes for convolutions and recurrent layers was not measured: as much as cuDNN 9", line="")
         except Exception as problem:
             self.notes.add("kernel", f"what {op_name(func)} takes beside its result is not known here ({type(problem).__name__}: {problem})", group=op_name(func))
 

@@ -29,8 +29,7 @@ class DryRunSession:
     """Everything that one process's dry run holds."""
 
     def __init__(self, options: dict):
-        import torch
-        from . import no_gpu, places
+        from . import no_gpu, places, releases
         from .changes import Changes
         from .cuda_api import Api
         from .device import Device
@@ -41,6 +40,7 @@ class DryRunSession:
         from .stacks import Stacks
         from .values import Values
 
+        self.release = releases.now()
         self.gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
         self.options = options
         no_gpu.prepare(options["library"])
@@ -48,7 +48,7 @@ class DryRunSession:
         trace = os.path.join(options["folder"], f"process-{os.getpid()}.faultline")
         first = self.gpus[0]
         self.device = Device(options["library"], trace, first.name, first.capacity_bytes, first.context_bytes,
-                             os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])
+                             next((os.environ[name] for name in self.release.settings_variables if os.environ.get(name)), ""), self.release.name)
         for gpu in self.gpus[1:]:
             self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
         self.device.set_overcommit(bool(options.get("overcommit")))
@@ -157,8 +157,10 @@ class DryRunSession:
         if os.getpid() != self.owner or self.memory.closed:
             return
         from .dispatch_mode import Unplannable
+        from .older_torch import notice_deaths
         if settle:
             _settle_backward_threads()
+        notice_deaths()
         stats = self.device.stats()
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
@@ -215,10 +217,11 @@ def _settle_backward_threads() -> None:
     """
     import torch
     from . import tensors
+    from .older_torch import run_backward
     for index in range(torch.iinfo(torch.int8).max):
         leaf, gradient = tensors.immortal_on(index).requires_grad_(), tensors.immortal_on(index)
         try:
-            torch.autograd.Variable._execution_engine.run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
+            run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
         except RuntimeError:
             return  # there are no more
 

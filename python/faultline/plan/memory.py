@@ -6,20 +6,19 @@ backward included), so its death is the moment at which a GPU's block would be r
 from __future__ import annotations
 
 import threading
-import weakref
 
 import torch
 
 from . import places
 from .device import Device, HEAP_TORCH, OutOfMemory
-from .older_torch import OutOfMemoryError
+from .older_torch import OutOfMemoryError, StorageRef, notice_deaths
 from .stacks import Stacks
 
 storage_id = torch._C._storage_id
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # by vmap, grad and their kin: it has no storage of its own
 
 
-class Record(weakref.ref):
+class Record(StorageRef):
     """One storage on the GPU."""
 
     __slots__ = ("key", "allocation", "address", "size_bytes", "shadow", "assumed", "stand_in", "stack", "tensor", "kept")
@@ -82,6 +81,7 @@ class Memory:
         return record
 
     def take(self, size_bytes: int, stack: int, tensor_number: int = 0) -> tuple[int, int]:
+        notice_deaths()
         try:
             place = places.here()
             return self.device.alloc(size_bytes, self.streams[place], self.heap, stack, tensor_number, place)

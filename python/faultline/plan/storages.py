@@ -33,7 +33,7 @@ def _copied(storage, device: torch.device, non_blocking: bool = False):
 
 def install(host) -> None:
     kind = torch.UntypedStorage
-    clone, cpu, to, copy_ = kind.clone, kind.cpu, kind.to, kind.copy_
+    clone, cpu, to, copy_ = kind.clone, kind.cpu, getattr(kind, "to", None), kind.copy_  # the third since 2.4
 
     def moved(storage, *, device, non_blocking=False):
         device = torch.device(device)
@@ -50,7 +50,9 @@ def install(host) -> None:
     kind.clone = lambda storage: _copied(storage, storage.device) if storage.device.type == "cuda" else host.like(storage, clone(storage))
     kind.cpu = lambda storage: _copied(storage, torch.device("cpu")) if storage.device.type == "cuda" else cpu(storage)
     kind.cuda = lambda storage, device=None, non_blocking=False: moved(storage, device=torch.device("cuda", places.of(device)), non_blocking=non_blocking)
-    kind.to, kind.copy_ = moved, copy_into
+    kind.copy_ = copy_into
+    if to is not None:
+        kind.to = moved
     _fill_what_escapes(host)
 
 

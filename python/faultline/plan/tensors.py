@@ -27,6 +27,20 @@ class _Maker(torch.Tensor):
         raise AssertionError(f"{func} reached a tensor that is still being made")
 
 
+try:
+    _wrapper(_Maker, (1,), (1,), 0, dtype=torch.float32, device=META, storage_size=4)
+    _takes_storage_size = True
+except TypeError:
+    _takes_storage_size = False
+
+
+def _with_storage(kind, size, stride, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """With a storage as large as its shape and strides say."""
+    if _takes_storage_size:
+        return _wrapper(kind, size, stride, 0, dtype=dtype, device=device)
+    return _wrapper(kind, tuple(size), strides=tuple(stride), storage_offset=0, dtype=dtype, device=device)
+
+
 def _fresh_version(tensor: torch.Tensor) -> torch.Tensor:
     if not torch.is_inference_mode_enabled():
         set_version(tensor, 0)
@@ -53,9 +67,12 @@ def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, dev
     device = device or places.device()
     tensor = torch.empty(0, dtype=dtype, device="cpu")  # the program may have chosen another default
     if storage_bytes is None:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device)
-    else:
+        tensor.data = _with_storage(_Maker, size, stride, dtype, device)
+    elif _takes_storage_size:
         tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
+    else:
+        tensor.data = _with_storage(_Maker, (storage_bytes // dtype.itemsize,), (1,), dtype, device)
+        tensor.as_strided_(size, stride, 0)
     return _fresh_version(tensor)
 
 

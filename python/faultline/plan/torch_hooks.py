@@ -10,7 +10,7 @@ import torch
 
 from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
 from .dispatch_mode import Unplannable
-from .older_torch import OutOfMemoryError, autocast_dtype
+from .older_torch import OutOfMemoryError, autocast_dtype, watch_backward
 from .stacks import user_line
 
 
@@ -36,14 +36,13 @@ def _watch(session) -> None:
     torch.nn.modules.module.register_module_forward_pre_hook(progress.enter_module)
     torch.nn.modules.module.register_module_forward_hook(progress.leave_module, always_call=True)
     sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(progress.step)
-    run = torch.autograd.graph._engine_run_backward
-    def from_line(*args, **kwargs):
-        Unplannable.backward_line = user_line()
-        return run(*args, **kwargs)
-    watched = progress.around_backward(from_line)
-    torch.autograd.graph._engine_run_backward = watched
-    if getattr(torch.autograd, "_engine_run_backward", None) is run:
-        torch.autograd._engine_run_backward = watched
+
+    def watched(run):
+        def from_line(*args, **kwargs):
+            Unplannable.backward_line = user_line()
+            return run(*args, **kwargs)
+        return progress.around_backward(from_line)
+    watch_backward(watched)
 
 
 def _choose_kernels(session) -> None:
@@ -83,8 +82,9 @@ def _batch_norm() -> None:
     original = torch.batch_norm
 
     def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-        if (input.is_cuda and cudnn_enabled and weight is not None and bias is not None and (running_mean is not None or training) and 2 <= input.dim() <= 5 and eps >= 1e-5
-                and input.numel() and (input.size(0) <= 880801 if training else input.size(0) <= 65535) and input.dtype is not torch.float64 and input.dtype is not torch.bfloat16):
+        if (input.is_cuda and cudnn_enabled and weight is not None and bias is not None and (running_mean is not None and running_var is not None or running_mean is running_var and training)
+                and input.dim() >= 3 and eps >= 1e-5 and 0 < input.numel() < 2**31 - 1 and input.size(0) <= (880801 if training else 65535)
+                and torch.bfloat16 not in (input.dtype, weight.dtype) and (input.dtype is not torch.float16 or weight.dtype is torch.float32)):
             return torch.cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
         return original(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
     torch.batch_norm = batch_norm
