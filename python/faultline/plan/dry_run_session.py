@@ -36,6 +36,7 @@ class DryRunSession:
         from .memory import Memory
         from .dispatch_mode import DryRunMode
         from .notes import Notes
+        from .ranks import Rank
         from .stacks import Stacks
         from .values import Values
 
@@ -58,6 +59,8 @@ class DryRunSession:
         self.progress.host = self.mode.host
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
         self.changes = Changes(self)
+        self.rank = Rank(self)
+        self.watch = None  # of its process groups
         self.problem = None
         self.decided_by_stand_in = True  # if it ends by a status of its own
         self.stopped = None
@@ -122,12 +125,21 @@ class DryRunSession:
                 start(thread)
         threading.Thread._bootstrap_inner = faultline
 
+    def _peaks(self) -> dict:
+        """Of the GPU that took most, and what happened on all."""
+        each = [self.device.stats(place) for place in range(len(self.gpus))]
+        most = max(each, key=lambda stats: stats.peak_reserved_bytes)
+        return {"peak_allocated": most.peak_allocated_bytes, "peak_reserved": most.peak_reserved_bytes, "allocated": most.allocated_bytes, "allocations": sum(s.allocations for s in each), "ooms": sum(s.out_of_memories for s in each)}
+
     def finish(self) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
         from .dispatch_mode import Unplannable
         _settle_backward_threads()
-        stats = self.device.stats()
+        peaks = self._peaks()
+        if self.watch is not None:
+            self.watch.write()
+        self.rank.end(peaks)
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
         for key, value in (("dry-run.gpu", self.gpus[0].name), ("dry-run.how", "real" if self.values.everything else "fake")):
@@ -137,8 +149,7 @@ class DryRunSession:
         if self.problem:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         self.memory.closed = True
-        self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
-                        "operations": self.mode.operations, "exception": self.problem,
+        self.summary = {**peaks, "operations": self.mode.operations, "exception": self.problem,
                         "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None,
                         "unplanned": Unplannable.first, "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}

@@ -31,7 +31,7 @@ def _address(function) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _library(name: str) -> ctypes.CDLL:
+def library(name: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
     except OSError as problem:
@@ -55,7 +55,7 @@ def _virtual_functions(header: str, inherited: list[str]) -> list[str]:
 def _install_guard(own) -> bool:
     """Is it the dry run's own?"""
     try:
-        slots = (ctypes.c_void_p * (_CUDA_SLOT + 1)).in_dll(_library("libc10.so"), _GUARD_SYMBOL)
+        slots = (ctypes.c_void_p * (_CUDA_SLOT + 1)).in_dll(library("libc10.so"), _GUARD_SYMBOL)
     except ValueError as problem:
         raise Unsupported("PyTorch's table of device guards was not found") from problem
     names = _virtual_functions("c10/core/impl/DeviceGuardImplInterface.h", [])
@@ -93,7 +93,7 @@ def _install_hooks(own, own_guard: bool) -> None:
     names = _virtual_functions("ATen/detail/AcceleratorHooksInterface.h", [])
     names = _virtual_functions("ATen/detail/CUDAHooksInterface.h", names)
     built = "isBuilt" if "isBuilt" in names else "hasCUDA"
-    get_hooks = getattr(_library("libtorch_cpu.so"), _HOOKS_SYMBOL, None)
+    get_hooks = getattr(library("libtorch_cpu.so"), _HOOKS_SYMBOL, None)
     if get_hooks is None or built not in names or "hasPrimaryContext" not in names:
         raise Unsupported("PyTorch's CUDA hooks are not where they were expected")
     get_hooks.restype, get_hooks.argtypes = ctypes.c_void_p, []

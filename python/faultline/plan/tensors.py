@@ -17,7 +17,7 @@ META = torch.device("meta")
 _wrapper = torch.Tensor._make_wrapper_subclass
 
 
-class _Maker(torch.Tensor):
+class Maker(torch.Tensor):
     """Only its birth matters; what is returned is a plain tensor."""
 
     @classmethod
@@ -53,9 +53,9 @@ def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, dev
     device = device or places.device()
     tensor = torch.empty(0, dtype=dtype, device="cpu")  # the program may have chosen another default
     if storage_bytes is None:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device)
+        tensor.data = _wrapper(Maker, size, stride, 0, dtype=dtype, device=device)
     else:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
+        tensor.data = _wrapper(Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
     return _fresh_version(tensor)
 
 

@@ -1,0 +1,99 @@
+"""Which ranks of a program of many are run, and what they leave for one another.
+
+A few stand for all: the first, one between and the last. They are started one after the other, because the first has what the others are told (an object
+that it broadcasts, a key of the store): it is kept in files in the plan's folder. A rank that has ended waits, with its trace still open, until
+the last one has: so each can note how its peak compares.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+
+from .._private import private
+
+WAITS = "FAULTLINE_RANK_WAITS"  # set for ranks that Faultline's launcher starts: they wait for the others before they end
+_GRACE_S = 10                   # how long a rank that was started by the program itself may be behind another
+
+
+def representatives(world: int) -> list[int]:
+    return sorted({0, world // 2, world - 1} if world > 2 else range(world))
+
+
+def listed(ranks: list[int]) -> str:
+    words = [str(rank) for rank in ranks]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def environment(rank: int, world: int, per_node: int, address: str = "127.0.0.1", port: int = 29500, run_id: str = "none", role: str = "default", restarts: int = 0) -> dict:
+    """What torchrun gives a worker."""
+    nodes = -(-world // per_node)
+    return {"RANK": str(rank), "LOCAL_RANK": str(rank % per_node), "GROUP_RANK": str(rank // per_node), "ROLE_RANK": str(rank), "ROLE_NAME": role, "WORLD_SIZE": str(world),
+            "LOCAL_WORLD_SIZE": str(min(per_node, world)), "GROUP_WORLD_SIZE": str(nodes), "ROLE_WORLD_SIZE": str(world), "MASTER_ADDR": address, "MASTER_PORT": str(port),
+            "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": str(restarts), "TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_USE_AGENT_STORE": "False",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")}
+
+
+class Shared:
+    """Files in the plan's folder that the ranks of one program share."""
+
+    def __init__(self, folder: str):
+        self._folder = os.path.join(folder, "ranks")
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+
+    def put(self, name: str, content: bytes) -> None:
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        path = self._path(name)
+        with open(f"{path}-{os.getpid()}", "wb", opener=private) as file:
+            file.write(content)
+        os.replace(f"{path}-{os.getpid()}", path)
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            with open(self._path(name), "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def await_from(self, rank: int, name: str) -> bytes | None:
+        """What that rank leaves under a name; None where it ended, or does not come, without having left it."""
+        began = time.monotonic()
+        while (content := self.get(name)) is None:
+            ended = self.get(f"ended {rank}") is not None
+            if ended or self.get(f"begun {rank}") is None and (os.environ.get(WAITS) or time.monotonic() - began > _GRACE_S):
+                return self.get(name)
+            time.sleep(0.05)
+        return content
+
+
+class Rank:
+    """This process as a rank of the program: from its process group on."""
+
+    def __init__(self, session):
+        self._session = session
+        self.shared = Shared(session.options["folder"])
+        self.number = self.world = None
+
+    def begin(self, number: int, world: int) -> None:
+        self.number, self.world = number, world
+        self.shared.put(f"begun {number}", b"")
+        chosen = representatives(world)
+        if number in chosen and world > len(chosen):
+            self._session.notes.add("mode", f"of {world} ranks, {listed(chosen)} are run, and the others are taken to be like them; this is about rank {number}", line="")
+
+    def end(self, peaks: dict) -> None:
+        """Before the trace is closed: the peaks of all ranks that are run are compared."""
+        told = os.environ.get(WAITS)
+        if self.number is None and not told:
+            return
+        number = self.number if self.number is not None else int(told)
+        self.shared.put(f"ended {number}", json.dumps({"peak": peaks["peak_reserved"], "failed": self._session.problem is not None}).encode())
+        while told and self.shared.get("all have ended") is None and os.getppid() != 1:
+            time.sleep(0.02)
+        ended = {rank: json.loads(content)["peak"] for rank in representatives(self.world or 1) if (content := self.shared.get(f"ended {rank}")) is not None}
+        if len(ended) > 1 and max(ended.values()) > 1.01 * min(ended.values()):
+            each = ", ".join(f"rank {rank} {peak / (1 << 30):.2f} GiB" for rank, peak in ended.items())
+            self._session.notes.add("mode", f"the ranks differ in the memory they take from the GPU: {each}; ranks that were not run can take another amount", line="")
