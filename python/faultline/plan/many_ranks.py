@@ -182,6 +182,7 @@ def _first_group(watch, rank: int, world: int) -> None:
         return
     if multiprocessing.parent_process() is not None and rank not in ranks.representatives(world):
         watch._session._stop(f"at its process group: it is rank {rank} of {world}, for which others stand")
+    no_gpu.take_host_memory_as_pinned(watch._session.options["library"])
     watch.rank.begin(rank, world)
 
 

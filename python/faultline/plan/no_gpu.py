@@ -16,11 +16,28 @@ import os
 import re
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 _GUARD_SYMBOL = "_ZN3c104impl26device_guard_impl_registryE"
 _HOOKS_SYMBOL = "_ZN2at6detail12getCUDAHooksEv"
 _CUDA_SLOT = 1  # c10::DeviceType::CUDA
 _kept: list[object] = []  # what C++ points to from now on
+_slots: dict[str, tuple] = {}  # places in the hooks' table
+
+
+def take_host_memory_as_pinned(library_path: str) -> None:
+    """C++ that makes pinned memory and insists on it (the reducer of DistributedDataParallel) is told so. Python code asks the dry run itself. PyTorch answers so only for a device
+    that it has initialised, which it does when pinned memory is first asked for."""
+    own = ctypes.CDLL(library_path)
+    for name, answer in (("isPinnedPtr", own.faultline_answer_1), ("init", own.faultline_answer_0), ("initCUDA", own.faultline_answer_0)):
+        if name in _slots:
+            table, slot = _slots[name]
+            table[slot] = _address(answer)
+    try:
+        with _disable_current_modes():
+            torch.ops.aten.empty.memory_format([1], pin_memory=True)
+    except RuntimeError:
+        pass  # there is none, but now it has been asked for
 
 
 class Unsupported(Exception):
@@ -105,6 +122,7 @@ def _install_hooks(own, own_guard: bool) -> None:
     # With a context the engine asks the guard for the streams of those who call it; before 2.5 it takes them for granted.
     table[2 + names.index("hasPrimaryContext")] = _address(own.faultline_answer_1 if own_guard else own.faultline_answer_0)
     _kept.append(table)
+    _slots.update({name: (table, 2 + names.index(name)) for name in ("isPinnedPtr", "init", "initCUDA") if name in names})
     pointer.value = ctypes.addressof(table) + 16
     if _accelerator() not in (None, "cuda"):
         pointer.value = old

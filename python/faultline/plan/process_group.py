@@ -31,7 +31,7 @@ def finished(tensors, work_of=_create_work_from_future):
 
 def reduced(tensor: Tensor, operation, size: int) -> None:
     """The tensor as it is after a reduction over ranks that all have the same."""
-    name = str(operation).rpartition(".")[2].lower()
+    name = str(getattr(operation, "op", operation)).rpartition(".")[2].lower()
     if size == 1 or name in ("avg", "max", "min", "band", "bor") or name.startswith("premul"):
         return
     if name == "sum":
