@@ -136,7 +136,7 @@ class DryRunSession:
             return
         from .dispatch_mode import Unplannable
         _settle_backward_threads()
-        peaks = self._peaks()
+        peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
         if self.watch is not None:
             self.watch.write()
         self.rank.end(peaks)
@@ -150,7 +150,7 @@ class DryRunSession:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         self.memory.closed = True
         self.summary = {**peaks, "operations": self.mode.operations, "exception": self.problem,
-                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses),
+                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": seconds, "changes": self.changes.applied, "uses": sorted(self.changes.uses),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None,
                         "unplanned": Unplannable.first, "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
         self.device.close()
@@ -198,7 +198,7 @@ def without_own_frames(trace):
 
 def _first_sentence(text: str) -> str:
     """PyTorch's messages about missing kernels list all of its backends."""
-    return text if len(text) < 600 else text[:600].rpartition(". ")[0] + "."
+    return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 
 def current() -> DryRunSession | None:

@@ -12,6 +12,7 @@ import urllib.parse
 import torch
 import torch.distributed as dist
 
+from .._import_watch import ImportWatch
 from . import launchers, no_gpu, process_group, ranks
 from .dispatch_mode import Unplannable
 from .process_group import Alone, Store
@@ -30,13 +31,16 @@ class Watch:
     def __init__(self, session):
         self._session = session
         self.rank = session.rank
-        self.shared = session.rank.shared
         self._communicators: set = set()
         self._broadcasts: dict = {}
 
     @property
     def world(self):
         return self.rank.world
+
+    @property
+    def shared(self):
+        return self.rank.shared
 
     def communicator(self, group) -> None:
         if "nccl" in group._kind and group._size > 1:
@@ -77,8 +81,6 @@ class Watch:
 
 
 def install(session) -> None:
-    if not dist.is_available():
-        return
     watch = session.watch = Watch(session)
     Store.watch = watch
     c10d = dist.distributed_c10d
@@ -90,6 +92,7 @@ def install(session) -> None:
         for module in (dist, c10d, sys.modules["torch.distributed.rendezvous"]):
             setattr(module, name, getattr(process_group, name))
     _time_nothing()
+    _fake_no_context()
     launchers.install(session)
 
 
@@ -109,6 +112,19 @@ def _time_nothing() -> None:
             key.value = _NOBODY
             return
         entry = ctypes.c_uint64.from_address(entry).value
+
+
+def _fake_no_context() -> None:
+    """PyTorch's fake tensors, by which DTensor learns shapes, open a context on the GPU first."""
+    def without(_name, module):
+        for name in ("init_cuda_context", "init_gpu_context"):
+            if hasattr(module, name):
+                setattr(module, name, lambda *_args: None)
+    name = "torch._subclasses.fake_tensor"
+    if name in sys.modules:
+        without(name, sys.modules[name])
+    else:
+        ImportWatch((name,), without)
 
 
 def _wear_environment(session) -> None:

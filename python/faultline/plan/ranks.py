@@ -6,6 +6,7 @@ the last one has: so each can note how its peak compares.
 """
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ import time
 
 from .._private import private
 
-WAITS = "FAULTLINE_RANK_WAITS"  # set for ranks that Faultline's launcher starts: they wait for the others before they end
+_STARTED = "FAULTLINE_RANK"  # "rank round", set for ranks that a launcher of launchers.py starts: they wait for the others before they end
 _GRACE_S = 10                   # how long a rank that was started by the program itself may be behind another
 
 
@@ -35,11 +36,21 @@ def environment(rank: int, world: int, per_node: int, address: str = "127.0.0.1"
             "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")}
 
 
-class Shared:
-    """Files in the plan's folder that the ranks of one program share."""
+def started(rank: int, turn: str) -> dict:
+    """For the environment of a rank that is started in turn with others."""
+    return {_STARTED: f"{rank} {turn}"}
 
-    def __init__(self, folder: str):
-        self._folder = os.path.join(folder, "ranks")
+
+def _own_start() -> tuple[int | None, str]:
+    rank, _, turn = os.environ.get(_STARTED, "").partition(" ")
+    return (int(rank), turn) if rank else (None, "")
+
+
+class Shared:
+    """Files in the plan's folder that the ranks of one program share; of one turn, where it starts them more than once."""
+
+    def __init__(self, folder: str, turn: str):
+        self._folder = os.path.join(folder, "ranks" + turn)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32])
@@ -63,7 +74,7 @@ class Shared:
         began = time.monotonic()
         while (content := self.get(name)) is None:
             ended = self.get(f"ended {rank}") is not None
-            if ended or self.get(f"begun {rank}") is None and (os.environ.get(WAITS) or time.monotonic() - began > _GRACE_S):
+            if ended or self.get(f"begun {rank}") is None and (os.environ.get(_STARTED) or time.monotonic() - began > _GRACE_S):
                 return self.get(name)
             time.sleep(0.05)
         return content
@@ -74,8 +85,11 @@ class Rank:
 
     def __init__(self, session):
         self._session = session
-        self.shared = Shared(session.options["folder"])
         self.number = self.world = None
+
+    @functools.cached_property
+    def shared(self) -> Shared:
+        return Shared(self._session.options["folder"], _own_start()[1])
 
     def begin(self, number: int, world: int) -> None:
         self.number, self.world = number, world
@@ -86,14 +100,23 @@ class Rank:
 
     def end(self, peaks: dict) -> None:
         """Before the trace is closed: the peaks of all ranks that are run are compared."""
-        told = os.environ.get(WAITS)
-        if self.number is None and not told:
+        told = _own_start()[0]
+        number = told if self.number is None else self.number
+        if number is None:
             return
-        number = self.number if self.number is not None else int(told)
-        self.shared.put(f"ended {number}", json.dumps({"peak": peaks["peak_reserved"], "failed": self._session.problem is not None}).encode())
-        while told and self.shared.get("all have ended") is None and os.getppid() != 1:
+        problem = self._session.problem
+        self.shared.put(f"ended {number}", json.dumps({"peak": peaks["peak_reserved"], "problem": problem}).encode())
+        while told is not None and self.shared.get("all have ended") is None and os.getppid() != 1:
             time.sleep(0.02)
-        ended = {rank: json.loads(content)["peak"] for rank in representatives(self.world or 1) if (content := self.shared.get(f"ended {rank}")) is not None}
-        if len(ended) > 1 and max(ended.values()) > 1.01 * min(ended.values()):
-            each = ", ".join(f"rank {rank} {peak / (1 << 30):.2f} GiB" for rank, peak in ended.items())
+        self._compare(number)
+
+    def _compare(self, number: int) -> None:
+        ended = {rank: json.loads(content) for rank in representatives(self.world or 1) if (content := self.shared.get(f"ended {rank}")) is not None}
+        for rank, end in ended.items():
+            if end["problem"] and rank != number:
+                problem = end["problem"]
+                self._session.notes.add("mode", f"rank {rank} ended with {problem['type']}: {problem['message']}", line=f"{problem['file']}:{problem['line']}")
+        peaks = {rank: end["peak"] for rank, end in ended.items() if not end["problem"]}
+        if len(peaks) > 1 and max(peaks.values()) > 1.01 * min(peaks.values()):
+            each = ", ".join(f"rank {rank} {peak / (1 << 30):.2f} GiB" for rank, peak in peaks.items())
             self._session.notes.add("mode", f"the ranks differ in the memory they take from the GPU: {each}; ranks that were not run can take another amount", line="")

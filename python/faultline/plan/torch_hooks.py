@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, many_ranks, printing, safetensors_files, storages
+from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
 from .dispatch_mode import Unplannable
 from .older_torch import OutOfMemoryError, autocast_dtype
 from .stacks import user_line
@@ -24,7 +24,9 @@ def install(session) -> None:
     storages.install(session.mode.host, session.memory)
     legacy_tensor_types.install()
     printing.install(session)
-    many_ranks.install(session)
+    if torch.distributed.is_available():
+        from . import many_ranks
+        many_ranks.install(session)
     _profile_the_host()
     _truncated_normal(session.mode.host)
     _hear_refusals(session)
