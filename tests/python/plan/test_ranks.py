@@ -201,6 +201,56 @@ def test_gradients_are_kept_back_in_no_sync(rank_of):
     """))
 
 
+def test_batch_norm_over_all_ranks(rank_of):
+    good(rank_of("""
+        dist.init_process_group("nccl")
+        model = nn.parallel.DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Conv2d(3, 64, 1), nn.BatchNorm2d(64))).cuda())
+        for _ in range(2):
+            x = torch.randn(8, 3, 128, 128, device="cuda")
+            y = model(x)
+            before = torch.cuda.memory_allocated()
+            y.sum().backward()
+            del y
+            freed = (before - torch.cuda.memory_allocated()) / M
+            model.zero_grad()
+        assert abs(freed - 2 * 32) < 1, "the layer's input and its result"
+    """))
+
+
+# --- other uses
+
+@pytest.mark.parametrize("use", ["""
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+        for state, hook in ((None, default_hooks.fp16_compress_hook), (powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)):
+            model = nn.parallel.DistributedDataParallel(nn.Linear(512, 512).cuda())
+            model.register_comm_hook(state, hook)
+            for _ in range(4):
+                model(torch.randn(4, 512, device="cuda")).sum().backward()
+    """, """
+        model = nn.parallel.DistributedDataParallel(nn.Linear(512, 512).cuda())
+        with model.join():
+            for _ in range(3):
+                model(torch.randn(4, 512, device="cuda")).sum().backward()
+    """, """
+        from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+        from torch.distributed.fsdp import fully_shard
+        model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(4)]).cuda()
+        for layer in model:
+            fully_shard(layer)
+        fully_shard(model)(torch.randn(4, 512, device="cuda")).sum().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        whole = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
+        assert whole["0.weight"].shape == (512, 512) and model.state_dict()["0.weight"].to_local().shape == (64, 512)
+    """, """
+        import torch.distributed.nn.functional as functional
+        x = torch.randn(8, 4, device="cuda", requires_grad=True)
+        functional.all_reduce(x * 1).sum().backward()
+        torch.cat(functional.all_gather(x)).sum().backward()
+    """], ids=["hooks of DDP", "uneven inputs", "state and clipping of FSDP", "collectives with gradients"])
+def test_what_stands_on_the_group_runs(rank_of, use):
+    good(rank_of('dist.init_process_group("cpu:gloo,cuda:nccl")\n' + textwrap.dedent(use)))
+
+
 # --- FSDP
 
 FSDP = """
