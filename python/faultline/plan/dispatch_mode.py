@@ -35,9 +35,9 @@ class Unplannable(RuntimeError):
     first: dict | None = None
     backward_line = ""  # of the latest backward pass, which runs on a thread without the program's lines
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, line: str = ""):
         super().__init__(text)
-        Unplannable.first = Unplannable.first or {"text": text, "line": user_line() or Unplannable.backward_line}
+        Unplannable.first = Unplannable.first or {"text": text, "line": line or user_line() or Unplannable.backward_line}
 
 
 def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:

@@ -46,6 +46,14 @@ class Watch:
         if "nccl" in group._kind and group._size > 1:
             self._communicators.add(group.group_name)
 
+    def group(self, group) -> None:
+        """It is one of those that this rank is in."""
+        self.rank.collectives.groups.setdefault(f"{group.group_name} {group._size}", [])
+
+    def collective(self, group, kind: str) -> None:
+        if kind not in ("send", "recv") and group._size > 1:
+            self.rank.collectives.add(f"{group.group_name} {group._size}", kind)
+
     def write(self) -> None:
         if count := len(self._communicators):
             self._session.notes.add("kernel", _NCCL.format(count=f"this rank has {count} communicator{'s' if count > 1 else ''}"), line="")

@@ -6,6 +6,7 @@ beside the results is taken here as well; what NCCL takes from the driver is not
 from __future__ import annotations
 
 import datetime
+import sys
 
 import torch
 import torch.distributed as dist
@@ -86,8 +87,12 @@ class Alone(ProcessGroup):
     def getSize(self): return self._size
     def getGroupName(self): return self._names[0]
     def getGroupDesc(self): return self._names[1]
-    def setGroupName(self, name): self._names[0] = name
     def setGroupDesc(self, text): self._names[1] = text
+
+    def setGroupName(self, name):
+        self._names[0] = name
+        self._watch.group(self)
+
     group_name, group_desc = property(getGroupName), property(getGroupDesc)
     _set_group_name, _set_group_desc = setGroupName, setGroupDesc
     def _get_backend(self, _device): return self
@@ -114,8 +119,9 @@ class Alone(ProcessGroup):
         return kind in self._kind if ":" in self._kind else kind == "cuda" or self._kind != "nccl"
 
     def _done(self, tensors):
-        """After a collective: NCCL makes a communicator at the first one on the GPU."""
+        """After a collective, whose method calls this: NCCL makes a communicator at the first one on the GPU."""
         self._sequence += 1
+        self._watch.collective(self, sys._getframe(1).f_code.co_name)
         for tensor in _flat(tensors):
             if tensor.is_cuda:
                 self._watch.communicator(self)
@@ -134,7 +140,8 @@ class Alone(ProcessGroup):
 
     def reduce(self, tensors, opts=None):
         if getattr(opts, "rootRank", 0) == self._rank:
-            self.allreduce(tensors, opts)
+            for tensor in tensors:
+                reduced(tensor, getattr(opts, "reduceOp", "sum"), self._size)
         return self._done(tensors)
 
     def broadcast(self, tensors, opts=None):

@@ -13,6 +13,7 @@ import os
 import time
 
 from .._private import private
+from .stacks import user_line
 
 _STARTED = "FAULTLINE_RANK"  # "rank round", set for ranks that a launcher of launchers.py starts: they wait for the others before they end
 _GRACE_S = 10                   # how long a rank that was started by the program itself may be behind another
@@ -80,12 +81,40 @@ class Shared:
         return content
 
 
+class Collectives:
+    """The order of collectives in each group: all of its ranks must have the same, or they wait for one another for ever."""
+
+    _MOST = 5000
+
+    def __init__(self):
+        self.groups: dict[str, list] = {}
+
+    def add(self, group: str, kind: str) -> None:
+        told = self.groups.setdefault(group, [])
+        if len(told) < self._MOST:
+            told.append((kind, user_line()))
+
+    def parting(self, other: dict, to_the_end: bool) -> tuple | None:
+        """Where another rank's order differs: which collective it is, and what each of the two does, with its line."""
+        for group in self.groups.keys() & other.keys():
+            own, others = self.groups[group], other[group]
+            for number, (here, there) in enumerate(zip(own, others), 1):
+                if here[0] != there[0]:
+                    return number, here, there
+            if to_the_end and len(own) != len(others):
+                number = min(len(own), len(others))
+                nothing = ("nothing more", "")
+                return number + 1, own[number] if len(own) > number else nothing, others[number] if len(others) > number else nothing
+        return None
+
+
 class Rank:
     """This process as a rank of the program: from its process group on."""
 
     def __init__(self, session):
         self._session = session
         self.number = self.world = None
+        self.collectives = Collectives()
 
     @functools.cached_property
     def shared(self) -> Shared:
@@ -105,7 +134,8 @@ class Rank:
         if number is None:
             return
         problem = self._session.problem
-        self.shared.put(f"ended {number}", json.dumps({"peak": peaks["peak_reserved"], "problem": problem}).encode())
+        self.shared.put(f"ended {number}", json.dumps({
+            "peak": peaks["peak_reserved"], "problem": problem, "stopped": self._session.stopped, "collectives": self.collectives.groups}).encode())
         while told is not None and self.shared.get("all have ended") is None and os.getppid() != 1:
             time.sleep(0.02)
         self._compare(number)
@@ -116,7 +146,29 @@ class Rank:
             if end["problem"] and rank != number:
                 problem = end["problem"]
                 self._session.notes.add("mode", f"rank {rank} ended with {problem['type']}: {problem['message']}", line=f"{problem['file']}:{problem['line']}")
+        if number in ended:
+            self._find_parting(number, ended)
         peaks = {rank: end["peak"] for rank, end in ended.items() if not end["problem"]}
         if len(peaks) > 1 and max(peaks.values()) > 1.01 * min(peaks.values()):
             each = ", ".join(f"rank {rank} {peak / (1 << 30):.2f} GiB" for rank, peak in peaks.items())
             self._session.notes.add("mode", f"the ranks differ in the memory they take from the GPU: {each}; ranks that were not run can take another amount", line="")
+
+    def _find_parting(self, number: int, ended: dict) -> None:
+        from .dispatch_mode import Unplannable
+        for rank, end in ended.items():
+            whole = not any(e["problem"] or e["stopped"] for e in (end, ended[number]))
+            found = self.collectives.parting(end["collectives"], whole) if rank != number else None
+            if found is not None:
+                at, here, there = found
+                line = here[1] or there[1]
+                Unplannable(f"ranks {number} and {rank} do not make the same collectives: the {_ordinal(at)} of a group is {_told(here)} on rank {number} and {_told(there)} on rank {rank}, where the program would wait for ever", line)
+                return
+
+
+def _told(collective) -> str:
+    kind, line = collective
+    return f"{kind.strip('_')} at {os.path.basename(line)}" if line else kind.strip("_")
+
+
+def _ordinal(number: int) -> str:
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"

@@ -430,6 +430,8 @@ def main():
     print("rank", rank, "of", os.environ["WORLD_SIZE"], "here", os.environ["LOCAL_RANK"], "node", os.environ["GROUP_RANK"], told, number.item(), flush=True)
     if "fail" in sys.argv and rank == 1:
         raise ValueError("the last one")
+    if "part" in sys.argv and rank == 0:
+        dist.all_reduce(held[:1])
 main()
 """
 
@@ -465,6 +467,28 @@ def test_the_worst_end_is_the_launchers(dry_run, tmp_path):
     noted = {note["text"]: note["line"] for note in all_notes(ran)}
     assert noted["rank 1 ended with ValueError: the last one"].endswith("train.py:16")
     assert not [text for text in noted if "differ" in text or "stand" in text], "both were run, and alike"
+
+
+def test_ranks_that_part_are_not_planned(dry_run, tmp_path):
+    ran = torchrun(dry_run, tmp_path, "part", options=("--nproc-per-node", "2"))
+    said = {summary["unplanned"]["text"] for summary in ran.summaries if summary["unplanned"]}
+    assert len(said) == 2 and any("ranks 0 and 1 do not make the same collectives: the 1st of a group is allreduce at train.py:18 on rank 0 and nothing more on rank 1" in text for text in said), said
+
+
+@pytest.mark.parametrize("own, other, to_the_end, expected", [
+    (["allreduce", "broadcast"], ["allreduce", "broadcast"], True, None),
+    (["allreduce", "broadcast"], ["allreduce", "barrier"], False, (2, "broadcast", "barrier")),
+    (["allreduce"], ["allreduce", "barrier"], True, (2, "nothing more", "barrier")),
+    (["allreduce"], ["allreduce", "barrier"], False, None),
+])
+def test_where_two_ranks_part(own, other, to_the_end, expected):
+    from faultline.plan import ranks
+    collectives = ranks.Collectives()
+    for kind in own:
+        collectives.add("0 8", kind)
+    collectives.add("of others 4", "allreduce")
+    found = collectives.parting({"0 8": [[kind, "train.py:1"] for kind in other]}, to_the_end)
+    assert (found and (found[0], found[1][0], found[2][0])) == expected
 
 
 def test_more_ranks_than_gpus_fail_where_the_program_asks_for_one(dry_run, tmp_path):
