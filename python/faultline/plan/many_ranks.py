@@ -95,6 +95,7 @@ def install(session) -> None:
     _wear_environment(session)
     _rendezvous(session, c10d)
     _groups(watch, c10d)
+    _split(c10d)
     _objects(watch, c10d)
     for name in ("TCPStore", "FileStore", "HashStore"):
         for module in (dist, c10d, sys.modules["torch.distributed.rendezvous"]):
@@ -198,6 +199,22 @@ def _groups(watch, c10d) -> None:
     dist.is_nccl_available = c10d.is_nccl_available = lambda: True
     if not hasattr(c10d, "ProcessGroupNCCL"):
         c10d.ProcessGroupNCCL = dist.ProcessGroupNCCL = type("ProcessGroupNCCL", (), {"Options": process_group.Options})
+
+
+def _split(c10d) -> None:
+    """NCCL makes groups out of one that has its communicator already; here they are made like any other."""
+    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, *_args, **_options):
+        parent = parent_pg or c10d._get_default_group()
+        own = None
+        for chosen in split_ranks or ():
+            group = dist.new_group([dist.get_global_rank(parent, rank) for rank in chosen], timeout=timeout, group_desc=group_desc)
+            own = group if parent.rank() in chosen else own
+        return own
+    if hasattr(c10d, "split_group"):
+        dist.split_group = c10d.split_group = split_group
+    mesh = sys.modules.get("torch.distributed.device_mesh")
+    if hasattr(mesh, "split_group"):
+        mesh.split_group = split_group
 
 
 def _first_group(watch, rank: int, world: int) -> None:

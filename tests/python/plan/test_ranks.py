@@ -49,6 +49,18 @@ def test_a_group_has_the_rank_and_size_that_the_program_says(rank_of):
     """))
 
 
+def test_groups_are_split_from_one_that_is_bound_to_its_gpu(rank_of):
+    good(rank_of("""
+        from torch.distributed.device_mesh import init_device_mesh
+        dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
+        half = dist.split_group(split_ranks=[[0, 1, 2, 3], [4, 5, 6, 7]])
+        assert half.size() == 4 and dist.get_rank(half) == 3
+        mesh = init_device_mesh("cuda", (2, 4), mesh_dim_names=("data", "tensor"))
+        assert mesh.get_group("tensor").size() == 4 and mesh["data"].get_local_rank() == 0
+        dist.all_reduce(torch.ones(4, device="cuda"), group=mesh.get_group("data"))
+    """))
+
+
 def test_without_a_rank_it_fails_as_without_faultline(dry_run):
     ran = dry_run("import torch.distributed as dist\ndist.init_process_group('nccl')")
     assert ran.status == 1 and "environment variable RANK expected, but not set" in ran.err
