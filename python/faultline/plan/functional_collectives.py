@@ -60,4 +60,5 @@ def handler(func):
     name = func._schema.name
     if name.endswith("wait_tensor"):
         return _waited
-    return _collective if any(argument.name == "group_name" for argument in func._schema.arguments) and not name.endswith(("p2p_ops", "isend", "irecv")) else None
+    of_group = any(argument.name == "group_name" for argument in func._schema.arguments)
+    return _collective if of_group and not name.endswith(("p2p_ops", "isend", "irecv")) else None

@@ -68,7 +68,8 @@ def _launch(session, config, entrypoint, args) -> dict:
     turn, processes = _next_turn(), []
 
     def start(rank):
-        given = ranks.environment(rank, world, per_node, address or "127.0.0.1", int(port) if port.isdigit() and int(port) else 29500, config.run_id or "none", config.role, config.max_restarts)
+        given = ranks.environment(rank, world, per_node, address or "127.0.0.1", int(port) if port.isdigit() and int(port) else 29500,
+                                  config.run_id or "none", config.role, config.max_restarts)
         command = [entrypoint, *map(str, args)]
         environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"), **given, **ranks.started(rank, turn)}
         processes.append(subprocess.Popen([part.replace("${local_rank}", given["LOCAL_RANK"]) for part in command], env=environment))
@@ -117,9 +118,11 @@ def _spawn_few(session, start_processes):
             except (AttributeError, TypeError, pickle.PicklingError) as problem:
                 if start_method == "spawn":
                     raise
-                raise Unplannable(f"start_processes() with the start method {start_method!r}: a dry run starts ranks by 'spawn', and what is to be run there cannot be handed over ({problem})") from None
+                raise Unplannable(f"start_processes() with the start method {start_method!r}: a dry run starts ranks by 'spawn', and what is to be run "
+                                  f"there cannot be handed over ({problem})") from None
             return contexts[-1]
-        _in_turn(ranks.Shared(session.options["folder"], turn), ranks.representatives(nprocs), start, lambda context: any(process.is_alive() for process in context.processes))
+        shared = ranks.Shared(session.options["folder"], turn)
+        _in_turn(shared, ranks.representatives(nprocs), start, lambda context: any(process.is_alive() for process in context.processes))
         for context in contexts if join else contexts[:-1]:
             while not context.join():
                 pass

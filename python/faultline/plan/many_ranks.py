@@ -21,8 +21,8 @@ _BACKEND = "faultline"
 _CUDA, _NOBODY = 1, 100  # c10::DeviceType
 _TOLD = 1 << 16  # elements of a host tensor whose values the first rank leaves for the others
 # docs/plan.md has the table with the sources.
-_NCCL = ("NCCL takes GPU memory of its own, which is in no counter of PyTorch and not in this plan: {count}. Published measurements are 544 to 688 MB for a communicator (4 × A100), 1.06 GB for a process (8 × H100), and more with "
-         "all_to_all; --context adds an amount")
+_NCCL = ("NCCL takes GPU memory of its own, which is in no counter of PyTorch and not in this plan: {count}. Published measurements are 544 to 688 MB for a "
+         "communicator (4 × A100), 1.06 GB for a process (8 × H100), and more with all_to_all; --context adds an amount")
 
 
 class Watch:
@@ -106,8 +106,8 @@ def install(session) -> None:
 
 
 def _time_nothing() -> None:
-    """DDP measures itself by events of the GPU, and logs that. Where PyTorch has a timer for CUDA it is put under a key that nobody asks for: as in a build without CUDA
-    there is then none. (The registry is a hash table: in each entry the next one's address, then the key, a byte.)"""
+    """DDP measures itself by events of the GPU, and logs that. Where PyTorch has a timer for CUDA it is put under a key that nobody asks for: as in a
+    build without CUDA there is then none. (The registry is a hash table: in each entry the next one's address, then the key, a byte.)"""
     from torch._C._distributed_c10d import Logger
     Logger.set_runtime_stats_and_log = lambda _logger: None
     find = getattr(no_gpu.library("libtorch_cpu.so"), "_ZN4c10d13TimerRegistryEv", None)
@@ -140,7 +140,8 @@ def _wear_environment(session) -> None:
     """A program that is started without a launcher though it is planned with many ranks is the first of them."""
     count = session.options.get("ranks")
     if count and "RANK" not in os.environ:
-        os.environ.update({name: value for name, value in ranks.environment(0, count, min(count, len(session.gpus))).items() if not name.startswith("TORCHELASTIC")})
+        given = ranks.environment(0, count, min(count, len(session.gpus)))
+        os.environ.update({name: value for name, value in given.items() if not name.startswith("TORCHELASTIC")})
 
 
 def _number(given: int, query: dict, name: str, url: str) -> int:

@@ -26,8 +26,8 @@ _slots: dict[str, tuple] = {}  # places in the hooks' table
 
 
 def take_host_memory_as_pinned(library_path: str) -> None:
-    """C++ that makes pinned memory and insists on it (the reducer of DistributedDataParallel) is told so. Python code asks the dry run itself. PyTorch answers so only for a device
-    that it has initialised, which it does when pinned memory is first asked for."""
+    """C++ that makes pinned memory and insists on it (the reducer of DistributedDataParallel) is told so. Python code asks the dry run itself. PyTorch
+    answers so only for a device that it has initialised, which it does when pinned memory is first asked for."""
     own = ctypes.CDLL(library_path)
     for name, answer in (("isPinnedPtr", own.faultline_answer_1), ("init", own.faultline_answer_0), ("initCUDA", own.faultline_answer_0)):
         if name in _slots:

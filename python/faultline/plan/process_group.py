@@ -1,7 +1,7 @@
 """A process group of many ranks of which only one runs: nothing is moved, and every other rank is taken to have what this one has.
 
-It is a torch.distributed.ProcessGroup of Python, so that C++ (the reducer of DistributedDataParallel) calls it too. What NCCL's own group takes from PyTorch's allocator
-beside the results is taken here as well; what NCCL takes from the driver is not (docs/plan.md).
+It is a torch.distributed.ProcessGroup of Python, so that C++ (the reducer of DistributedDataParallel) calls it too. What NCCL's own group takes from
+PyTorch's allocator beside the results is taken here as well; what NCCL takes from the driver is not (docs/plan.md).
 """
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from torch._C._distributed_c10d import ProcessGroup, _create_work_from_future
 from .dispatch_mode import Unplannable
 
 Tensor = torch.Tensor
-_CUDA = torch.device("cuda")
+_NO_COLLECTIVES = ("boxed", "unbox", "get_group_store", "use_pg_for_symm_mem_rendezvous")
 
 
 def _flat(tensors) -> list[Tensor]:
     return [t for part in tensors for t in (part if isinstance(part, (list, tuple)) else (part,))]
 
 
-def finished(tensors, work_of=_create_work_from_future):
+def finished(tensors):
     """The work of a collective that is done: its future holds the tensors."""
     places = sorted({t.get_device() for t in _flat(tensors) if t.is_cuda})
     future = torch.futures.Future(devices=[torch.device("cuda", place) for place in places]) if places else torch.futures.Future()
     future.set_result(list(tensors))
-    return work_of(future)
+    return _create_work_from_future(future)
 
 
 def reduced(tensor: Tensor, operation, size: int) -> None:
@@ -328,7 +328,7 @@ def _refuse_the_unknown() -> None:
             raise Unplannable(f"ProcessGroup.{name}() is not known to a dry run")
         return unknown
     for name, member in vars(ProcessGroup).items():
-        if not name.startswith("_") and name not in vars(Alone) and callable(member) and not isinstance(member, type) and name not in ("boxed", "unbox", "get_group_store", "use_pg_for_symm_mem_rendezvous"):
+        if not name.startswith("_") and name not in vars(Alone) and callable(member) and not isinstance(member, type) and name not in _NO_COLLECTIVES:
             setattr(Alone, name, refusing(name))
 
 

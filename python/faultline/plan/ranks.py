@@ -28,12 +28,14 @@ def listed(ranks: list[int]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
-def environment(rank: int, world: int, per_node: int, address: str = "127.0.0.1", port: int = 29500, run_id: str = "none", role: str = "default", restarts: int = 0) -> dict:
+def environment(rank: int, world: int, per_node: int, address: str = "127.0.0.1", port: int = 29500, run_id: str = "none", role: str = "default",
+                restarts: int = 0) -> dict:
     """What torchrun gives a worker."""
     nodes = -(-world // per_node)
-    return {"RANK": str(rank), "LOCAL_RANK": str(rank % per_node), "GROUP_RANK": str(rank // per_node), "ROLE_RANK": str(rank), "ROLE_NAME": role, "WORLD_SIZE": str(world),
-            "LOCAL_WORLD_SIZE": str(min(per_node, world)), "GROUP_WORLD_SIZE": str(nodes), "ROLE_WORLD_SIZE": str(world), "MASTER_ADDR": address, "MASTER_PORT": str(port),
-            "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": str(restarts), "TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_USE_AGENT_STORE": "False",
+    return {"RANK": str(rank), "LOCAL_RANK": str(rank % per_node), "GROUP_RANK": str(rank // per_node), "ROLE_RANK": str(rank), "ROLE_NAME": role,
+            "WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(min(per_node, world)), "GROUP_WORLD_SIZE": str(nodes), "ROLE_WORLD_SIZE": str(world),
+            "MASTER_ADDR": address, "MASTER_PORT": str(port), "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": str(restarts),
+            "TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_USE_AGENT_STORE": "False",
             "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")}
 
 
@@ -125,7 +127,8 @@ class Rank:
         self.shared.put(f"begun {number}", b"")
         chosen = representatives(world)
         if number in chosen and world > len(chosen):
-            self._session.notes.add("mode", f"of {world} ranks, {listed(chosen)} are run, and the others are taken to be like them; this is about rank {number}", line="")
+            text = f"of {world} ranks, {listed(chosen)} are run, and the others are taken to be like them; this is about rank {number}"
+            self._session.notes.add("mode", text, line="")
 
     def end(self, peaks: dict) -> None:
         """Before the trace is closed: the peaks of all ranks that are run are compared."""
@@ -151,7 +154,8 @@ class Rank:
         peaks = {rank: end["peak"] for rank, end in ended.items() if not end["problem"]}
         if len(peaks) > 1 and max(peaks.values()) > 1.01 * min(peaks.values()):
             each = ", ".join(f"rank {rank} {peak / (1 << 30):.2f} GiB" for rank, peak in peaks.items())
-            self._session.notes.add("mode", f"the ranks differ in the memory they take from the GPU: {each}; ranks that were not run can take another amount", line="")
+            text = f"the ranks differ in the memory they take from the GPU: {each}; ranks that were not run can take another amount"
+            self._session.notes.add("mode", text, line="")
 
     def _find_parting(self, number: int, ended: dict) -> None:
         from .dispatch_mode import Unplannable
@@ -160,8 +164,9 @@ class Rank:
             found = self.collectives.parting(end["collectives"], whole) if rank != number else None
             if found is not None:
                 at, here, there = found
-                line = here[1] or there[1]
-                Unplannable(f"ranks {number} and {rank} do not make the same collectives: the {_ordinal(at)} of a group is {_told(here)} on rank {number} and {_told(there)} on rank {rank}, where the program would wait for ever", line)
+                text = (f"ranks {number} and {rank} do not make the same collectives: the {_ordinal(at)} of a group is {_told(here)} on rank {number} "
+                        f"and {_told(there)} on rank {rank}, where the program would wait for ever")
+                Unplannable(text, here[1] or there[1])  # nobody is to catch it: that it was made is enough
                 return
 
 
