@@ -312,6 +312,8 @@ class Api:
         torch.Tensor.pin_memory = pin_memory
         torch.Tensor.record_stream = lambda tensor, stream: None  # the block would be kept until that stream is done: in a dry run, at once
         torch.Tensor.is_pinned = lambda tensor, device=None: progress.is_pinned(tensor)
+        if hasattr(torch._C, "_get_accelerator"):
+            torch._C._get_accelerator = lambda _check=None: torch.device("cuda")
 
         def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
             return tensor.to(torch.device("cuda", places.of(device)), non_blocking=non_blocking, memory_format=memory_format)

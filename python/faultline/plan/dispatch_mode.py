@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, missing_shapes, places, releases, special_operations, stand_ins, temporaries, tensors
+from . import functional_collectives, layouts, missing_shapes, places, releases, special_operations, stand_ins, temporaries, tensors
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -37,9 +37,9 @@ class Unplannable(RuntimeError):
     first: dict | None = None
     backward_line = ""  # of the latest backward pass, which runs on a thread without the program's lines
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, line: str = ""):
         super().__init__(text)
-        Unplannable.first = Unplannable.first or {"text": text, "line": user_line() or Unplannable.backward_line}
+        Unplannable.first = Unplannable.first or {"text": text, "line": line or user_line() or Unplannable.backward_line}
 
 
 def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
@@ -68,6 +68,18 @@ def is_made_of_others(func) -> bool:
     return has("CompositeImplicitAutograd") and not has("Meta") and not has("CPU") and not has("CUDA")
 
 
+@functools.lru_cache(maxsize=None)
+def _is_wrapper(kind: type) -> bool:
+    """Does it answer operations itself? (Nested tensors do, but are not planned.)"""
+    own = next((base for base in kind.__mro__ if "__torch_dispatch__" in vars(base)), None)
+    return own not in (None, Tensor, torch._C.TensorBase, tensors.Maker) and vars(own)["__torch_dispatch__"] is not torch._C._disabled_torch_dispatch_impl and not kind.__module__.startswith("torch.nested")
+
+
+@functools.lru_cache(maxsize=None)
+def _handler(func):
+    return special_operations.HANDLERS.get(func) or functional_collectives.handler(func)
+
+
 class DryRunMode(TorchDispatchMode):
     def __init__(self, memory: Memory, values: Values, notes: Notes, gpus, progress):
         super().__init__()
@@ -94,6 +106,8 @@ class DryRunMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if fake_mode() is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
             return func(*args, **kwargs)
+        if types and any(map(_is_wrapper, types)):  # a tensor that is made of others (DTensor): they come here by themselves
+            return NotImplemented
         self.operations += 1
         if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
             self.deadline = None
@@ -119,7 +133,7 @@ class DryRunMode(TorchDispatchMode):
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
                 return self.host.run(func, args, kwargs, operands)
-            handler = special_operations.HANDLERS.get(func)
+            handler = _handler(func)
             if handler is not None:
                 result = handler(self, func, args, kwargs)
                 if result is not NotImplemented:

@@ -37,6 +37,7 @@ class DryRunSession:
         from .memory import Memory
         from .dispatch_mode import DryRunMode
         from .notes import Notes
+        from .ranks import Rank
         from .stacks import Stacks
         from .values import Values
 
@@ -60,6 +61,8 @@ class DryRunSession:
         self.progress.host = self.mode.host
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
         self.changes = Changes(self)
+        self.rank = Rank(self)
+        self.watch = None  # of its process groups
         self.problem = None
         self.died_of_memory = False
         self.decided_by_stand_in = True  # if it ends by a status of its own
@@ -153,6 +156,12 @@ class DryRunSession:
                 start(thread)
         threading.Thread._bootstrap_inner = faultline
 
+    def _peaks(self) -> dict:
+        """Of the GPU that took most, and what happened on all."""
+        each = [self.device.stats(place) for place in range(len(self.gpus))]
+        most = max(each, key=lambda stats: stats.peak_reserved_bytes)
+        return {"peak_allocated": most.peak_allocated_bytes, "peak_reserved": most.peak_reserved_bytes, "allocated": most.allocated_bytes, "allocations": sum(s.allocations for s in each), "ooms": sum(s.out_of_memories for s in each)}
+
     def finish(self, settle: bool = True) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
@@ -161,7 +170,10 @@ class DryRunSession:
         if settle:
             _settle_backward_threads()
         notice_deaths()
-        stats = self.device.stats()
+        peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
+        if self.watch is not None:
+            self.watch.write()
+        self.rank.end(peaks)
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
         for key, value in (("dry-run.gpu", self.gpus[0].name), ("dry-run.how", "real" if self.values.everything else "fake")):
@@ -171,9 +183,8 @@ class DryRunSession:
         if self.problem:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         self.memory.closed = True
-        self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
-                        "operations": self.mode.operations, "exception": self.problem,
-                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
+        self.summary = {**peaks, "operations": self.mode.operations, "exception": self.problem,
+                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": seconds, "changes": self.changes.applied, "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None,
                         "unplanned": Unplannable.first, "began": process_began(), "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
                         "died_of_memory": self.died_of_memory, "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(), "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
@@ -241,7 +252,7 @@ def without_own_frames(trace):
 
 def _first_sentence(text: str) -> str:
     """PyTorch's messages about missing kernels list all of its backends."""
-    return text if len(text) < 600 else text[:600].rpartition(". ")[0] + "."
+    return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 
 def current() -> DryRunSession | None:

@@ -179,7 +179,7 @@ class HostTensors:
             kwargs = {**kwargs, "pin_memory": False}
             return self._dry.progress.pinned(self.run(func, args, kwargs, operands))
         place = kwargs.get("device")
-        if place is not None and place.type != "cpu" or func in _READS_NOTHING:
+        if place is not None and place.type != "cpu" or func in _READS_NOTHING or place is None and any(t.is_meta for t in operands):
             return func(*args, **kwargs)
         if self._unfilled and any(self._pending(t) is not None for t in operands):
             return self._with_unfilled(func, args, kwargs, operands)

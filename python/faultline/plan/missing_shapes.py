@@ -88,6 +88,39 @@ def of_each(func):
     return rule
 
 
+def _statistic(x):
+    """One number for each channel, in the type that kernels sum in."""
+    return torch.empty(x.size(1), dtype=torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype, device=x.device)
+
+
+# The parts of SyncBatchNorm.
+
+@_rule("batch_norm_stats")
+def batch_norm_stats(x, eps):
+    return _statistic(x), _statistic(x)
+
+
+@_rule("batch_norm_elemt")
+def batch_norm_elemt(x, weight, bias, mean, invstd, eps):
+    return torch.empty_like(x)
+
+
+@_rule("batch_norm_gather_stats_with_counts")
+def batch_norm_gather_stats_with_counts(x, mean, invstd, running_mean, running_var, momentum, eps, counts):
+    return _statistic(x), _statistic(x)
+
+
+@_rule("batch_norm_backward_reduce")
+def batch_norm_backward_reduce(grad_out, x, mean, invstd, weight, input_g, weight_g, bias_g):
+    of_weight = weight if weight is not None else mean
+    return (*(torch.empty_like(mean) if input_g else mean.new_empty(0) for _ in range(2)), *(of_weight.new_empty(x.size(1) if wanted else 0) for wanted in (weight_g, bias_g)))
+
+
+@_rule("batch_norm_backward_elemt")
+def batch_norm_backward_elemt(grad_out, x, mean, invstd, weight, sum_dy, sum_dy_xmu, count):
+    return torch.empty_like(x)
+
+
 def returns_what_it_writes(func):
     """An operation that gives nothing but the tensors it writes into (fused optimizers) needs no look."""
     returns, arguments = func._schema.returns, func._schema.arguments

@@ -16,11 +16,28 @@ import os
 import re
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 _GUARD_SYMBOL = "_ZN3c104impl26device_guard_impl_registryE"
 _HOOKS_SYMBOL = "_ZN2at6detail12getCUDAHooksEv"
 _CUDA_SLOT = 1  # c10::DeviceType::CUDA
 _kept: list[object] = []  # what C++ points to from now on
+_slots: dict[str, tuple] = {}  # places in the hooks' table
+
+
+def take_host_memory_as_pinned(library_path: str) -> None:
+    """C++ that makes pinned memory and insists on it (the reducer of DistributedDataParallel) is told so. Python code asks the dry run itself. PyTorch
+    answers so only for a device that it has initialised, which it does when pinned memory is first asked for."""
+    own = ctypes.CDLL(library_path)
+    for name, answer in (("isPinnedPtr", own.faultline_answer_1), ("init", own.faultline_answer_0), ("initCUDA", own.faultline_answer_0)):
+        if name in _slots:
+            table, slot = _slots[name]
+            table[slot] = _address(answer)
+    try:
+        with _disable_current_modes():
+            torch.ops.aten.empty.memory_format([1], pin_memory=True)
+    except RuntimeError:
+        pass  # there is none, but now it has been asked for
 
 
 class Unsupported(Exception):
@@ -31,7 +48,7 @@ def _address(function) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _library(name: str) -> ctypes.CDLL:
+def library(name: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
     except OSError as problem:
@@ -55,7 +72,7 @@ def _virtual_functions(header: str, inherited: list[str]) -> list[str]:
 def _install_guard(own) -> bool:
     """Is it the dry run's own?"""
     try:
-        slots = (ctypes.c_void_p * (_CUDA_SLOT + 1)).in_dll(_library("libc10.so"), _GUARD_SYMBOL)
+        slots = (ctypes.c_void_p * (_CUDA_SLOT + 1)).in_dll(library("libc10.so"), _GUARD_SYMBOL)
     except ValueError as problem:
         raise Unsupported("PyTorch's table of device guards was not found") from problem
     names = _virtual_functions("c10/core/impl/DeviceGuardImplInterface.h", [])
@@ -93,7 +110,7 @@ def _install_hooks(own, own_guard: bool) -> None:
     names = _virtual_functions("ATen/detail/AcceleratorHooksInterface.h", [])
     names = _virtual_functions("ATen/detail/CUDAHooksInterface.h", names)
     built = "isBuilt" if "isBuilt" in names else "hasCUDA"
-    get_hooks = getattr(_library("libtorch_cpu.so"), _HOOKS_SYMBOL, None)
+    get_hooks = getattr(library("libtorch_cpu.so"), _HOOKS_SYMBOL, None)
     if get_hooks is None or built not in names or "hasPrimaryContext" not in names:
         raise Unsupported("PyTorch's CUDA hooks are not where they were expected")
     get_hooks.restype, get_hooks.argtypes = ctypes.c_void_p, []
@@ -105,6 +122,7 @@ def _install_hooks(own, own_guard: bool) -> None:
     # With a context the engine asks the guard for the streams of those who call it; before 2.5 it takes them for granted.
     table[2 + names.index("hasPrimaryContext")] = _address(own.faultline_answer_1 if own_guard else own.faultline_answer_0)
     _kept.append(table)
+    _slots.update({name: (table, 2 + names.index(name)) for name in ("isPinnedPtr", "init", "initCUDA") if name in names})
     pointer.value = ctypes.addressof(table) + 16
     if _accelerator() not in (None, "cuda"):
         pointer.value = old

@@ -17,7 +17,7 @@ META = torch.device("meta")
 _wrapper = torch.Tensor._make_wrapper_subclass
 
 
-class _Maker(torch.Tensor):
+class Maker(torch.Tensor):
     """Only its birth matters; what is returned is a plain tensor."""
 
     @classmethod
@@ -28,7 +28,7 @@ class _Maker(torch.Tensor):
 
 
 try:
-    _wrapper(_Maker, (1,), (1,), 0, dtype=torch.float32, device=META, storage_size=4)
+    _wrapper(Maker, (1,), (1,), 0, dtype=torch.float32, device=META, storage_size=4)
     _takes_storage_size = True
 except TypeError:
     _takes_storage_size = False
@@ -67,11 +67,11 @@ def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, dev
     device = device or places.device()
     tensor = torch.empty(0, dtype=dtype, device="cpu")  # the program may have chosen another default
     if storage_bytes is None:
-        tensor.data = _with_storage(_Maker, size, stride, dtype, device)
+        tensor.data = _with_storage(Maker, size, stride, dtype, device)
     elif _takes_storage_size:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
+        tensor.data = _wrapper(Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
     else:
-        tensor.data = _with_storage(_Maker, (storage_bytes // dtype.itemsize,), (1,), dtype, device)
+        tensor.data = _with_storage(Maker, (storage_bytes // dtype.itemsize,), (1,), dtype, device)
         tensor.as_strided_(size, stride, 0)
     return _fresh_version(tensor)
 

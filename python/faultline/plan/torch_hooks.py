@@ -21,10 +21,12 @@ def install(session) -> None:
     confined = bool(session.options.get("confined"))
     checkpoint_files.CheckpointFiles(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
     safetensors_files.install(session.notes, confined)
-    storages.install(session.mode.host)
+    storages.install(session.mode.host, session.memory)
     legacy_tensor_types.install()
     printing.install(session)
-    _one_process()
+    if torch.distributed.is_available():
+        from . import many_ranks
+        many_ranks.install(session)
     _profile_the_host()
     _truncated_normal(session.mode.host)
     _hear_refusals(session)
@@ -101,7 +103,10 @@ def _run_eagerly(session) -> None:
 
     def script(obj, *args, **kwargs):
         if sys._getframe(1).f_code.co_filename.startswith(torch.__path__[0]):  # PyTorch's own use of it
-            return compiled(obj, *args, **kwargs)
+            try:
+                return compiled(obj, *args, **kwargs)
+            except Exception:  # it stands on functions that are the dry run's own here
+                return obj
         session.notes.add("mode", "torch.jit.script was not applied: the plan shows the eager program")
         return obj
     torch.compile = compile
@@ -135,26 +140,6 @@ def _profile_the_host() -> None:
     def faultline(profiler, *args, **kwargs):
         init(profiler, *args, **{name: value for name, value in kwargs.items() if not (name == "use_cuda" or name == "use_device" and value == "cuda")})
     kind.__init__ = faultline
-
-
-def _one_process() -> None:
-    """Several processes that share their work cannot be planned; a program that begins with it is told at once."""
-    if not torch.distributed.is_available():
-        return
-    start, parallel = torch.distributed.init_process_group, torch.nn.parallel.DistributedDataParallel
-    init = parallel.__init__
-
-    def init_process_group(backend=None, *args, **kwargs):
-        if "nccl" in str(backend):
-            raise Unplannable("torch.distributed with NCCL is not known to a dry run: plan one process, without init_process_group()")
-        return start(backend, *args, **kwargs)
-
-    def faultline(wrapper, module, *args, **kwargs):
-        if any(p.is_cuda for p in module.parameters()):
-            raise Unplannable("DistributedDataParallel on the GPU is not known to a dry run: plan one process, with the model as it is; DDP's buckets take as much as its gradients again")
-        init(wrapper, module, *args, **kwargs)
-    torch.distributed.init_process_group = torch.distributed.distributed_c10d.init_process_group = init_process_group
-    parallel.__init__ = faultline
 
 
 def _hear_refusals(session) -> None:
