@@ -23,7 +23,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
 beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
-.PHONY: all build build-tests run test check test-native test-python bench fuzz fuzzers sanitize lint clean
+.PHONY: all build build-tests run test check test-native test-python test-versions bench fuzz fuzzers sanitize lint clean
 
 all: build
 
@@ -103,6 +103,10 @@ test-native: build-tests
 
 test-python: build-tests $(STAMPS)/venv
 	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python
+
+# The dry run with several releases of PyTorch, each in an environment of its own (gigabytes each; VERSIONS="--versions 2.4.1 2.8.0 --keep").
+test-versions: build $(STAMPS)/venv
+	@$(PYTHON) scripts/test_versions.py --faultline $(BUILD)/faultline --jobs $(JOBS) $(VERSIONS)
 
 bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null

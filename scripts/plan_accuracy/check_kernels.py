@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
-from faultline.plan import temporaries  # noqa: E402
+from faultline.plan import releases, temporaries  # noqa: E402
 
 H200 = SimpleNamespace(compute_capability=(9, 0), multi_processor_count=132, max_threads_per_multi_processor=2048, warp_size=32, l2_cache_size=60 << 20, name="NVIDIA H200")
 _TENSOR = re.compile(r"^([a-z]+[0-9]*)\[([0-9, ]*)\]\[([0-9, ]*)\](@cpu)?$")
@@ -210,12 +210,14 @@ def main() -> None:
     parser.add_argument("--op", default="")
     parser.add_argument("--misses", type=int, default=15)
     parser.add_argument("--fixture")
+    parser.add_argument("--release", default="2.11.0+cu130", help="of PyTorch, with which they were recorded")
     options = parser.parse_args()
     rows = distinct(options.recordings, options.op)
-    if options.fixture:
-        write_fixture(rows, options.fixture)
-    else:
-        report(rows, options.misses)
+    with releases.assumed(options.release):
+        if options.fixture:
+            write_fixture(rows, options.fixture)
+        else:
+            report(rows, options.misses)
 
 
 if __name__ == "__main__":

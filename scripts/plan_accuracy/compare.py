@@ -7,6 +7,7 @@ RECORDED_FOLDER holds what record_all.sh wrote (the repository's own is tests/fi
 import argparse
 import gzip
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,9 +16,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-def planned(binary, gpu, program):
+def planned(binary, gpu, program, release):
+    """Planned as the release of PyTorch would run it that was recorded, where the dry run decides in its place."""
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([binary, "plan", "--gpu", gpu, "--steps", "0", "--seconds", "0", "--no-try", "-o", f"{folder}/run", "--", sys.executable, str(program)], capture_output=True, text=True)
+        done = subprocess.run([binary, "plan", "--gpu", gpu, "--steps", "0", "--seconds", "0", "--no-try", "-o", f"{folder}/run", "--", sys.executable, str(program)], capture_output=True, text=True,
+                              env={**os.environ, "FAULTLINE_PLAN_RELEASE": release})
         summaries = list(Path(folder, "run").glob("process-*.json"))
         if not summaries:
             raise SystemExit(f"{program}: {done.stderr}")
@@ -40,7 +43,7 @@ def main():
             continue
         with gzip.open(path, "rt") as file:
             real = json.load(file)
-        plan = planned(options.faultline, options.gpu, HERE / "programs" / f"{name}.py")
+        plan = planned(options.faultline, options.gpu, HERE / "programs" / f"{name}.py", real["torch"])
         if plan["exception"]:
             unplanned += 1
             print(f"| {name} | {real['peak_allocated']:,} | not planned | | {real['peak_reserved']:,} | {plan['exception']['type']} | | "

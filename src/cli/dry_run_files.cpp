@@ -112,23 +112,31 @@ Result<PlanParts> find_plan_parts() {
   return parts;
 }
 
+namespace {
+
+Json gpu_json(const Gpu& gpu, const std::string& name) {
+  return {{"name", name},
+          {"capacity_bytes", gpu.capacity_bytes},
+          {"context_bytes", gpu.context_bytes},
+          {"compute_capability", {gpu.compute_major, gpu.compute_minor}},
+          {"multi_processor_count", gpu.sm_count},
+          {"max_threads_per_multi_processor", gpu.max_threads_per_sm},
+          {"warp_size", gpu.warp_size},
+          {"l2_cache_size", gpu.l2_bytes},
+          {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}};
+}
+
+}  // namespace
+
 Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined) {
-  const Gpu& gpu = request.gpu;
+  Json gpus = Json::array({gpu_json(request.gpu, request.gpu_name)});
+  for (const Gpu& gpu : request.more_gpus) gpus.push_back(gpu_json(gpu, shown_gpu(gpu).name));
   Json changes = Json::object();
   for (const auto& [name, value] : request.changes) changes[name] = change_json(value);
   const Json json = {
       {"folder", folder},
       {"library", parts.library},
-      {"gpu",
-       {{"name", request.gpu_name},
-        {"capacity_bytes", gpu.capacity_bytes},
-        {"context_bytes", gpu.context_bytes},
-        {"compute_capability", {gpu.compute_major, gpu.compute_minor}},
-        {"multi_processor_count", gpu.sm_count},
-        {"max_threads_per_multi_processor", gpu.max_threads_per_sm},
-        {"warp_size", gpu.warp_size},
-        {"l2_cache_size", gpu.l2_bytes},
-        {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}}},
+      {"gpus", std::move(gpus)},
       {"confined", confined},
       {"filter", filter_json()},
       {"token", token()},

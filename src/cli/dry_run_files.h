@@ -25,6 +25,7 @@ Result<PlanParts> find_plan_parts();
 struct DryRunRequest {
   Gpu gpu;
   std::string gpu_name;  // as the program is told
+  std::vector<Gpu> more_gpus;
   bool overcommit = false;
   bool real = false;
   std::uint64_t steps = 0;

@@ -32,24 +32,26 @@ struct PlanArguments {
   OutputOptions output;
 };
 
-Result<std::optional<Gpu>> gpu_of(const PlanArguments& arguments) {
-  std::optional<Gpu> gpu;
+// None where none is named.
+Result<std::vector<Gpu>> gpus_of(const PlanArguments& arguments) {
+  std::vector<Gpu> gpus;
   if (!arguments.gpu.empty()) {
-    Result<Gpu> found = find_gpu(arguments.gpu);
+    Result<std::vector<Gpu>> found = find_gpus(arguments.gpu);
     if (!found) return Error{"--gpu: " + found.error().message(), {}, {}};
-    gpu = *found;
-    if (!gpu->note.empty()) hint("--gpu: " + std::string(gpu->note));
+    gpus = std::move(*found);
+    if (!gpus.front().note.empty()) hint("--gpu: " + std::string(gpus.front().note));
   }
   if (!arguments.context.empty()) {
-    if (!gpu) return Error{"--context needs --gpu", {}, {}};
+    if (gpus.empty()) return Error{"--context needs --gpu", {}, {}};
     Result<std::uint64_t> context = parse_bytes(arguments.context);
     if (!context) return Error{"--context: " + context.error().message(), {}, {}};
-    gpu->context_bytes = *context;
+    for (Gpu& gpu : gpus) gpu.context_bytes = *context;
   }
-  if (gpu && gpu->context_bytes >= gpu->capacity_bytes) {
-    return Error{fmt::format("--gpu: {} leave nothing beside the CUDA context ({})", format_bytes(gpu->capacity_bytes), format_bytes(gpu->context_bytes)), {}, {}};
+  for (const Gpu& gpu : gpus) {
+    if (gpu.context_bytes < gpu.capacity_bytes) continue;
+    return Error{fmt::format("--gpu: {} leave nothing beside the CUDA context ({})", format_bytes(gpu.capacity_bytes), format_bytes(gpu.context_bytes)), {}, {}};
   }
-  return gpu;
+  return gpus;
 }
 
 // The other runs are compared with the first: they go as far as it did.
@@ -63,15 +65,19 @@ DryRunJob as_far_again(DryRunJob job, const ProcessSummary& first) {
 int plan(const PlanArguments& arguments) {
   PlanQuestion question = arguments.question;
   if (question.command.empty()) return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
-  Result<std::optional<Gpu>> gpu = gpu_of(arguments);
-  if (!gpu) return fail(gpu.error().message());
+  Result<std::vector<Gpu>> gpus = gpus_of(arguments);
+  if (!gpus) return fail(gpus.error().message());
+  if (!gpus->empty()) {
+    question.gpu = gpus->front();
+    question.more_gpus.assign(gpus->begin() + 1, gpus->end());
+  }
   Result<PlanParts> parts = find_plan_parts();
   if (!parts) return fail(parts.error().message());
   if (Status confined = confine::may_confine(); !confined && !arguments.limits.allow_writes) {
     return fail(confined.error().message() + ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes runs it all the same, once");
   }
-  if (!*gpu && !question.vary.empty()) return fail("--vary needs --gpu: what is the largest that fits depends on it");
-  if (!*gpu && question.try_changes) return fail("--try needs --gpu: whether a change is enough depends on it");
+  if (!question.gpu && !question.vary.empty()) return fail("--vary needs --gpu: what is the largest that fits depends on it");
+  if (!question.gpu && question.try_changes) return fail("--try needs --gpu: whether a change is enough depends on it");
   if (arguments.limits.allow_writes && arguments.limits.offline) return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
   Result<std::string> folder = make_run_folder(arguments.folder, question.command);
   if (!folder) return fail(folder.error().message());
@@ -79,13 +85,12 @@ int plan(const PlanArguments& arguments) {
     unmake_run_folder(*folder, arguments.folder);
     return fail(why);
   };
-  question.gpu = *gpu;
   question.folder = *folder;
   // A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
   question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
 
-  const ShownGpu shown = shown_gpu(*gpu);
-  const DryRunJob job{question.command, {shown.gpu, shown.name, shown.grows, question.real, arguments.steps.value_or(kSteps), arguments.seconds, arguments.steps ? 0 : kQuickSeconds, {}, {}}, *folder, arguments.limits, *folder, arguments.function.empty()};
+  const ShownGpu shown = shown_gpu(question.gpu);
+  const DryRunJob job{question.command, {shown.gpu, shown.name, question.more_gpus, shown.grows, question.real, arguments.steps.value_or(kSteps), arguments.seconds, arguments.steps ? 0 : kQuickSeconds, {}, {}}, *folder, arguments.limits, *folder, arguments.function.empty()};
   const GivenInput input(*folder);
   const std::string started = utc_now();
   Result<DryRunResult> first = run_in_foreground(*parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
@@ -121,7 +126,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   CLI::App* verb = app.add_subcommand("plan", "runs a PyTorch program without a GPU, given behind --: will it fit, why not, what would");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->question.command = command;
-  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; without it the report lists the GPUs it fits on")->option_text("GPU");
+  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; several as 2xT4 or T4,L4; without it the report lists the GPUs it fits on")->option_text("GPU");
   verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need")->option_text("SIZE");
   verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for 6 seconds")->check(kWholeNumber)->option_text("N");
   verb->add_option("--seconds", arguments->seconds, "stop the program after so long; 0: never; 120 unless told")->check(kWholeNumber)->option_text("S");

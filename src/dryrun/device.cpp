@@ -9,8 +9,8 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint16_t kDevice = 0;
 constexpr std::uint16_t kNoDevice = std::numeric_limits<std::uint16_t>::max();  // pinned host memory
+constexpr std::uint64_t kAddressesOfADevice = std::uint64_t{1} << 47;
 constexpr std::size_t kMostHeaps = std::numeric_limits<std::uint16_t>::max();
 constexpr std::uint32_t kCapabilities = kAddresses | kStacks | kStreams | kTensors | kCompleteFromStart | kEvents | kTimes | kSteps;
 
@@ -36,60 +36,61 @@ Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, s
   return spec;
 }
 
-DryRunDevice::DryRunDevice(const DeviceSpec& spec, Recorder& recorder)
-    : NotingDriver(budget_, kDevice, kDriverHeap), recorder_(recorder), spec_(spec),
-      budget_(budget_of(spec), kFirstSegmentAddress, reservation_bytes(spec.capacity_bytes)), full_budget_bytes_(budget_of(spec)),
+DryRunDevice::DryRunDevice(const DeviceSpec& spec, std::uint16_t index, Recorder& recorder, DryRunTables& tables)
+    : NotingDriver(budget_, index, HeapId(static_cast<std::uint16_t>(tables.heaps.size()))), recorder_(recorder), tables_(tables), index_(index), spec_(spec),
+      budget_(budget_of(spec), kFirstSegmentAddress + index * kAddressesOfADevice, reservation_bytes(spec.capacity_bytes)), full_budget_bytes_(budget_of(spec)),
       allocator_(spec.settings, TorchTraits::of(spec.version), {}) {
   TraceFileWriter& writer = recorder_.writer();
-  recorder_.keep(writer.define_origin({"dry-run", {}, 0, kCapabilities}));
-  add_heap({HeapKind::kDriver, kDevice, kDriverHeap, 0, 0, "driver"});
-  add_heap({HeapKind::kTorchCaching, kDevice, kDriverHeap, 0, 0, "torch"});
-  add_heap({HeapKind::kTorchPinnedHost, kNoDevice, kPinnedHeap, 0, 0, "pinned"});
-  heap_of_arena_ = {kTorchHeap};
-  stream(0);
+  if (index_ == 0) recorder_.keep(writer.define_origin({"dry-run", {}, 0, kCapabilities}));
+  driver_heap_ = add_heap({HeapKind::kDriver, index_, next_heap(), 0, 0, "driver"});
+  torch_heap_ = add_heap({HeapKind::kTorchCaching, index_, driver_heap_, 0, 0, "torch"});
+  if (index_ == 0) add_heap({HeapKind::kTorchPinnedHost, kNoDevice, kPinnedHeap, 0, 0, "pinned"});
+  heap_of_arena_ = {torch_heap_};
+  default_stream_ = StreamId(static_cast<std::uint32_t>(tables_.streams.size()));
+  tables_.streams.push_back({index_, 0});
+  recorder_.keep(writer.define_stream(default_stream_, tables_.streams.back()));
+  know_streams();
   allocator_.count_ages(spec_.settings.gc_threshold > 0);
   if (spec_.settings.memory_fraction < 1 && spec_.capacity_bytes != 0) {
     own_limit_bytes_ = static_cast<std::uint64_t>(spec_.settings.memory_fraction * static_cast<double>(spec_.capacity_bytes));
     allocator_.set_limit(own_limit_bytes_);
   }
   define_device();
+  recorder_.keep(writer.define_property(index_ == 0 ? "dry-run.context_bytes" : fmt::format("dry-run.context_bytes.{}", index_), std::to_string(spec_.context_bytes)));
+  if (index_ != 0) return;
   const std::string version = fmt::format("{}.{}", spec_.version.major, spec_.version.minor);
   recorder_.keep(writer.define_property("torch.alloc_conf", spec_.alloc_conf));
   recorder_.keep(writer.define_property("torch.min_version", version));
   recorder_.keep(writer.define_property("torch.max_version", version));
-  recorder_.keep(writer.define_property("dry-run.context_bytes", std::to_string(spec_.context_bytes)));
 }
 
 void DryRunDevice::define_device() {
-  recorder_.keep(recorder_.writer().define_device(0, {kDevice, spec_.name, spec_.capacity_bytes, own_limit_bytes_.value_or(0)}));
+  recorder_.keep(recorder_.writer().define_device(index_, {index_, spec_.name, spec_.capacity_bytes, own_limit_bytes_.value_or(0)}));
 }
 
 HeapId DryRunDevice::add_heap(const Heap& heap) {
-  const HeapId id(static_cast<std::uint16_t>(heaps_.size()));
-  heaps_.push_back(heap);
-  arenas_.push_back(0);
+  const HeapId id = next_heap();
+  tables_.heaps.push_back(heap);
   recorder_.keep(recorder_.writer().define_heap(id, heap));
   return id;
 }
 
-StreamId DryRunDevice::stream(std::uint64_t handle) {
-  const auto [at, fresh] = stream_ids_.try_emplace(handle, static_cast<std::uint32_t>(streams_.size()));
-  if (fresh) {
-    streams_.push_back({kDevice, handle});
-    allocator_.add_stream(handle);
-    recorder_.keep(recorder_.writer().define_stream(at->second, streams_.back()));
-  }
-  return at->second;
+void DryRunDevice::know_streams() {
+  while (streams_known_ < tables_.streams.size()) allocator_.add_stream(tables_.streams[streams_known_++].handle);
+}
+
+StreamId DryRunDevice::own_stream(StreamId stream) const {
+  return stream.index() < tables_.streams.size() && tables_.streams[stream.index()].device == index_ ? stream : default_stream_;
 }
 
 HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor) {
-  if (major == 0 && minor == 0) return kTorchHeap;
+  if (major == 0 && minor == 0) return torch_heap_;
   if (const auto found = pools_.find({major, minor}); found != pools_.end()) return found->second;
-  if (heaps_.size() >= kMostHeaps) {
+  if (tables_.heaps.size() >= kMostHeaps) {
     recorder_.keep(recorder_.writer().count("dry-run.pools_beyond_number", 1));
-    return kTorchHeap;
+    return torch_heap_;
   }
-  const HeapId heap = add_heap({HeapKind::kTorchCaching, kDevice, kDriverHeap, major, minor, fmt::format("torch private pool ({}, {})", major, minor)});
+  const HeapId heap = add_heap({HeapKind::kTorchCaching, index_, driver_heap_, major, minor, fmt::format("torch private pool ({}, {})", major, minor)});
   pools_.emplace(std::pair(major, minor), heap);
   arenas_[heap.index()] = allocator_.add_arena(true);
   heap_of_arena_.push_back(heap);
@@ -111,8 +112,9 @@ AllocationId DryRunDevice::remember(Event& event, Live live) {
 std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes, StreamId stream, HeapId heap, StackId stack, TensorId tensor) {
   Event event = recorder_.stamp(EventKind::kAlloc, stack);
   event.size_bytes = size_bytes;
-  event.stream = stream.index() < streams_.size() ? stream : StreamId{};
-  event.heap = is_torch(heap) ? heap : kTorchHeap;
+  event.device = index_;
+  event.stream = own_stream(stream);
+  event.heap = is_own(heap) ? heap : torch_heap_;
   event.extra = recorder_.known(tensor).value;
   begin(event);
   if (size_bytes > kTorchLargestRequest) {
@@ -120,7 +122,7 @@ std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes
     return std::nullopt;
   }
   const std::uint64_t rounded = allocator_.round(size_bytes);
-  const ListIndex list = allocator_.list_for(arenas_[event.heap.index()], rounded <= kTorchSmallRequest, event.stream);
+  const ListIndex list = allocator_.list_for(event.heap == torch_heap_ ? 0 : arenas_.at(event.heap.index()), rounded <= kTorchSmallRequest, event.stream);
   BlockIndex block = allocator_.allocate(list, rounded, {}, {}, *this);
   if (block == kNoIndex) block = serve_beyond(event, list, rounded);
   if (block == kNoIndex) return std::nullopt;
@@ -189,6 +191,7 @@ Event DryRunDevice::freeing(const Live& live, AllocationId id, StackId stack) co
   event.address = live.address;
   event.size_bytes = live.size_bytes;
   event.allocation = id;
+  event.device = index_;
   event.stream = live.stream;
   event.heap = live.heap;
   event.set_phase(FreePhase::kBoth);
@@ -196,14 +199,15 @@ Event DryRunDevice::freeing(const Live& live, AllocationId id, StackId stack) co
   return event;
 }
 
-void DryRunDevice::free(AllocationId allocation, StackId stack) {
+bool DryRunDevice::free(AllocationId allocation, StackId stack) {
   const auto live = live_.find(allocation.value);
-  if (live == live_.end() || !is_torch(live->second.heap)) return;
+  if (live == live_.end() || !is_own(live->second.heap)) return false;
   note(freeing(live->second, allocation, stack));
   stats_.requested_bytes -= live->second.size_bytes;
   --stats_.current_allocations;
   allocator_.free_now(live->second.block);
   live_.erase(live);
+  return true;
 }
 
 void DryRunDevice::empty_cache(StackId stack) {
@@ -265,7 +269,7 @@ std::uint64_t DryRunDevice::free_bytes() const {
 
 TorchFinalState DryRunDevice::state() const {
   return final_state(
-      allocator_, kDevice, [this](std::uint32_t arena) { return heap_of_arena_[arena]; },
+      allocator_, index_, [this](std::uint32_t arena) { return heap_of_arena_[arena]; },
       [this](AllocationId id) {
         const auto live = live_.find(id.value);
         return live == live_.end() ? TorchRequest{} : TorchRequest{live->second.size_bytes, live->second.stack};

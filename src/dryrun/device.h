@@ -1,7 +1,7 @@
 // A device of a given size with PyTorch's allocator on it, and the host memory a program pins: every change is an event.
 //
-//   heap 0  driver    segments and mappings, as the allocator takes them
-//   heap 1  torch     the default pool; private pools follow from heap 3 on, in the order of their arenas
+//   heap 0  driver    segments and mappings, as the allocator of the first device takes them
+//   heap 1  torch     its default pool; private pools, and the two heaps of each further device, follow from heap 3 on
 //   heap 2  pinned    page-locked host memory, of no device
 //
 // The allocator's budget is the device less the context. With overcommit the budget, or the program's own limit, grows by
@@ -41,15 +41,22 @@ struct DeviceStats {
   std::uint64_t out_of_memories = 0;
 };
 
+// The numbers that are dense over all devices of a dry run.
+struct DryRunTables {
+  std::vector<Heap> heaps;
+  std::vector<Stream> streams;
+  std::uint32_t last_allocation = 0;
+};
+
 class DryRunDevice final : private NotingDriver {
  public:
-  static constexpr HeapId kDriverHeap{0};
-  static constexpr HeapId kTorchHeap{1};
+  static constexpr HeapId kFirstTorchHeap{1};
   static constexpr HeapId kPinnedHeap{2};
 
-  DryRunDevice(const DeviceSpec& spec, Recorder& recorder);
+  DryRunDevice(const DeviceSpec& spec, std::uint16_t index, Recorder& recorder, DryRunTables& tables);
 
-  StreamId stream(std::uint64_t handle);
+  HeapId torch_heap() const { return torch_heap_; }
+  void know_streams();  // all in the tables, in their order
   HeapId pool(std::uint64_t major, std::uint64_t minor);
 
   struct Placed {
@@ -57,7 +64,7 @@ class DryRunDevice final : private NotingDriver {
     std::uint64_t address = 0;
   };
   std::optional<Placed> alloc(std::uint64_t size_bytes, StreamId stream, HeapId heap, StackId stack, TensorId tensor);
-  void free(AllocationId allocation, StackId stack);
+  bool free(AllocationId allocation, StackId stack);  // is it one of this device?
   void empty_cache(StackId stack);
   void set_limit(std::uint64_t limit_bytes);  // 0: none
   void set_overcommit(bool on);
@@ -65,13 +72,12 @@ class DryRunDevice final : private NotingDriver {
   AllocationId pin(std::uint64_t size_bytes, StackId stack, TensorId tensor);
   void unpin(AllocationId allocation, StackId stack);
 
-  bool made(AllocationId id) const { return id.value != 0 && id.value <= last_allocation_; }
   const TorchAllocator& allocator() const { return allocator_; }
   const DeviceStats& stats() const { return stats_; }
   void reset_peaks();
   std::uint64_t free_bytes() const;            // as cudaMemGetInfo would say; kUnlimitedBytes of an endless device
-  const Heap& heap(HeapId id) const { return heaps_[id.index()]; }
-  std::uint64_t stream_handle(StreamId id) const { return streams_[id.index()].handle; }
+  const Heap& heap(HeapId id) const { return tables_.heaps[id.index()]; }
+  std::uint64_t stream_handle(StreamId id) const { return tables_.streams[id.index()].handle; }
   TorchFinalState state() const;
 
  private:
@@ -85,10 +91,12 @@ class DryRunDevice final : private NotingDriver {
   };
 
   void note(const Event& event) override { recorder_.append(event); }
-  AllocationId new_id() override { return AllocationId(++last_allocation_); }
+  AllocationId new_id() override { return AllocationId(++tables_.last_allocation); }
 
-  bool is_torch(HeapId heap) const { return heap.index() < heaps_.size() && heaps_[heap.index()].kind == HeapKind::kTorchCaching; }
+  bool is_own(HeapId heap) const { return heap == torch_heap_ || arenas_.contains(heap.index()); }
+  HeapId next_heap() const { return HeapId(static_cast<std::uint16_t>(tables_.heaps.size())); }
   HeapId add_heap(const Heap& heap);
+  StreamId own_stream(StreamId stream) const;
   void define_device();
   AllocationId remember(Event& event, Live live);
   Event freeing(const Live& live, AllocationId id, StackId stack) const;
@@ -97,18 +105,19 @@ class DryRunDevice final : private NotingDriver {
   void count_overcommitted();
 
   Recorder& recorder_;
+  DryRunTables& tables_;
+  std::uint16_t index_;
   DeviceSpec spec_;
   BudgetDriver budget_;
   std::uint64_t full_budget_bytes_;  // without overcommit
   TorchAllocator allocator_;
-  std::vector<Heap> heaps_;
-  std::vector<std::uint32_t> arenas_;   // by heap
+  HeapId driver_heap_, torch_heap_;
+  std::unordered_map<std::size_t, std::uint32_t> arenas_;  // by private heap
   std::vector<HeapId> heap_of_arena_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, HeapId> pools_;
-  std::vector<Stream> streams_;
-  std::unordered_map<std::uint64_t, StreamId> stream_ids_;
+  std::size_t streams_known_ = 0;
+  StreamId default_stream_;
   std::unordered_map<std::uint32_t, Live> live_;
-  std::uint32_t last_allocation_ = 0;
   std::optional<std::uint64_t> own_limit_bytes_;    // the program's
   std::optional<std::uint64_t> grown_limit_bytes_;  // with overcommit, once it was too low
   bool overcommit_ = false;

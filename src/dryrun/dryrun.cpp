@@ -14,7 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "dryrun/device.h"
+#include "dryrun/machine.h"
 #include "dryrun/recorder.h"
 
 namespace {
@@ -37,7 +37,7 @@ std::uint64_t copy_text(std::string_view text, char* to, std::uint64_t room) {
   return text.size();
 }
 
-HeapId heap_id(std::uint32_t heap) { return heap <= 0xFFFF ? HeapId(static_cast<std::uint16_t>(heap)) : DryRunDevice::kTorchHeap; }
+HeapId heap_id(std::uint32_t heap) { return heap <= 0xFFFF ? HeapId(static_cast<std::uint16_t>(heap)) : DryRunDevice::kFirstTorchHeap; }
 
 const char* or_empty(const char* text) { return text != nullptr ? text : ""; }
 
@@ -48,7 +48,7 @@ struct faultline_dryrun {
   std::atomic<bool> let_go{false};   // of the file, by a child's own word or because the model broke
   std::uint32_t forks_at_open = 0;
   std::unique_ptr<Recorder> recorder;
-  std::unique_ptr<DryRunDevice> device;
+  std::unique_ptr<DryRunMachine> machine;
   TorchFinalState snapshot;
   bool broken = false;               // the model cannot go on
 
@@ -61,12 +61,12 @@ namespace {
 
 // Runs `use` under the lock; an unusable handle, or trouble, gives the empty value: "served", id 0.
 template <class Use>
-auto use_handle(faultline_dryrun* handle, Use use) noexcept -> std::invoke_result_t<Use, DryRunDevice&, Recorder&> {
-  using Value = std::invoke_result_t<Use, DryRunDevice&, Recorder&>;
+auto use_handle(faultline_dryrun* handle, Use use) noexcept -> std::invoke_result_t<Use, DryRunMachine&, Recorder&> {
+  using Value = std::invoke_result_t<Use, DryRunMachine&, Recorder&>;
   if (handle == nullptr || !handle->usable()) return Value();
   const std::lock_guard lock(handle->mutex);
   try {
-    return use(*handle->device, *handle->recorder);
+    return use(*handle->machine, *handle->recorder);
   } catch (...) {
     handle->broken = true;
     handle->let_go = true;
@@ -90,6 +90,7 @@ faultline_segment segment_of(const FinalSegment& segment, const TorchFinalState&
   out.block_count = segment.block_count;
   out.is_small = segment.is_small;
   out.is_expandable = segment.is_expandable;
+  out.device = segment.device;
   return out;
 }
 
@@ -116,7 +117,7 @@ faultline_dryrun* faultline_open(const char* trace_path, const char* device_name
     auto handle = std::make_unique<faultline_dryrun>();
     handle->forks_at_open = forks.load(std::memory_order_relaxed);
     handle->recorder = std::move(*recorder);
-    handle->device = std::make_unique<DryRunDevice>(*spec, *handle->recorder);
+    handle->machine = std::make_unique<DryRunMachine>(*spec, *handle->recorder);
     return handle.release();
   } catch (const std::exception& trouble) {
     copy_text(trouble.what(), error_text, error_bytes);
@@ -124,11 +125,22 @@ faultline_dryrun* faultline_open(const char* trace_path, const char* device_name
   }
 }
 
+uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes, uint64_t context_bytes) {
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint32_t {
+    DeviceSpec spec = machine.first_spec();
+    spec.name = or_empty(device_name);
+    spec.capacity_bytes = capacity_bytes;
+    spec.context_bytes = std::min(context_bytes, capacity_bytes);
+    machine.add_device(spec);
+    return machine.device_count() - 1;
+  });
+}
+
 void faultline_close(faultline_dryrun* handle) {
   if (handle == nullptr || handle->in_child()) return;  // a child's copy stays: to take it apart would write into the parent's file
   const bool is_whole = handle->usable();
-  use_handle(handle, [](DryRunDevice& device, Recorder& recorder) {
-    const TorchFinalState state = device.state();
+  use_handle(handle, [](DryRunMachine& machine, Recorder& recorder) {
+    const TorchFinalState state = machine.state();
     recorder.keep(recorder.writer().define_final_state(state.segments, state.blocks));
     recorder.finish();
   });
@@ -149,25 +161,25 @@ void faultline_after_fork_child(faultline_dryrun* handle) {
 }
 
 uint32_t faultline_string(faultline_dryrun* handle, const char* text, uint64_t text_bytes) {
-  return use_handle(handle, [&](DryRunDevice&, Recorder& recorder) {
+  return use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
     return text == nullptr ? 0 : recorder.string({text, static_cast<std::size_t>(text_bytes)}).value;
   });
 }
 
 uint32_t faultline_frame(faultline_dryrun* handle, uint32_t function, uint32_t file, uint32_t line) {
-  return use_handle(handle, [&](DryRunDevice&, Recorder& recorder) {
+  return use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
     return recorder.frame({recorder.known(StringId(function)), recorder.known(StringId(file)), line}).value;
   });
 }
 
 uint32_t faultline_stack(faultline_dryrun* handle, uint32_t caller, uint32_t frame) {
-  return use_handle(handle, [&](DryRunDevice&, Recorder& recorder) {
+  return use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
     return recorder.stack(recorder.known(StackId(caller)), recorder.known(FrameId(frame))).value;
   });
 }
 
 uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op, uint32_t name, uint32_t operands, uint32_t rank, const int64_t* dims) {
-  return use_handle(handle, [&](DryRunDevice&, Recorder& recorder) {
+  return use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
     Tensor tensor;
     if (dims != nullptr) tensor.shape.assign(dims, dims + rank);
     tensor.dtype = recorder.known(StringId(dtype));
@@ -178,19 +190,19 @@ uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op,
   });
 }
 
-uint32_t faultline_stream(faultline_dryrun* handle, uint64_t stream_handle) {
-  return use_handle(handle, [&](DryRunDevice& device, Recorder&) { return device.stream(stream_handle).value; });
+uint32_t faultline_stream(faultline_dryrun* handle, uint32_t device, uint64_t stream_handle) {
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) { return machine.stream(device, stream_handle).value; });
 }
 
-uint32_t faultline_pool(faultline_dryrun* handle, uint64_t pool_major, uint64_t pool_minor) {
-  return use_handle(handle, [&](DryRunDevice& device, Recorder&) { return std::uint32_t{device.pool(pool_major, pool_minor).value}; });
+uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major, uint64_t pool_minor) {
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) { return std::uint32_t{machine.device(device).pool(pool_major, pool_minor).value}; });
 }
 
-int32_t faultline_alloc(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack, uint32_t tensor, uint32_t* allocation,
+int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack, uint32_t tensor, uint32_t* allocation,
                         uint64_t* address) {
   DryRunDevice::Placed placed;
-  const std::int32_t answer = use_handle(handle, [&](DryRunDevice& device, Recorder&) -> std::int32_t {
-    const auto block = device.alloc(size_bytes, StreamId(stream), heap_id(heap), StackId(stack), TensorId(tensor));
+  const std::int32_t answer = use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::int32_t {
+    const auto block = machine.device(device).alloc(size_bytes, StreamId(stream), heap_id(heap), StackId(stack), TensorId(tensor));
     if (!block) return FAULTLINE_OUT_OF_MEMORY;
     placed = *block;
     return FAULTLINE_SERVED;
@@ -201,48 +213,48 @@ int32_t faultline_alloc(faultline_dryrun* handle, uint64_t size_bytes, uint32_t 
 }
 
 void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.free(AllocationId(allocation), StackId(stack)); });
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.free(AllocationId(allocation), StackId(stack)); });
 }
 
-void faultline_empty_cache(faultline_dryrun* handle, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.empty_cache(StackId(stack)); });
+void faultline_empty_cache(faultline_dryrun* handle, uint32_t device, uint32_t stack) {
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).empty_cache(StackId(stack)); });
 }
 
-void faultline_set_limit(faultline_dryrun* handle, uint64_t limit_bytes) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.set_limit(limit_bytes); });
+void faultline_set_limit(faultline_dryrun* handle, uint32_t device, uint64_t limit_bytes) {
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).set_limit(limit_bytes); });
 }
 
 void faultline_set_overcommit(faultline_dryrun* handle, int32_t on) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.set_overcommit(on != 0); });
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.set_overcommit(on != 0); });
 }
 
 uint32_t faultline_pin(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor) {
-  return use_handle(handle, [&](DryRunDevice& device, Recorder&) { return device.pin(size_bytes, StackId(stack), TensorId(tensor)).value; });
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) { return machine.device(0).pin(size_bytes, StackId(stack), TensorId(tensor)).value; });
 }
 
 void faultline_unpin(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) { device.unpin(AllocationId(allocation), StackId(stack)); });
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(0).unpin(AllocationId(allocation), StackId(stack)); });
 }
 
 void faultline_op_begin(faultline_dryrun* handle, uint32_t name, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice&, Recorder& recorder) { mark(recorder, EventKind::kOpBegin, name, stack); });
+  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) { mark(recorder, EventKind::kOpBegin, name, stack); });
 }
 
 void faultline_op_end(faultline_dryrun* handle, uint32_t text, int32_t failed, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice&, Recorder& recorder) { mark(recorder, EventKind::kOpEnd, text, stack, failed != 0); });
+  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) { mark(recorder, EventKind::kOpEnd, text, stack, failed != 0); });
 }
 
 void faultline_tensor_note(faultline_dryrun* handle, uint32_t allocation, uint32_t tensor, uint32_t stack) {
-  use_handle(handle, [&](DryRunDevice& device, Recorder& recorder) {
+  use_handle(handle, [&](DryRunMachine& machine, Recorder& recorder) {
     Event event = recorder.stamp(EventKind::kTensorNote, StackId(stack));
     event.extra = recorder.known(TensorId(tensor)).value;
-    if (device.made(AllocationId(allocation))) event.allocation = AllocationId(allocation);
+    if (machine.made(AllocationId(allocation))) event.allocation = AllocationId(allocation);
     recorder.append(event);
   });
 }
 
 void faultline_step_mark(faultline_dryrun* handle, uint64_t number, uint32_t name) {
-  use_handle(handle, [&](DryRunDevice&, Recorder& recorder) {
+  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
     Event event = recorder.stamp(EventKind::kStepMark, {});
     event.size_bytes = number;
     event.extra = recorder.known(StringId(name)).value;
@@ -251,17 +263,18 @@ void faultline_step_mark(faultline_dryrun* handle, uint64_t number, uint32_t nam
 }
 
 void faultline_property(faultline_dryrun* handle, const char* key, const char* value) {
-  use_handle(handle, [&](DryRunDevice&, Recorder& recorder) { recorder.keep(recorder.writer().define_property(or_empty(key), or_empty(value))); });
+  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) { recorder.keep(recorder.writer().define_property(or_empty(key), or_empty(value))); });
 }
 
 void faultline_lost(faultline_dryrun* handle, const char* name, uint64_t count) {
-  use_handle(handle, [&](DryRunDevice&, Recorder& recorder) { recorder.keep(recorder.writer().count(or_empty(name), count)); });
+  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) { recorder.keep(recorder.writer().count(or_empty(name), count)); });
 }
 
-void faultline_get_stats(faultline_dryrun* handle, faultline_stats* stats) {
+void faultline_get_stats(faultline_dryrun* handle, uint32_t number, faultline_stats* stats) {
   if (stats == nullptr) return;
   *stats = {};
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) {
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    const DryRunDevice& device = machine.device(number);
     const TorchAllocator& allocator = device.allocator();
     const DeviceStats& own = device.stats();
     stats->allocated_bytes = allocator.allocated_bytes();
@@ -290,15 +303,15 @@ void faultline_get_stats(faultline_dryrun* handle, faultline_stats* stats) {
   });
 }
 
-void faultline_reset_peaks(faultline_dryrun* handle) {
-  use_handle(handle, [](DryRunDevice& device, Recorder&) { device.reset_peaks(); });
+void faultline_reset_peaks(faultline_dryrun* handle, uint32_t device) {
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).reset_peaks(); });
 }
 
 void faultline_snapshot(faultline_dryrun* handle, uint64_t* segment_count, uint64_t* block_count) {
   std::size_t segments = 0;
   std::size_t blocks = 0;
-  use_handle(handle, [&](DryRunDevice& device, Recorder&) {
-    handle->snapshot = device.state();
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    handle->snapshot = machine.state();
     segments = handle->snapshot.segments.size();
     blocks = handle->snapshot.blocks.size();
   });
@@ -307,16 +320,16 @@ void faultline_snapshot(faultline_dryrun* handle, uint64_t* segment_count, uint6
 }
 
 uint64_t faultline_snapshot_segments(faultline_dryrun* handle, faultline_segment* segments, uint64_t room) {
-  return use_handle(handle, [&](DryRunDevice& device, Recorder&) -> std::uint64_t {
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint64_t {
     const TorchFinalState& state = handle->snapshot;
     const std::uint64_t count = segments == nullptr ? 0 : std::min<std::uint64_t>(room, state.segments.size());
-    for (std::size_t at = 0; at < count; ++at) segments[at] = segment_of(state.segments[at], state, device);
+    for (std::size_t at = 0; at < count; ++at) segments[at] = segment_of(state.segments[at], state, machine.device(state.segments[at].device));
     return count;
   });
 }
 
 uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, faultline_block* blocks, uint64_t room) {
-  return use_handle(handle, [&](DryRunDevice&, Recorder&) -> std::uint64_t {
+  return use_handle(handle, [&](DryRunMachine&, Recorder&) -> std::uint64_t {
     const TorchFinalState& state = handle->snapshot;
     const std::uint64_t count = blocks == nullptr ? 0 : std::min<std::uint64_t>(room, state.blocks.size());
     for (std::size_t at = 0; at < count; ++at) {
@@ -326,8 +339,5 @@ uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, faultline_block* bl
     return count;
   });
 }
-
-uint64_t faultline_answer_0(void) { return 0; }
-uint64_t faultline_answer_1(void) { return 1; }
 
 }  // extern "C"

@@ -8,7 +8,7 @@
  *     that cannot go on at all, and every handle in a forked child, answers "served" and does nothing.
  *   - Any thread may call with any handle: one lock per handle. Calls are short and never call back, so ctypes.PyDLL is the cheap way.
  *   - Texts are bytes (UTF-8) and are copied; ids are dense, interned, and 0 always means none. An id the handle does not know counts as 0.
- *   - One handle is one device, index 0. A program with several devices has one handle, and one file, for each.
+ *   - One handle is one program with its devices, numbered from 0, each with an allocator of its own. A device that there is not counts as 0.
  */
 #ifndef FAULTLINE_DRYRUN_H_
 #define FAULTLINE_DRYRUN_H_
@@ -38,6 +38,9 @@ enum { FAULTLINE_HEAP_DRIVER = 0, FAULTLINE_HEAP_TORCH = 1, FAULTLINE_HEAP_PINNE
 FAULTLINE_API faultline_dryrun* faultline_open(const char* trace_path, const char* device_name, uint64_t capacity_bytes, uint64_t context_bytes,
                                                const char* alloc_conf, const char* torch_version, char* error_text, uint64_t error_bytes);
 
+/* A further device, with the settings of the first; returns its number. */
+FAULTLINE_API uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes, uint64_t context_bytes);
+
 /* Writes the end state and finishes the file; the handle is gone. A process that ends without it leaves a readable trace without end state. */
 FAULTLINE_API void faultline_close(faultline_dryrun* handle);
 
@@ -58,25 +61,25 @@ FAULTLINE_API uint32_t faultline_stack(faultline_dryrun* handle, uint32_t caller
 /* dtype, op, name and operands are strings (see struct Tensor in trace/tables.h); dims has rank entries. */
 FAULTLINE_API uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op, uint32_t name, uint32_t operands, uint32_t rank,
                                         const int64_t* dims);
-/* stream_handle as the program knows it (cudaStream_t as a number); 0 is the default stream, whose id is 0. */
-FAULTLINE_API uint32_t faultline_stream(faultline_dryrun* handle, uint64_t stream_handle);
+/* stream_handle as the program knows it (cudaStream_t as a number); 0 is the device's default stream, which is also meant by an id of another device. */
+FAULTLINE_API uint32_t faultline_stream(faultline_dryrun* handle, uint32_t device, uint64_t stream_handle);
 
 /* --- device memory through PyTorch's allocator --------------------------------------------------------------------------------------- */
 
-/* The heap of a private pool (a CUDA graph's, a MemPool's), made on first use; (0, 0) is FAULTLINE_HEAP_TORCH. */
-FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint64_t pool_major, uint64_t pool_minor);
+/* The heap of a private pool (a CUDA graph's, a MemPool's), made on first use; (0, 0) is the default pool. */
+FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major, uint64_t pool_minor);
 
-/* A request of size_bytes > 0. FAULTLINE_SERVED: *allocation and *address are set. FAULTLINE_OUT_OF_MEMORY: both are 0, the failure is in the
+/* A request of size_bytes > 0; FAULTLINE_HEAP_TORCH, or a heap of another device, is the device's default pool. FAULTLINE_SERVED: *allocation and *address are set. FAULTLINE_OUT_OF_MEMORY: both are 0, the failure is in the
  * trace with the device's free bytes, and PyTorch's own attempts (garbage collection, flush and retry) have happened. Either may be NULL. */
-FAULTLINE_API int32_t faultline_alloc(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack, uint32_t tensor,
-                                      uint32_t* allocation, uint64_t* address);
+FAULTLINE_API int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack,
+                                      uint32_t tensor, uint32_t* allocation, uint64_t* address);
 /* An allocation that is not live is passed over. */
 FAULTLINE_API void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack);
 
 /* torch.cuda.empty_cache(). */
-FAULTLINE_API void faultline_empty_cache(faultline_dryrun* handle, uint32_t stack);
+FAULTLINE_API void faultline_empty_cache(faultline_dryrun* handle, uint32_t device, uint32_t stack);
 /* The program's own limit on reserved bytes (set_per_process_memory_fraction); 0 lifts it. It becomes the device's allowed_bytes. */
-FAULTLINE_API void faultline_set_limit(faultline_dryrun* handle, uint64_t limit_bytes);
+FAULTLINE_API void faultline_set_limit(faultline_dryrun* handle, uint32_t device, uint64_t limit_bytes);
 
 /* With overcommit on, a request that would fail is served all the same: the device (or the program's own limit) grows by just what is missing
  * after PyTorch's own attempts. The first such request is in the trace as a failure right before it is served; later ones are counted. The
@@ -124,11 +127,12 @@ typedef struct faultline_stats {
   uint64_t device_free_bytes;        /* torch.cuda.mem_get_info()[0]; of an endless device the largest number */
 } faultline_stats;
 
-FAULTLINE_API void faultline_get_stats(faultline_dryrun* handle, faultline_stats* stats);
-FAULTLINE_API void faultline_reset_peaks(faultline_dryrun* handle);
+FAULTLINE_API void faultline_get_stats(faultline_dryrun* handle, uint32_t device, faultline_stats* stats);
+FAULTLINE_API void faultline_reset_peaks(faultline_dryrun* handle, uint32_t device);
 
-/* torch.cuda.memory_snapshot(): faultline_snapshot notes the state and says how many segments and blocks it has (either may be NULL); the two
- * others copy it out, at most `room` entries, and return how many. Segments are in address order, as are the blocks of each. */
+/* torch.cuda.memory_snapshot(), of all devices: faultline_snapshot notes the state and says how many segments and blocks it has (either may be NULL); the two
+ * others copy it out, at most `room` entries, and return how many. Segments are in address order on each device, as are
+ * the blocks of each. */
 typedef struct faultline_segment {
   uint64_t address;
   uint64_t size_bytes;
@@ -141,6 +145,7 @@ typedef struct faultline_segment {
   uint32_t block_count;
   int32_t is_small;
   int32_t is_expandable;
+  uint32_t device;
 } faultline_segment;
 
 typedef struct faultline_block {
@@ -157,10 +162,27 @@ FAULTLINE_API uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, fault
 
 /* --- answers for PyTorch's own tables ---------------------------------------------------------------------------------------------------- */
 
-/* Functions that answer 0 and 1, for places where PyTorch's C++ asks whether there is a GPU (python/faultline/plan/no_gpu.py): they may be
- * called from any thread at any time, when Python is gone too. */
+/* Functions for the places where PyTorch's C++ asks about GPUs (python/faultline/plan/no_gpu.py puts them there): they may be called from any thread
+ * at any time, when Python is gone too. The first argument is the object that was asked, and is not looked at. */
 FAULTLINE_API uint64_t faultline_answer_0(void);
 FAULTLINE_API uint64_t faultline_answer_1(void);
+
+/* How many GPUs the program finds, and which of them is the calling thread's current one. */
+FAULTLINE_API void faultline_set_device_count(int32_t count);
+FAULTLINE_API int32_t faultline_device_count(const void* asked);
+FAULTLINE_API int32_t faultline_current_device(void);
+FAULTLINE_API void faultline_make_current(int32_t index);
+
+/* The device guard of these GPUs. A c10::Device is two bytes, its type (1: CUDA) and its index; a c10::Stream is a Device and a number, in two
+ * registers. As a type, a Device, and stream 0 of it, faultline_guard_current is right at once. */
+typedef struct faultline_guard_answer {
+  uint64_t device;
+  uint64_t stream;
+} faultline_guard_answer;
+
+FAULTLINE_API faultline_guard_answer faultline_guard_current(const void* asked);
+FAULTLINE_API faultline_guard_answer faultline_guard_exchange(const void* asked, uint16_t device); /* makes it current, returns the former */
+FAULTLINE_API faultline_guard_answer faultline_guard_stream(const void* asked, uint16_t device);   /* its default stream */
 
 #ifdef __cplusplus
 }

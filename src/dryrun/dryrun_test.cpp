@@ -16,21 +16,21 @@ struct Program {
   void run(DryRun& device) const {
     std::mt19937_64 random(seed);
     const auto below = [&](std::uint64_t limit) { return random() % limit; };
-    const std::array<std::uint32_t, 3> streams = {0, faultline_stream(device.handle(), 0x5000), faultline_stream(device.handle(), 0x3000)};
+    const std::array<std::uint32_t, 3> streams = {0, faultline_stream(device.handle(), 0, 0x5000), faultline_stream(device.handle(), 0, 0x3000)};
     std::vector<std::uint32_t> live;
     for (int at = 0; at < requests; ++at) {
       const std::uint32_t stack = device.line(static_cast<std::uint32_t>(at % 50 + 1));
       const std::uint64_t kind = below(100);
       if (kind < 55) {
         const std::uint64_t size = below(3) == 0 ? 1 + below(kMiB) : below(4) == 0 ? 1 + below(60 * kMiB) : 1 + below(4 * kMiB);
-        const std::uint32_t heap = pools && below(4) == 0 ? faultline_pool(device.handle(), 0, 1 + below(2)) : std::uint32_t{FAULTLINE_HEAP_TORCH};
+        const std::uint32_t heap = pools && below(4) == 0 ? faultline_pool(device.handle(), 0, 0, 1 + below(2)) : std::uint32_t{FAULTLINE_HEAP_TORCH};
         const Given given = device.alloc(size, streams[below(10) < 7 ? 0 : 1 + below(2)], heap, stack);
         if (given.served()) live.push_back(given.allocation);
         else if (!live.empty()) take(live, below(live.size()), device, stack);
       } else if (kind < 94) {
         if (!live.empty()) take(live, below(live.size()), device, stack);
       } else if (kind == 97 && below(4) == 0) {
-        faultline_empty_cache(device.handle(), device.line(1000));
+        faultline_empty_cache(device.handle(), 0, device.line(1000));
       }
     }
   }
@@ -181,7 +181,7 @@ TEST(DryRunDevice, WithoutOvercommitTheDeviceHasItsOwnSizeAgain) {
 
 TEST(DryRunDevice, OwnLimitRefusesWhileTheDeviceHasRoom) {
   DryRun device(kGiB);
-  faultline_set_limit(device.handle(), 100 * kMiB);
+  faultline_set_limit(device.handle(), 0, 100 * kMiB);
   EXPECT_TRUE(device.alloc(80 * kMiB).served());
   EXPECT_FALSE(device.alloc(30 * kMiB).served());
   faultline_set_overcommit(device.handle(), 1);
@@ -207,17 +207,17 @@ TEST(DryRunDevice, EndlessDeviceServesEverythingThatADeviceCouldHave) {
 
 TEST(DryRunDevice, PoolsDoNotShareBlocksAndKeepTheirs) {
   DryRun device(200 * kMiB, 0, "", "2.13.0");
-  const std::uint32_t pool = faultline_pool(device.handle(), 0, 5);
-  EXPECT_EQ(faultline_pool(device.handle(), 0, 5), pool);
-  EXPECT_EQ(faultline_pool(device.handle(), 0, 0), std::uint32_t{FAULTLINE_HEAP_TORCH});
+  const std::uint32_t pool = faultline_pool(device.handle(), 0, 0, 5);
+  EXPECT_EQ(faultline_pool(device.handle(), 0, 0, 5), pool);
+  EXPECT_EQ(faultline_pool(device.handle(), 0, 0, 0), std::uint32_t{FAULTLINE_HEAP_TORCH});
   const Given in_pool = device.alloc(50 * kMiB, 0, pool);
   device.free(in_pool.allocation);
   const Given beside = device.alloc(50 * kMiB);
   EXPECT_NE(beside.address, in_pool.address);
   EXPECT_EQ(device.alloc(50 * kMiB, 0, pool).address, in_pool.address);
-  const Given other = device.alloc(50 * kMiB, 0, faultline_pool(device.handle(), 0, 6));
+  const Given other = device.alloc(50 * kMiB, 0, faultline_pool(device.handle(), 0, 0, 6));
   device.free(other.allocation);
-  faultline_empty_cache(device.handle(), 0);
+  faultline_empty_cache(device.handle(), 0, 0);
   EXPECT_EQ(device.stats().reserved_bytes, 150 * kMiB) << "the pool is in use";
   const Trace trace = device.finish();
   EXPECT_EQ(trace.heaps[pool].pool_minor, 5u);
@@ -249,7 +249,7 @@ TEST(DryRunDevice, StatisticsCountAsPyTorchDoes) {
   EXPECT_EQ(stats.current_allocations, 2u);
   device.free(large.allocation);
   device.free(small.allocation);
-  faultline_reset_peaks(device.handle());
+  faultline_reset_peaks(device.handle(), 0);
   stats = device.stats();
   EXPECT_EQ(stats.peak_allocated_bytes, 0u);
   EXPECT_EQ(stats.peak_reserved_bytes, 22 * kMiB);
@@ -257,7 +257,7 @@ TEST(DryRunDevice, StatisticsCountAsPyTorchDoes) {
   EXPECT_EQ(stats.inactive_split_bytes, 0u);
   EXPECT_EQ(stats.allocations, 2u);
   EXPECT_EQ(stats.segments_taken, 2u);
-  faultline_empty_cache(device.handle(), 0);
+  faultline_empty_cache(device.handle(), 0, 0);
   EXPECT_EQ(device.stats().segments_returned, 2u);
 }
 
@@ -294,7 +294,7 @@ TEST(DryRunNames, AreWrittenOnceAndComeBack) {
   const std::array<std::int64_t, 3> dims = {8, -1, 768};
   const auto tensor = [&] { return faultline_tensor(device.handle(), device.text("float32"), device.text("aten::mm"), device.text("encoder.0"), device.text("float32[8,8]"), 3, dims.data()); };
   EXPECT_EQ(tensor(), tensor());
-  const Given given = device.alloc(4096, faultline_stream(device.handle(), 0x77), FAULTLINE_HEAP_TORCH, device.line(7), tensor());
+  const Given given = device.alloc(4096, faultline_stream(device.handle(), 0, 0x77), FAULTLINE_HEAP_TORCH, device.line(7), tensor());
   const Trace trace = device.finish();
   const Event event = events_of(trace, EventKind::kAlloc).back();
   EXPECT_EQ(event.allocation.value, given.allocation);
@@ -344,4 +344,47 @@ TEST(DryRunMarks, StandInTheirOrder) {
 }
 
 }  // namespace
+TEST(DryRunTest, EachDeviceHasAnAllocatorOfItsOwn) {
+  DryRun dry(1 * kGiB);
+  ASSERT_EQ(faultline_add_device(dry.handle(), "the other", 2 * kGiB, 256 * kMiB), 1u);
+  const auto on = [&](std::uint32_t device, std::uint64_t size_bytes, std::uint32_t stream = 0) {
+    Given given;
+    given.answer = faultline_alloc(dry.handle(), device, size_bytes, stream, FAULTLINE_HEAP_TORCH, 0, 0, &given.allocation, &given.address);
+    return given;
+  };
+  const Given first = on(0, 800 * kMiB), second = on(1, 1600 * kMiB);
+  ASSERT_TRUE(first.served() && second.served());
+  EXPECT_NE(first.address, second.address);
+  EXPECT_EQ(on(0, 400 * kMiB).answer, FAULTLINE_OUT_OF_MEMORY);
+  EXPECT_EQ(on(1, 400 * kMiB).answer, FAULTLINE_OUT_OF_MEMORY) << "the context takes 256 MiB";
+  faultline_stats stats;
+  faultline_get_stats(dry.handle(), 1, &stats);
+  EXPECT_EQ(stats.allocated_bytes, 1600 * kMiB);
+  EXPECT_EQ(stats.out_of_memories, 1u);
+  dry.free(second.allocation);
+  EXPECT_TRUE(on(1, 1600 * kMiB, faultline_stream(dry.handle(), 0, 7)).served()) << "a stream of the other device counts as the default one";
+  EXPECT_EQ(dry.stats().allocated_bytes, 800 * kMiB);
+  const std::uint32_t pool = faultline_pool(dry.handle(), 1, 0, 9);
+  EXPECT_EQ(faultline_pool(dry.handle(), 1, 0, 9), pool);
+  EXPECT_NE(faultline_pool(dry.handle(), 0, 0, 9), pool);
+  const Trace trace = dry.finish();
+  ASSERT_EQ(trace.devices.size(), 2u);
+  EXPECT_EQ(trace.devices[1].name, "the other");
+  EXPECT_EQ(trace.properties.at("dry-run.context_bytes.1"), std::to_string(256 * kMiB));
+  for (const std::uint16_t device : {std::uint16_t{0}, std::uint16_t{1}}) {
+    ReplayOptions options;
+    options.device = device;
+    options.proof = true;
+    const Result<ReplayResult> proof = replay(trace, options);
+    ASSERT_TRUE(proof.ok()) << proof.error().message();
+    EXPECT_EQ(proof->placements, device == 0 ? 1u : 2u);
+    EXPECT_EQ(proof->exact, proof->placements);
+    EXPECT_EQ(proof->end_blocks_exact, proof->end_blocks);
+  }
+  const std::vector<Event> failures = events_of(trace, EventKind::kAllocFailed);
+  ASSERT_EQ(failures.size(), 2u);
+  EXPECT_EQ(failures[0].device, 0u);
+  EXPECT_EQ(failures[1].device, 1u);
+}
+
 }  // namespace faultline

@@ -41,7 +41,7 @@ class DryRun {
 
   Given alloc(std::uint64_t size_bytes, std::uint32_t stream = 0, std::uint32_t heap = FAULTLINE_HEAP_TORCH, std::uint32_t stack = 0, std::uint32_t tensor = 0) {
     Given given;
-    given.answer = faultline_alloc(handle_, size_bytes, stream, heap, stack, tensor, &given.allocation, &given.address);
+    given.answer = faultline_alloc(handle_, 0, size_bytes, stream, heap, stack, tensor, &given.allocation, &given.address);
     return given;
   }
   void free(std::uint32_t allocation, std::uint32_t stack = 0) { faultline_free(handle_, allocation, stack); }
@@ -51,7 +51,7 @@ class DryRun {
   }
   faultline_stats stats() const {
     faultline_stats stats;
-    faultline_get_stats(handle_, &stats);
+    faultline_get_stats(handle_, 0, &stats);
     return stats;
   }
   std::string error() const {

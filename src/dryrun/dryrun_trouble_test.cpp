@@ -51,7 +51,7 @@ TEST(DryRunOpen, CutsAnErrorToTheRoomThereIs) {
 TEST(DryRunTrouble, NoHandleAnswersServed) {
   std::uint32_t allocation = 7;
   std::uint64_t address = 7;
-  EXPECT_EQ(faultline_alloc(nullptr, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, &address), FAULTLINE_SERVED);
+  EXPECT_EQ(faultline_alloc(nullptr, 0, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, &address), FAULTLINE_SERVED);
   EXPECT_EQ(allocation, 0u);
   EXPECT_EQ(address, 0u);
   EXPECT_EQ(faultline_string(nullptr, "a", 1), 0u);
@@ -64,7 +64,7 @@ TEST(DryRunTrouble, ProcessThatEndsWithoutCloseLeavesWhatItRecorded) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     faultline_dryrun* handle = faultline_open((folder / "trace").c_str(), "", kGiB, 0, "", "", nullptr, 0);
-    for (int at = 0; at < 100; ++at) faultline_alloc(handle, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, nullptr, nullptr);
+    for (int at = 0; at < 100; ++at) faultline_alloc(handle, 0, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, nullptr, nullptr);
     ::kill(::getpid(), SIGKILL);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
@@ -111,7 +111,7 @@ TEST(DryRunTrouble, ChildMayOpenADeviceOfItsOwn) {
   if (child == 0) {
     faultline_dryrun* own = faultline_open((folder / "own").c_str(), "", kGiB, 0, "", "", nullptr, 0);
     std::uint32_t allocation = 0;
-    faultline_alloc(own, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, nullptr);
+    faultline_alloc(own, 0, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, nullptr);
     faultline_close(own);
     ::_exit(allocation != 0 ? 0 : 1);
   }
@@ -167,11 +167,11 @@ TEST(DryRunTrouble, FullDiskStopsTheRecordingAndNotTheProgram) {
     std::uint64_t served = 0;
     for (int at = 0; at < 300'000; ++at) {
       std::uint32_t allocation = 0;
-      if (faultline_alloc(handle, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, nullptr) == FAULTLINE_SERVED && allocation != 0) ++served;
+      if (faultline_alloc(handle, 0, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, nullptr) == FAULTLINE_SERVED && allocation != 0) ++served;
       faultline_free(handle, allocation, 0);
     }
     // The model still knows how large the device is.
-    const bool refused = faultline_alloc(handle, 200 * kMiB, 0, FAULTLINE_HEAP_TORCH, 0, 0, nullptr, nullptr) == FAULTLINE_OUT_OF_MEMORY;
+    const bool refused = faultline_alloc(handle, 0, 200 * kMiB, 0, FAULTLINE_HEAP_TORCH, 0, 0, nullptr, nullptr) == FAULTLINE_OUT_OF_MEMORY;
     std::array<char, 256> error{};
     const bool told = faultline_error(handle, error.data(), error.size()) != 0 && std::string(error.data()).find("no room") != std::string::npos;
     faultline_close(handle);

@@ -3,15 +3,23 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <numeric>
 #include <vector>
 
 #include "base/characters.h"
+#include "fmt/format.h"
 
 namespace faultline {
 namespace {
 
 constexpr std::size_t kMostSuggestions = 3;
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
 
 // Calls `found` for every word of a list with spaces between.
 template <class Found>
@@ -149,6 +157,27 @@ Result<Gpu> find_gpu(std::string_view text) {
     if (Result<std::uint64_t> size = parse_bytes(text); size && *size != 0) return device_of_size(*size);
   }
   return unknown(text, word);
+}
+
+Result<std::vector<Gpu>> find_gpus(std::string_view text) {
+  std::vector<Gpu> gpus;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view item = trim(text.substr(begin, end - begin));
+    begin = end + 1;
+    std::uint64_t count = 1;
+    const std::size_t digits = std::min(item.find_first_not_of("0123456789"), item.size());
+    std::string_view rest = trim(item.substr(digits));
+    if (digits > 0 && digits <= 4 && (rest.starts_with('x') || rest.starts_with('X') || rest.starts_with('*'))) {
+      std::from_chars(item.data(), item.data() + digits, count);
+      item = trim(rest.substr(1));
+    }
+    Result<Gpu> gpu = find_gpu(item);
+    if (!gpu) return gpu.error();
+    if (count == 0 || gpus.size() + count > kMostGpus) return Error{fmt::format("{} GPUs in one program are {}; 1 to {} can be planned", gpus.size() + count, count == 0 ? "too few" : "too many", kMostGpus), {}, {}};
+    gpus.insert(gpus.end(), static_cast<std::size_t>(count), *gpu);
+  }
+  return gpus;
 }
 
 std::string describe(const Gpu& gpu) {

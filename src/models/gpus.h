@@ -51,6 +51,10 @@ struct Gpu {
 // A name, or a size such as 24GiB. A size makes a device of compute capability 8.0 with an A100's multiprocessors and kContextWhenUnknown.
 Result<Gpu> find_gpu(std::string_view text);
 
+// One or several: "T4", "2xA100-80GB", "A100-40GB,T4". In the order of their numbers.
+Result<std::vector<Gpu>> find_gpus(std::string_view text);
+inline constexpr std::size_t kMostGpus = 64;  // in one program
+
 inline constexpr std::uint64_t kContextWhenUnknown = 640 * kMiB;
 
 // "Tesla T4", or "a device of 24.00 GiB".

@@ -56,7 +56,7 @@ TEST(Gpus, NoTwoEntriesAnswerToTheSameWord) {
 
 TEST(Gpus, CaseSpacesDashesAndBrandsDoNotMatter) {
   for (const char* text :
-       {"RTX4090", "rtx 4090", "rtx-4090", "RTX_4090", "4090", "GeForce RTX 4090", "NVIDIA GeForce RTX 4090", "nvidia rtx4090 24GB"})
+       {"RTX-4090", "rtx 4090", "rtx-4090", "RTX_4090", "4090", "GeForce RTX 4090", "NVIDIA GeForce RTX 4090", "nvidia rtx4090 24GB"})
     EXPECT_EQ(name_of(text), "RTX-4090") << text;
   for (const char* text : {"t4", "T4", "Tesla T4", "NVIDIA T4", "nvidia-tesla-t4", "T4 GPU", "T4-16GB"}) EXPECT_EQ(name_of(text), "T4") << text;
   for (const char* text : {"A100-80GB", "a100 80gb", "A100-80G", "A100-SXM4-80GB", "NVIDIA A100 80GB PCIe", "a100_80GiB"})
@@ -180,6 +180,29 @@ TEST(Gpus, ThePageAboutThemHasTheSameFigures) {
                     static_cast<double>(gpu.l2_bytes) / static_cast<double>(kMiB), gpu.max_shared_bytes_per_block / kKiB);
     EXPECT_NE(page.find(limits), std::string::npos) << limits;
   }
+}
+
+TEST(GpusTest, SeveralAreNamedByACountOrAList) {
+  const auto names = [](std::string_view text) {
+    const Result<std::vector<Gpu>> gpus = find_gpus(text);
+    std::string all;
+    if (!gpus) return "unknown: " + gpus.error().message();
+    for (const Gpu& gpu : *gpus) all += (all.empty() ? "" : " ") + std::string(gpu.name.empty() ? format_bytes(gpu.capacity_bytes) : gpu.name);
+    return all;
+  };
+  EXPECT_EQ(names("T4"), "T4");
+  EXPECT_EQ(names("2xA100-80GB"), "A100-80GB A100-80GB");
+  EXPECT_EQ(names("2 x T4"), "T4 T4");
+  EXPECT_EQ(names("3XT4"), "T4 T4 T4");
+  EXPECT_EQ(names("A100-40GB,T4"), "A100-40GB T4");
+  EXPECT_EQ(names("A100-40GB, 2xT4"), "A100-40GB T4 T4");
+  EXPECT_EQ(names("2x24GiB"), "24.00 GiB 24.00 GiB");
+  EXPECT_EQ(names("4090"), "RTX-4090") << "digits alone are no count";
+  EXPECT_TRUE(names("0xT4").starts_with("unknown: 0 GPUs in one program are too few"));
+  EXPECT_TRUE(names("65xT4").starts_with("unknown: 65 GPUs in one program are too many"));
+  EXPECT_TRUE(names("2xT44").starts_with("unknown: 'T44' is no GPU"));
+  EXPECT_TRUE(names("T4,").starts_with("unknown: '' is no GPU"));
+  EXPECT_TRUE(names("").starts_with("unknown: '' is no GPU"));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (!wants_changes && !wants_search) return;
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
   if (takes_long && (wants_changes || question.vary.empty())) plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
-  if (wants_changes && !takes_long) add_changes(reruns, told, *question.gpu, plan);
+  if (wants_changes && !takes_long) add_changes(reruns, told, question.gpu_at(run.needs.slot), plan);
   if (const std::string why_not = why_no_batch_is_enough(plan); fails && question.vary.empty() && !why_not.empty()) {
     PlanVary& vary = plan.vary.emplace();
     vary.name = "batch size";
@@ -71,8 +71,9 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   auto run = std::make_unique<PlannedRun>();
   run->trace = std::move(*trace);
   if (!question.gpu) run->trace.devices.front().capacity_bytes = 0;  // it had no end
+  const std::size_t slot = fullest_device(run->trace);
   run->judgement = judge(run->trace);
-  run->needs = needs_of(run->trace, !first.main()->died_of_memory());
+  run->needs = needs_of(run->trace, !first.main()->died_of_memory(), slot);
   run->plan = describe(question, first, told, *run, reruns.interrupted());
   if (question.gpu && !question.no_try && may_again && !reruns.interrupted()) try_what_helps(question, first, *told.main(), reruns, *run);
   return run;

@@ -18,7 +18,9 @@ namespace faultline {
 
 struct PlanQuestion {
   std::vector<std::string> command;
-  std::optional<Gpu> gpu;     // none: not named
+  std::optional<Gpu> gpu;     // none: not named; of several the first
+  std::vector<Gpu> more_gpus;  // the others
+  const Gpu& gpu_at(std::size_t slot) const { return slot == 0 || slot > more_gpus.size() ? *gpu : more_gpus[slot - 1]; }
   std::string folder;         // where the first run is kept
   std::string vary;           // the number to search the largest fitting value of; empty: the usual ones, where it does not fit
   bool real = false;          // numbers were computed

@@ -15,40 +15,74 @@ namespace {
 
 constexpr std::uint64_t kResolution = kTorchSmallSegment;  // all segments are multiples of it
 
-bool is_served(const Trace& trace, const SettingChanges& changes, std::uint64_t segment_bytes) {
+bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t segment_bytes) {
   ReplayOptions options;
+  options.device = trace.devices[slot].index;
   options.changes = changes;
   options.segment_budget_bytes = segment_bytes;
   const Result<ReplayResult> result = replay(trace, options);
   return result && result->failure_count == 0;
 }
 
+std::uint64_t context_of(const Trace& trace, std::size_t slot) {
+  const auto own = trace.properties.find(fmt::format("dry-run.context_bytes.{}", trace.devices[slot].index));
+  if (own != trace.properties.end()) {
+    const Result<std::uint64_t> bytes = parse_bytes(own->second);
+    return bytes ? *bytes : 0;
+  }
+  return read_statements(trace).planned_context_bytes.value_or(0);
+}
+
 // reserved_bytes is where to begin to look.
-std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, const SettingChanges& changes, std::uint64_t reserved_bytes) {
+std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t reserved_bytes) {
   std::uint64_t enough = (reserved_bytes + kResolution - 1) / kResolution * kResolution, too_little = 0;
-  if (!is_served(trace, changes, enough)) {
+  if (!is_served(trace, slot, changes, enough)) {
     too_little = enough;
     enough += enough / 4 + 64 * kMiB;
-    if (!is_served(trace, changes, enough)) return std::nullopt;
+    if (!is_served(trace, slot, changes, enough)) return std::nullopt;
   }
   while (enough - too_little > kResolution) {
     const std::uint64_t middle = too_little + (enough - too_little) / 2 / kResolution * kResolution;
-    (is_served(trace, changes, middle) ? enough : too_little) = middle;
+    (is_served(trace, slot, changes, middle) ? enough : too_little) = middle;
   }
   return enough;
 }
 
 }  // namespace
 
-Needs needs_of(const Trace& trace, bool fits) {
-  const DeviceUsage usage = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace)).front();
+std::size_t fullest_device(const Trace& trace) {
+  if (trace.devices.size() < 2) return 0;
+  const auto slot_of = [&](std::uint16_t index) {
+    const auto found = std::find_if(trace.devices.begin(), trace.devices.end(), [&](const Device& device) { return device.index == index; });
+    return found == trace.devices.end() ? std::size_t{0} : static_cast<std::size_t>(found - trace.devices.begin());
+  };
+  const auto failed = std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
+  if (failed != trace.events.rend()) return slot_of(failed->device);
+  const std::vector<DeviceUsage> usages = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace));
+  std::size_t fullest = 0;
+  double most = -1;
+  for (const DeviceUsage& usage : usages) {
+    const std::size_t slot = slot_of(usage.device);
+    const auto taken = static_cast<double>(usage.peak_reserved.reserved + (usage.peak_reserved.reserved != 0 ? context_of(trace, slot) : 0));
+    const double share = taken / static_cast<double>(std::max<std::uint64_t>(1, trace.devices[slot].capacity_bytes));
+    if (share > most) {
+      most = share;
+      fullest = slot;
+    }
+  }
+  return fullest;
+}
+
+Needs needs_of(const Trace& trace, bool fits, std::size_t slot) {
+  const DeviceUsage usage = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace))[slot];
   Needs needs;
-  needs.context_bytes = read_statements(trace).planned_context_bytes.value_or(0);
+  needs.slot = slot;
+  needs.context_bytes = context_of(trace, slot);
   needs.outside_bytes = usage.peak_outside_bytes;
   needs.reserved_bytes = usage.peak_reserved.reserved;
-  needs.segment_bytes = least_segment_bytes(trace, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);
+  needs.segment_bytes = least_segment_bytes(trace, slot, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);
   needs.fits = fits;
-  const std::uint64_t capacity_bytes = trace.devices.front().capacity_bytes;
+  const std::uint64_t capacity_bytes = trace.devices[slot].capacity_bytes;
   if (fits && capacity_bytes > needs.beside_bytes()) needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
   return needs;
 }
@@ -68,15 +102,15 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   if (main->stopped.empty() && rerun.status != 0 && rerun.status < 128) return Error{fmt::format("the program then ends with status {}", rerun.status), {}, {}};
   if (!main->stopped.empty() && (as_is.stopped.empty() || main->steps < as_is.steps)) return Error{fmt::format("the dry run of it was stopped {}, before it had come as far as the program as it is", main->stopped), {}, {}};
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
-  return needs_of(*trace, main->failures == 0);
+  return needs_of(*trace, main->failures == 0, fullest_device(*trace));
 }
 
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {
-  const std::optional<std::uint64_t> least = least_segment_bytes(trace, changes, as_run.reserved_bytes);
+  const std::optional<std::uint64_t> least = least_segment_bytes(trace, as_run.slot, changes, as_run.reserved_bytes);
   if (!least) return std::nullopt;
   Needs needs = as_run;
   needs.segment_bytes = *least;
-  needs.fits = needs.needed_bytes() <= trace.devices.front().capacity_bytes;
+  needs.fits = needs.needed_bytes() <= trace.devices[as_run.slot].capacity_bytes;
   return needs;
 }
 

@@ -109,11 +109,20 @@ struct PlanEffects {
   std::vector<std::string> done_for_real;  // files that were changed all the same: open before the program began, or the kernel's own
 };
 
+// One of several GPUs, at its fullest.
+struct PlanDevice {
+  std::uint64_t index = 0;
+  std::uint64_t allocated_bytes = 0;
+  std::uint64_t reserved_bytes = 0;
+};
+
 struct Plan {
   Verdict verdict = Verdict::kFits;
   std::vector<std::string> command;
   int exit_status = 0;             // the program's own; 128 + N: signal N
-  std::optional<PlanGpu> gpu;      // none: it was not named
+  std::optional<PlanGpu> gpu;      // none: it was not named; of several the one that the plan is about
+  std::uint64_t device = 0;        // its number
+  std::vector<PlanDevice> devices;  // all, where there are several
   std::uint64_t context_bytes = 0;
   std::uint64_t needed_bytes = 0;  // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
   std::uint64_t taken_bytes = 0;   // what was taken of this one at the fullest: the context, PyTorch's segments, what others took

@@ -30,6 +30,12 @@ void fields(auto& archive, PlanFit& fit) {
   archive("fits", fit.fits);
 }
 
+void fields(auto& archive, PlanDevice& device) {
+  archive("index", device.index);
+  archive("allocated", device.allocated_bytes);
+  archive("reserved", device.reserved_bytes);
+}
+
 void fields(auto& archive, PlanModule& module) {
   archive("path", module.path);
   archive("count", module.count);
@@ -84,6 +90,8 @@ void fields(Archive& archive, Plan& plan) {
   archive("command", plan.command);
   archive("exit_status", plan.exit_status);
   archive("gpu", plan.gpu);
+  archive("device", plan.device);
+  archive("devices", plan.devices);
   archive("context", plan.context_bytes);
   archive("needed", plan.needed_bytes);
   archive("together", plan.together_bytes);

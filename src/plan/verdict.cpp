@@ -42,30 +42,37 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
 }
 
 // What the memory is made of at the peak.
-void describe_peak(const Facts& facts, Plan& plan) {
-  const UsageMoment& peak = facts.usage.front().peak_allocated;
+void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
+  const UsageMoment& peak = facts.usage[slot].peak_allocated;
   plan.peak_allocated_bytes = peak.allocated;
-  const CategoryBytes live = facts.live_by_category(0, peak.event);
+  const CategoryBytes live = facts.live_by_category(slot, peak.event);
   for (std::size_t at = 0; at < kCategoryCount; ++at) plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
-  plan.modules = modules_at(facts, 0, peak.event);
+  plan.modules = modules_at(facts, slot, peak.event);
 }
 
-void describe_failure(const Facts& facts, Plan& plan) {
-  const std::vector<UsageMoment>& failures = facts.usage.front().failures;
+// Each of several GPUs.
+void describe_devices(const Facts& facts, std::size_t slot, Plan& plan) {
+  plan.device = facts.usage[slot].device;
+  if (facts.usage.size() < 2) return;
+  for (const DeviceUsage& usage : facts.usage) plan.devices.push_back({usage.device, usage.peak_allocated.allocated, usage.peak_reserved.reserved});
+}
+
+void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
+  const std::vector<UsageMoment>& failures = facts.usage[slot].failures;
   if (failures.empty()) return;
   const std::uint32_t event = failures.back().event;
-  plan.failed_at = whereabouts(facts, 0, event).location;
+  plan.failed_at = whereabouts(facts, slot, event).location;
   const auto next = std::lower_bound(facts.steps.ends.begin(), facts.steps.ends.end(), event);
   if (next != facts.steps.ends.end()) plan.failed_in_step = 1 + static_cast<std::uint64_t>(next - facts.steps.ends.begin());
 }
 
 // What is held at the end of each step.
-std::vector<double> live_at_steps(const Facts& facts) {
+std::vector<double> live_at_steps(const Facts& facts, std::size_t slot) {
   const std::vector<std::uint32_t>& ends = facts.steps.ends;
   std::vector<double> live(ends.size() + 1, 0.0);
   const auto step_of = [&](std::uint32_t event) { return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), event) - ends.begin()); };
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
-    if (birth.device != facts.usage.front().device || !facts.uses.is_program(birth.heap)) return;
+    if (birth.device != facts.usage[slot].device || !facts.uses.is_program(birth.heap)) return;
     const auto bytes = static_cast<double>(facts.lifetimes.held_bytes(id));
     live[step_of(life.born)] += bytes;
     if (life.released != kNever) live[step_of(life.released)] -= bytes;
@@ -76,15 +83,15 @@ std::vector<double> live_at_steps(const Facts& facts) {
 }
 
 // Over the later half of the steps: what is made once is in the earlier one.
-double growth_per_step(const Facts& facts) {
-  const std::vector<double> live = live_at_steps(facts);
+double growth_per_step(const Facts& facts, std::size_t slot) {
+  const std::vector<double> live = live_at_steps(facts, slot);
   if (live.size() < 4) return 0;
   const std::size_t middle = (live.size() - 1) / 2;
   return (live.back() - live[middle]) / static_cast<double>(live.size() - 1 - middle);
 }
 
 // A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
-void describe_growth(const std::vector<Finding>& findings, const Facts& facts, Plan& plan) {
+void describe_growth(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
   if (!plan.gpu || plan.stopped.empty()) return;
   double bytes_each = 0, rounds_seen = 0;
   const auto number = [](const Finding& finding, std::string_view name) {
@@ -93,13 +100,13 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, P
     return value == nullptr ? 0.0 : static_cast<double>(*value);
   };
   for (const Finding& finding : findings) {
-    if (finding.rule != "memory/leak" || finding.device != 0) continue;
+    if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device) continue;
     const double rounds = number(finding, "steps"), each = number(finding, "bytes_per_step");
     rounds_seen = std::max(rounds_seen, rounds);
     bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;  // a line may be reached several times in a step
   }
   if (bytes_each <= 0) return;
-  if (const double measured = growth_per_step(facts); plan.steps != 0 && measured > 0) bytes_each = measured;
+  if (const double measured = growth_per_step(facts, slot); plan.steps != 0 && measured > 0) bytes_each = measured;
   const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
   plan.until_unit = plan.steps != 0 ? "step" : "round";
   plan.until_step = static_cast<std::uint64_t>(seen + static_cast<double>(plan.spare_bytes()) / bytes_each);
@@ -164,16 +171,17 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   Plan plan;
   plan.command = question.command;
   plan.exit_status = first.status;
-  if (question.gpu) plan.gpu = plan_gpu(*question.gpu);
+  if (question.gpu) plan.gpu = plan_gpu(question.gpu_at(run.needs.slot));
+  describe_devices(*run.judgement.facts, run.needs.slot, plan);
   plan.context_bytes = run.needs.context_bytes;
-  plan.limit_bytes = run.trace.devices.front().allowed_bytes;
+  plan.limit_bytes = run.trace.devices[run.needs.slot].allowed_bytes;
   plan.peak_outside_bytes = run.needs.outside_bytes;
   plan.peak_reserved_bytes = run.needs.reserved_bytes;
   plan.taken_bytes = run.needs.taken_bytes();
   plan.needed_bytes = run.needs.needed_bytes();
-  describe_peak(*run.judgement.facts, plan);
+  describe_peak(*run.judgement.facts, run.needs.slot, plan);
   plan.failed = as_asked.died_of_memory();
-  if (plan.failed) describe_failure(*run.judgement.facts, plan);
+  if (plan.failed) describe_failure(*run.judgement.facts, run.needs.slot, plan);
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
   plan.stopped = main.stopped;
@@ -185,8 +193,8 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   if (!plan.failed && plan.stopped.empty()) plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
-  describe_together(first.processes, plan);
-  if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, plan);
+  if (plan.devices.empty()) describe_together(first.processes, plan);  // of several GPUs it is not known which process used which at its fullest
+  if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);

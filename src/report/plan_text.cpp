@@ -50,7 +50,7 @@ Piece headline_of(const Page& page, const Plan& plan) {
   std::string more;
   if (plan.verdict == Verdict::kMeasured) more = " " + format_bytes(plan.needed_bytes);
   if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
-  if (plan.gpu && plan.verdict < Verdict::kMeasured) more += " on " + plan.gpu->name;
+  if (plan.gpu && plan.verdict < Verdict::kMeasured) more += " on " + (plan.devices.empty() ? "" : fmt::format("cuda:{}, ", plan.device)) + plan.gpu->name;
   if (!plan.stopped.empty() && is_partly_seen(plan)) more += ", as far as it was run";
   if (plan.caught_failures != 0 && plan.gpu && is_partly_seen(plan)) more += fmt::format(", after {} that the program caught", plan.caught_failures == 1 ? "an out-of-memory" : "out-of-memory errors");
   return {page.clean(std::string(text) + more), style};
@@ -177,6 +177,15 @@ void print_effects(Page& page, const PlanEffects& effects) {
   }
 }
 
+// What PyTorch took of each; the context comes on top where one is used.
+std::string devices_text(const Plan& plan) {
+  std::string text;
+  for (const PlanDevice& device : plan.devices) {
+    text += fmt::format("{}cuda:{} {}", text.empty() ? "" : ", ", device.index, device.reserved_bytes == 0 ? "not used" : format_bytes(device.reserved_bytes));
+  }
+  return text + fmt::format(" at the fullest, without the context; the plan is about cuda:{}, which {}", plan.device, plan.failed ? "was full" : "has least to spare");
+}
+
 void print_facts(Page& page, const Plan& plan) {
   const int room = page.row_room();
   page.row("command", shown_command(page, plan));
@@ -194,6 +203,7 @@ void print_facts(Page& page, const Plan& plan) {
   }
   if (plan.caught_failures != 0) page.row("on the way", fmt::format("out of memory {} and the program went on", plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times"));
   if (!plan.live_at_peak.empty()) page.row("at the peak", peak_text(page, plan));
+  if (!plan.devices.empty()) page.row("each GPU", devices_text(plan));
   if (plan.gpu) {
     page.row("the GPU", fmt::format("{} ({}), of which the CUDA context and libraries take {} ({})", format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from .older_torch import autocast_dtype
+
 
 class Changes:
     def __init__(self, session):
@@ -50,7 +52,7 @@ class Changes:
         self.applied["autocast"] = f"the model was called under torch.autocast('cuda', dtype={dtype})"
 
         def faultline(module, *args, **kwargs):
-            if progress.depth or torch.is_autocast_enabled("cuda"):
+            if progress.depth or autocast_dtype() is not None:
                 return call(module, *args, **kwargs)
             context = torch.autocast("cuda", dtype=dtype)
             context._faultline = True

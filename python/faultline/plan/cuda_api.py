@@ -12,40 +12,22 @@ import time
 
 import torch
 
+from . import between_gpus, places, releases
 from .._file_owner import is_library
 from .gpu import Gpu, Properties
 from .memory import Memory
+from .older_torch import EventBase, StreamBase, notice_deaths
 
 
-def _index_of(device) -> int:
-    if device is None:
-        return 0
-    if isinstance(device, int):
-        return device
-    device = torch.device(device)
-    return device.index or 0
-
-
-ONE_GPU = "the program asked for"  # says which GPU it was, of those that a plan does not have
-
-
-def check_device(index: int) -> int:
-    if index not in (0, -1):
-        kind = getattr(torch, "AcceleratorError", RuntimeError)
-        raise kind(f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has one GPU, cuda:0; {ONE_GPU} cuda:{index}.)")
-    return 0
-
-
-class Stream:
+class Stream(StreamBase):
     """A stream is a name under which blocks are cached; nothing runs on it."""
 
     _next = 1
-    device = torch.device("cuda", 0)
-    device_index = 0
     device_type = 1
 
     def __init__(self, device=None, priority=0, stream_id=None, **_ignored):
-        check_device(_index_of(device))
+        self.device_index = places.of(device)
+        self.device = torch.device("cuda", self.device_index)
         if stream_id is None:
             stream_id, Stream._next = Stream._next, Stream._next + 1
         self.stream_id = self.cuda_stream = stream_id
@@ -70,17 +52,16 @@ class Stream:
     def __exit__(self, *problem):
         return self._context.__exit__(*problem)
 
-    def __eq__(self, other): return isinstance(other, Stream) and other.stream_id == self.stream_id
-    def __hash__(self): return hash(("faultline stream", self.stream_id))
-    def __repr__(self): return f"<torch.cuda.Stream device=cuda:0 cuda_stream={self.stream_id:#x}>"
+    def __eq__(self, other): return isinstance(other, Stream) and other.stream_id == self.stream_id and other.device_index == self.device_index
+    def __hash__(self): return hash(("faultline stream", self.device_index, self.stream_id))
+    def __repr__(self): return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
 
 
-class Event:
-    device = torch.device("cuda", 0)
-
+class Event(EventBase):
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
         self._time = None
         self.cuda_event = id(self)
+        self.device = torch.device("cuda", places.current())
 
     def record(self, stream=None): self._time = time.perf_counter()
     def wait(self, stream=None): pass
@@ -93,12 +74,16 @@ class Event:
 
 CPU = torch.device("cpu")
 _state = threading.local()
-_DEFAULT = Stream(stream_id=0)
 _installed = None  # the Api in force
 
 
+def default_stream(device=None) -> Stream:
+    return Stream(device, stream_id=0)
+
+
 def current_stream(device=None) -> Stream:
-    return getattr(_state, "stream", _DEFAULT)
+    place = places.of(device)
+    return getattr(_state, "streams", {}).get(place) or default_stream(place)
 
 
 @contextlib.contextmanager
@@ -106,12 +91,13 @@ def use_stream(stream):
     if stream is None:
         yield
         return
-    before = current_stream()
+    before, current = current_stream(stream.device_index), places.exchange(stream.device_index)
     _installed.set_stream(stream)
     try:
         yield
     finally:
         _installed.set_stream(before)
+        places.exchange(current)
 
 
 class Graph:
@@ -133,7 +119,7 @@ class Graph:
     def capture_begin(self, pool=None, **_ignored):
         self._pool = tuple(pool or Graph.new_pool())
         self._heap = _installed.memory.heap
-        _installed.memory.heap = _installed.memory.device.pool(*self._pool)
+        _installed.memory.heap = _installed.memory.device.pool(*self._pool, places.current())
         _installed.notes.add("mode", "a CUDA graph's work was run once, eagerly, with the graph's own pool of memory")
 
     def capture_end(self):
@@ -148,20 +134,20 @@ class Graph:
 
 
 class Api:
-    def __init__(self, memory: Memory, gpu: Gpu, notes, progress):
-        self.memory, self.gpu, self.notes, self.progress = memory, gpu, notes, progress
-        self.properties = Properties(gpu)
-        self.fraction = 1.0
+    def __init__(self, memory: Memory, gpus: list[Gpu], notes, progress):
+        self.memory, self.gpus, self.notes, self.progress = memory, gpus, notes, progress
+        self.properties = [Properties(gpu) for gpu in gpus]
+        self.fractions = [1.0] * len(gpus)
 
     def set_stream(self, stream) -> None:
-        _state.stream = stream
-        self.memory.stream = self.memory.device.stream(stream.cuda_stream) if stream.cuda_stream else 0
+        _state.streams = {**getattr(_state, "streams", {}), stream.device_index: stream}
+        self.memory.streams[stream.device_index] = self.memory.device.stream(stream.cuda_stream, stream.device_index) if stream.cuda_stream else 0
 
     # --- numbers
 
     def memory_stats(self, device=0) -> dict:
-        check_device(device)
-        s = self.memory.device.stats()
+        notice_deaths()
+        s = self.memory.device.stats(places.check(device))
 
         def stat(current=0, peak=None, allocated=0, freed=0):
             all_ = {"current": current, "peak": current if peak is None else peak, "allocated": allocated, "freed": freed}
@@ -176,25 +162,30 @@ class Api:
 
     def device_count(self):
         if not is_library(sys._getframe(1).f_code.co_filename):
-            self.notes.add("mode", "torch.cuda.device_count() is 1: a plan has one GPU")
-        return 1
+            self.notes.add("mode", f"torch.cuda.device_count() is {places.count}, as planned (--gpu 2xNAME plans two)")
+        return places.count
 
     def mem_get_info(self, device=None):
-        check_device(_index_of(device))
-        return self.memory.device.stats().device_free_bytes, self.gpu.capacity_bytes
+        place = places.of(device)
+        notice_deaths()
+        return self.memory.device.stats(place).device_free_bytes, self.gpus[place].capacity_bytes
 
     def empty_cache(self):
         # As in a recording, the stack ends in PyTorch's own function: it tells this call from what the allocator returns by itself.
+        notice_deaths()
         device = self.memory.device
-        device.empty_cache(device.stack(self.memory.stacks.here(), device.frame("empty_cache", torch.cuda.memory.__file__, 0)))
+        stack = device.stack(self.memory.stacks.here(), device.frame("empty_cache", torch.cuda.memory.__file__, 0))
+        for place in range(places.count):
+            device.empty_cache(stack, place)
 
     def set_fraction(self, fraction, device=None):
         if not isinstance(fraction, float):
             raise TypeError("Invalid type for fraction argument, must be `float`")
         if fraction < 0 or fraction > 1:
             raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-        self.fraction = fraction
-        self.memory.device.set_limit(0 if fraction == 1.0 else int(fraction * self.gpu.capacity_bytes))
+        place = places.of(device)
+        self.fractions[place] = fraction
+        self.memory.device.set_limit(0 if fraction == 1.0 else int(fraction * self.gpus[place].capacity_bytes), place)
 
     def dump_snapshot(self, filename="dump_snapshot.pickle", *_args, **_kwargs):
         self.notes.add("skipped", f"torch.cuda.memory._dump_snapshot({filename!r}) wrote nothing: the plan's trace holds the same")
@@ -211,21 +202,21 @@ class Api:
         self._patch_constructors()
         self._patch_libraries()
         if torch.version.cuda is None:
-            torch.version.cuda = "13.0"
+            torch.version.cuda = ".".join(map(str, releases.now().cuda))
 
     def _patch_c(self) -> None:
         answers = {
-            "_cuda_getDeviceCount": lambda: 1, "_cuda_getDevice": lambda: 0, "_cuda_setDevice": check_device, "_cuda_exchangeDevice": check_device, "_cuda_maybeExchangeDevice": check_device,
+            "_cuda_getDeviceCount": lambda: places.count, "_cuda_getDevice": places.current, "_cuda_setDevice": lambda index: places.exchange(index) and None, "_cuda_exchangeDevice": places.exchange, "_cuda_maybeExchangeDevice": places.exchange,
             "_cuda_synchronize": lambda *a: None, "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_getArchFlags": lambda: " ".join(f"sm_{v}" for v in (70, 75, 80, 86, 90, 100, 120)),
-            "_cuda_memoryStats": self.memory_stats, "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(), "_cuda_resetAccumulatedMemoryStats": lambda d=0: None,
+            "_cuda_memoryStats": self.memory_stats, "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(places.check(d)), "_cuda_resetAccumulatedMemoryStats": lambda d=0: None,
             "_cuda_emptyCache": self.empty_cache, "_cuda_hostMemoryStats": lambda: {}, "_cuda_resetPeakHostMemoryStats": lambda: None, "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
-            "_cuda_memorySnapshot": lambda *a: {"segments": self.memory.device.segments(), "device_traces": [[]], "allocator_settings": {}, "external_annotations": []},
+            "_cuda_memorySnapshot": lambda *a: {"segments": self.memory.device.segments(), "device_traces": [[] for _ in self.gpus], "allocator_settings": {}, "external_annotations": []},
             "_cuda_ipc_collect": lambda: None, "_cuda_getAllocatorBackend": lambda: "native", "_cuda_sleep": lambda cycles: None, "_cuda_set_sync_debug_mode": lambda m: None,
-            "_cuda_get_sync_debug_mode": lambda: 0, "_cuda_canDeviceAccessPeer": lambda a, b: False, "_cuda_record_memory_history": lambda *a, **k: None,
-            "_cuda_record_memory_history_legacy": lambda *a, **k: None, "_cuda_getMemoryFraction": lambda d=0: self.fraction, "_cuda_clearCublasWorkspaces": self.memory.forget_workspaces,
-            "_cuda_getCompiledVersion": lambda: 13000, "_cuda_setMemoryMetadata": lambda text: None, "_cuda_getMemoryMetadata": lambda: "", "_cuda_getCurrentRawStream": lambda d=0: current_stream().cuda_stream,
+            "_cuda_get_sync_debug_mode": lambda: 0, "_cuda_canDeviceAccessPeer": lambda a, b: a != b, "_cuda_record_memory_history": lambda *a, **k: None,
+            "_cuda_record_memory_history_legacy": lambda *a, **k: None, "_cuda_getMemoryFraction": lambda d=0: self.fractions[d], "_cuda_clearCublasWorkspaces": self.memory.forget_workspaces,
+            "_cuda_getCompiledVersion": lambda: releases.now().cuda[0] * 1000 + releases.now().cuda[1] * 10, "_cuda_setMemoryMetadata": lambda text: None, "_cuda_getMemoryMetadata": lambda: "", "_cuda_getCurrentRawStream": lambda d=-1: current_stream(d).cuda_stream,
             "_cuda_cudaCachingAllocator_raw_alloc": self._raw_alloc, "_cuda_cudaCachingAllocator_raw_delete": self._raw_free, "_cuda_isInBadFork": lambda: False, "_cuda_cudaCachingAllocator_set_allocator_settings": lambda t: None,
-            "_host_emptyCache": lambda: None, "_cuda_get_conv_benchmark_empty_cache": lambda: True, "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f)}
+            "_host_emptyCache": lambda: None, "_cuda_get_conv_benchmark_empty_cache": lambda: True, "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f, d)}
         for name, answer in answers.items():
             setattr(torch._C, name, answer)
 
@@ -245,16 +236,16 @@ class Api:
         generator = torch.Generator()
         answers = {
             "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": self.device_count,
-            "_device_count_nvml": lambda: 1, "current_device": lambda: 0, "set_device": lambda device: check_device(_index_of(device)) and None, "get_device_properties": lambda device=None: (check_device(_index_of(device)), self.properties)[1],
-            "get_device_name": lambda device=None: (check_device(_index_of(device)), self.gpu.name)[1], "get_device_capability": lambda device=None: (check_device(_index_of(device)), tuple(self.gpu.compute_capability))[1],
-            "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpu.compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpu.compute_capability >= (8, 0), "synchronize": lambda device=None: check_device(_index_of(device)) and None,
-            "current_stream": current_stream, "default_stream": lambda device=None: _DEFAULT, "set_stream": lambda stream: None if stream is None else self.set_stream(stream), "stream": use_stream, "Stream": Stream, "Event": Event, "ExternalStream": lambda ptr, device=None: Stream(stream_id=ptr),
-            "StreamContext": use_stream, "is_current_stream_capturing": lambda: False, "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], "get_gencode_flags": lambda: "", "can_device_access_peer": lambda a, b: False, "_is_in_bad_fork": lambda: False,
-            "utilization": lambda device=None: 0, "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0, "memory_usage": lambda device=None: 0, "_sleep": lambda cycles: None, "_check_cubins": lambda: None, "_check_capability": lambda: None, "_maybe_exchange_device": check_device, "_exchange_device": check_device,
+            "_device_count_nvml": lambda: places.count, "current_device": places.current, "set_device": lambda device: places.exchange(places.of(device)) and None, "get_device_properties": lambda device=None: self.properties[places.of(device)],
+            "get_device_name": lambda device=None: self.gpus[places.of(device)].name, "get_device_capability": lambda device=None: tuple(self.gpus[places.of(device)].compute_capability),
+            "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpus[places.current()].compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpus[places.current()].compute_capability >= (8, 0), "synchronize": lambda device=None: places.of(device) and None,
+            "current_stream": current_stream, "default_stream": default_stream, "set_stream": lambda stream: None if stream is None else self.set_stream(stream), "stream": use_stream, "Stream": Stream, "Event": Event, "ExternalStream": lambda ptr, device=None: Stream(device, stream_id=ptr),
+            "StreamContext": use_stream, "is_current_stream_capturing": lambda: False, "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], "get_gencode_flags": lambda: "", "can_device_access_peer": lambda a, b: places.of(a) != places.of(b), "_is_in_bad_fork": lambda: False,
+            "utilization": lambda device=None: 0, "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0, "memory_usage": lambda device=None: 0, "_sleep": lambda cycles: None, "_check_cubins": lambda: None, "_check_capability": lambda: None, "_maybe_exchange_device": places.exchange, "_exchange_device": places.exchange,
             "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": lambda mode: None, "has_half": True, "has_magma": True, "current_blas_handle": lambda: 0,
             "manual_seed": generator.manual_seed, "manual_seed_all": generator.manual_seed, "seed": generator.seed, "seed_all": generator.seed, "initial_seed": generator.initial_seed,
-            "get_rng_state": lambda device="cuda": generator.get_state(), "get_rng_state_all": lambda: [generator.get_state()], "set_rng_state": lambda state, device="cuda": generator.set_state(state), "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
-            "default_generators": (generator,), "CUDAGraph": Graph, "graph_pool_handle": Graph.new_pool, "_compile_kernel": None}
+            "get_rng_state": lambda device="cuda": generator.get_state(), "get_rng_state_all": lambda: [generator.get_state()] * places.count, "set_rng_state": lambda state, device="cuda": generator.set_state(state), "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
+            "default_generators": (generator,) * places.count, "CUDAGraph": Graph, "graph_pool_handle": Graph.new_pool, "_compile_kernel": None}
         for name, answer in answers.items():
             if hasattr(cuda, name) or name in ("default_generators", "Stream", "Event"):
                 setattr(cuda, name, answer)
@@ -264,14 +255,16 @@ class Api:
                 if inner is not None and name in vars(inner):
                     setattr(inner, name, answer)
         cuda._initialized = True
-        torch.Stream, torch.Event = _either(torch.Stream, Stream), _either(torch.Event, Event)
-        for name, answer in (("is_available", lambda: True), ("current_accelerator", lambda check_available=False: torch.device("cuda")), ("device_count", lambda: 1), ("synchronize", lambda device=None: None), ("current_device_index", lambda: 0), ("current_device_idx", lambda: 0),
-                             ("set_device_index", lambda device: check_device(_index_of(device)) and None), ("set_device_idx", lambda device: check_device(_index_of(device)) and None), ("current_stream", current_stream), ("set_stream", lambda s: self.set_stream(s)), ("empty_cache", self.empty_cache), ("memory_allocated", lambda device=None: cuda.memory_allocated()),
-                             ("max_memory_allocated", lambda device=None: cuda.max_memory_allocated()), ("memory_reserved", lambda device=None: cuda.memory_reserved()), ("max_memory_reserved", lambda device=None: cuda.max_memory_reserved()), ("memory_stats", lambda device=None: cuda.memory_stats()), ("reset_peak_memory_stats", lambda device=None: self.memory.device.reset_peaks())):
+        for name, planned in (("Stream", Stream), ("Event", Event)):
+            if hasattr(torch, name):
+                setattr(torch, name, _either(getattr(torch, name), planned))
+        for name, answer in (("is_available", lambda: True), ("current_accelerator", lambda check_available=False: torch.device("cuda")), ("device_count", lambda: places.count), ("synchronize", lambda device=None: None), ("current_device_index", places.current), ("current_device_idx", places.current),
+                             ("set_device_index", cuda.set_device), ("set_device_idx", cuda.set_device), ("current_stream", current_stream), ("set_stream", lambda s: self.set_stream(s)), ("empty_cache", self.empty_cache), ("memory_allocated", cuda.memory_allocated),
+                             ("max_memory_allocated", cuda.max_memory_allocated), ("memory_reserved", cuda.memory_reserved), ("max_memory_reserved", cuda.max_memory_reserved), ("memory_stats", cuda.memory_stats), ("reset_peak_memory_stats", cuda.reset_peak_memory_stats)):
             if hasattr(torch, "accelerator") and hasattr(torch.accelerator, name):
                 setattr(torch.accelerator, name, answer)
         torch.backends.cudnn.is_available = lambda: True
-        torch.backends.cudnn.version = lambda: 91900
+        torch.backends.cudnn.version = lambda: releases.now().cudnn
         torch.backends.cuda.is_built = lambda: True
         original = torch.Generator
 
@@ -279,32 +272,28 @@ class Api:
             """A generator of the GPU: the numbers are the host's."""
             def __new__(cls, device="cpu"):
                 if torch.device(device).type == "cuda":
-                    check_device(_index_of(device))
+                    places.of(device)
                 return original.__new__(cls, "cpu")
         torch.Generator = Generator
 
     def _patch_memory(self) -> None:
         for module in (torch.cuda, torch.cuda.memory):
             for name, answer in (("mem_get_info", self.mem_get_info), ("empty_cache", self.empty_cache), ("set_per_process_memory_fraction", self.set_fraction), ("_dump_snapshot", self.dump_snapshot), ("_record_memory_history", lambda *a, **k: None),
-                                 ("list_gpu_processes", lambda device=None: "GPU:0\nno processes are running"), ("device_memory_used", lambda device=None: self.memory.device.stats().reserved_bytes), ("caching_allocator_alloc", lambda size, device=None, stream=None: self._raw_alloc(size)), ("caching_allocator_delete", self._raw_free)):
+                                 ("list_gpu_processes", lambda device=None: f"GPU:{places.of(device)}\nno processes are running"), ("device_memory_used", lambda device=None: self.memory.device.stats(places.of(device)).reserved_bytes), ("caching_allocator_alloc", lambda size, device=None, stream=None: self._raw_alloc(size)), ("caching_allocator_delete", self._raw_free)):
                 if hasattr(module, name):
                     setattr(module, name, answer)
 
     def _patch_libraries(self) -> None:
-        """What stands beside PyTorch: marks for profilers, and NCCL's copies between GPUs, of which there is one."""
+        """What stands beside PyTorch: marks for profilers, and copies between GPUs."""
         for name in ("range_push", "range_pop", "mark", "range_end", "range_start"):
             setattr(torch.cuda.nvtx, name, lambda *args, **kwargs: 0)
         torch.cuda.profiler.start = torch.cuda.profiler.stop = lambda: None
-        torch.cuda.nccl.version = lambda: (2, 28, 9)
         torch.backends.cuda.preferred_linalg_library = lambda backend=None: None
-        place = torch.device("cuda", 0)
-        for name, answer in (("_scatter", lambda tensor, *rest: (tensor.to(place),)), ("_gather", lambda tensors, *rest: tensors[0]), ("_broadcast", lambda tensor, devices: [tensor.to(place)]),
-                             ("_broadcast_coalesced", lambda tensors, *rest: [[t.to(place) for t in tensors]])):
-            setattr(torch._C, name, answer)
+        between_gpus.install()
 
     def _patch_tensor(self) -> None:
         memory, progress = self.memory, self.progress
-        data_ptr = torch._C.TensorBase.data_ptr
+        data_ptr = torch.Tensor.data_ptr
 
         def planned_data_ptr(tensor):
             if not tensor.is_cuda:
@@ -323,10 +312,11 @@ class Api:
         torch.Tensor.pin_memory = pin_memory
         torch.Tensor.record_stream = lambda tensor, stream: None  # the block would be kept until that stream is done: in a dry run, at once
         torch.Tensor.is_pinned = lambda tensor, device=None: progress.is_pinned(tensor)
+        if hasattr(torch._C, "_get_accelerator"):
+            torch._C._get_accelerator = lambda _check=None: torch.device("cuda")
 
         def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
-            index = _index_of(device)
-            return tensor.to(torch.device("cuda", check_device(index)), non_blocking=non_blocking, memory_format=memory_format)
+            return tensor.to(torch.device("cuda", places.of(device)), non_blocking=non_blocking, memory_format=memory_format)
         torch.Tensor.cuda = cuda
 
 

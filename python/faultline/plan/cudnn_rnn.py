@@ -17,6 +17,7 @@ def _flat_buffer(weights):
 def install(session) -> None:
     originals = {name: getattr(torch._VF, name) for name in _MODES}
     flatten = torch.nn.RNNBase.flatten_parameters
+    states: dict = {}  # of dropout, by GPU
 
     def run(name, data, batch_sizes, hidden, weights, has_biases, layers, dropout, training, both, batch_first):
         lstm = name == "lstm"
@@ -25,8 +26,9 @@ def install(session) -> None:
         proj = width if lstm and cx.size(2) != width else 0
         state = None
         if training and dropout:
-            state = torch.empty(_dropout_state_bytes(session.gpu), dtype=torch.uint8, device="cuda") if getattr(session, "_dropout_state", None) is None else session._dropout_state
-            session._dropout_state = state
+            if data.device not in states:
+                states[data.device] = torch.empty(_dropout_state_bytes(session.gpus[data.get_device()]), dtype=torch.uint8, device=data.device)
+            state = states[data.device]
         with torch.no_grad():
             buffer = _flat_buffer(weights)
         out, hy, cy, _reserve, _buffer = torch._cudnn_rnn(data, weights, 4 if has_biases else 2, buffer, hx, cx, _MODES[name], cx.size(2) if proj else width, proj, layers,
@@ -57,7 +59,7 @@ def install(session) -> None:
             if _flat_buffer(weights) is not None:
                 return None
             total = sum(w.numel() for w in weights)
-            buffer = torch.empty(total, dtype=weights[0].dtype, device="cuda")
+            buffer = torch.empty(total, dtype=weights[0].dtype, device=weights[0].device)
             offset = 0
             for weight in weights:
                 weight.data = buffer.as_strided(weight.size(), weight.stride(), offset)

@@ -19,7 +19,7 @@ class Stats(ctypes.Structure):
 
 class Segment(ctypes.Structure):
     _fields_ = [(name, c_uint64) for name in ("address", "size_bytes", "allocated_bytes", "requested_bytes", "stream_handle", "pool_major", "pool_minor")] + [
-        ("first_block", c_uint32), ("block_count", c_uint32), ("is_small", c_int32), ("is_expandable", c_int32)]
+        ("first_block", c_uint32), ("block_count", c_uint32), ("is_small", c_int32), ("is_expandable", c_int32), ("device", c_uint32)]
 
 
 class Block(ctypes.Structure):
@@ -28,6 +28,7 @@ class Block(ctypes.Structure):
 
 _SIGNATURES = {
     "open": (c_void_p, [c_char_p, c_char_p, c_uint64, c_uint64, c_char_p, c_char_p, c_char_p, c_uint64]),
+    "add_device": (c_uint32, [c_void_p, c_char_p, c_uint64, c_uint64]),
     "close": (None, [c_void_p]),
     "error": (c_uint64, [c_void_p, c_char_p, c_uint64]),
     "after_fork_child": (None, [c_void_p]),
@@ -35,12 +36,12 @@ _SIGNATURES = {
     "frame": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32]),
     "stack": (c_uint32, [c_void_p, c_uint32, c_uint32]),
     "tensor": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_int64)]),
-    "stream": (c_uint32, [c_void_p, c_uint64]),
-    "pool": (c_uint32, [c_void_p, c_uint64, c_uint64]),
-    "alloc": (c_int32, [c_void_p, c_uint64, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint64)]),
+    "stream": (c_uint32, [c_void_p, c_uint32, c_uint64]),
+    "pool": (c_uint32, [c_void_p, c_uint32, c_uint64, c_uint64]),
+    "alloc": (c_int32, [c_void_p, c_uint32, c_uint64, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint64)]),
     "free": (None, [c_void_p, c_uint32, c_uint32]),
-    "empty_cache": (None, [c_void_p, c_uint32]),
-    "set_limit": (None, [c_void_p, c_uint64]),
+    "empty_cache": (None, [c_void_p, c_uint32, c_uint32]),
+    "set_limit": (None, [c_void_p, c_uint32, c_uint64]),
     "set_overcommit": (None, [c_void_p, c_int32]),
     "pin": (c_uint32, [c_void_p, c_uint64, c_uint32, c_uint32]),
     "unpin": (None, [c_void_p, c_uint32, c_uint32]),
@@ -50,8 +51,8 @@ _SIGNATURES = {
     "step_mark": (None, [c_void_p, c_uint64, c_uint32]),
     "property": (None, [c_void_p, c_char_p, c_char_p]),
     "lost": (None, [c_void_p, c_char_p, c_uint64]),
-    "get_stats": (None, [c_void_p, POINTER(Stats)]),
-    "reset_peaks": (None, [c_void_p]),
+    "get_stats": (None, [c_void_p, c_uint32, POINTER(Stats)]),
+    "reset_peaks": (None, [c_void_p, c_uint32]),
     "snapshot": (None, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
     "snapshot_segments": (c_uint64, [c_void_p, POINTER(Segment), c_uint64]),
     "snapshot_blocks": (c_uint64, [c_void_p, POINTER(Block), c_uint64]),
@@ -70,8 +71,7 @@ class Device:
             entry.restype, entry.argtypes = result, arguments
             setattr(self, "_" + function, entry)
         problem = ctypes.create_string_buffer(1000)
-        self.capacity_bytes = capacity_bytes
-        self.context_bytes = context_bytes
+        self.sizes = [(capacity_bytes, context_bytes)]  # of each GPU
         self._handle = self._open(trace_path.encode(), name.encode(), capacity_bytes, context_bytes, alloc_conf.encode(), torch_version.encode(), problem, len(problem))
         if not self._handle:
             raise RuntimeError(problem.value.decode("utf-8", "replace"))
@@ -103,13 +103,18 @@ class Device:
             known = self._tensors[key] = self._tensor(self._handle, self.string(dtype), self.string(op), self.string(name), self.string(operands), len(shape), dims)
         return known
 
-    def stream(self, handle: int) -> int:
-        return self._stream(self._handle, handle)
+    def stream(self, handle: int, place: int = 0) -> int:
+        return self._stream(self._handle, place, handle)
 
-    # --- memory
+    # --- memory; `place` is the number of the GPU
 
-    def alloc(self, size_bytes: int, stream: int = 0, heap: int = HEAP_TORCH, stack: int = 0, tensor: int = 0) -> tuple[int, int]:
-        if self._alloc(self._handle, size_bytes, stream, heap, stack, tensor, byref(self._allocation), byref(self._address)):
+    def add(self, name: str, capacity_bytes: int, context_bytes: int) -> None:
+        """One more GPU."""
+        self._add_device(self._handle, name.encode(), capacity_bytes, context_bytes)
+        self.sizes.append((capacity_bytes, context_bytes))
+
+    def alloc(self, size_bytes: int, stream: int = 0, heap: int = HEAP_TORCH, stack: int = 0, tensor: int = 0, place: int = 0) -> tuple[int, int]:
+        if self._alloc(self._handle, place, size_bytes, stream, heap, stack, tensor, byref(self._allocation), byref(self._address)):
             raise OutOfMemory(size_bytes)
         return self._allocation.value, self._address.value
 
@@ -122,14 +127,14 @@ class Device:
     def unpin(self, allocation: int, stack: int) -> None:
         self._unpin(self._handle, allocation, stack)
 
-    def pool(self, major: int, minor: int) -> int:
-        return self._pool(self._handle, major, minor)
+    def pool(self, major: int, minor: int, place: int = 0) -> int:
+        return self._pool(self._handle, place, major, minor)
 
-    def empty_cache(self, stack: int) -> None:
-        self._empty_cache(self._handle, stack)
+    def empty_cache(self, stack: int, place: int = 0) -> None:
+        self._empty_cache(self._handle, place, stack)
 
-    def set_limit(self, limit_bytes: int) -> None:
-        self._set_limit(self._handle, limit_bytes)
+    def set_limit(self, limit_bytes: int, place: int = 0) -> None:
+        self._set_limit(self._handle, place, limit_bytes)
 
     def set_overcommit(self, on: bool) -> None:
         self._set_overcommit(self._handle, int(on))
@@ -156,13 +161,13 @@ class Device:
 
     # --- what torch.cuda tells the program
 
-    def stats(self) -> Stats:
+    def stats(self, place: int = 0) -> Stats:
         stats = Stats()
-        self._get_stats(self._handle, byref(stats))
+        self._get_stats(self._handle, place, byref(stats))
         return stats
 
-    def reset_peaks(self) -> None:
-        self._reset_peaks(self._handle)
+    def reset_peaks(self, place: int = 0) -> None:
+        self._reset_peaks(self._handle, place)
 
     def segments(self) -> list[dict]:
         """What torch.cuda.memory_snapshot() lists."""
@@ -175,7 +180,7 @@ class Device:
         for segment in segments[:found]:
             inside = blocks[segment.first_block:segment.first_block + segment.block_count]
             result.append({
-                "device": 0, "address": segment.address, "total_size": segment.size_bytes, "allocated_size": segment.allocated_bytes, "active_size": segment.allocated_bytes,
+                "device": segment.device, "address": segment.address, "total_size": segment.size_bytes, "allocated_size": segment.allocated_bytes, "active_size": segment.allocated_bytes,
                 "requested_size": segment.requested_bytes, "stream": segment.stream_handle, "segment_type": "small" if segment.is_small else "large",
                 "segment_pool_id": (segment.pool_major, segment.pool_minor), "is_expandable": bool(segment.is_expandable), "frames": [],
                 "blocks": [{"address": b.address, "size": b.size_bytes, "requested_size": b.requested_bytes, "state": "active_allocated" if b.allocation else "inactive", "frames": []} for b in inside]})

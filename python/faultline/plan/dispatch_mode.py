@@ -13,20 +13,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import layouts, missing_shapes, special_operations, stand_ins, temporaries, tensors
-from .cuda_api import check_device
+from . import functional_collectives, layouts, missing_shapes, places, releases, special_operations, stand_ins, temporaries, tensors
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
+from .older_torch import OutOfMemoryError, fake_mode
 from .outcome import Outcome, flatten, replace_tensors
 from .stacks import user_line
 from .tensors import META
 from .values import Values
 
 Tensor = torch.Tensor
-_current_mode, _FAKE = torch._C._get_dispatch_mode, torch._C._TorchDispatchModeKey.FAKE
 _MOST_STAND_INS = 64
+_CUDNN_CHOOSES = ("aten::convolution", "aten::convolution_backward", "aten::_cudnn_rnn")
+_NESTED = (torch.strided, getattr(torch, "jagged", None))
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
 
 
@@ -36,9 +37,9 @@ class Unplannable(RuntimeError):
     first: dict | None = None
     backward_line = ""  # of the latest backward pass, which runs on a thread without the program's lines
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, line: str = ""):
         super().__init__(text)
-        Unplannable.first = Unplannable.first or {"text": text, "line": user_line() or Unplannable.backward_line}
+        Unplannable.first = Unplannable.first or {"text": text, "line": line or user_line() or Unplannable.backward_line}
 
 
 def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
@@ -47,12 +48,12 @@ def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     layout = kwargs.get("layout") if other is None else other.layout
     place = kwargs.get("device")
     if on_gpu and (other is not None or layout not in (None, torch.strided)) or other is not None and place is not None and place.type == "cuda":
-        raise Unplannable(f"{'nested' if layout in (torch.strided, torch.jagged) else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
+        raise Unplannable(f"{'nested' if layout in _NESTED else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
 
 
 def _key_of(value):
     if isinstance(value, Tensor):
-        return value.size(), value.stride(), value.storage_offset(), value.dtype, value.is_cuda
+        return value.size(), value.stride(), value.storage_offset(), value.dtype, value.get_device()
     if isinstance(value, _ALIKE):
         return type(value), value
     if isinstance(value, (list, tuple)):
@@ -67,10 +68,22 @@ def is_made_of_others(func) -> bool:
     return has("CompositeImplicitAutograd") and not has("Meta") and not has("CPU") and not has("CUDA")
 
 
+@functools.lru_cache(maxsize=None)
+def _is_wrapper(kind: type) -> bool:
+    """Does it answer operations itself? (Nested tensors do, but are not planned.)"""
+    own = next((base for base in kind.__mro__ if "__torch_dispatch__" in vars(base)), None)
+    return own not in (None, Tensor, torch._C.TensorBase, tensors.Maker) and vars(own)["__torch_dispatch__"] is not torch._C._disabled_torch_dispatch_impl and not kind.__module__.startswith("torch.nested")
+
+
+@functools.lru_cache(maxsize=None)
+def _handler(func):
+    return special_operations.HANDLERS.get(func) or functional_collectives.handler(func)
+
+
 class DryRunMode(TorchDispatchMode):
-    def __init__(self, memory: Memory, values: Values, notes: Notes, gpu, progress):
+    def __init__(self, memory: Memory, values: Values, notes: Notes, gpus, progress):
         super().__init__()
-        self.memory, self.values, self.notes, self.gpu, self.progress = memory, values, notes, gpu, progress
+        self.memory, self.values, self.notes, self.gpus, self.progress = memory, values, notes, gpus, progress
         self.host = HostTensors(self)
         self._outcomes: dict = {}
         self.operations = 0
@@ -82,12 +95,19 @@ class DryRunMode(TorchDispatchMode):
     def _should_skip_dynamo(cls):
         return False
 
+    @property
+    def gpu(self):
+        """The one on which the operation runs."""
+        return self.gpus[places.here()]
+
     # --- the way of one operation
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if _current_mode(_FAKE) is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
+        if fake_mode() is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
             return func(*args, **kwargs)
+        if types and any(map(_is_wrapper, types)):  # a tensor that is made of others (DTensor): they come here by themselves
+            return NotImplemented
         self.operations += 1
         if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
             self.deadline = None
@@ -101,13 +121,19 @@ class DryRunMode(TorchDispatchMode):
                 break
         if on_gpu and self.on_gpu_after_fork is not None:
             self.on_gpu_after_fork()
+        if on_gpu and places.count > 1:
+            with places.running(places.of_operation(place, operands)):
+                return self._answer(func, args, kwargs, operands, on_gpu)
         if on_gpu and place is not None and place.index:
-            check_device(place.index)
+            places.check(place.index)
+        return self._answer(func, args, kwargs, operands, on_gpu)
+
+    def _answer(self, func, args, kwargs, operands, on_gpu: bool):
         try:
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
                 return self.host.run(func, args, kwargs, operands)
-            handler = special_operations.HANDLERS.get(func)
+            handler = _handler(func)
             if handler is not None:
                 result = handler(self, func, args, kwargs)
                 if result is not NotImplemented:
@@ -116,7 +142,7 @@ class DryRunMode(TorchDispatchMode):
                 with self:
                     return func.decompose(*args, **kwargs)
             return self.run(func, args, kwargs, operands)
-        except (torch.OutOfMemoryError, Unplannable):
+        except (OutOfMemoryError, Unplannable):
             raise
         except NotImplementedError as problem:
             if "backend" not in str(problem):
@@ -141,9 +167,12 @@ class DryRunMode(TorchDispatchMode):
     def _check_devices(self, func, operands) -> None:
         if func in special_operations.MIXES_DEVICES:
             return
+        if places.count > 1 and len(found := {operand.get_device() for operand in operands if operand.is_cuda}) > 1:
+            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(f'cuda:{index}' for index in sorted(found)[:2])}! "
+                               f"(operands of {op_name(func)}: {operands_text(operands)})")
         for operand in operands:
             if not operand.is_cuda and operand.dim() > 0 and operand.device.type != "meta" and not operand.is_sparse:
-                raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
+                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {places.device()} and cpu! "
                                    f"(operands of {op_name(func)}: {operands_text(operands)})")
 
     def _check_operands(self, func, args) -> None:
@@ -159,7 +188,7 @@ class DryRunMode(TorchDispatchMode):
 
     def outcome(self, func, args, kwargs, operands) -> Outcome:
         try:
-            key = (func, _key_of(args), tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else ())
+            key = (func, places.here(), _key_of(args), tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else ())
             known = self._outcomes.get(key)
         except TypeError:  # something unhashable, a generator
             key, known = None, None
@@ -200,7 +229,7 @@ class DryRunMode(TorchDispatchMode):
     def _decomposed(self, func, args, kwargs, problem):
         """The look of a result where an operation has no meta kernel: from PyTorch's own decompositions, or from the host's kernel."""
         from torch._decomp import decomposition_table
-        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.from_host(func, args, kwargs)
+        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.of_each(func) or missing_shapes.from_host(func, args, kwargs)
         if rule is None:
             raise Unplannable(f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
                               + ("" if func.namespace == "aten" else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)")) from problem
@@ -259,6 +288,8 @@ class DryRunMode(TorchDispatchMode):
             looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in outcome.leaves if leaf[0] == "new"]
             outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
             outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
+            if func._schema.name in _CUDNN_CHOOSES and releases.now().cudnn < 90000:
+                self.notes.add("kernel", "what cuDNN 8 takes for convolutions and recurrent layers was not measured: as much as cuDNN 9", line="")
         except Exception as problem:
             self.notes.add("kernel", f"what {op_name(func)} takes beside its result is not known here ({type(problem).__name__}: {problem})", group=op_name(func))
 
@@ -331,7 +362,7 @@ class DryRunMode(TorchDispatchMode):
         number = memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands)
         try:
             record = memory.born(tensor, stack, number)
-        except torch.OutOfMemoryError:
+        except OutOfMemoryError:
             memory.device.tensor_note(0, number, forward[0] if forward else 0)
             raise
         if forward:

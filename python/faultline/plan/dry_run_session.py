@@ -29,8 +29,7 @@ class DryRunSession:
     """Everything that one process's dry run holds."""
 
     def __init__(self, options: dict):
-        import torch
-        from . import no_gpu
+        from . import no_gpu, places, releases
         from .changes import Changes
         from .cuda_api import Api
         from .device import Device
@@ -38,27 +37,32 @@ class DryRunSession:
         from .memory import Memory
         from .dispatch_mode import DryRunMode
         from .notes import Notes
+        from .ranks import Rank
         from .stacks import Stacks
         from .values import Values
 
-        gpu_entry = dict(options["gpu"])
-        gpu_entry["compute_capability"] = tuple(gpu_entry.get("compute_capability", (8, 0)))
-        known = Gpu.__dataclass_fields__
-        self.gpu = Gpu(**{k: v for k, v in gpu_entry.items() if k in known})
+        self.release = releases.now()
+        self.gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
         self.options = options
         no_gpu.prepare(options["library"])
+        places.install(options["library"], len(self.gpus))
         trace = os.path.join(options["folder"], f"process-{os.getpid()}.faultline")
-        self.device = Device(options["library"], trace, self.gpu.name, self.gpu.capacity_bytes, self.gpu.context_bytes,
-                             os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])
+        first = self.gpus[0]
+        self.device = Device(options["library"], trace, first.name, first.capacity_bytes, first.context_bytes,
+                             next((os.environ[name] for name in self.release.settings_variables if os.environ.get(name)), ""), self.release.name)
+        for gpu in self.gpus[1:]:
+            self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
         self.device.set_overcommit(bool(options.get("overcommit")))
         self.notes = Notes()
         self.memory = Memory(self.device, Stacks(self.device))
         self.values = Values(self.memory, everything=bool(options.get("real")))
         self.progress = Progress(self.memory)
-        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpu, self.progress)
+        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress)
         self.progress.host = self.mode.host
-        self.api = Api(self.memory, self.gpu, self.notes, self.progress)
+        self.api = Api(self.memory, self.gpus, self.notes, self.progress)
         self.changes = Changes(self)
+        self.rank = Rank(self)
+        self.watch = None  # of its process groups
         self.problem = None
         self.died_of_memory = False
         self.decided_by_stand_in = True  # if it ends by a status of its own
@@ -128,7 +132,7 @@ class DryRunSession:
 
     def note_death(self, problem: BaseException, trace) -> None:
         """The exception that ended the program, with its line."""
-        from .cuda_api import ONE_GPU
+        from . import places
         from .dispatch_mode import Unplannable
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
@@ -139,8 +143,8 @@ class DryRunSession:
         decided = isinstance(problem, (ValueError, ArithmeticError, AssertionError, LookupError, RuntimeError)) and not self.progress.has_failed(problem)
         self.decided_by_stand_in = decided and bool(self.notes.stand_in_read)
         self.died_of_memory = comes_of_memory(problem)
-        if ONE_GPU in str(problem):
-            Unplannable(f"the program uses a second GPU, and a plan has one, cuda:0 ({ONE_GPU} cuda:{str(problem).rpartition(':')[2].rstrip('.)')})")
+        if places.ASKED_FOR in str(problem):
+            Unplannable(f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu 2xNAME plans two)")
         self.problem = {"type": type(problem).__name__, "message": _first_sentence(str(problem)), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
 
     def _other_threads(self) -> None:
@@ -152,28 +156,38 @@ class DryRunSession:
                 start(thread)
         threading.Thread._bootstrap_inner = faultline
 
+    def _peaks(self) -> dict:
+        """Of the GPU that took most, and what happened on all."""
+        each = [self.device.stats(place) for place in range(len(self.gpus))]
+        most = max(each, key=lambda stats: stats.peak_reserved_bytes)
+        return {"peak_allocated": most.peak_allocated_bytes, "peak_reserved": most.peak_reserved_bytes, "allocated": most.allocated_bytes, "allocations": sum(s.allocations for s in each), "ooms": sum(s.out_of_memories for s in each)}
+
     def finish(self, settle: bool = True) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
         from .dispatch_mode import Unplannable
+        from .older_torch import notice_deaths
         if settle:
             _settle_backward_threads()
-        stats = self.device.stats()
+        notice_deaths()
+        peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
+        if self.watch is not None:
+            self.watch.write()
+        self.rank.end(peaks)
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
-        for key, value in (("dry-run.gpu", self.gpu.name), ("dry-run.how", "real" if self.values.everything else "fake")):
+        for key, value in (("dry-run.gpu", self.gpus[0].name), ("dry-run.how", "real" if self.values.everything else "fake")):
             self.device.property(key, value)
         if self.stopped:
             self.device.property("dry-run.stopped", self.stopped)
         if self.problem:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         self.memory.closed = True
-        self.summary = {"peak_allocated": stats.peak_allocated_bytes, "peak_reserved": stats.peak_reserved_bytes, "allocated": stats.allocated_bytes, "allocations": stats.allocations, "ooms": stats.out_of_memories,
-                        "operations": self.mode.operations, "exception": self.problem,
-                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": round(time.monotonic() - self.started, 2), "changes": self.changes.applied, "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
+        self.summary = {**peaks, "operations": self.mode.operations, "exception": self.problem,
+                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": seconds, "changes": self.changes.applied, "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
                         "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None,
                         "unplanned": Unplannable.first, "began": process_began(), "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
-                        "died_of_memory": self.died_of_memory, "last_was_out_of_memory": stats.out_of_memories > 0 and stats.allocations == self.memory.allocations_at_failure, "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
+                        "died_of_memory": self.died_of_memory, "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(), "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
         self.device.close()
         leave_summary(self.options, self.summary)
 
@@ -214,10 +228,11 @@ def _settle_backward_threads() -> None:
     """
     import torch
     from . import tensors
+    from .older_torch import run_backward
     for index in range(torch.iinfo(torch.int8).max):
         leaf, gradient = tensors.immortal_on(index).requires_grad_(), tensors.immortal_on(index)
         try:
-            torch.autograd.Variable._execution_engine.run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
+            run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
         except RuntimeError:
             return  # there are no more
 
@@ -237,7 +252,7 @@ def without_own_frames(trace):
 
 def _first_sentence(text: str) -> str:
     """PyTorch's messages about missing kernels list all of its backends."""
-    return text if len(text) < 600 else text[:600].rpartition(". ")[0] + "."
+    return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 
 def current() -> DryRunSession | None:

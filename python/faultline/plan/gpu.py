@@ -16,6 +16,11 @@ class Gpu:
     l2_cache_size: int = 40 << 20
     shared_memory_per_block_optin: int = 163 << 10
 
+    @classmethod
+    def of(cls, entry: dict) -> Gpu:
+        known = {name: value for name, value in entry.items() if name in cls.__dataclass_fields__}
+        return cls(**{**known, "compute_capability": tuple(known.get("compute_capability", (8, 0)))})
+
     @property
     def major(self) -> int:
         return self.compute_capability[0]

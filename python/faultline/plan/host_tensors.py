@@ -7,12 +7,12 @@ first numbers of a program (REAL), are made at once.
 from __future__ import annotations
 
 import threading
-import weakref
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .memory import gib, storage_id
+from .older_torch import StorageRef
 from .outcome import flatten, replace_tensors
 from .special_operations import _overloads, written
 
@@ -107,7 +107,7 @@ class HostTensors:
 
     def _mark(self, storage, steps, depth) -> None:
         key = storage._cdata
-        self._unfilled[key] = _Pending(weakref.ref(storage, lambda _: self._unfilled.pop(key, None)), steps, depth)
+        self._unfilled[key] = _Pending(StorageRef(storage, lambda _: self._unfilled.pop(key, None)), steps, depth)
 
     def like(self, storage: torch.UntypedStorage, copy: torch.UntypedStorage) -> torch.UntypedStorage:
         """copy, made of a storage's bytes, has its values also where they are still to come."""
@@ -179,7 +179,7 @@ class HostTensors:
             kwargs = {**kwargs, "pin_memory": False}
             return self._dry.progress.pinned(self.run(func, args, kwargs, operands))
         place = kwargs.get("device")
-        if place is not None and place.type != "cpu" or func in _READS_NOTHING:
+        if place is not None and place.type != "cpu" or func in _READS_NOTHING or place is None and any(t.is_meta for t in operands):
             return func(*args, **kwargs)
         if self._unfilled and any(self._pending(t) is not None for t in operands):
             return self._with_unfilled(func, args, kwargs, operands)

@@ -9,8 +9,8 @@ from .tensors import is_channels_last
 aten = torch.ops.aten
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _CONVOLUTIONS = {aten.convolution.default: (0, 1), aten.convolution_backward.default: (1, 2)}  # where input and weight stand
-_NORMS = {f: 0 for f in (aten.cudnn_batch_norm.default, aten.native_batch_norm.default, aten._native_batch_norm_legit.default, aten._batch_norm_with_update.default)}
-_NORMS |= {aten.cudnn_batch_norm_backward.default: 1, aten.native_batch_norm_backward.default: 0, aten.batch_norm_backward.default: 0}
+_NORMS = {getattr(aten, name).default: position for name, position in (("cudnn_batch_norm", 0), ("native_batch_norm", 0), ("_native_batch_norm_legit", 0), ("_batch_norm_with_update", 0),
+                                                                       ("cudnn_batch_norm_backward", 1), ("native_batch_norm_backward", 0), ("batch_norm_backward", 0)) if hasattr(aten, name)}
 
 
 def keep_format(func, args, leaves: list) -> None:
@@ -35,7 +35,9 @@ def keep_format(func, args, leaves: list) -> None:
 
 
 # The order in which results are allocated, where it is not that of the result.
-_ORDER = {aten._scaled_dot_product_cudnn_attention.default: (6, 7, 0, 1), aten.native_dropout.default: (1, 0)}
+_ORDER = {aten.native_dropout.default: (1, 0)}
+if hasattr(aten, "_scaled_dot_product_cudnn_attention"):
+    _ORDER[aten._scaled_dot_product_cudnn_attention.default] = (6, 7, 0, 1)
 
 
 def allocation_order(func, count: int) -> list[int] | None:

@@ -6,18 +6,19 @@ backward included), so its death is the moment at which a GPU's block would be r
 from __future__ import annotations
 
 import threading
-import weakref
 
 import torch
 
+from . import places
 from .device import Device, HEAP_TORCH, OutOfMemory
+from .older_torch import OutOfMemoryError, StorageRef, notice_deaths
 from .stacks import Stacks
 
 storage_id = torch._C._storage_id
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # by vmap, grad and their kin: it has no storage of its own
 
 
-class Record(weakref.ref):
+class Record(StorageRef):
     """One storage on the GPU."""
 
     __slots__ = ("key", "allocation", "address", "size_bytes", "shadow", "assumed", "stand_in", "stack", "tensor", "kept")
@@ -47,7 +48,7 @@ class Memory:
         self.device = device
         self.stacks = stacks
         self.records: dict[int, Record] = {}
-        self.stream = 0        # ids of the trace
+        self.streams = [0] * places.count  # of each GPU, ids of the trace
         self.heap = HEAP_TORCH
         self._workspaces: set = set()
         self.closed = False
@@ -80,15 +81,21 @@ class Memory:
         return record
 
     def take(self, size_bytes: int, stack: int, tensor_number: int = 0) -> tuple[int, int]:
+        notice_deaths()
         try:
-            return self.device.alloc(size_bytes, self.stream, self.heap, stack, tensor_number)
+            place = places.here()
+            return self.device.alloc(size_bytes, self.streams[place], self.heap, stack, tensor_number, place)
         except OutOfMemory:
-            self.allocations_at_failure = self.device.stats().allocations
-            raise torch.OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
+            self.allocations_at_failure = self.allocations()
+            raise OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
+
+    def allocations(self) -> int:
+        """Served so far, on all GPUs."""
+        return sum(self.device.stats(place).allocations for place in range(places.count))
 
     def workspace(self, key, size_bytes: int, stack: int, tensor_number: int) -> None:
         """Memory that a library takes once for a handle and a stream, and keeps. Each thread has a handle of its own; backward is another thread."""
-        place = (key, self.stream, threading.get_ident())
+        place = (key, places.here(), self.streams[places.here()], threading.get_ident())
         if place not in self._workspaces:
             self.take(size_bytes, stack, tensor_number)
             self._workspaces.add(place)
@@ -97,9 +104,11 @@ class Memory:
         self._workspaces.clear()
 
     def out_of_memory_text(self, size_bytes: int) -> str:
-        stats = self.device.stats()
+        place = places.here()
+        stats = self.device.stats(place)
+        capacity_bytes, context_bytes = self.device.sizes[place]
         unused = stats.reserved_bytes - stats.allocated_bytes
-        in_use = self.device.context_bytes + stats.reserved_bytes
-        return (f"CUDA out of memory. Tried to allocate {gib(size_bytes)}. GPU 0 has a total capacity of {gib(self.device.capacity_bytes)} of which {gib(stats.device_free_bytes)} is free. "
+        in_use = context_bytes + stats.reserved_bytes
+        return (f"CUDA out of memory. Tried to allocate {gib(size_bytes)}. GPU {place} has a total capacity of {gib(capacity_bytes)} of which {gib(stats.device_free_bytes)} is free. "
                 f"Including non-PyTorch memory, this process has {gib(in_use)} memory in use. Of the allocated memory {gib(stats.allocated_bytes)} is allocated by PyTorch, and {gib(unused)} "
                 "is reserved by PyTorch but unallocated. (A dry run by Faultline: no GPU was used.)")

@@ -12,11 +12,11 @@ RULES: dict = {}
 _MOST = 1 << 22  # elements that the host may be asked to compute with
 
 
-def _rule(name: str):
-    """The functions here get meta tensors and give meta tensors."""
+def _rule(name: str, unless_known: bool = False):
+    """The functions here get meta tensors and give meta tensors. unless_known: where PyTorch has a meta kernel, that is asked."""
     def keep(function):
         packet = getattr(aten, name, None)
-        if packet is not None:
+        if packet is not None and not (unless_known and torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")):
             RULES[packet.default] = function
         return function
     return keep
@@ -44,6 +44,81 @@ def grouped_mm(first, second, offs=None, bias=None, out_dtype=None):
     step = 16 // dtype.itemsize
     width = -(-columns // step) * step
     return torch.empty((*batch, rows, width), dtype=dtype, device=first.device)[..., :columns]
+
+
+# Of 2.3 and 2.4, which keep these where only fake tensors find them:
+
+@_rule("_scaled_dot_product_flash_attention", unless_known=True)
+def flash_attention(query, key, value, dropout_p=0.0, is_causal=False, return_debug_mask=False, scale=None):
+    out = torch.empty_like(query.transpose(1, 2)).transpose(1, 2)
+    seed, offset = (query.new_empty((), dtype=torch.int64) for _ in range(2))
+    return out, query.new_empty(query.size()[:3], dtype=torch.float32), None, None, query.size(2), key.size(2), seed, offset, query.new_empty(0)
+
+
+@_rule("_scaled_dot_product_efficient_attention", unless_known=True)
+def efficient_attention(query, key, value, attn_bias, compute_log_sumexp, dropout_p=0.0, is_causal=False, scale=None):
+    batch, heads, length = query.size()[:3]
+    out = query.new_empty((batch, length, heads, value.size(3))).transpose(1, 2)
+    sums = query.new_empty((batch, heads, -(-length // 32) * 32 if compute_log_sumexp else 0), dtype=torch.float32)
+    return (out, sums, *(query.new_empty((), dtype=torch.int64) for _ in range(2)))
+
+
+# Of releases before 2.13, which run whole layers of nn.Transformer in one operation when they do not train:
+
+@_rule("_transformer_encoder_layer_fwd", unless_known=True)
+def encoder_layer(src, *_args, **_kwargs):
+    return torch.empty_like(src)
+
+
+@_rule("_native_multi_head_attention", unless_known=True)
+def multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask=None, need_weights=True, average_attn_weights=True, mask_type=None):
+    batch, length = query.size()[:2]
+    heads = () if average_attn_weights else (num_head,)
+    return torch.empty_like(query), query.new_empty((batch, *heads, length, key.size(1)) if need_weights else 0)
+
+
+def of_each(func):
+    """The _foreach_ operations that give new tensors: one for each that they read, or its norm."""
+    name = func._schema.name[len("aten::_foreach_"):]
+    if not func._schema.name.startswith("aten::_foreach_") or name.endswith("_") or not func._schema.returns:
+        return None
+
+    def rule(tensors, *_args, **_kwargs):
+        return [t.new_empty(()) if name == "norm" else torch.empty_like(t) for t in tensors]
+    return rule
+
+
+def _statistic(x):
+    """One number for each channel, in the type that kernels sum in."""
+    return torch.empty(x.size(1), dtype=torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype, device=x.device)
+
+
+# The parts of SyncBatchNorm.
+
+@_rule("batch_norm_stats")
+def batch_norm_stats(x, eps):
+    return _statistic(x), _statistic(x)
+
+
+@_rule("batch_norm_elemt")
+def batch_norm_elemt(x, weight, bias, mean, invstd, eps):
+    return torch.empty_like(x)
+
+
+@_rule("batch_norm_gather_stats_with_counts")
+def batch_norm_gather_stats_with_counts(x, mean, invstd, running_mean, running_var, momentum, eps, counts):
+    return _statistic(x), _statistic(x)
+
+
+@_rule("batch_norm_backward_reduce")
+def batch_norm_backward_reduce(grad_out, x, mean, invstd, weight, input_g, weight_g, bias_g):
+    of_weight = weight if weight is not None else mean
+    return (*(torch.empty_like(mean) if input_g else mean.new_empty(0) for _ in range(2)), *(of_weight.new_empty(x.size(1) if wanted else 0) for wanted in (weight_g, bias_g)))
+
+
+@_rule("batch_norm_backward_elemt")
+def batch_norm_backward_elemt(grad_out, x, mean, invstd, weight, sum_dy, sum_dy_xmu, count):
+    return torch.empty_like(x)
 
 
 def returns_what_it_writes(func):

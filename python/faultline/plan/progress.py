@@ -8,6 +8,7 @@ import torch
 
 from .memory import Memory, storage_id
 from .naming import dtype_name, op_name
+from .older_torch import StorageRef, notice_deaths
 
 _sequence = torch.autograd._get_sequence_nr
 _MOST_FORWARDS = 500_000
@@ -97,6 +98,7 @@ class Progress:
     # --- steps
 
     def step(self, optimizer, _args=None, _kwargs=None) -> None:
+        notice_deaths()
         self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
         self.steps += 1
         if self.on_step is not None:
@@ -138,7 +140,7 @@ class Progress:
             self._pins.pop(key, None)
             if not self._memory.closed:
                 device.unpin(allocation, self._memory.stacks.here())
-        self._pins[key] = weakref.ref(tensor.untyped_storage(), unpin)
+        self._pins[key] = StorageRef(tensor.untyped_storage(), unpin)
         return tensor
 
     def is_pinned(self, tensor: torch.Tensor) -> bool:

@@ -9,6 +9,7 @@ import torch
 from . import storages, temporaries, tensors
 from .kernels.copies import transfer_blocks
 from .naming import dtype_name
+from .older_torch import use_count
 from .outcome import Outcome, flatten, replace_tensors
 
 aten = torch.ops.aten
@@ -372,7 +373,7 @@ def any_all(dry, func, args, kwargs):
 def set_(dry, func, args, kwargs):
     target, source = args[0], args[1]
     if source.device.type != "cuda":
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, cuda:0 and {source.device}! (set_)")
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {target.device} and {source.device}! (set_)")
     if isinstance(source, Tensor):
         tensors.replace(target, source)
         return target
@@ -410,7 +411,7 @@ class Accumulation:
 
     @staticmethod
     def _holders(tensor) -> tuple[int, int]:
-        return tensor._use_count(), torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
+        return use_count(tensor), torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
 
     def learn(self, memory) -> None:
         """x reaches the end by two ways, so its gradients meet, each held by the engine alone."""

@@ -2,8 +2,8 @@
 
 The dry run sees each ATen operation with its arguments and results and asks here for the blocks in between: staging
 buffers of reductions, sort space, cuDNN workspaces, copies that a kernel makes for itself. The models stand in
-kernels/, one module per family, and follow the launch code of PyTorch 2.11; they hold for other GPUs by their
-properties (multiprocessors, threads, compute capability). Where a closed library chooses (cuDNN), the model is an
+kernels/, one module per family, and follow PyTorch's launch code, release by release (releases.py); they hold for
+other GPUs by their properties (multiprocessors, threads, compute capability). Where a closed library chooses (cuDNN), the model is an
 estimate fitted to measurements on an H200 and says so.
 
   steps(...)          None for most operations (one dictionary lookup), otherwise the list that kernels/steps.py defines

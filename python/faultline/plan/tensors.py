@@ -1,4 +1,4 @@
-"""Tensors on the planned GPU: plain torch.Tensor objects whose device is cuda:0 and whose storage has a size but no bytes.
+"""Tensors on the planned GPU: plain torch.Tensor objects whose device is cuda and whose storage has a size but no bytes.
 
 They are made the way PyTorch makes wrapper tensors, then given to a plain tensor through `.data`, so type(t) is torch.Tensor, parameters keep
 their identity when a module moves, and every check in PyTorch's own Python code sees what it would see on a GPU. No kernel may ever run on one:
@@ -10,13 +10,14 @@ import ctypes
 
 import torch
 
-CUDA = torch.device("cuda", 0)
+from . import places
+from .older_torch import set_version
+
 META = torch.device("meta")
 _wrapper = torch.Tensor._make_wrapper_subclass
-_set_version = torch._C._autograd._unsafe_set_version_counter
 
 
-class _Maker(torch.Tensor):
+class Maker(torch.Tensor):
     """Only its birth matters; what is returned is a plain tensor."""
 
     @classmethod
@@ -26,9 +27,23 @@ class _Maker(torch.Tensor):
         raise AssertionError(f"{func} reached a tensor that is still being made")
 
 
+try:
+    _wrapper(Maker, (1,), (1,), 0, dtype=torch.float32, device=META, storage_size=4)
+    _takes_storage_size = True
+except TypeError:
+    _takes_storage_size = False
+
+
+def _with_storage(kind, size, stride, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """With a storage as large as its shape and strides say."""
+    if _takes_storage_size:
+        return _wrapper(kind, size, stride, 0, dtype=dtype, device=device)
+    return _wrapper(kind, tuple(size), strides=tuple(stride), storage_offset=0, dtype=dtype, device=device)
+
+
 def _fresh_version(tensor: torch.Tensor) -> torch.Tensor:
     if not torch.is_inference_mode_enabled():
-        _set_version((tensor,), (0,))
+        set_version(tensor, 0)
     return tensor
 
 
@@ -44,16 +59,20 @@ class _KeepVersion:
 
     def __exit__(self, *_problem):
         if self._version is not None:
-            _set_version((self._tensor,), (self._version,))
+            set_version(self._tensor, self._version)
 
 
-def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device = CUDA) -> torch.Tensor:
-    """A tensor with a storage of its own."""
+def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device | None = None) -> torch.Tensor:
+    """A tensor with a storage of its own, on the GPU of the operation that runs."""
+    device = device or places.device()
     tensor = torch.empty(0, dtype=dtype, device="cpu")  # the program may have chosen another default
     if storage_bytes is None:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device)
+        tensor.data = _with_storage(Maker, size, stride, dtype, device)
+    elif _takes_storage_size:
+        tensor.data = _wrapper(Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
     else:
-        tensor.data = _wrapper(_Maker, size, stride, 0, dtype=dtype, device=device, storage_size=storage_bytes)
+        tensor.data = _with_storage(Maker, (storage_bytes // dtype.itemsize,), (1,), dtype, device)
+        tensor.as_strided_(size, stride, 0)
     return _fresh_version(tensor)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
 from .dispatch_mode import Unplannable
+from .older_torch import OutOfMemoryError, autocast_dtype, watch_backward
 from .stacks import user_line
 
 
@@ -20,10 +21,12 @@ def install(session) -> None:
     confined = bool(session.options.get("confined"))
     checkpoint_files.CheckpointFiles(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
     safetensors_files.install(session.notes, confined)
-    storages.install(session.mode.host)
+    storages.install(session.mode.host, session.memory)
     legacy_tensor_types.install()
     printing.install(session)
-    _one_process()
+    if torch.distributed.is_available():
+        from . import many_ranks
+        many_ranks.install(session)
     _profile_the_host()
     _truncated_normal(session.mode.host)
     _hear_refusals(session)
@@ -35,14 +38,13 @@ def _watch(session) -> None:
     torch.nn.modules.module.register_module_forward_pre_hook(progress.enter_module)
     torch.nn.modules.module.register_module_forward_hook(progress.leave_module, always_call=True)
     sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(progress.step)
-    run = torch.autograd.graph._engine_run_backward
-    def from_line(*args, **kwargs):
-        Unplannable.backward_line = user_line()
-        return run(*args, **kwargs)
-    watched = progress.around_backward(from_line)
-    torch.autograd.graph._engine_run_backward = watched
-    if getattr(torch.autograd, "_engine_run_backward", None) is run:
-        torch.autograd._engine_run_backward = watched
+
+    def watched(run):
+        def from_line(*args, **kwargs):
+            Unplannable.backward_line = user_line()
+            return run(*args, **kwargs)
+        return progress.around_backward(from_line)
+    watch_backward(watched)
 
 
 def _choose_kernels(session) -> None:
@@ -60,8 +62,8 @@ def _linear() -> None:
     def linear(input, weight, bias=None):
         if bias is None or not input.is_cuda or input.dim() < 3 or input.is_contiguous() or bias.dim() != 1:
             return original(input, weight, bias)
-        if torch.is_autocast_enabled("cuda"):
-            bias = bias.to(torch.get_autocast_dtype("cuda"))
+        if (dtype := autocast_dtype()) is not None:
+            bias = bias.to(dtype)
         return torch.matmul(input, weight.t()).add_(bias)
     torch._C._nn.linear = torch.nn.functional.linear = linear
 
@@ -82,8 +84,9 @@ def _batch_norm() -> None:
     original = torch.batch_norm
 
     def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-        if (input.is_cuda and cudnn_enabled and weight is not None and bias is not None and (running_mean is not None or training) and 2 <= input.dim() <= 5 and eps >= 1e-5
-                and input.numel() and (input.size(0) <= 880801 if training else input.size(0) <= 65535) and input.dtype is not torch.float64 and input.dtype is not torch.bfloat16):
+        if (input.is_cuda and cudnn_enabled and weight is not None and bias is not None and (running_mean is not None and running_var is not None or running_mean is running_var and training)
+                and input.dim() >= 3 and eps >= 1e-5 and 0 < input.numel() < 2**31 - 1 and input.size(0) <= (880801 if training else 65535)
+                and torch.bfloat16 not in (input.dtype, weight.dtype) and (input.dtype is not torch.float16 or weight.dtype is torch.float32)):
             return torch.cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
         return original(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
     torch.batch_norm = batch_norm
@@ -100,7 +103,10 @@ def _run_eagerly(session) -> None:
 
     def script(obj, *args, **kwargs):
         if sys._getframe(1).f_code.co_filename.startswith(torch.__path__[0]):  # PyTorch's own use of it
-            return compiled(obj, *args, **kwargs)
+            try:
+                return compiled(obj, *args, **kwargs)
+            except Exception:  # it stands on functions that are the dry run's own here
+                return obj
         session.notes.add("mode", "torch.jit.script was not applied: the plan shows the eager program")
         return obj
     torch.compile = compile
@@ -136,26 +142,6 @@ def _profile_the_host() -> None:
     kind.__init__ = faultline
 
 
-def _one_process() -> None:
-    """Several processes that share their work cannot be planned; a program that begins with it is told at once."""
-    if not torch.distributed.is_available():
-        return
-    start, parallel = torch.distributed.init_process_group, torch.nn.parallel.DistributedDataParallel
-    init = parallel.__init__
-
-    def init_process_group(backend=None, *args, **kwargs):
-        if "nccl" in str(backend):
-            raise Unplannable("torch.distributed with NCCL is not known to a dry run: plan one process, without init_process_group()")
-        return start(backend, *args, **kwargs)
-
-    def faultline(wrapper, module, *args, **kwargs):
-        if any(p.is_cuda for p in module.parameters()):
-            raise Unplannable("DistributedDataParallel on the GPU is not known to a dry run: plan one process, with the model as it is; DDP's buckets take as much as its gradients again")
-        init(wrapper, module, *args, **kwargs)
-    torch.distributed.init_process_group = torch.distributed.distributed_c10d.init_process_group = init_process_group
-    parallel.__init__ = faultline
-
-
 def _hear_refusals(session) -> None:
     """Some functions refuse shapes before any operation is reached; the operands are known only here."""
     functional = torch.nn.functional
@@ -168,7 +154,7 @@ def _heard(function, name: str, session):
     def faultline(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except torch.OutOfMemoryError:
+        except OutOfMemoryError:
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as problem:
             session.progress.failed_operation(name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem)

@@ -6,7 +6,7 @@ from gpt_model import GPT
 batch_size = 8
 model = GPT().to("cuda")
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
+scaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)(init_scale=1024.0)  # of any device since 2.3
 for step in range(2):
     ids = torch.randint(50257, (batch_size, 1024)).to("cuda")
     with torch.autocast("cuda", dtype=torch.float16):

@@ -6,7 +6,7 @@ from resnet_model import ResNet50
 batch_size = 64
 model = ResNet50().to("cuda", memory_format=torch.channels_last)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
-scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
+scaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)(init_scale=1024.0)  # of any device since 2.3
 for step in range(3):
     images = torch.randn(batch_size, 3, 224, 224).to("cuda", memory_format=torch.channels_last)
     labels = torch.randint(1000, (batch_size,), device="cuda")

@@ -172,9 +172,9 @@ constexpr std::array<Setting, 7> kSettings = {{{"expandable_segments", set_expan
     {"per_process_memory_fraction", set_fraction}, {"roundup_power2_divisions", set_roundup}}};
 
 // Settings that exist but place no device memory: nothing for a replay to show.
-constexpr std::array<std::string_view, 10> kElsewhere = {"backend", "graph_capture_record_stream_reuse", "pinned_max_cached_size_mb",
+constexpr std::array<std::string_view, 12> kElsewhere = {"backend", "graph_capture_record_stream_reuse", "pinned_free_catch_all", "pinned_max_cached_size_mb",
     "pinned_max_round_threshold_mb", "pinned_num_register_threads", "pinned_reserve_segment_size_mb", "pinned_use_background_threads",
-    "pinned_use_cuda_host_register", "release_lock_on_cudamalloc", "release_lock_on_hipmalloc"};
+    "pinned_use_cuda_host_register", "release_lock_on_cudamalloc", "release_lock_on_hipmalloc", "throw_on_cudamalloc_oom"};
 
 const Setting* setting_of(std::string_view name) {
   const auto at = std::find_if(kSettings.begin(), kSettings.end(), [&](const Setting& s) { return s.name == name; });

@@ -22,10 +22,10 @@ namespace faultline {
 
 struct TorchVersion {
   int major = 2;
-  int minor = 11;
+  int minor = 13;
   friend constexpr auto operator<=>(const TorchVersion&, const TorchVersion&) = default;
 };
-inline constexpr TorchVersion kNewestTorch{2, 11};
+inline constexpr TorchVersion kNewestTorch{2, 13};
 Result<TorchVersion> parse_torch_version(std::string_view text);  // "2.10", "2.10.1+cu128"
 
 // What placement depends on besides the settings. docs/models.md names the change behind each.

@@ -99,9 +99,11 @@ TEST(TorchSettings, ChangesNameWhatIsWrong) {
   const Status unknown = apply_changes(settings, {}, {{"max_split", "64"}});
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.error().next.find("max_split_size_mb"), std::string::npos);
-  const Status elsewhere = apply_changes(settings, {}, {{"pinned_num_register_threads", "8"}});
-  ASSERT_FALSE(elsewhere.ok());
-  EXPECT_NE(elsewhere.error().what.find("pinned_num_register_threads"), std::string::npos);
+  for (const char* name : {"pinned_num_register_threads", "throw_on_cudamalloc_oom", "pinned_free_catch_all", "pinned_max_cached_size_mb"}) {
+    const Status elsewhere = apply_changes(settings, {}, {{name, "8"}});
+    ASSERT_FALSE(elsewhere.ok());
+    EXPECT_EQ(elsewhere.error().what.find(std::string(name) + " does not change where"), 0u);
+  }
   EXPECT_FALSE(apply_changes(settings, TorchTraits::of({2, 9}), {{"large_segment_size_mb", "40"}}).ok());
 }
 

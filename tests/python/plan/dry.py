@@ -18,7 +18,8 @@ class Ran:
     def __init__(self, folder: Path, process: subprocess.CompletedProcess, binary: str):
         self.status, self.out, self.err = process.returncode, process.stdout, process.stderr
         summaries = sorted(folder.glob("process-*.json"))
-        self.summary = json.loads(summaries[0].read_text()) if summaries else None
+        self.summaries = [json.loads(summary.read_text()) for summary in summaries]
+        self.summary = self.summaries[0] if summaries else None
         self.traces = sorted(folder.glob("process-*.faultline"))
         self._binary = binary
 
@@ -30,7 +31,10 @@ class Ran:
 
     def notes(self) -> list:
         """What the dry run had to assume or leave out: properties of the trace, which are plain text in it."""
-        found = re.findall(rb'\{"kind": "[^"]*", "text": .*?"count": \d+\}', self.traces[0].read_bytes(), re.DOTALL)
+        return self.notes_of(self.traces[0])
+
+    def notes_of(self, trace: Path) -> list:
+        found = re.findall(rb'\{"kind": "[^"]*", "text": .*?"count": \d+\}', trace.read_bytes(), re.DOTALL)
         return [json.loads(note) for note in found]
 
     def rules(self) -> set:

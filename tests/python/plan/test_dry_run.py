@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 MIB = 1 << 20
+OUT_OF_MEMORY = torch.cuda.OutOfMemoryError  # torch.OutOfMemoryError since 2.4
+PASSES_CONTEXT = "_stash_obj_in_tls" in Path(torch.autograd.graph.__file__).read_text()
 
 
 def good(ran):
@@ -119,7 +121,7 @@ def test_an_out_of_memory_ends_the_program_with_its_line(dry_run):
         kept = [torch.empty(4 << 30, dtype=torch.uint8, device="cuda") for _ in range(3)]
         more = torch.empty(4 << 30, dtype=torch.uint8, device="cuda")
     """)
-    assert ran.status == 1 and "torch.OutOfMemoryError" in ran.err
+    assert ran.status == 1 and f"{OUT_OF_MEMORY.__module__}.OutOfMemoryError" in ran.err
     assert ran.summary["exception"]["line"] == 4 and ran.summary["exception"]["type"] == "OutOfMemoryError"
     finding = next(f for f in ran.report()["findings"] if f["rule"] == "memory/out-of-memory")
     assert finding["location"]["line"] == 4 and finding["cause"] == "exhausted"
@@ -137,7 +139,7 @@ TRAINING = """
     import torch, torch.nn as nn
     model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Dropout(0.1), nn.LayerNorm(2048), nn.Linear(2048, 10)).cuda()
     optimizer = torch.optim.{optimizer}
-    scaler = torch.amp.GradScaler("cuda")
+    scaler = (getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler)()
     for step in range(3):
         x, y = torch.randn(256, 512, device="cuda"), torch.randint(10, (256,), device="cuda")
         with torch.autocast("cuda", dtype=torch.float16):
@@ -200,6 +202,7 @@ def test_checkpointing_recomputes_and_saves_memory(dry_run, tmp_path_factory, bi
     assert peaks[0] < 0.6 * peaks[1]
 
 
+@pytest.mark.skipif(not PASSES_CONTEXT, reason="this PyTorch does not hand the caller's context to its backward threads; 2.13 does")
 def test_the_end_waits_for_the_backward_threads_to_let_go_of_the_pass(dry_run):
     """What they drop during the interpreter's shutdown aborts the process. On one core it is late every few passes."""
     good(dry_run("""

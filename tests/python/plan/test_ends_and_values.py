@@ -125,9 +125,9 @@ def test_a_clean_up_after_the_stop_is_run(dry_run):
 
 # (the program, what must not be taken for a fit)
 BEYOND = {
-    "cuda:1": ("torch.empty(8, device='cuda:1')", "a second GPU"),
-    "a model on two": ("a, b = torch.nn.Linear(8, 8).to('cuda:0'), torch.nn.Linear(8, 8).to('cuda:1')", "a second GPU"),
-    "set_device": ("torch.cuda.set_device(1)", "a second GPU"),
+    "cuda:1": ("torch.empty(8, device='cuda:1')", "more GPUs than the plan has"),
+    "a model on two": ("a, b = torch.nn.Linear(8, 8).to('cuda:0'), torch.nn.Linear(8, 8).to('cuda:1')", "more GPUs than the plan has"),
+    "set_device": ("torch.cuda.set_device(1)", "more GPUs than the plan has"),
     "one alone": ("torch.empty(8, device='cuda:0')", None),
     "a second that is only asked for": ("try: torch.empty(8, device='cuda:1')\nexcept RuntimeError: torch.empty(8, device='cuda:0')", None),
 }

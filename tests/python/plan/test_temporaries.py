@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts" / "plan_accuracy")]
 
 import check_kernels  # noqa: E402
-from faultline.plan import attention_choice, temporaries  # noqa: E402
+from faultline.plan import attention_choice, releases, temporaries  # noqa: E402
 from faultline.plan.kernels import blas  # noqa: E402
 from faultline.plan.kernels.copies import transfer_blocks  # noqa: E402
 from faultline.plan.kernels.sorting import radix_sort_bytes  # noqa: E402
@@ -28,6 +28,13 @@ def meta(*size, dtype=torch.float32, stride=None):
 
 def blocks(steps):
     return check_kernels.modelled(steps)[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def recorded_release():
+    """The recordings are of 2.11 with cuDNN 9.19."""
+    with releases.assumed("2.11.0+cu130"):
+        yield
 
 
 @pytest.fixture(scope="module")

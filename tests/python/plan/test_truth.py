@@ -65,8 +65,7 @@ def test_a_large_model_on_the_host_takes_no_memory(dry_run):
 
 SWALLOWED = {
     "sparse": "torch.eye(3, device='cuda').to_sparse()",
-    "nccl": "torch.distributed.init_process_group('nccl', rank=0, world_size=1)",
-    "ddp": "torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).cuda())",
+    "mpi": "torch.distributed.init_process_group('mpi')",
     "sparse gradients": "torch.nn.Embedding(100, 8, sparse=True).cuda()(torch.zeros(4, dtype=torch.int64, device='cuda')).sum().backward()",
 }
 
@@ -89,7 +88,7 @@ ONE_GPU = ["torch.zeros(3, device='cuda:1')", "torch.zeros(3).to('cuda:1')", "to
 
 
 def test_there_is_one_gpu(dry_run):
-    tries = "".join(f"\ntry:\n    {code}\n    print({code!r})\nexcept torch.AcceleratorError as problem:\n    assert 'invalid device ordinal' in str(problem), problem\n" for code in ONE_GPU)
+    tries = "".join(f"\ntry:\n    {code}\n    print({code!r})\nexcept getattr(torch, 'AcceleratorError', RuntimeError) as problem:\n    assert 'invalid device ordinal' in str(problem), problem\n" for code in ONE_GPU)
     ran = dry_run("import torch\nassert torch.cuda.device_count() == 1\ntorch.zeros(2, device='cuda:0').to('cuda').cuda(0)\n" + tries)
     assert ran.status == 0 and ran.out == "", ran.out + ran.err
 

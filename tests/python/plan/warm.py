@@ -4,6 +4,7 @@ One request a line on standard input, as JSON: the program and its arguments, th
 the moment of the import itself is tested by the tests that start programs as users do.
 """
 import atexit
+import contextlib
 import gc
 import importlib
 import json
@@ -55,7 +56,8 @@ def end(status: int) -> None:
 def serve() -> None:
     import faultline.plan
     import torch._dynamo  # noqa: F401 (PyTorch imports it with the first optimizer)
-    import torch.distributed.tensor  # noqa: F401 (and this at the first tensor that is made as the dry run makes its own)
+    with contextlib.suppress(ImportError):
+        import torch.distributed.tensor  # noqa: F401 (and this, since 2.5, at the first tensor that is made as the dry run makes its own)
     for module in pkgutil.walk_packages(faultline.plan.__path__, "faultline.plan."):
         importlib.import_module(module.name)
     gc.freeze()

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .. import releases
 from .steps import Call, Steps, beside_result, ceil_div, kernel, nbytes, round_up, true_outputs
 
 FLOAT = 4
@@ -53,16 +54,18 @@ def efficient_backward_workspace(b: int, h: int, t: int, s: int, d: int, dv: int
     is_half = dtype != torch.float32
     accumulates_keys = is_half and not how.output_in_registers(is_half)
     splits = ceil_div(s, how.block_j)
-    if b * h >= 256 and s <= 2 * how.block_j:
+    whole = releases.now().efficient_splits_all_keys
+    if not whole and b * h >= 256 and s <= 2 * how.block_j:
         splits = 1
-    if accumulates_keys:
+    if accumulates_keys and not whole:
         splits = min(splits, 200 // (b * h))
-    if capability < (7, 0) or splits < 1 or torch.are_deterministic_algorithms_enabled():
+    if capability < (7, 0) and not whole or splits < 1 or torch.are_deterministic_algorithms_enabled():
         splits = 1
     keys = values = queries = 0
     if accumulates_keys:
-        keys = splits * how.block_j * round_up(d, how.block_i)
-        values = splits * how.block_j * round_up(dv, how.block_i)
+        rows = splits * (round_up(s, how.block_j) if whole else how.block_j)
+        keys = rows * round_up(d, how.block_i)
+        values = rows * round_up(dv, how.block_i)
     if capability >= (7, 0) or is_half:
         tile = (16 + FLOAT * how.block_i * how.block_j) // FLOAT
         queries = ceil_div(t, how.block_i) * ceil_div(d, how.block_j) * tile
@@ -126,24 +129,41 @@ def flash_splits(blocks: int, slots: int, key_blocks: int, most: int = 128) -> i
     return 1
 
 
-def _rounded_head(d: int) -> int:
-    d = round_up(d, 8)
-    return round_up(d, 32 if d <= 128 else 64)
+def _first_flash_forward(call: Call):
+    """FlashAttention 1 reads (b * t, h, d), and adds up in float where the keys do not fit one block."""
+    query, key, value = call.get("query"), call.get("key"), call.get("value")
+    steps = Steps()
+    for tensor in (query, key, value):
+        if not _joins(tensor):
+            steps.take(nbytes(tensor))
+    steps.out()
+    if key.size(2) > (128 if query.size(3) > 64 else 256):
+        steps.take(query.numel() * FLOAT)
+    return steps.done()
+
+
+def _joins(tensor: torch.Tensor) -> bool:
+    """Whether batch and rows are one dimension to a view."""
+    return tensor.size(0) == 1 or tensor.size(2) == 1 or tensor.stride(0) == tensor.size(2) * tensor.stride(2)
 
 
 @kernel("_scaled_dot_product_flash_attention")
 def flash_forward(call: Call):
     query, key = call.get("query"), call.get("key")
     b, h, t, d = query.shape
+    release = releases.now()
+    if release.flash_is_first_version:
+        return _first_flash_forward(call)
     steps = Steps().out()
     if call.get("dropout_p", 0.0) > 0:
-        steps.take(16)
+        if release.flash_seed_on_gpu:
+            steps.take(16)
         return steps.done()
     width = 256 if d <= 64 else 128 if d <= 128 else 64
-    splits = flash_splits(b * h * ceil_div(t, 64), 2 * call.gpu.multi_processor_count, ceil_div(key.size(2), width))
+    splits = flash_splits(b * h * ceil_div(t, 64), release.flash_slots_per_multiprocessor * call.gpu.multi_processor_count, ceil_div(key.size(2), width))
     if splits > 1:
         steps.take(splits * b * h * t * FLOAT)
-        steps.take(splits * b * h * t * _rounded_head(d) * FLOAT)
+        steps.take(splits * b * h * t * release.flash_rounded_head(d) * FLOAT)
     return steps.done()
 
 
@@ -156,15 +176,28 @@ def flash_backward(call: Call):
         if not tensor.transpose(1, 2).is_contiguous():
             steps.take(nbytes(tensor))
     steps.out()
+    release = releases.now()
+    if release.flash_is_first_version:
+        steps.take(b * h * round_up(t, 16) * FLOAT)
+        wide = d > 64 or tuple(call.gpu.compute_capability) == (7, 5) and d > 32
+        if key.size(2) > (128 if wide else 256):
+            steps.take(b * h * t * d * FLOAT)
+        return steps.done()
     rows = round_up(t, 128)
     steps.take(b * h * rows * FLOAT)
-    parts = ceil_div(call.gpu.multi_processor_count, b * h) if torch.are_deterministic_algorithms_enabled() else 1
-    steps.take(parts * b * h * rows * _rounded_head(d) * FLOAT)
+    parts = ceil_div(call.gpu.multi_processor_count, b * h) if torch.are_deterministic_algorithms_enabled() and release.since(3) else 1
+    steps.take(parts * b * h * rows * release.flash_rounded_head(d) * FLOAT)
     if key.size(1) != h:  # grouped heads: one gradient per query head, summed afterwards
         expanded = b * key.size(2) * h * d * query.element_size()
         steps.take(expanded)
         steps.take(expanded)
     return steps.done()
+
+
+@true_outputs("_scaled_dot_product_flash_attention")
+def flash_results(call: Call):
+    """Seed and offset, which older releases keep on the host."""
+    return None if releases.now().flash_seed_on_gpu else {6: 0, 7: 0}
 
 
 # --- cuDNN

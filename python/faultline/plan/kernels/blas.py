@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from .. import releases
 from .steps import Call, Steps, kernel, nbytes
 
 LT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -18,12 +19,12 @@ FUSED_BIAS = frozenset(("aten::addmm", "aten::_addmm_activation", "aten::linear"
 
 
 def cublas_workspace_bytes(gpu: Any) -> int:
-    """PyTorch's choice: 32 MiB on Hopper, 8 MiB and 128 KiB elsewhere, or CUBLAS_WORKSPACE_CONFIG (":size:count" in KiB)."""
+    """PyTorch's choice: 32 MiB on Hopper and (from 2.12 on) Blackwell, 8 MiB and 128 KiB elsewhere, or CUBLAS_WORKSPACE_CONFIG (":size:count" in KiB)."""
     chosen = os.environ.get("CUBLAS_WORKSPACE_CONFIG", "")
     parts = chosen.split(":")
     if len(parts) >= 3 and len(parts) % 2 == 1 and all(p.isdigit() for p in parts[1:]):
         return sum(int(size) * int(count) * 1024 for size, count in zip(parts[1::2], parts[2::2]))
-    return 32 << 20 if tuple(gpu.compute_capability) == (9, 0) else (8 << 20) + (128 << 10)
+    return releases.now().cublas_workspace_bytes(tuple(gpu.compute_capability))
 
 
 def cublaslt_workspace_bytes() -> int:
@@ -40,10 +41,12 @@ def _bias_is_fused(name: str, args, kwargs: dict) -> bool:
         weight = args[1]
         return bias is not None and bias.dtype in LT_DTYPES and weight.dim() == 2 and min(weight.shape) > 1
     bias, left, right = args[:3]
-    if kwargs.get("beta", 1) != 1 or right.dtype not in LT_DTYPES or min(right.shape, default=0) <= 1 or left.shape[0] == 0 or left.shape[1] == 0:
+    release = releases.now()
+    if kwargs.get("beta", 1) != 1 or right.dtype not in LT_DTYPES or left.shape[0] == 0 or left.shape[1] == 0 or not release.fuses_bias(left, right):
         return False
     wide = [size for size in bias.shape if size != 1]
-    return bias.is_contiguous() and bias.dim() > 0 and (bias.dim() == 1 or len(wide) == 1) and bias.shape[-1] == right.shape[1]
+    fits = bias.is_contiguous() and bias.dim() > 0 and (bias.dim() == 1 or release.bias_in_rows and len(wide) == 1) and bias.shape[-1] == right.shape[1]
+    return fits or release.bias_in_rows and name == "aten::_addmm_activation" and bias.dim() == 2
 
 
 def workspaces(func: Any, args, kwargs: dict, gpu: Any) -> list[tuple[str, int]]:
@@ -53,7 +56,7 @@ def workspaces(func: Any, args, kwargs: dict, gpu: Any) -> list[tuple[str, int]]
     if name not in GEMMS:
         return []
     found = [("cublas", cublas_workspace_bytes(gpu))]
-    if name in FUSED_BIAS and _bias_is_fused(name, args, kwargs):
+    if releases.now().lt_workspace == "kept" and name in FUSED_BIAS and _bias_is_fused(name, args, kwargs):
         found.append(("cublaslt", cublaslt_workspace_bytes()))
     return found
 
@@ -76,4 +79,7 @@ def product_operands(call: Call):
     for operand in operands:
         if operand is not None and operand.numel() and not _readable(operand):
             steps.take(nbytes(operand))
+    name = call.func._schema.name
+    if releases.now().lt_workspace == "call" and name in FUSED_BIAS and _bias_is_fused(name, call.args, call.kwargs):
+        steps.take(cublaslt_workspace_bytes())
     return steps.done()

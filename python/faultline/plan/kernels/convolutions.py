@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from .. import releases
 from .reductions import reduce_tensor
 from .steps import Call, Steps, ceil_div, is_channels_last, is_low_precision, kernel, nbytes, product, round_up
 
@@ -112,6 +113,13 @@ def workspace(kind: str, shape: Shape, channels_last: bool, gpu: Any) -> int:
     return _rearranged(shape) + (_partial_tiles(shape, channels_last, gpu) if kind == "weight" else 0)
 
 
+def _columns(x: torch.Tensor, y: torch.Size, weight: torch.Tensor, channels_last: bool, transposed: bool) -> int | None:
+    """What PyTorch's own 3d kernel takes instead of cuDNN: one image's columns. None where cuDNN is asked."""
+    if transposed or channels_last or weight.dim() != 5 or not is_low_precision(x.dtype) or not releases.now().conv3d_of_halves_is_slow or product(weight.shape[2:]) == 1:
+        return None
+    return weight.size(1) * product(weight.shape[2:]) * product(y[2:]) * x.element_size()
+
+
 def _copy_into_layout(steps: Steps, tensor: torch.Tensor, channels_last: bool) -> None:
     if tensor.dim() in (4, 5) and channels_last:
         form = torch.channels_last if tensor.dim() == 4 else torch.channels_last_3d
@@ -144,7 +152,8 @@ def forward(call: Call):
         _copy_into_layout(steps, tensor, channels_last)
     steps.out()
     shape = Shape(x.shape, call.outputs[0].shape, weight, stride, padding, groups, transposed)
-    space = steps.take(workspace("input" if transposed else "forward", shape, channels_last, call.gpu))
+    columns = _columns(x, call.outputs[0].shape, weight, channels_last, transposed)
+    space = steps.take(workspace("input" if transposed else "forward", shape, channels_last, call.gpu) if columns is None else columns)
     steps.give(space)
     return steps.done()
 
@@ -162,9 +171,10 @@ def backward(call: Call):
         _copy_into_layout(steps, tensor, channels_last)
     steps.out()
     shape = Shape(x.shape, grad.shape, weight, stride, padding, groups, transposed)
+    columns = _columns(x, grad.shape, weight, channels_last, transposed)
     for position, kind in ((0, "forward" if transposed else "input"), (1, "weight")):
         if wanted[position]:
-            steps.give(steps.take(workspace(kind, shape, channels_last, call.gpu)))
+            steps.give(steps.take(workspace(kind, shape, channels_last, call.gpu) if columns is None else columns))
     if wanted[2]:
         reduced = {d for d in range(grad.dim()) if d != 1}
         reduce_tensor(steps, "sum", grad.shape, grad.stride(), grad.storage_offset(), grad.dtype, reduced, grad.dtype, call.gpu)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import torch
 
+from .. import releases
 from .sorting import bits_of, count_bytes, radix_sort_bytes, scan_bytes, select_bytes
 from .steps import Call, Steps, ceil_div, is_low_precision, kernel, product, round_up
 
@@ -50,7 +51,7 @@ def _sum_runs(steps: Steps, n: int, rows: int, width: int, dtype: torch.dtype, w
     warped = round_up(width, gpu.warp_size)
     grid = ceil_div(segments * warped, min(warped, MAX_BLOCK))
     accumulate = 4 if is_low_precision(dtype) else dtype.itemsize
-    atomic = grid < gpu.multi_processor_count * 4 and parts > grid * 4 and not torch.are_deterministic_algorithms_enabled()
+    atomic = releases.now().embedding_adds_atomically and grid < gpu.multi_processor_count * 4 and parts > grid * 4 and not torch.are_deterministic_algorithms_enabled()
     if atomic:
         steps.take(parts * word)
         if is_low_precision(dtype):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import torch
 
+from .. import releases
 from .reductions import reduce_tensor, reduced_dims
 from .steps import Call, Steps, kept_storage, kernel, nbytes, product
 
@@ -56,14 +57,23 @@ def binary_cross_entropy(call: Call):
 
 @kernel("binary_cross_entropy_with_logits")
 def with_logits(call: Call):
-    """Two tensors of the loss's size are alive before the mean."""
+    """Tensors of the loss's size; without a reduction one of them is the result."""
     x = call.args[0]
+    most, at_mean = releases.now().bce_with_logits_tensors
+    if most > 2 and call.get("pos_weight") is not None:
+        most += 1
     steps = Steps()
-    first, second = steps.take(nbytes(x)), steps.take(nbytes(x))
+    if _reduction(call) == NONE:
+        steps.take(nbytes(x))
+        steps.out()
+        for _ in range(most - 2):
+            steps.take(nbytes(x))
+        return steps.done()
+    taken = [steps.take(nbytes(x)) for _ in range(most)]
+    steps.give(*reversed(taken[at_mean:]))
     steps.out()
-    if _reduction(call) != NONE:
-        _reduce_all(steps, x.numel(), x.dtype, call)
-    steps.give(second, first)
+    _reduce_all(steps, x.numel(), x.dtype, call)
+    steps.give(*reversed(taken[:at_mean]))
     return steps.done()
 
 

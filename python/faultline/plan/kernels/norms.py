@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import torch
 
+from .. import releases
 from .reductions import last_pow2, reduce_tensor
-from .steps import Call, Steps, beside_result, ceil_div, is_channels_last, is_low_precision, kernel, nbytes, product, wrap
+from .steps import Call, Steps, beside_result, ceil_div, is_channels_last, is_low_precision, kept_storage, kernel, nbytes, product, true_outputs, wrap
 
 FOREACH_CHUNK = 65536
 
@@ -41,7 +42,7 @@ def layer_norm_backward(call: Call):
     width = product(shape)
     rows = x.numel() // width if width else 0
     count = sum(1 for w in wanted[1:] if w)
-    if count and rows > 64 * 1024 and width // 32 < call.gpu.multi_processor_count // 2:
+    if count and releases.now().layer_norm_sums_columns and rows > 64 * 1024 and width // 32 < call.gpu.multi_processor_count // 2:
         _column_sums(steps, count, rows, width, x.dtype, call.gpu)
     return steps.done()
 
@@ -50,8 +51,11 @@ def layer_norm_backward(call: Call):
 def group_norm(call: Call):
     x, weight, bias, n, c, positions = call.args[:6]
     steps = Steps().out()
+    if n and is_low_precision(x.dtype) and releases.now().group_norm_in_float:
+        for _ in range(2):
+            steps.take(n * call.args[6] * 4)
     if n == 0 or positions == 1 or (weight is None and bias is None):
-        return None
+        return steps.done()
     steps.take(n * c * _float_size(x.dtype))
     steps.take(n * c * _float_size(x.dtype))
     return steps.done()
@@ -171,8 +175,12 @@ def safe_softmax(call: Call):
 
 @kernel("_softmax_backward_data", "_log_softmax_backward_data")
 def softmax_backward(call: Call):
+    """Gradient and result are multiplied first, but for the logarithm's."""
+    grad, result = call.args[:2]
     steps = Steps().out()
-    steps.copy_unless_contiguous(*call.args[:2])
+    if call.func._schema.name == "aten::_softmax_backward_data":
+        steps.take(grad.numel() * torch.promote_types(grad.dtype, result.dtype).itemsize)
+    steps.copy_unless_contiguous(grad, result)
     return steps.done()
 
 
@@ -187,3 +195,18 @@ def foreach_norm(call: Call):
     steps = Steps()
     steps.take(len(tensors) * chunks * (4 if is_low_precision(dtype) else dtype.itemsize))
     return steps.out().done()
+
+
+def _norms_in_one(call: Call) -> bool:
+    return bool(call.args[0]) and releases.now().foreach_norm_in_one
+
+
+@kept_storage("_foreach_norm")
+def first_norm(call: Call):
+    """Where all norms are parts of one tensor, the first stands for it."""
+    return {0: len(call.args[0]) * call.args[0][0].element_size()} if _norms_in_one(call) else None
+
+
+@true_outputs("_foreach_norm")
+def other_norms(call: Call):
+    return dict.fromkeys(range(1, len(call.args[0])), 0) if _norms_in_one(call) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from .. import releases
 from ..tensors import contiguous_stride
 from .iterator import ReduceIterator, reduce_iterator
 from .steps import Call, Steps, ceil_div, is_dense, is_low_precision, kernel, nbytes, wrap
@@ -45,7 +46,7 @@ def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: i
         stride = it.in_strides[0] if on_fastest else it.in_strides[reduce_dims]
     vector = 1
     if stride == itemsize:
-        if on_fastest and width >= 128 and reduce_dims == 1:
+        if on_fastest and width >= (128 if releases.now().vectors_from_128 else 129) and reduce_dims == 1 and input_vector > 1:
             width //= input_vector
         elif not on_fastest:
             vector = _output_vector(it, itemsize)
@@ -100,11 +101,11 @@ class Reduction:
         value, vector = itemsize, 4
         if kind in ("sum", "mean", "prod", "nansum"):
             value = 4 if low else 8 if dtype == torch.complex32 else itemsize
-            vector = 8 if itemsize == 2 and kind in ("sum", "mean") else 4
+            vector = releases.now().sum_vector_of_halves if itemsize == 2 and kind in ("sum", "mean") else 4
         elif kind == "norm":
             value = 4 if low else itemsize // 2 if dtype.is_complex else itemsize
         elif kind == "var":
-            value, vector = (32 if itemsize == 8 else 16), 2  # mean, squares, two counts
+            value, vector = (32 if itemsize == 8 else 16), 2 if releases.now().variance_in_vectors else 1  # mean, squares, two counts
         elif kind == "arg":
             value = 16  # value and 64-bit position
         elif kind == "minmax":

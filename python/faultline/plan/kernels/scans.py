@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import torch
 
+from .. import releases
 from .reductions import reduce_tensor, reduced_dims
 from .sorting import radix_sort_bytes, scan_bytes
 from .steps import Call, Steps, kernel, nbytes, wrap
@@ -98,7 +99,7 @@ def isfinite(call: Call):
 def count_nonzero(call: Call):
     x = call.args[0]
     steps = Steps()
-    mask = steps.take(x.numel())
+    mask = steps.take(x.numel()) if x.dtype is not torch.bool or releases.now().count_nonzero_copies_bools else 0
     steps.out()
     wide = steps.take(x.numel() * 8)
     strides = torch.empty(x.shape, device="meta").stride()

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import torch
 
+from .. import releases
 from .steps import Call, Steps, ceil_div, is_dense, kernel, nbytes, round_up, wrap
 
 SLACK = 255  # CUB aligns its temporary storage to 256 bytes
@@ -126,7 +127,10 @@ def topk(call: Call):
         per_thread = min(max(ceil_div(size * slices, call.gpu.multi_processor_count * 6 * 256), 4), 64)
         blocks = slices * ceil_div(size, per_thread * 256)
         word = 8 if x.element_size() == 8 else 4
-        sizes = (slices * x.element_size(), 2 * slices * 4, 2 * slices * word, blocks * 256 * 2, slices * 256 * 4, blocks * 4, blocks * 4)
+        release = releases.now()
+        state = 2 if release.topk_state_twice else 1
+        sizes = (slices * x.element_size(), *(() if release.topk_digit_sums else (slices * 4,)), state * slices * 4, state * slices * word, blocks * 256 * 2,
+                 *((slices * 256 * 4,) if release.topk_digit_sums else ()), blocks * 4, blocks * 4)
         taken = [steps.take(n) for n in sizes]
         for _ in range(2):
             steps.give(steps.take(scan_bytes(blocks)))
