@@ -162,7 +162,7 @@ ENDS = {
     "a process of several that does not fit": (TWO_PROCESSES.replace("SIZE", "20"), "does-not-fit", 1, "too little"),
     "gives up after an out-of-memory": ("import sys, torch\ntry:\n    torch.empty(40 << 30, device='cuda', dtype=torch.uint8)\nexcept RuntimeError:\n    sys.exit(1)\n", "does-not-fit", 1, "It needs 40.14 GiB"),
     "never on the GPU": ("import torch\ntorch.ones(3)\n", "not-planned", 2, "ran to its end without using it"),
-    "a second GPU": ("import torch\nx = torch.ones(3, device='cuda:0')\ny = torch.ones(3, device='cuda:1')\n", "not-planned", 2, "a second GPU"),
+    "a second GPU": ("import torch\nx = torch.ones(3, device='cuda:0')\ny = torch.ones(3, device='cuda:1')\n", "not-planned", 2, "more GPUs than the plan has"),
 }
 
 
