@@ -7,6 +7,9 @@ Operations on the host run as they are, except that large tensors of random numb
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
+import threading
 import time
 
 import torch
@@ -65,6 +68,14 @@ def is_made_of_others(func) -> bool:
     """Has it only an implementation through other operations, for every device? (Some have that beside kernels of their own.)"""
     has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
     return has("CompositeImplicitAutograd") and not has("Meta") and not has("CPU") and not has("CUDA")
+
+
+def _import_compiler() -> None:
+    """Meta kernels import it when the first one runs, and its modules keep the frames of whoever imports them in a cycle, with the program's tensors: a thread's own frames hold none."""
+    if "torch._dynamo" not in sys.modules:
+        thread = threading.Thread(target=importlib.import_module, args=("torch._dynamo",), daemon=True)
+        thread.start()
+        thread.join(60)
 
 
 class DryRunMode(TorchDispatchMode):
@@ -174,6 +185,8 @@ class DryRunMode(TorchDispatchMode):
         return outcome
 
     def _ask(self, func, args, kwargs, operands) -> Outcome:
+        if not self._outcomes:
+            _import_compiler()
         metas: list[Tensor] = []
 
         def swap(tensor):

@@ -209,15 +209,13 @@ def _settle_backward_threads() -> None:
 
     PyTorch reports a pass as done before the GPU's thread has dropped it, and a pass holds Python objects (since 2.13 the caller's context). A
     thread that drops them, or that only now starts, while the interpreter shuts down asks for a GIL it can no longer have, and the process
-    aborts: a program that ends with its backward pass does so now and then. One more pass, which computes nothing and whose own tensors are
-    never freed, goes through every thread behind whatever is there.
+    aborts: a program that ends with its backward pass does so now and then.
     """
     import torch
-    from . import tensors
+    from .progress import empty_backward
     for index in range(torch.iinfo(torch.int8).max):
-        leaf, gradient = tensors.immortal_on(index).requires_grad_(), tensors.immortal_on(index)
         try:
-            torch.autograd.Variable._execution_engine.run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
+            empty_backward(index)
         except RuntimeError:
             return  # there are no more
 
