@@ -403,7 +403,7 @@ class DryRunMode(TorchDispatchMode):
         """The operation on the shadows, where all inputs have one."""
         values = self.values
         written_only = special_operations.only_written(func)
-        assumed = False
+        unknown = set()  # ids of hosts whose values are stand-ins
         hosts = {}
         for index, operand in enumerate(operands):
             if not operand.is_cuda:
@@ -417,8 +417,8 @@ class DryRunMode(TorchDispatchMode):
                 if host is None:
                     self._unknown(operands, outcome, fresh)
                     return
-            elif index not in written_only:
-                assumed = assumed or values.is_assumed(operand)
+            elif index not in written_only and values.is_assumed(operand):
+                unknown.add(id(host))
             hosts[index] = host
         if not values.everything and not all(values.worth_knowing(t.numel(), t.dtype) for t in fresh):
             self._unknown(operands, outcome, fresh)
@@ -428,6 +428,7 @@ class DryRunMode(TorchDispatchMode):
         if "device" in host_kwargs:
             host_kwargs["device"] = torch.device("cpu")
         try:
+            assumed = bool(unknown) and not stand_ins.is_decided(func, host_args, host_kwargs, unknown)
             result = func(*host_args, **host_kwargs)
         except Exception:
             if values.everything:
@@ -446,7 +447,8 @@ class DryRunMode(TorchDispatchMode):
         for index in outcome.mutated:
             record = self.memory.find(operands[index])
             if record is not None:
-                record.assumed = assumed or (record.assumed and index not in written_only)
+                whole = operands[index].numel() * operands[index].dtype.itemsize >= record.size_bytes  # else the rest is as it was
+                record.assumed = assumed or record.assumed and not (whole and (index in written_only or unknown))
 
     def _unknown(self, operands, outcome, fresh) -> None:
         for tensor in fresh:

@@ -88,6 +88,7 @@ class DryRunSession:
             self._stop(f"after {self.progress.steps} optimizer steps")
 
     def _out_of_time(self) -> None:
+        self.notes.waiting()
         self._stop(f"after {self.options['seconds']} seconds")
 
     def _stop(self, why: str) -> None:
