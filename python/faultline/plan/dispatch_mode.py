@@ -287,8 +287,6 @@ class DryRunMode(TorchDispatchMode):
 
             def make():
                 self._make_leaves(outcome, operands, result, fresh, stack)
-                for key, size_bytes in outcome.workspaces or ():
-                    self.memory.workspace(key, size_bytes, stack, self.memory.device.tensor((size_bytes,), "uint8", op=str(key)))
             self.take_steps(outcome.steps or [temporaries.OUT], make, stack, outcome)
         if outcome.shape is None:
             return result[0], fresh
@@ -308,6 +306,8 @@ class DryRunMode(TorchDispatchMode):
                 else:
                     memory.device.free(taken[-step - 1], stack)
                     taken[-step - 1] = 0
+            for key, size_bytes in outcome.workspaces or ():  # with the library's handle, which is asked for when the operands lie as it reads them
+                memory.workspace(key, size_bytes, stack, memory.device.tensor((size_bytes,), "uint8", op=str(key)))
         finally:
             for allocation in reversed(taken):
                 if allocation:
