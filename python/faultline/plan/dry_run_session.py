@@ -50,9 +50,10 @@ class DryRunSession:
         trace = os.path.join(options["folder"], f"process-{os.getpid()}.faultline")
         self.device = Device(options["library"], trace, self.gpu.name, self.gpu.capacity_bytes, self.gpu.context_bytes,
                              os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF") or "", torch.__version__.split("+")[0])
-        self.device.set_overcommit(bool(options.get("overcommit")))
         self.notes = Notes()
         self.memory = Memory(self.device, Stacks(self.device))
+        if options.get("overcommit"):
+            self.memory.grow_after(options.get("refused") or 0)
         self.values = Values(self.memory, everything=bool(options.get("real")))
         self.progress = Progress(self.memory)
         self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpu, self.progress)
