@@ -141,6 +141,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"filter", filter_json()},
       {"token", token()},
       {"overcommit", request.overcommit},
+      {"refused", request.refused},
       {"real", request.real},
       {"steps", request.steps},
       {"seconds", request.seconds},

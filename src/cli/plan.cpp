@@ -129,7 +129,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; several as 2xT4 or T4,L4; without it the report lists the GPUs it fits on")->option_text("GPU");
   verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need")->option_text("SIZE");
   verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for 6 seconds")->check(kWholeNumber)->option_text("N");
-  verb->add_option("--seconds", arguments->seconds, "stop the program after so long; 0: never; 120 unless told")->check(kWholeNumber)->option_text("S");
+  verb->add_option("--seconds", arguments->seconds, "stop the program so long after PyTorch was imported; 0: never; 120 unless told")->check(kWholeNumber)->option_text("S");
   verb->add_option("--vary", arguments->question.vary, "the number to search the largest fitting value of, for example batch_size")->option_text("NAME");
   verb->add_flag("--real", arguments->question.real, "compute real numbers on the CPU: slow, for programs whose memory depends on them");
   verb->add_flag("--try", arguments->question.try_changes, "try changes also when it fits, or when the program takes long");

@@ -20,7 +20,7 @@ std::string autocast_type(const Gpu& gpu) { return gpu.compute_major >= 8 ? "bfl
 
 std::string instruction(const std::string& change, const std::string& value) {
   if (change == "autocast") {
-    return "Call the model under torch.autocast(\"cuda\", dtype=torch." + value + ")" + (value == "float16" ? " (float16 also wants a GradScaler in training, which the dry run did not have)" : "");
+    return "Call the model under torch.autocast(\"cuda\", dtype=torch." + value + ") (the model only, the loss outside" + (value == "float16" ? "; float16 also wants a GradScaler in training, which the dry run did not have)" : ")");
   }
   if (change == "checkpoint") return "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)";
   if (change == "foreach") return "Make the optimizer with foreach=False";

@@ -65,13 +65,14 @@ struct ShownGpu {
 };
 ShownGpu shown_gpu(const std::optional<Gpu>& named);
 
-// One more run of the program, on the same GPU, which grows where it is not enough.
+// One more run of the program, on the same GPU, which grows where it is not enough; but not for the first failures, which the program is known to catch.
 struct Attempt {
   std::string folder;                          // to keep it in, below the run's own
   std::vector<std::string> command;
   std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
   std::optional<std::pair<std::string, std::uint64_t>> vary;  // a number in the program's source, and another value for it
   std::uint64_t steps = 0;                     // to go as far as another run did: stop after so many, and not before; 0: as the first run
+  std::uint64_t refused = 0;                   // so many requests fail as they did
 };
 
 struct Reruns {

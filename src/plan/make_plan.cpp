@@ -1,5 +1,7 @@
 #include "plan/make_plan.h"
 
+#include <algorithm>
+
 #include "fmt/format.h"
 #include "plan/changes.h"
 #include "plan/vary.h"
@@ -12,11 +14,11 @@ namespace {
 
 constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer is not run again unasked
 
-// A run that died of memory is run again on a device that grows, to learn how much it needs in all. It can be told in the first run's place where it
+// A run that died of memory is run again on a device that grows, to learn how much it needs in all; what it caught before fails again. It can be told in the first run's place where it
 // reached the request that had failed.
 std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
   reruns.tell("out of memory; running it once more on a larger GPU, to learn how much it needs");
-  DryRunResult again = std::move(reruns.run({{std::string(layout::kLarger), question.command, {}, {}, 0}}).front());
+  DryRunResult again = std::move(reruns.run({{std::string(layout::kLarger), question.command, {}, {}, 0, std::max<std::uint64_t>(first.main()->failures, 1) - 1}}).front());
   const ProcessSummary* main = again.main();
   if (main != nullptr && !main->trace.empty() && main->operations >= first.main()->operations) return again;
   reruns.tell("the second run ended before the request that had failed, so how much it needs in all is not known");

@@ -48,6 +48,16 @@ std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t
   return enough;
 }
 
+// Did requests fail that the program got over? All were, where it did not die of one, else all but the last.
+bool caught_failures(const Trace& trace, bool died) {
+  std::vector<std::uint32_t> failed;
+  for (std::uint32_t at = 0; at < trace.events.size(); ++at) {
+    if (trace.events[at].kind == EventKind::kAllocFailed) failed.push_back(at);
+  }
+  if (died && !failed.empty()) failed.pop_back();
+  return std::any_of(failed.begin(), failed.end(), [&](std::uint32_t at) { return !is_served_after_all(trace, at); });
+}
+
 }  // namespace
 
 std::size_t fullest_device(const Trace& trace) {
@@ -80,7 +90,8 @@ Needs needs_of(const Trace& trace, bool fits, std::size_t slot) {
   needs.context_bytes = context_of(trace, slot);
   needs.outside_bytes = usage.peak_outside_bytes;
   needs.reserved_bytes = usage.peak_reserved.reserved;
-  needs.segment_bytes = least_segment_bytes(trace, slot, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);
+  needs.segment_bytes = needs.reserved_bytes;
+  if (!caught_failures(trace, !fits)) needs.segment_bytes = least_segment_bytes(trace, slot, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);  // a replay would serve what was caught, too
   needs.fits = fits;
   const std::uint64_t capacity_bytes = trace.devices[slot].capacity_bytes;
   if (fits && capacity_bytes > needs.beside_bytes()) needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());

@@ -208,7 +208,7 @@ void print_facts(Page& page, const Plan& plan) {
     page.row("the GPU", fmt::format("{} ({}), of which the CUDA context and libraries take {} ({})", format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
   }
-  std::string seen = fmt::format("{} optimizer step{} in {:.1f} s", format_count(plan.steps), plan.steps == 1 ? "" : "s", plan.seconds);
+  std::string seen = fmt::format("{} optimizer step{} in {:.1f} s, imports included", format_count(plan.steps), plan.steps == 1 ? "" : "s", plan.seconds);
   if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
   if (plan.processes > 1) seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
   page.row("seen", seen);

@@ -52,7 +52,7 @@ class Changes:
         self.applied["autocast"] = f"the model was called under torch.autocast('cuda', dtype={dtype})"
 
         def faultline(module, *args, **kwargs):
-            if progress.depth or autocast_dtype() is not None:
+            if progress.depth or autocast_dtype() is not None or isinstance(module, torch.nn.modules.loss._Loss):
                 return call(module, *args, **kwargs)
             context = torch.autocast("cuda", dtype=dtype)
             context._faultline = True

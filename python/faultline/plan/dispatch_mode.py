@@ -7,6 +7,9 @@ Operations on the host run as they are, except that large tensors of random numb
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
+import threading
 import time
 
 import torch
@@ -78,6 +81,14 @@ def _is_wrapper(kind: type) -> bool:
 @functools.lru_cache(maxsize=None)
 def _handler(func):
     return special_operations.HANDLERS.get(func) or functional_collectives.handler(func)
+
+
+def _import_compiler() -> None:
+    """Meta kernels import it when the first one runs, and its modules keep the frames of whoever imports them in a cycle, with the program's tensors: a thread's own frames hold none."""
+    if "torch._dynamo" not in sys.modules:
+        thread = threading.Thread(target=importlib.import_module, args=("torch._dynamo",), daemon=True)
+        thread.start()
+        thread.join(60)
 
 
 class DryRunMode(TorchDispatchMode):
@@ -203,6 +214,8 @@ class DryRunMode(TorchDispatchMode):
         return outcome
 
     def _ask(self, func, args, kwargs, operands) -> Outcome:
+        if not self._outcomes:
+            _import_compiler()
         metas: list[Tensor] = []
 
         def swap(tensor):
@@ -305,8 +318,6 @@ class DryRunMode(TorchDispatchMode):
 
             def make():
                 self._make_leaves(outcome, operands, result, fresh, stack)
-                for key, size_bytes in outcome.workspaces or ():
-                    self.memory.workspace(key, size_bytes, stack, self.memory.device.tensor((size_bytes,), "uint8", op=str(key)))
             self.take_steps(outcome.steps or [temporaries.OUT], make, stack, outcome)
         if outcome.shape is None:
             return result[0], fresh
@@ -326,6 +337,8 @@ class DryRunMode(TorchDispatchMode):
                 else:
                     memory.device.free(taken[-step - 1], stack)
                     taken[-step - 1] = 0
+            for key, size_bytes in outcome.workspaces or ():  # with the library's handle, which is asked for when the operands lie as it reads them
+                memory.workspace(key, size_bytes, stack, memory.device.tensor((size_bytes,), "uint8", op=str(key)))
         finally:
             for allocation in reversed(taken):
                 if allocation:
@@ -421,7 +434,7 @@ class DryRunMode(TorchDispatchMode):
         """The operation on the shadows, where all inputs have one."""
         values = self.values
         written_only = special_operations.only_written(func)
-        assumed = False
+        unknown = set()  # ids of hosts whose values are stand-ins
         hosts = {}
         for index, operand in enumerate(operands):
             if not operand.is_cuda:
@@ -435,8 +448,8 @@ class DryRunMode(TorchDispatchMode):
                 if host is None:
                     self._unknown(operands, outcome, fresh)
                     return
-            elif index not in written_only:
-                assumed = assumed or values.is_assumed(operand)
+            elif index not in written_only and values.is_assumed(operand):
+                unknown.add(id(host))
             hosts[index] = host
         if not values.everything and not all(values.worth_knowing(t.numel(), t.dtype) for t in fresh):
             self._unknown(operands, outcome, fresh)
@@ -446,6 +459,7 @@ class DryRunMode(TorchDispatchMode):
         if "device" in host_kwargs:
             host_kwargs["device"] = torch.device("cpu")
         try:
+            assumed = bool(unknown) and not stand_ins.is_decided(func, host_args, host_kwargs, unknown)
             result = func(*host_args, **host_kwargs)
         except Exception:
             if values.everything:
@@ -464,7 +478,8 @@ class DryRunMode(TorchDispatchMode):
         for index in outcome.mutated:
             record = self.memory.find(operands[index])
             if record is not None:
-                record.assumed = assumed or (record.assumed and index not in written_only)
+                whole = operands[index].numel() * operands[index].dtype.itemsize >= record.size_bytes  # else the rest is as it was
+                record.assumed = assumed or record.assumed and not (whole and (index in written_only or unknown))
 
     def _unknown(self, operands, outcome, fresh) -> None:
         for tensor in fresh:

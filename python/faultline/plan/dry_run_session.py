@@ -52,9 +52,10 @@ class DryRunSession:
                              next((os.environ[name] for name in self.release.settings_variables if os.environ.get(name)), ""), self.release.name)
         for gpu in self.gpus[1:]:
             self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
-        self.device.set_overcommit(bool(options.get("overcommit")))
         self.notes = Notes()
         self.memory = Memory(self.device, Stacks(self.device))
+        if options.get("overcommit"):
+            self.memory.grow_after(options.get("refused") or 0)
         self.values = Values(self.memory, everything=bool(options.get("real")))
         self.progress = Progress(self.memory)
         self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress)
@@ -92,6 +93,7 @@ class DryRunSession:
             self._stop(f"after {self.progress.steps} optimizer steps")
 
     def _out_of_time(self) -> None:
+        self.notes.waiting()
         self._stop(f"after {self.options['seconds']} seconds")
 
     def _stop(self, why: str) -> None:
@@ -200,10 +202,10 @@ def process_began() -> float:
 
 def comes_of_memory(problem: BaseException | None) -> bool:
     """Is it an out-of-memory, or was it raised while one was handled?"""
-    import torch
+    from .older_torch import OutOfMemoryError
     seen = set()
     while problem is not None and id(problem) not in seen:
-        if isinstance(problem, torch.OutOfMemoryError):
+        if isinstance(problem, OutOfMemoryError):
             return True
         seen.add(id(problem))
         problem = problem.__cause__ or problem.__context__
@@ -223,16 +225,13 @@ def _settle_backward_threads() -> None:
 
     PyTorch reports a pass as done before the GPU's thread has dropped it, and a pass holds Python objects (since 2.13 the caller's context). A
     thread that drops them, or that only now starts, while the interpreter shuts down asks for a GIL it can no longer have, and the process
-    aborts: a program that ends with its backward pass does so now and then. One more pass, which computes nothing and whose own tensors are
-    never freed, goes through every thread behind whatever is there.
+    aborts: a program that ends with its backward pass does so now and then.
     """
     import torch
-    from . import tensors
-    from .older_torch import run_backward
+    from .progress import empty_backward
     for index in range(torch.iinfo(torch.int8).max):
-        leaf, gradient = tensors.immortal_on(index).requires_grad_(), tensors.immortal_on(index)
         try:
-            run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
+            empty_backward(index)
         except RuntimeError:
             return  # there are no more
 

@@ -53,6 +53,7 @@ class Memory:
         self._workspaces: set = set()
         self.closed = False
         self.allocations_at_failure = -1  # how many had been served when one last failed
+        self._refusals_left = -1          # until the GPU grows; -1: it does not
         self.unseen = False    # what is made now is Faultline's own, and not on the device
 
     def find(self, tensor: torch.Tensor) -> Record | None:
@@ -80,6 +81,12 @@ class Memory:
         self.records[key] = record
         return record
 
+    def grow_after(self, refusals: int) -> None:
+        """So many requests fail as they do on a GPU of its size; then the GPU grows by what is missing."""
+        self._refusals_left = refusals
+        if refusals == 0:
+            self.device.set_overcommit(True)
+
     def take(self, size_bytes: int, stack: int, tensor_number: int = 0) -> tuple[int, int]:
         notice_deaths()
         try:
@@ -87,6 +94,8 @@ class Memory:
             return self.device.alloc(size_bytes, self.streams[place], self.heap, stack, tensor_number, place)
         except OutOfMemory:
             self.allocations_at_failure = self.allocations()
+            if self._refusals_left > 0:
+                self.grow_after(self._refusals_left - 1)
             raise OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
 
     def allocations(self) -> int:

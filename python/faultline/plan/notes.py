@@ -5,6 +5,9 @@ import json
 
 from .stacks import user_line
 
+TRUTH = "truth"      # the group of truth values that are read
+_MANY_TRUTHS = 100   # reads at one line that look like a loop's condition
+
 
 class Notes:
     def __init__(self):
@@ -22,6 +25,12 @@ class Notes:
         """The program reads values that were not computed."""
         self.stand_in_read = user_line()
         self.add("value", text, self.stand_in_read, group)
+
+    def waiting(self) -> None:
+        """The program ran out of time: is there a loop that may wait for a value it will not get?"""
+        count, line = max(((count, line) for (_, group, line), (_, count) in self._found.items() if group == TRUTH), default=(0, ""))
+        if count >= _MANY_TRUTHS:
+            self.add("mode", f"a truth value that a dry run does not compute was read {count} times here until the program was stopped: a loop that ends only by it does not end in a dry run; give it a limit, or plan with --real", line)
 
     def write(self, device) -> None:
         for number, ((kind, _, line), (text, count)) in enumerate(self._found.items()):

@@ -41,10 +41,12 @@ def flatten(args, kwargs) -> list[Tensor]:
 
 def replace_tensors(args, kwargs, swap):
     """The same arguments with swap(tensor) in the place of each tensor."""
-    def one(value):
-        if isinstance(value, Tensor):
-            return swap(value)
-        if isinstance(value, (list, tuple)):
-            return type(value)(one(v) for v in value) if not isinstance(value, torch.Size) else value
-        return value
-    return tuple(one(a) for a in args), {k: one(v) for k, v in kwargs.items()}
+    return tuple(_swapped(a, swap) for a in args), {k: _swapped(v, swap) for k, v in kwargs.items()}
+
+
+def _swapped(value, swap):
+    if isinstance(value, Tensor):
+        return swap(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_swapped(v, swap) for v in value) if not isinstance(value, torch.Size) else value
+    return value

@@ -6,12 +6,20 @@ import weakref
 
 import torch
 
+from . import tensors
 from .memory import Memory, storage_id
 from .naming import dtype_name, op_name
-from .older_torch import StorageRef, notice_deaths
+from .older_torch import StorageRef, notice_deaths, run_backward
 
 _sequence = torch.autograd._get_sequence_nr
 _MOST_FORWARDS = 500_000
+_TOLD = "_faultline_told"  # on an error of an operation that the trace has
+
+
+def empty_backward(index: int) -> None:
+    """A pass that computes nothing, and whose own tensors are never freed: it goes through the thread of GPU index behind whatever the thread still has to let go of."""
+    leaf, gradient = tensors.immortal_on(index).requires_grad_(), tensors.immortal_on(index)
+    run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
 
 
 class Progress:
@@ -24,7 +32,6 @@ class Progress:
         self._backwards = 0
         self.saw_backward = False
         self.steps = 0
-        self._failed: Exception | None = None
         self.host = None
         self.on_model = None   # told of each model before it first runs
         self.before_first_backward = None
@@ -90,6 +97,10 @@ class Progress:
             self._backwards += 1
             try:
                 return run(*args, **kwargs)
+            except RuntimeError:
+                if self._backwards == 1:  # PyTorch reports the error before the GPU's thread has dropped the pass
+                    empty_backward(0)
+                raise
             finally:
                 self._backwards -= 1
                 self._memory.stacks.leave_backward()
@@ -108,12 +119,12 @@ class Progress:
 
     def has_failed(self, problem: BaseException) -> bool:
         """Is it an operation's own error?"""
-        return self._failed is problem
+        return hasattr(problem, _TOLD)
 
     def failed_operation(self, func, operands, problem: Exception) -> None:
-        if self._failed is problem:
+        if hasattr(problem, _TOLD):
             return  # already told, further in
-        self._failed = problem
+        setattr(problem, _TOLD, True)  # to keep the error would keep its frames, and what they hold
         device, stacks = self._memory.device, self._memory.stacks
         here = stacks.here()
         device.op_begin(op_name(func) if not isinstance(func, str) else func, here)

@@ -9,6 +9,7 @@ import torch
 from . import storages, temporaries, tensors
 from .kernels.copies import transfer_blocks
 from .naming import dtype_name
+from .notes import TRUTH
 from .older_torch import use_count
 from .outcome import Outcome, flatten, replace_tensors
 
@@ -119,7 +120,8 @@ def read_scalar(dry, func, args, kwargs):
     host, assumed = dry.values.read(args[0])
     value = host.item()
     if assumed:
-        dry.notes.stand_in(f"a {'number' if not isinstance(value, bool) else 'truth value'} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group="read")
+        kind, group = ("truth value", TRUTH) if isinstance(value, bool) else ("number", "read")
+        dry.notes.stand_in(f"a {kind} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group=group)
     return value
 
 

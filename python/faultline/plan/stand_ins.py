@@ -7,6 +7,7 @@ operation draws. A truth value is what a comparison of the stand-ins gives (x ==
 """
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -63,6 +64,28 @@ _KEEPS = set(_overloads("clone", "_to_copy", "copy_", "index", "index_select", "
 
 _COMPARED, _DIFFERENCES, EQUAL = set(_overloads(*_COMPARES)), set(_overloads("sub", "sub_", "rsub")), set(_overloads("eq"))
 CHECKED = set(_overloads("_is_all_true"))  # by torch.distributions
+_DECIDES_TRUTH = set(_overloads(*(name + end for name in ("logical_and", "logical_or") for end in ("", "_")), "where"))  # of any numbers, which are 0 or not, or are passed on
+_DECIDES_BITS = set(_overloads(*(name + end for name in ("bitwise_and", "bitwise_or", "__and__", "__or__", "__iand__", "__ior__", "mul") for end in ("", "_"))))
+_MOST_DECIDED = 1024  # elements
+
+
+def is_decided(func, args, kwargs, unknown: set) -> bool:
+    """Whether the values that are known decide the result, whatever the unknown operands (ids) are: True | x, False & x, 0 * x. Each unknown one is tried with no bit set and with all."""
+    if func not in _DECIDES_TRUTH and func not in _DECIDES_BITS:
+        return False
+    open_at = [at for at, value in enumerate(args) if id(value) in unknown]
+    if not open_at or any(args[at].numel() > _MOST_DECIDED or args[at].dtype.is_floating_point and func not in _DECIDES_TRUTH for at in open_at):
+        return False
+    first = None
+    for bits in itertools.product((0, 1), repeat=len(open_at)):
+        tried = [value.clone() if isinstance(value, torch.Tensor) else value for value in args]
+        for at, bit in zip(open_at, bits):
+            tried[at].fill_(-bit)
+        result = func(*tried, **kwargs)
+        first = result if first is None else first
+        if not torch.equal(first, result):
+            return False
+    return True
 
 
 def of_result(func, args, given: tuple):

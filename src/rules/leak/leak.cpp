@@ -73,7 +73,9 @@ std::string_view words_for(const Growth& growth) {
 struct Reason {
   std::string text;
   std::string advice;
+  bool may_be_filling = false;  // results that are collected one by one: a buffer that is not full yet grows like a leak
 };
+constexpr std::string_view kOrFilling = ", or a buffer that is still filling: its limit is not in the recording";
 
 // A loop that computes gradients cannot do without them.
 bool trains(const Facts& facts) {
@@ -102,8 +104,8 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
                 "; if a module or a hook stores them, clear that."};
   }
   if (inside != 0) {
-    return {"Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a forward hook or an attribute stores",
-            "Let go of it when it is no longer needed (remove the hook, clear the list), keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
+    return {"Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a forward hook or an attribute stores" + std::string(kOrFilling),
+            "Let go of it when it is no longer needed (remove the hook, clear the list), keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`).", true};
   }
   if (growth.rounds_by == RoundsBy::kMany) {
     return {"Only this is made, and all of it stays: something appends it to a list, a dict or an attribute. Data that is loaded once looks the same; it is a leak if the loop is to go on",
@@ -115,8 +117,8 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
   }
   const bool only = alone && growth.stacks.size() == 1 && growth.kept_count < 2 * std::max<std::uint64_t>(1, growth.rounds);
   return {std::string(only ? "Nothing else of a round survives, only this tensor: something appends it" : "What this line makes stays: something appends it") +
-              " to a list, a dict or an attribute and never lets go",
-          "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
+              " to a list, a dict or an attribute that never lets go" + std::string(kOrFilling),
+          "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`).", true};
 }
 
 }  // namespace
@@ -144,14 +146,14 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       // What is proved is what the page prints: each of the marked rounds kept so much, and the device's use rose by all of it.
       const bool marked = growth.full_rounds != 0 && growth.least_bytes != 0 && growth.rise_bytes >= growth.full_rounds * growth.least_bytes;
       const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
-      const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later;
+      const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
+      const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
       const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany;
       Finding finding = finding_at(facts, "memory/leak", may_be_meant ? Severity::kWarning : Severity::kError, proved ? Confidence::kProved : Confidence::kLikely, usage.device, blamed);
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
       finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
       finding.bytes = growth.kept_bytes;
-      const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
       const std::string unit = growth.rounds_by == RoundsBy::kSteps ? "step" : "round";
       const std::string held = growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
       const std::string pace = !marked                                        ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"

@@ -6,6 +6,12 @@
 #include "rules/shapes.h"
 
 namespace faultline {
+namespace {
+
+// A failure is told with the size that the allocator looks for.
+constexpr std::uint64_t rounded(std::uint64_t size_bytes) { return (size_bytes + 511) / 512; }
+
+}  // namespace
 
 std::string describe_request(const Facts& facts, std::uint32_t failure_event) {
   const Trace& trace = facts.trace;
@@ -16,6 +22,7 @@ std::string describe_request(const Facts& facts, std::uint32_t failure_event) {
   StackId forward;
   for (std::uint32_t index = failure_event + 1; index < end; ++index) {
     const Event& event = trace.events[index];
+    if (event.kind == EventKind::kAlloc && rounded(event.size_bytes) != rounded(trace.events[failure_event].size_bytes)) break;  // the program went on, and asked for something else
     if (event.kind == EventKind::kAlloc && event.extra != 0 && made.value == 0) {
       made = TensorId(event.extra);
       served = event.allocation;

@@ -463,3 +463,20 @@ def test_threads_of_the_program_see_the_same_gpu(dry_run):
 def test_a_program_without_pytorch_is_left_alone(dry_run):
     ran = dry_run("print('hello')", cold=True)
     assert ran.status == 0 and ran.out == "hello\n" and ran.summary is None and not ran.traces
+
+
+@pytest.mark.parametrize("product", ["{a} @ {b}", "torch.addmm(c, {a}, {b})", "torch.bmm({a}[None], {b}[None])"])
+@pytest.mark.parametrize("left, copies", [("x[:1].expand(4096, 1024)", 1), ("x[:4096]", 0)])
+def test_a_product_copies_its_operands_before_it_asks_for_the_workspace(dry_run, product, left, copies):
+    """The copy takes the place that was left, and the workspace a segment of its own: the other way round the workspace splits that place."""
+    ran = dry_run(f"""
+        import torch
+        x, y, c = torch.empty(4096, 1024, device="cuda"), torch.empty(1024, 1024, device="cuda"), torch.empty(1024, device="cuda")
+        out = torch.empty(4096, 1024, device="cuda"); del out   # the result's place
+        room = [torch.empty(4096, 1024, device="cuda") for _ in range(2)]; room.clear()
+        before = torch.cuda.memory_reserved()
+        z = {product.format(a=left, b="y")}
+        print((torch.cuda.memory_reserved() - before) >> 20)
+        """)
+    assert ran.status == 0, ran.err[-400:]
+    assert int(ran.out) == (20 if copies else 0)

@@ -163,3 +163,157 @@ os.waitpid(pid, 0)
 """)
     told = [json.loads(path.read_text()).get("unplanned") for path in ran.traces[0].parent.glob("process-*.json")]
     assert any(one and "fork" in one["text"] for one in told) is unplanned
+
+
+# What the program says, and a read of it that must be known although a part of it (u: truth values, n: whole numbers, both unknown) is not.
+DECIDED = {
+    "True | x": ("(t | u).all().item()", True),
+    "x | True": ("(u | t).all().item()", True),
+    "False & x": ("(f & u).any().item()", False),
+    "logical": ("torch.logical_or(u, t).all().item()", True),
+    "in place": ("u.clone().logical_or_(t).all().item()", True),
+    "an operator in place": ("v.all().item()", True),
+    "0 * x": ("n.mul(torch.zeros(4, dtype=torch.long, device='cuda')).max().item()", 0),
+    "a whole number & False": ("(n & ~t).max().item()", 0),
+    "max == 0": ("((n & ~(f | u | t)).max() == 0).item()", True),
+    "where": ("torch.where(t, t, u).all().item()", True),
+    "full of a comparison": ("(torch.full((4,), ids.shape[1] >= 8, device='cuda', dtype=torch.bool) | u).all().item()", True),
+    "an open one": ("(f | u).any().item()", None),
+    "an open one &": ("(t & u).any().item()", None),
+    "a part that decides": ("(torch.tensor([True, False, False, False], device='cuda') | u)[1].item()", None),
+    "1 * x": ("(n * torch.ones(4, dtype=torch.long, device='cuda')).max().item()", None),
+    "a part that is written": ("w[1].item()", None),
+}
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_what_known_values_decide_is_known(dry_run, name):
+    code, value = DECIDED[name]
+    ran = dry_run(f"""
+import torch
+ids = torch.zeros(4, 8, dtype=torch.long, device="cuda")
+n = torch.randn(4, 4096, device="cuda").argmax(-1)
+u, t, f = n > 3, torch.ones(4, dtype=torch.bool, device="cuda"), torch.zeros(4, dtype=torch.bool, device="cuda")
+v = u.clone(); v |= t
+w = u.clone(); w[0] = True
+print({code})
+""")
+    assert ran.status == 0, ran.err[-400:]
+    stand_ins = [note for note in ran.notes() if "stand-in" in note["text"]]
+    if value is None:
+        assert stand_ins
+    else:
+        assert ran.out.strip() == str(value) and not stand_ins
+
+
+# Loops that make tokens: each has a limit in its program, and ends by it as it would on a GPU.
+LOOPS = {
+    "stopping criteria of transformers": """
+unfinished = torch.ones(2, dtype=torch.long, device="cuda")
+while True:
+    next = step(ids); ids = torch.cat([ids, (next * unfinished)[:, None]], 1)
+    done = torch.full((2,), False, device="cuda", dtype=torch.bool)
+    done = done | torch.full((2,), ids.shape[1] >= 12, device="cuda", dtype=torch.bool)
+    done = done | torch.isin(ids[:, -1], torch.tensor([2], device="cuda"))
+    unfinished = unfinished & ~done
+    if unfinished.max() == 0: break
+""",
+    "finished, in place": """
+finished = torch.zeros(2, dtype=torch.bool, device="cuda")
+while not finished.all():
+    next = step(ids); ids = torch.cat([ids, next[:, None]], 1)
+    finished |= next == 2
+    finished |= ids.shape[1] >= 12
+""",
+    "unfinished, multiplied": """
+unfinished = torch.ones(2, dtype=torch.long, device="cuda")
+while unfinished.sum() > 0:
+    next = step(ids); ids = torch.cat([ids, next[:, None]], 1)
+    unfinished = unfinished.mul((next != 2).long()).mul(torch.tensor(ids.shape[1] < 12, device="cuda").long())
+""",
+    "lengths that are counted": """
+lengths = torch.full((2,), 4, device="cuda")
+while (lengths < 12).any():
+    ids = torch.cat([ids, step(ids)[:, None]], 1); lengths += 1
+""",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_that_makes_tokens_ends_by_its_limit(dry_run, name):
+    ran = dry_run(f"""
+import torch
+torch.set_grad_enabled(False)
+table, head = torch.nn.Embedding(1000, 64).cuda(), torch.nn.Linear(64, 1000).cuda()
+calls = 0
+def step(ids):
+    global calls
+    calls += 1
+    if calls > 50: raise SystemExit(7)
+    return head(table(ids)[:, -1]).argmax(-1)
+ids = torch.randint(3, 1000, (2, 4), device="cuda")
+{LOOPS[name]}
+print(tuple(ids.shape), calls)
+""")
+    assert (ran.status, ran.out.strip()) == (0, "(2, 12) 8"), ran.err[-400:]
+
+
+def test_generate_of_transformers_ends_by_its_limit(dry_run):
+    pytest.importorskip("transformers")
+    ran = dry_run("""
+        import torch
+        from transformers import LlamaConfig, LlamaForCausalLM
+        m = LlamaForCausalLM(LlamaConfig(hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64, vocab_size=100)).cuda().eval()
+        calls = 0
+        def count(*_):
+            global calls
+            calls += 1
+            if calls > 30: raise SystemExit(7)
+        m.register_forward_pre_hook(count)
+        ids = torch.randint(3, 100, (2, 8), device="cuda")
+        for options in ({}, {"do_sample": True}, {"num_beams": 2}):
+            calls = 0
+            print(tuple(m.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, **options).shape), calls)
+        """)
+    assert (ran.status, ran.out.split("\n")[:-1]) == (0, ["(2, 14) 6"] * 3), ran.err[-400:]
+
+
+@pytest.mark.parametrize("body, waits", [("while not (step() == 2).all(): pass", True), ("while True: step()", False)])
+def test_a_loop_that_waits_for_a_value_is_named(dry_run, body, waits):
+    ran = dry_run(f"""import torch
+head, x = torch.nn.Linear(64, 1000).cuda(), torch.randn(2, 64, device="cuda")
+def step(): return head(x).argmax(-1)
+{body}
+""", seconds=2)
+    told = [note for note in ran.notes() if note["kind"] == "mode" and "does not end in a dry run" in note["text"]]
+    assert [note["line"].rpartition(":")[2] for note in told] == (["4"] if waits else [])
+
+
+# Attempts that fail, and hold what they made no longer than Python does: until the except block is over, without the garbage collector.
+ATTEMPTS = {
+    "backward": "x = torch.empty(5 << 28, device='cuda', requires_grad=True); (x * x).sum().backward()",
+    "autograd.grad": "x = torch.empty(5 << 28, device='cuda', requires_grad=True); torch.autograd.grad((x * x).sum(), x)",
+    "checkpoint": "x = torch.empty(5 << 28, device='cuda', requires_grad=True); torch.utils.checkpoint.checkpoint(lambda t: (t * t).exp().sum(), x, use_reentrant=False).backward()",
+    "forward": "x = torch.empty(8 << 28, device='cuda'); x * 2",
+    "sort": "x = torch.empty(4 << 28, device='cuda'); x.sort()",
+    "nonzero": "x = torch.empty(8 << 28, device='cuda'); x.nonzero()",
+    "to the GPU": "x = torch.empty(8 << 28).cuda(); y = torch.empty(8 << 28).cuda()",
+    "a shape that is refused": "x = torch.empty(1 << 28, device='cuda'); x + x[:3]",
+    "a view that is refused": "x = torch.empty(1 << 28, device='cuda'); x.view(3, 7)",
+    "refused in backward": "x = torch.empty(1 << 20, device='cuda', requires_grad=True); y = (x * x).exp(); z = y.sum(); y.add_(1); z.backward()",
+    "what a dry run does not know": "x = torch.empty(1 << 28, device='cuda'); x.to_sparse()",
+}
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "after another"])
+def test_a_failed_attempt_is_let_go_of_without_the_garbage_collector(dry_run, first):
+    """Each as the very first that the program does on the GPU is too many processes: the one that once was kept."""
+    bodies = dict(list(ATTEMPTS.items())[:1]) if first else ATTEMPTS
+    ran = dry_run("import gc, torch, torch.utils.checkpoint\ngc.disable()\n" + "".join(f"""
+def attempt():
+    {body}
+try: attempt(); print({name!r}, "did not fail")
+except RuntimeError: pass
+if torch.cuda.memory_allocated(): print({name!r}, torch.cuda.memory_allocated())
+""" for name, body in bodies.items()), cold=first)
+    assert (ran.status, ran.out) == (0, ""), ran.err[-400:]

@@ -250,3 +250,48 @@ def test_the_interrupt_key_reaches_the_program_and_what_was_seen_is_told(plan, b
     _, errors = process.communicate()
     assert process.returncode == 2 and "KeyboardInterrupt" in errors
     assert json.loads((tmp_path / "run" / "report.json").read_text())["plan"]["verdict"] == "interrupted"
+
+
+# Programs that caught an out-of-memory before they died of one: (the program, the line it dies at, what it then asked for).
+CAUGHT = {
+    "an error that is kept": ("""import torch
+def f(n):
+    a = torch.empty(n, 1 << 28, device="cuda")
+    b = torch.empty(n, 1 << 28, device="cuda")
+try: f(8)
+except torch.cuda.OutOfMemoryError as e: err = e
+x = torch.empty(7, 1 << 28, device="cuda")
+""", 7, "7.00 GiB"),
+    "tries smaller ones": ("""import torch
+for n in (40, 30, 20):
+    try: torch.empty(n, 1 << 28, device="cuda")
+    except torch.cuda.OutOfMemoryError: pass
+x = torch.empty(18, 1 << 28, device="cuda")
+""", 5, "18.00 GiB"),
+    "none before": ("""import torch
+y = torch.empty(2, 1 << 28, device="cuda")
+x = torch.empty(18, 1 << 28, device="cuda")
+""", 3, "18.00 GiB"),
+}
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_the_failure_that_is_named_is_the_one_it_died_of(plan, name):
+    source, line, asked = CAUGHT[name]
+    done = plan(source, "--gpu", "T4", "--no-try")
+    assert done.report["plan"]["verdict"] == "does-not-fit"
+    first = next(finding for finding in done.report["findings"] if finding["rule"] == "memory/out-of-memory")
+    assert (first["location"]["line"], done.report["plan"]["failure"]["location"]["line"]) == (line, line)
+    assert first["message"].startswith(asked)
+
+
+def test_a_request_that_failed_is_not_told_by_the_tensor_of_the_next_attempt(plan):
+    done = plan("""import torch
+m = torch.nn.Linear(1024, 1024).cuda()
+def step(n): return m(torch.empty(n, 1024, 1024, device="cuda")).sum()
+try: x = torch.empty(1408, 1024, 1024, device="cuda"); y = torch.empty(1408, 1024, 1024, device="cuda"); x.sort()
+except torch.cuda.OutOfMemoryError: x = y = None
+step(704)
+""", "--gpu", "T4", "--no-try")
+    told = [finding["memory"] for finding in done.report["findings"] if finding["rule"] == "memory/out-of-memory"]
+    assert told and not any("704" in text for text in told)
