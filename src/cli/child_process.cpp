@@ -1,8 +1,10 @@
 #include "cli/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,8 +47,12 @@ int arrange(const Placement& placement) {
 }
 
 // The status, or -1 when it was lost. Until the process is forgotten its number stays its own: it has ended, but nobody has asked how.
-int wait_quiet(pid_t process) {
+int wait_quiet(pid_t process, Ending* ending = nullptr) {
   siginfo_t end{};
+  if (const int handle = ending != nullptr ? static_cast<int>(::syscall(SYS_pidfd_open, process, 0)) : -1; handle >= 0) {
+    for (pollfd ended{handle, POLLIN, 0}; ::poll(&ended, 1, Ending::kLookEveryMs) <= 0;) ending->look();
+    ::close(handle);
+  }
   while (::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
   QuietHeld held;
@@ -137,23 +143,36 @@ Result<pid_t> start_program(std::vector<std::string> command, Environment enviro
   return start_program(std::move(command), std::move(environment), Placement{output, log, -1, log.empty(), status});
 }
 
-ProgramEnd wait_for_program(pid_t process) {
+namespace {
+
+ProgramEnd wait_until_ended(pid_t process, Ending* ending) {
   const auto begin = std::chrono::steady_clock::now();
   int status = -1;
   if (process == in_foreground) {
-    status = wait_listening(process, Listening::kHandOn);
+    status = wait_listening(process, Listening::kHandOn, ending);
     in_foreground = 0;
   } else {
-    status = wait_quiet(process);
+    status = wait_quiet(process, ending);
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return program_end(status, seconds);
 }
 
+}  // namespace
+
+ProgramEnd wait_for_program(pid_t process) { return wait_until_ended(process, nullptr); }
+
+ProgramEnd wait_for_program(pid_t process, Patience patience) {
+  Ending ending(process, std::move(patience));
+  ProgramEnd end = wait_until_ended(process, &ending);
+  end.out_of_time = ending.out_of_time();
+  return end;
+}
+
 ProgramEnd program_end(int status, double seconds) {
-  if (status == -1) return {127, seconds, 0};
+  if (status == -1) return {127, seconds};
   if (WIFSIGNALED(status)) return {128 + WTERMSIG(status), seconds, WTERMSIG(status)};
-  return {WEXITSTATUS(status), seconds, 0};
+  return {WEXITSTATUS(status), seconds};
 }
 
 int end_like(const ProgramEnd& program) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/ending.h"
 #include "cli/signals.h"
 
 namespace faultline::cli {
@@ -50,8 +51,10 @@ struct ProgramEnd {
   int status = 0;  // 128 + N: ended by signal N
   double seconds = 0;
   int signal = 0;  // N; 0: it ended by itself
+  bool out_of_time = false;  // it was ended because it had not by then
 };
-ProgramEnd wait_for_program(pid_t process);
+ProgramEnd wait_for_program(pid_t process);  // as long as it takes
+ProgramEnd wait_for_program(pid_t process, Patience patience);
 ProgramEnd program_end(int status, double seconds);  // of a status as waitpid gives it; -1: it was lost
 
 // Ends this process as the program ended: by the same signal, without a core file of its own. Returns the status for where that did not happen.

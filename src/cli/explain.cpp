@@ -65,6 +65,7 @@ int explain(const ExplainOptions& options) {
   if (!options.save_trace.empty()) {
     if (options.paths.size() != 1) return fail("--save-trace takes one input");
     if (is_same_file(options.save_trace, options.paths.front())) return fail("--save-trace: " + options.save_trace + " is the input itself; give another name");
+    if (!may_be_overwritten(options.save_trace)) return fail("--save-trace: " + options.save_trace + " is there already and is no Faultline trace; give another name");
     if (inputs.empty()) return status;
     if (Status saved = write_trace_file(inputs.front().parts.front().trace, options.save_trace); !saved) return fail(saved.error().message(options.save_trace));
   }

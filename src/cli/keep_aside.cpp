@@ -40,6 +40,7 @@ void tell_program(int signal) {
 
 void hand_on(int signal, siginfo_t* origin, void*) {
   if (origin->si_code > 0 || origin->si_pid != parent) return;
+  if (origin->si_code == SI_QUEUE && origin->si_value.sival_int == kByForce) signal = SIGKILL;
   if (watched > 0) tell_program(signal);
   else came_early = signal;
 }

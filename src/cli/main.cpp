@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <memory>
 #include <new>
-#include <numeric>
 #include <string_view>
-#include <utility>
 
+#include "base/characters.h"
+#include "base/nearest_word.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/signals.h"
@@ -37,31 +37,43 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
   return verbs;
 }
 
-// How many letters must be put in, left out or changed to make one word of the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] != b[j] ? 1 : 0)}));
+// The verb's option that is nearest to the first word that it does not have; empty: there is none.
+std::string nearest_option(const CLI::App& app, int argument_count, char** arguments) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options([](const CLI::Option* one) { return !one->get_group().empty(); })) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
-  return row.back();
+  const auto is_known = [&](std::string_view word) { return std::find(names.begin(), names.end(), word) != names.end(); };
+  for (int at = 1; at < argument_count; ++at) {
+    const std::string_view word = std::string_view(arguments[at]).substr(0, std::string_view(arguments[at]).find('='));
+    if (word.size() < 2 || word[0] != '-' || is_digit(word[1]) || is_known(word) || (word[1] != '-' && is_known(word.substr(0, 2)))) continue;
+    const std::string nearest = nearest_word(word, names);
+    return nearest.empty() ? fmt::format("there is no option {}", word) : fmt::format("there is no option {}; the nearest is {}", word, nearest);
+  }
+  return {};
 }
 
 // What somebody meant whose words are not understood; empty where nobody can tell.
-std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command) {
+std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command, const std::string& problem) {
   if (argument_count < 2) return "a verb is missing: explain, replay, run, plan or doctor; faultline --help tells what each does";
   const std::string word = arguments[1];
+  const std::vector<std::string> verbs = verbs_of(app);
+  const bool is_verb = std::find(verbs.begin(), verbs.end(), word) != verbs.end();
+  if (is_verb || word.starts_with('-')) {
+    const bool has_all = command.empty() && takes_program(word);  // the program's own options stand there too, where its -- was forgotten
+    const std::string option = nearest_option(is_verb ? *app.get_subcommand(word) : app, has_all ? std::min(argument_count, 3) : argument_count, arguments);
+    if (!option.empty()) return fmt::format("{}. faultline {}--help lists them", option, is_verb ? word + " " : "");
+  }
   if ((word == "run" || word == "plan") && command.empty() && argument_count > 2) {
     return fmt::format("the program stands behind --, as in: faultline {} -- python train.py", word);
   }
-  const std::vector<std::string> verbs = verbs_of(app);
-  if (word.starts_with('-') || std::find(verbs.begin(), verbs.end(), word) != verbs.end()) return {};
-  std::error_code problem;
+  if (is_verb) return fmt::format("{}. faultline {} --help tells what it takes", problem, word);
+  if (word.starts_with('-')) return {};
+  std::error_code none;
   if (word.ends_with(".py")) return fmt::format("{} is a program: faultline run -- python {} records it, faultline plan -- python {} tells its memory without a GPU", word, word, word);
-  if (std::filesystem::exists(word, problem)) return fmt::format("to have {} explained: faultline explain {}", word, word);
-  const auto nearest = std::min_element(verbs.begin(), verbs.end(), [&](std::string_view a, std::string_view b) { return distance(word, a) < distance(word, b); });
-  if (word.size() < 64 && distance(word, *nearest) <= 2) return fmt::format("there is no verb {}; the nearest is {}", word, *nearest);
+  if (std::filesystem::exists(word, none)) return fmt::format("to have {} explained: faultline explain {}", word, word);
+  if (const std::string nearest = nearest_word(word, verbs); !nearest.empty()) return fmt::format("there is no verb {}; the nearest is {}", word, nearest);
   return fmt::format("there is neither a verb nor a file {}; the verbs are {}", word, fmt::join(verbs, ", "));
 }
 
@@ -69,8 +81,16 @@ std::string meant(const CLI::App& app, int argument_count, char** arguments, con
 
 int add_verbs_and_run(int argument_count, char** arguments) {
   const std::vector<std::string> command = take_command(argument_count, arguments);
+  // "faultline help" and "faultline help VERB", as other programs have it.
+  const bool asks_help = argument_count >= 2 && std::string_view(arguments[1]) == "help";
+  static char help[] = "--help";
+  if (asks_help && argument_count == 2) arguments[1] = help;
+  if (asks_help && argument_count == 3) {
+    arguments[1] = arguments[2];
+    arguments[2] = help;
+  }
   CLI::App app("Faultline finds the line behind a GPU memory fault.", "faultline");
-  app.set_version_flag("--version", "faultline " FAULTLINE_VERSION);
+  app.set_version_flag("--version,-V", "faultline " FAULTLINE_VERSION);
   app.add_flag_callback("--rules", [] { for (const Rule& rule : all_rules()) std::puts(std::string(rule.name).c_str()); throw CLI::Success(); })->group("");  // for tests
   app.require_subcommand(1);
   app.formatter(std::make_shared<Help>());
@@ -86,7 +106,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
-    if (const std::string sentence = meant(app, argument_count, arguments, command); !sentence.empty()) return fail(sentence);
+    if (const std::string sentence = meant(app, argument_count, arguments, command, problem.what()); !sentence.empty()) return fail(sentence);
     return fail(std::string(problem.what()) + ". Run faultline --help for more information");
   }
   return status;

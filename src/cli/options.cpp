@@ -4,16 +4,19 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/safe_text.h"
 #include "cli/installation.h"
 #include "report/exit_status.h"
 #include "report/json.h"
+#include "trace/file_format.h"
 
 namespace faultline::cli {
 namespace {
@@ -58,6 +61,15 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
 bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code problem;
   return std::filesystem::equivalent(a, b, problem) && !problem;
+}
+
+bool may_be_overwritten(const std::string& path) {
+  std::error_code problem;
+  if (path.empty() || !std::filesystem::is_regular_file(path, problem) || std::filesystem::file_size(path, problem) == 0) return true;
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kTraceFileMagic.size(), '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return std::equal(kTraceFileMagic.begin(), kTraceFileMagic.end(), begin.begin(), [](std::uint8_t a, char b) { return static_cast<char>(a) == b; });
 }
 
 void hint(const std::string& sentence) {

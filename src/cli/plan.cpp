@@ -96,7 +96,7 @@ int plan(const PlanArguments& arguments) {
   Result<DryRunResult> first = run_in_foreground(*parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
   if (!first) return give_up(first.error().message());
   if (Status written = write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
-  if (const std::string why = nothing_planned(question, *first); !why.empty()) return give_up(why);
+  if (const std::string why = nothing_planned(question, *first); !why.empty()) return give_up(why + (interrupted() ? "; it was interrupted" : first->out_of_time ? "; it was ended because its time was over (--seconds)" : ""));
   const DryRunJob again = as_far_again(job, *first->main());
   const auto run_attempts = [&](const std::vector<Attempt>& attempts) { return run_quietly(*parts, again, attempts, input); };
   Result<std::unique_ptr<PlannedRun>> planned = make_plan(question, *first, {run_attempts, hint, interrupted});
@@ -137,7 +137,8 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_flag("--allow-writes", arguments->limits.allow_writes, "let the program write, rename and remove files for real; it is then run once, unless --try or --vary is given");
   verb->add_flag("--offline", arguments->limits.offline, "refuse the program's connections to other machines");
   verb->add_option("--output,-o", arguments->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told")->option_text("DIR");
-  verb->footer("Exit status: 0 it fits (or no GPU was named) and nothing is wrong, 1 it does not fit or something is wrong, 2 bad usage, or the program failed by itself, was interrupted or did not import PyTorch, 3 internal error.");
+  verb->footer("Exit status: 0 it fits (or no GPU was named) and nothing is wrong, 1 it does not fit or something is wrong, 2 bad usage, or the program did not import PyTorch, was interrupted, or failed by itself for a reason that no finding explains, 3 internal error.");
+  verb->add_option("--grace", arguments->limits.grace_seconds, "seconds after --seconds until the program is ended from outside; for tests")->check(kWholeNumber)->group("");
   verb->add_option("--function", arguments->function, "a part of faultline.plan(): what the report calls the program")->group("");
   add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = plan(*arguments); });

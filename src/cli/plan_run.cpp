@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
 #include "cli/effects.h"
 #include "cli/installation.h"
 #include "confine/confined_program.h"
+#include "fmt/format.h"
 #include "sources/run_folder/layout.h"
 
 namespace faultline::cli {
@@ -54,12 +56,41 @@ DryRunJob job_for(const Attempt& attempt, const DryRunJob& first) {
   return job;
 }
 
+bool has_begun(const std::string& folder) {
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    if (entry.path().filename().string().starts_with(layout::kProcess)) return true;
+  }
+  return false;
+}
+
+// The program's own process counts its time from the moment it has PyTorch, and ends itself. What it cannot end that way is ended from here, a
+// while later: a program that never imports PyTorch, one that computes without PyTorch and hears nothing, one that is stuck.
+Patience patience_for(const DryRunJob& job) {
+  using Clock = std::chrono::steady_clock;
+  if (job.request.seconds == 0) return {{}, !job.limits.allow_writes};
+  const auto is_over = [&job, begin = Clock::now(), seen = false]() mutable {
+    if (!seen && has_begun(job.folder)) {
+      seen = true;
+      begin = Clock::now();
+    }
+    return Clock::now() - begin > std::chrono::seconds(job.request.seconds + job.limits.grace_seconds * (seen ? 1 : 3));  // importing takes a while
+  };
+  return {is_over, !job.limits.allow_writes};
+}
+
 DryRunResult finished(pid_t process, const DryRunJob& job) {
-  const ProgramEnd end = wait_for_program(process);
+  const ProgramEnd end = wait_for_program(process, patience_for(job));
   DryRunResult result;
   result.status = end.status;
   result.seconds = end.seconds;
+  result.out_of_time = end.out_of_time;
   result.processes = read_summaries(job.folder);
+  if (end.out_of_time) {
+    for (ProcessSummary& process : result.processes) {
+      if (process.stopped.empty()) process.stopped = fmt::format("after {:.0f} seconds, because it did not end by itself when its time was over (--seconds {})", end.seconds, job.request.seconds);
+    }
+  }
   settle_ends(result);
   if (job.limits.allow_writes) return result;
   result.effects = read_effects(effects_file(job.folder));
@@ -91,7 +122,7 @@ std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& f
       const Result<pid_t> process = start_program(command_for(job, {}), environment_for(parts, job.folder), Placement{Output::kAsIs, job.folder + "/log.txt", again, false});
       if (again >= 0) ::close(again);
       if (process) results[at] = finished(*process, job);
-      if (job.folder_stays) results[at].log = attempts[at].folder + "/log.txt";
+      if (job.folder_stays) results[at].log = shown_folder(job.folder) + "/log.txt";
     }
   };
   std::vector<std::thread> threads;

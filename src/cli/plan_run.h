@@ -19,6 +19,7 @@ namespace faultline::cli {
 struct Limits {
   bool allow_writes = false;  // files are not kept aside
   bool offline = false;       // connections to other machines are refused
+  std::uint64_t grace_seconds = 25;  // after its time, to end by itself: a dry run gives a program's own clean-up 20
 };
 
 struct DryRunJob {

@@ -68,7 +68,7 @@ Status make_private_folder(const std::string& path) {
 }
 
 Status write_text(const std::string& path, const std::string& text) {
-  const auto failed = [&](int problem) { return Error{path + " could not be written: " + std::strerror(problem), {}, {}}; };
+  const auto failed = [&](int problem) { return Error{(problem == ENOSPC || problem == EDQUOT ? "the disk is full: " : "") + path + " could not be written: " + std::strerror(problem), {}, {}}; };
   const std::string part = path + ".part";
   ::unlink(part.c_str());
   const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnFile));

@@ -142,12 +142,14 @@ std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std
 
 int run_replay(const ReplayArguments& arguments) {
   if (!arguments.output_trace.empty() && is_same_file(arguments.output_trace, arguments.path)) return fail("--save-trace: " + arguments.output_trace + " is the input itself; give another name");
+  if (!may_be_overwritten(arguments.output_trace)) return fail("--save-trace: " + arguments.output_trace + " is there already and is no Faultline trace; give another name");
   if (arguments.search && !arguments.output_trace.empty()) return fail("--save-trace goes with one replay, not with --search");
   Result<Input> input = open_input(arguments.path);
   if (!input) return fail(input.error().message(arguments.path == "-" ? "standard input" : arguments.path));
   const Result<const InputPart*> part = arguments.part.empty() ? &likeliest_part(*input) : named_part(*input, arguments.part);
   if (!part) return fail(part.error().message());
   const Trace& trace = (*part)->trace;
+  if ((*part)->statements.message_only) return fail((arguments.path == "-" ? "standard input" : arguments.path) + " is an error message, not a recording: there is nothing to replay. faultline explain tells what it says; faultline run or a PyTorch memory snapshot records what a replay needs");
   const auto device = std::find_if(trace.devices.begin(), trace.devices.end(), [&](const Device& d) { return d.index == arguments.device; });
   if (device == trace.devices.end()) return fail(fmt::format("the recording has no device {}", arguments.device));
   const auto slot = static_cast<std::size_t>(device - trace.devices.begin());
@@ -213,7 +215,7 @@ int run_replay(const ReplayArguments& arguments) {
     for (Row& row : search(trace, options, candidates)) rows.push_back(std::move(row));
   } else {
     Result<ReplayResult> result = replay(trace, options);
-    if (!result) return fail(result.error().message(arguments.path));
+    if (!result) return fail(options.changes.empty() ? result.error().message(arguments.path) : "--set: " + result.error().message());  // without changes it was replayed a moment ago
     rows.push_back({result->settings, std::move(*result), {}});
     if (options.want_trace && rows.back().result.trace) {
       if (Status saved = write_trace_file(*rows.back().result.trace, arguments.output_trace); !saved) return fail(saved.error().message(arguments.output_trace));

@@ -81,7 +81,7 @@ Result<std::string> driver_for(const RunArguments& arguments, RunSetup& setup) {
   if (arguments.gpu.empty()) {
     std::string real = driver::find_real_driver();
     if (real.empty()) {
-      setup.left_out.push_back("there is no CUDA driver (libcuda.so.1) on this machine, so no GPU call can be recorded; --gpu virtual stands in for one, faultline doctor tells more");
+      setup.left_out.push_back("there is no CUDA driver (libcuda.so.1) on this machine, so no GPU call can be recorded; faultline plan -- … tells a PyTorch program's memory without a GPU, --gpu virtual stands in for one, faultline doctor tells more");
     }
     return real;
   }

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <memory>
 
+#include "cli/ending.h"
 #include "cli/witness.h"
 
 namespace faultline::cli {
@@ -76,7 +77,7 @@ void note_signal(int signal, siginfo_t* about, void*) {
   const int kept = errno;
   const Note note{signal, about->si_code, about->si_pid, about->si_value.sival_int, now_ns()};
   if (asks_for_end(signal)) {
-    was_interrupted = 1;
+    ++was_interrupted;
     hold_quiet();
     for (const pid_t process : quiet) {
       if (process > 0 && from_process(note)) ::kill(process, signal);
@@ -159,6 +160,7 @@ InterruptsNoted::~InterruptsNoted() {
 }
 
 bool interrupted() { return was_interrupted != 0; }
+int interrupts() { return was_interrupted; }
 
 SignalsHeld::SignalsHeld() {
   sigset_t all;
@@ -183,7 +185,7 @@ void QuietHeld::begin(pid_t process) {
 
 void QuietHeld::end(pid_t process) { std::replace(quiet.begin(), quiet.end(), process, 0); }
 
-int wait_listening(pid_t process, Listening listening) {
+int wait_listening(pid_t process, Listening listening, Ending* ending) {
   Note note;
   if (listening == Listening::kEndIt) {
     while (notes_from >= 0 && next_note(note, 0)) {
@@ -198,7 +200,8 @@ int wait_listening(pid_t process, Listening listening) {
       stop_along(process, WSTOPSIG(status));
       continue;
     }
-    if (notes_from < 0 || !next_note(note, -1)) continue;
+    if (ending != nullptr) ending->look();
+    if (notes_from < 0 || !next_note(note, ending != nullptr ? Ending::kLookEveryMs : -1)) continue;
     if (listening == Listening::kHandOn) hand_on(process, note);
     else if (asks_for_end(note.signal)) ::kill(process, SIGKILL);
   }

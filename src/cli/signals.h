@@ -17,6 +17,8 @@
 
 namespace faultline::cli {
 
+class Ending;
+
 // Faultline ignores closed pipes and limits on a file's size (they are errors of a write to it); programs are started with what was there before.
 void ignore_closed_pipes();
 
@@ -31,6 +33,7 @@ class InterruptsNoted {
 
 // Somebody asked for an end (SIGINT, SIGTERM, SIGHUP, SIGQUIT), so nothing more should be started.
 bool interrupted();
+int interrupts();  // how often
 
 // --- for child_process.cpp and apart.cpp ---
 
@@ -61,6 +64,7 @@ class QuietHeld {
 enum class Listening : std::uint8_t { kHandOn, kEndIt };  // to the process; or: whoever asks for an end ends the process, and nothing is handed on
 // Waits for the child's end, in company: stops when it stops. The wait status, or -1 when it was lost. Notes of signals that came earlier count with
 // kHandOn (the program was just being started), not with kEndIt.
-int wait_listening(pid_t process, Listening listening);
+// `ending`: ends a program that does not end by itself.
+int wait_listening(pid_t process, Listening listening, Ending* ending = nullptr);
 
 }  // namespace faultline::cli

@@ -39,12 +39,19 @@ bool is_program(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0 && !fs::is_directory(path, problem);
 }
 
+Error not_program(const std::string& word) {
+  std::error_code problem;
+  if (word.ends_with(".ipynb")) return {word + " is a notebook, not a program: jupyter nbconvert --to script " + word + " makes a program of it, to be run by python", {}, {}};
+  const bool is_there = fs::exists(word, problem);
+  if (is_there && word.ends_with(".py")) return {word + " is a Python file that is not executable by itself: put python before it (python " + word + ")", {}, {}};
+  return {word + (is_there && word.find('/') != std::string::npos ? " is not executable" : " was not found"), {}, {}};
+}
+
 // Where the word leads, as a shell would find it.
 Result<std::string> program_of(const std::string& program, const std::vector<std::string>& environment) {
-  std::error_code problem;
   if (program.find('/') != std::string::npos) {
     if (is_program(program)) return program;
-    return Error{program + (fs::exists(program, problem) ? " is not executable" : " was not found"), {}, {}};
+    return not_program(program);
   }
   std::string path = "/usr/local/bin:/bin:/usr/bin";
   for (const std::string& entry : environment) {
@@ -57,7 +64,7 @@ Result<std::string> program_of(const std::string& program, const std::vector<std
     if (is_program(candidate)) return candidate;
     at = end + 1;
   }
-  return Error{program + " was not found", {}, {}};
+  return not_program(program);
 }
 
 struct Pipe {

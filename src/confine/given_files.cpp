@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -10,12 +11,22 @@
 
 namespace faultline::confine {
 
+namespace {
+
+bool is_same_file(int a, int b) {
+  struct stat one {}, other {};
+  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+}  // namespace
+
 GivenFiles::GivenFiles() {
   std::error_code problem;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", problem)) {
     File file{std::atoi(entry.path().filename().c_str()), read_link(entry.path().string()), {}};
     const int flags = ::fcntl(file.descriptor, F_GETFL), own = ::fcntl(file.descriptor, F_GETFD);
-    const bool is_given = own >= 0 && (own & FD_CLOEXEC) == 0;
+    // What the program prints is meant to arrive where it is sent.
+    const bool is_given = own >= 0 && (own & FD_CLOEXEC) == 0 && !is_same_file(file.descriptor, STDOUT_FILENO) && !is_same_file(file.descriptor, STDERR_FILENO);
     if (is_given && flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && ::fstat(file.descriptor, &file.before) == 0 && S_ISREG(file.before.st_mode)) files_.push_back(std::move(file));
   }
 }
@@ -25,6 +36,7 @@ std::vector<std::string> GivenFiles::changed() const {
   for (const File& file : files_) {
     struct stat now {};
     const timespec& before = file.before.st_mtim;
+    if (std::find(names.begin(), names.end(), file.name) != names.end()) continue;
     if (::fstat(file.descriptor, &now) != 0 || now.st_size != file.before.st_size || now.st_mtim.tv_sec != before.tv_sec || now.st_mtim.tv_nsec != before.tv_nsec) names.push_back(file.name);
   }
   return names;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/hash.h"
+#include "facts/growth_alike.h"
 #include "facts/growth_in_place.h"
 #include "facts/growth_lines.h"
 #include "facts/heap_uses.h"
@@ -72,7 +73,7 @@ class Finder {
   bool is_over(const Growth& growth) const;
   bool is_from_host(const Growth& growth) const;
   std::uint64_t activation_of(StackId stack) const;
-  RoundsBy evidence_for(const Growth& growth) const;
+  RoundsBy evidence_for(const Growth& growth, std::uint64_t peak_bytes) const;
   bool is_hooked(StackId stack) const;
   bool is_as_deep_as_the_weights(const Growth& growth) const;
 
@@ -300,7 +301,7 @@ bool Finder::is_hooked(StackId stack) const {
   return false;
 }
 
-RoundsBy Finder::evidence_for(const Growth& growth) const {
+RoundsBy Finder::evidence_for(const Growth& growth, std::uint64_t peak_bytes) const {
   if (is_as_deep_as_the_weights(growth)) return RoundsBy::kUnknown;
   bool outermost = growth.program.value == 0;
   for (StackId at = growth.program; !outermost; at = stacks_.program(trace_.stacks.parent(at))) {
@@ -315,8 +316,11 @@ RoundsBy Finder::evidence_for(const Growth& growth) const {
   if (growth.stacks.size() != 1) return RoundsBy::kUnknown;
   const Tally& line = tallies_[growth.stacks.front().stack.index()];
   const auto lets_go = [&](const Event& event) { return event.device == device_ && event.kind == EventKind::kFree && uses_.is_program(event.heap); };
-  const bool nothing_else = line.made == line.kept && std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
-  return line.kept >= kManyRounds && nothing_else && !growth.from_host ? RoundsBy::kMany : RoundsBy::kUnknown;
+  const bool nothing_else = std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
+  if (line.kept < kManyRounds || line.made != line.kept || growth.from_host) return RoundsBy::kUnknown;
+  if (nothing_else) return RoundsBy::kMany;
+  const bool is_large = growth.kept_bytes * 10 >= peak_bytes;
+  return is_large && rounds_are_alike(trace_, uses_, lifetimes_, device_, growth.stacks.front().stack, line.first, line.last_kept, end_) ? RoundsBy::kAlike : RoundsBy::kUnknown;
 }
 
 // Weights and their gradients stay together: as many as there are tensors of that size in models.
@@ -443,7 +447,7 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
       growth.is_over = is_over(growth);
       growth.from_host = is_from_host(growth);
       if (growth.is_over) growth.rounds_by = RoundsBy::kUnknown;
-      else if (growth.rounds_by == RoundsBy::kUnknown) growth.rounds_by = evidence_for(growth);
+      else if (growth.rounds_by == RoundsBy::kUnknown) growth.rounds_by = evidence_for(growth, peak_bytes);
     }
     result.push_back(std::move(growth));
   }

@@ -62,6 +62,29 @@ TEST(Growth, ALoopThatIsOverWhenTheProgramGoesOnCollectedSomething) {
   EXPECT_FALSE(growths(traced(loop + "alloc #again 1MiB at run.py:6 main\n"))[0].is_over);
 }
 
+// A round that also makes and lets go other memory, the same each time, and its twins that may be something else.
+TEST(Growth, RoundsThatAreAlikeAreALoop) {
+  const std::string before = "alloc #w0 32MiB at run.py:2 main\nalloc #w1 32MiB at run.py:2 main\n";
+  const std::string round = "alloc #a 4MiB at run.py:4 main\nalloc #b 8MiB at run.py:5 main\nalloc #kept 2MiB at run.py:7 main\nfree #b\nfree #a\n";
+  const auto by = [](const std::string& text) {
+    const std::vector<Growth> found = growths(traced(text));
+    return found.size() == 1 ? found[0].rounds_by : RoundsBy::kSteps;
+  };
+  EXPECT_EQ(by(before + each_round(100, round)), RoundsBy::kAlike);
+  EXPECT_EQ(by(before + each_round(63, round)), RoundsBy::kUnknown);                                          // few may be layers
+  EXPECT_EQ(by(before + each_round(100, round) + "alloc #all 200MiB at run.py:9 main\n"), RoundsBy::kUnknown);  // it is over
+  EXPECT_EQ(by(each_round(100, "alloc #w 4MiB preexisting\n") + each_round(100, round)), RoundsBy::kUnknown);  // as deep as the weights
+  EXPECT_EQ(by("alloc #most 8GiB at run.py:2 main\n" + each_round(100, round)), RoundsBy::kUnknown);           // a small part of the peak
+  std::string longer, other;
+  for (int i = 0; i < 100; ++i) {
+    const std::string n = std::to_string(i);
+    longer += "alloc #t" + n + " " + std::to_string(1024 * (i + 1)) + " at run.py:4 main\nalloc #k" + n + " 2MiB at run.py:7 main\nfree #t" + n + "\n";  // over all that is kept: a cache
+    other += "alloc #t" + n + " 4MiB at run.py:" + std::to_string(20 + i % 3) + " main\nalloc #k" + n + " 2MiB at run.py:7 main\nfree #t" + n + "\n";
+  }
+  EXPECT_EQ(by(before + longer), RoundsBy::kUnknown);
+  EXPECT_EQ(by(before + other), RoundsBy::kUnknown);
+}
+
 TEST(Growth, CallsThatOnlyHandOnTheirResultMayBeOnePass) {
   const auto found = growths(traced(kModel + each_round(12, "alloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nalloc #z 1KiB at run.py:8 main > f.py:1 f\nfree #z\n")));
   ASSERT_EQ(found.size(), 1u);

@@ -4,10 +4,10 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <numeric>
 #include <vector>
 
 #include "base/characters.h"
+#include "base/nearest_word.h"
 #include "fmt/format.h"
 
 namespace faultline {
@@ -37,21 +37,6 @@ bool contains_word(std::string_view words, std::string_view word) {
   return contained;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 // The names nearest to the word: those that begin with it, else those the fewest edits away, where that is at most a third of the word.
 std::vector<std::string_view> close_names(const std::string& word) {
   std::vector<std::string_view> names;
@@ -79,7 +64,8 @@ Error unknown(std::string_view text, const std::string& word) {
     sentence += names[at];
   }
   if (!names.empty()) sentence += ")";
-  return {sentence + "; a size such as 24GiB works too", {}, {}};
+  const bool may_be_size = !word.empty() && word.size() <= 3 && std::all_of(text.begin(), text.end(), is_digit) && word.find_first_not_of('0') != std::string::npos;
+  return {sentence + (may_be_size ? "; a size has its unit with it: " + std::string(text) + "GiB" : "; a size such as 24GiB works too"), {}, {}};
 }
 
 // "3050" is a card that is not known rather than three kilobytes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/nearest_word.h"
 #include "fmt/format.h"
 #include "models/model.h"
 #include "models/torch/torch_model.h"
@@ -25,10 +26,11 @@ bool known_name(std::string_view name) {
   });
 }
 
-std::string all_names() {
+Error unknown_name(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Model* model : kModels) names.insert(names.end(), model->setting_names().begin(), model->setting_names().end());
-  return fmt::format("{}", fmt::join(names, ", "));
+  const std::string nearest = nearest_word(name, names);
+  return {fmt::format("'{}' is not a setting that a replay can change{}", name, nearest.empty() ? "" : "; the nearest is " + nearest), {}, fmt::format("Known: {}.", fmt::join(names, ", "))};
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ Result<SettingChanges> parse_setting_changes(std::string_view text) {
       return Error{fmt::format("'{}' has no value", item), {}, "Write name=value, for example expandable_segments=True."};
     }
     const std::string_view name = trimmed(item.substr(0, sign));
-    if (!known_name(name)) return Error{fmt::format("'{}' is not a setting that a replay can change", name), {}, fmt::format("Known: {}.", all_names())};
+    if (!known_name(name)) return unknown_name(name);
     changes.emplace_back(name, trimmed(item.substr(sign + 1)));
   }
   return changes;

@@ -45,6 +45,7 @@ struct ProcessSummary {
 struct DryRunResult {
   int status = 0;  // 128 + N: ended by signal N
   double seconds = 0;
+  bool out_of_time = false;  // it was ended because it had not ended by itself
   std::vector<ProcessSummary> processes;  // see most_needing_first
   PlanEffects effects;
   std::string log;  // what it printed, of a run that was kept quiet; empty: it is not kept

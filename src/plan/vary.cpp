@@ -212,8 +212,14 @@ class Search {
 void add_search(const Reruns& reruns, const std::string& name, Plan& plan) {
   reruns.tell("looking for the largest batch that fits");
   plan.vary = Search(reruns, plan, name).run(name);
-  if (plan.vary || name.empty() || reruns.interrupted()) return;
-  plan.vary = PlanVary{name, {}, 0, 0, false, 0, 0, {}, "no number of this name was found in the command or in the program's own files"};
+  constexpr std::string_view kInterrupted = "the search was interrupted";
+  if (plan.vary) {
+    if (reruns.interrupted() && plan.vary->stopped.empty()) (plan.vary->largest_fitting != 0 ? plan.vary->stopped : plan.vary->why_not) = kInterrupted;
+    return;
+  }
+  const std::string found_none = name.empty() ? fmt::format("no number called {} was found in the command or in the program's own files; --vary NAME names another", fmt::join(kUsualNames, ", "))
+                                              : std::string("no number of this name was found in the command or in the program's own files");
+  plan.vary = PlanVary{name.empty() ? "batch size" : name, {}, 0, 0, false, 0, 0, {}, reruns.interrupted() ? std::string(kInterrupted) : found_none};
 }
 
 }  // namespace faultline

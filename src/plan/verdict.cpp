@@ -122,7 +122,7 @@ void describe_unplanned(const DryRunResult& run, Plan& plan) {
     plan.unplanned_line = process.unplanned_line;
   }
   const ProcessSummary& main = *run.main();
-  if (!plan.unplanned.empty() || allocations != 0 || plan.peak_outside_bytes != 0 || main.exception) return;
+  if (!plan.unplanned.empty() || allocations != 0 || (!run.main()->ended_in_order && plan.peak_reserved_bytes != 0) || plan.peak_outside_bytes != 0 || main.exception) return;
   if (!main.stopped.empty()) {
     plan.unplanned = fmt::format("nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then (--seconds 0 lets it run on)", main.stopped);
   } else if (run.status == 0) {

@@ -236,7 +236,7 @@ void print_holders(Page& page, std::string_view label, const std::vector<Holder>
   if (shown == holders.size()) return;
   std::uint64_t rest_bytes = 0;
   for (std::size_t at = shown; at < holders.size(); ++at) rest_bytes += holders[at].bytes;
-  page.row("", fmt::format("{}  {} more places", pad_left(format_bytes(rest_bytes), bytes_columns), format_count(holders.size() - shown)),
+  page.row("", fmt::format("{}  {} more place{}", pad_left(format_bytes(rest_bytes), bytes_columns), format_count(holders.size() - shown), holders.size() - shown == 1 ? "" : "s"),
            Style::kDim);
 }
 

@@ -167,7 +167,7 @@ void print_effects(Page& page, const PlanEffects& effects) {
     page.row("files", text + (effects.done_for_real.empty() && !effects.ran_out_of_space ? "; yours are as before" : ""));
   }
   if (!effects.done_for_real.empty()) {
-    page.row("for real", counted_names(page, effects.done_for_real.size(), effects.done_for_real, "changed") + ": open before the program began, or the kernel's own");
+    page.row("for real", counted_names(page, effects.done_for_real.size(), effects.done_for_real, "changed") + ": the program was started with it open for writing, or it is the kernel's own (/proc, /sys)");
   }
   if (effects.ran_out_of_space) page.row("disk", "a file was too large to be copied for the dry run: the program was told that the disk is full");
   if (effects.input_was_cut) page.row("input", "not all that the program read from standard input could be kept, so it was not run again");
@@ -258,6 +258,7 @@ void print_vary(Page& page, const PlanVary& vary) {
   }
   std::string text = fmt::format("{} = {} fits{}", name, format_count(vary.largest_fitting), vary.tight ? ", but tightly," : "");
   text += vary.smallest_failing == 0 ? vary.stopped.empty() ? std::string("; larger values were not tried") : "; larger ones could not be tried: " + page.clean(vary.stopped) : fmt::format(" and {} does not", format_count(vary.smallest_failing));
+  if (vary.smallest_failing != 0 && !vary.stopped.empty()) text += "; what is between was not tried to the end: " + page.clean(vary.stopped);
   page.item(page.yes(), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
 }
 

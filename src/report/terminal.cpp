@@ -12,6 +12,7 @@
 #include "report/memory_picture.h"
 #include "report/page.h"
 #include "report/plan_text.h"
+#include "report/unseen.h"
 
 namespace faultline {
 namespace {
@@ -149,7 +150,7 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
   for (const auto& [name, count] : report.lost) {
     if (count == 0 || (told == kCountersShown && ++untold != 0)) continue;
     ++told;
-    lost += fmt::format("{}{} {}", lost.empty() ? "" : ", ", format_count(count), page.clean(name));
+    lost += (lost.empty() ? "" : ", ") + page.clean(loss_words(name, count));
   }
   if (untold != 0) lost += fmt::format(", and {} more kinds", format_count(untold));
   if (!lost.empty()) page.row("lost or odd", lost, Style::kWarning);

@@ -55,6 +55,17 @@ std::string last_refusal(const Trace& trace) {
   return words;
 }
 
+// Whether the driver refused all that was recorded: how many calls, and the first; 0: it did not.
+std::pair<std::uint64_t, std::string> all_refused(const Trace& trace) {
+  std::pair<std::uint64_t, std::string> refused;
+  for (const Event& event : trace.events) {
+    const std::string_view words = event.kind == EventKind::kOpEnd && event.has(kFailed) ? trace.strings.at(StringId(event.extra)) : std::string_view();
+    if (words.find(": CUDA_ERROR") == std::string_view::npos) return {};
+    if (refused.first++ == 0) refused.second = words;
+  }
+  return refused;
+}
+
 // A process of the program that ended badly while the command as a whole did not: how; empty: well, or nobody knows.
 std::string how_process_ended(const Ending& ending) {
   Ending own = ending;
@@ -70,16 +81,15 @@ constexpr std::array<Loss, 7> kLosses = {{{kLostCutChunks, "piece is cut off", "
     {kLostMissingEvents, "event is missing", "events are missing"}, {kLostUnusableEvents, "event makes no sense", "events make no sense"},
     {kLostWriterStopped, "thread stopped writing", "threads stopped writing"}, {kLostDroppedRecords, "record was dropped", "records were dropped"},
     {kLostUnkept, "byte could not be written to disk", "bytes could not be written to disk"}}};
+// What is odd without being missing.
+constexpr std::array<Loss, 5> kOddities = {{{kLostUnfinishedWriters, "thread did not say that it was done", "threads did not say that they were done"},
+    {kLostUnknownRecords, "record of an unknown kind was passed over", "records of an unknown kind were passed over"}, {kLostBadDefinitions, "definition makes no sense", "definitions make no sense"},
+    {kLostUnknownReferences, "event names something that is not there", "events name something that is not there"}, {kLostFinalState, "final state is not complete", "final states are not complete"}}};
 const Loss* loss_of(std::string_view counter) {
   const auto at = std::find_if(kLosses.begin(), kLosses.end(), [&](const Loss& loss) { return loss.counter == counter; });
   return at != kLosses.end() ? &*at : nullptr;
 }
 bool means_loss(std::string_view counter) { return counter.find("could not be read") != std::string_view::npos || loss_of(counter) != nullptr; }
-
-std::string loss_words(const std::string& counter, std::uint64_t count) {
-  const Loss* const loss = loss_of(counter);
-  return format_count(count) + " " + (loss == nullptr ? counter : std::string(count == 1 ? loss->one : loss->several));
-}
 
 void add_losses(const std::map<std::string, std::uint64_t>& lost, std::map<std::string, std::uint64_t>& losses) {
   for (const auto& [name, count] : lost) {
@@ -117,6 +127,13 @@ std::string virtual_words(const std::map<std::string, std::uint64_t>& refused) {
 
 }  // namespace
 
+std::string loss_words(const std::string& counter, std::uint64_t count) {
+  const Loss* loss = loss_of(counter);
+  const auto odd = std::find_if(kOddities.begin(), kOddities.end(), [&](const Loss& one) { return one.counter == counter; });
+  if (loss == nullptr && odd != kOddities.end()) loss = &*odd;
+  return format_count(count) + " " + (loss == nullptr ? counter : std::string(count == 1 ? loss->one : loss->several));
+}
+
 std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
   std::vector<std::string> unseen;
   Ending first = input.parts.front().statements.ending;
@@ -143,6 +160,9 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
   for (const InputPart& part : input.parts) {
     const std::string who = part.name.empty() ? "the process" : part.name;
     for (const auto& [name, times] : refused_by_virtual(part.trace)) refused[name] += times;
+    if (const auto [calls, call] = all_refused(part.trace); calls != 0) {
+      unseen.push_back(fmt::format("The driver refused every call that was recorded of {} ({}), first {}: it did nothing on a GPU.", who, format_count(calls), call));
+    }
     const RecordedPart recorded = recorded_part(part.trace);
     if (const std::string own = how_process_ended(part.statements.ending); !own.empty() && !is_explained) unseen.push_back(fmt::format("{} {}; nothing that was recorded of its GPU memory explains it.", who, own));
     if (recorded.all) add_losses(part.trace.lost, losses);  // else it is said already that some is missing

@@ -121,12 +121,17 @@ def test_one_bad_file_of_two_is_named_and_the_other_explained(run, tmp_path):
 
 BAD_USAGE = {
     "": "a verb is missing: explain, replay, run, plan or doctor", "explode": "there is neither a verb nor a file explode", "explain": "FILE is required", "replay": "FILE is required",
-    "explain --frobnicate CLEAN": "not expected: --frobnicate", "explain CLEAN --format xml": "--format: xml not in {terminal,json,text-trace}", "explain CLEAN --gpu nonsense": "--gpu: 'nonsense' is no GPU",
+    "explain --frobnicate CLEAN": "there is no option --frobnicate. faultline explain --help lists them", "explain CLEAN --format xml": "--format: xml not in {terminal,json,text-trace}", "explain CLEAN --gpu nonsense": "--gpu: 'nonsense' is no GPU",
     "explain CLEAN --gpu -1GiB": "--gpu: '-1GiB' is no GPU", "replay CLEAN --gpu big": "--gpu: 'big' is no GPU", "replay CLEAN --gpu 1MiB": "--gpu: 1.00 MiB leave nothing beside the CUDA context",
     "replay CLEAN --context x --gpu 8GiB": "--context: 'x' is not a size", "replay CLEAN --set no_such_setting=1": "--set: 'no_such_setting' is not a setting",
-    "replay CLEAN --set expandable_segments=perhaps": "'perhaps' is not a value for expandable_segments. It takes True or False", "replay CLEAN --set =": "--set: '' is not a setting",
+    "replay CLEAN --set expandable_segments=perhaps": "--set: 'perhaps' is not a value for expandable_segments. It takes True or False", "replay CLEAN --set =": "--set: '' is not a setting",
     "replay CLEAN --device 7": "the recording has no device 7", "replay CLEAN --device -1": "--device = -1", "replay CLEAN --device x": "--device = x",
     "explain CLEAN CLEAN --save-trace both.trace": "--save-trace takes one input", "replay CLEAN -o /nonexistent/folder/out.trace": "/nonexistent/folder/out.trace: the trace file cannot be created",
+    "plan --gup T4 -- true": "there is no option --gup; the nearest is --gpu. faultline plan --help lists them", "plan --gpu=T4 --step=3 -- true": "the nearest is --steps", "--versoin": "the nearest is --version",
+    "plan --hlep": "the nearest is --help", "run --outptu x -- true": "the nearest is --output", "replay --set=a=b --serach CLEAN": "the nearest is --search", "doctor --fromat json": "the nearest is --format",
+    "plan python train.py --batch 3": "the program stands behind --", "explain CLEAN --save-trace": "faultline explain --help tells what it takes", "plan --seconds x -- true": "faultline plan --help tells",
+    "plan --gpu 24 -- true": "a size has its unit with it: 24GiB", "replay CLEAN --gpu 80": "a size has its unit with it: 80GiB", "replay CLEAN --set expandable_segment=True": "the nearest is expandable_segments",
+    "plan -- ./nb.ipynb": "jupyter nbconvert --to script ./nb.ipynb", "plan -- nb.ipynb": "jupyter nbconvert",
     "explain CLEAN --save-trace /nonexistent/folder/out.trace": "/nonexistent/folder/out.trace: the trace file cannot be created",
 }
 
@@ -192,7 +197,25 @@ def test_an_unknown_setting_names_the_known_ones(refused):
     assert "max_split_size_mb" in refused("replay", CLEAN, "--set", "no_such_setting=1")
 
 
+@pytest.mark.parametrize("words", [["help"], ["help", "plan"], ["help", "explain"]])
+def test_help_is_a_word_too(run, words):
+    assert run(*words).stdout == run(*words[1:], "--help").stdout and run(*words).returncode == 0
+
+
+def test_a_python_file_that_is_no_program_gets_python_before_it(run, tmp_path):
+    write(tmp_path / "leak.py", "print(1)\n")
+    for word in ("leak.py", "./leak.py"):
+        done = run("plan", "--", word, cwd=tmp_path)
+        assert done.returncode == 2 and f"put python before it (python {word})".encode() in done.stderr
+
+
+def test_an_error_message_is_not_replayed(refused):
+    path = sorted(ERRORS.glob("*oom*.txt"))[0] if sorted(ERRORS.glob("*oom*.txt")) else sorted(ERRORS.rglob("*.txt"))[0]
+    assert "is an error message, not a recording" in refused("replay", path)
+
+
 def test_help_and_version_are_no_errors(run):
+    assert run("-V").stdout == run("--version").stdout
     done = run("--version")
     assert done.returncode == 0 and re.fullmatch(rb"faultline \d+\.\d+\.\d+\n", done.stdout) and not done.stderr
 
@@ -473,6 +496,16 @@ def test_nothing_is_saved_over_the_input(refused, tmp_path, arguments):
     path = write(tmp_path / "a.pickle.xz", CLEAN.read_bytes())
     assert "is the input itself" in refused(arguments[0], path, arguments[1], path)
     assert path.read_bytes() == CLEAN.read_bytes()
+
+
+@pytest.mark.parametrize("arguments", [["explain", "--save-trace"], ["replay", "-o"]])
+def test_what_is_no_trace_is_not_saved_over(run, refused, tmp_path, arguments):
+    mine = write(tmp_path / "mine.txt", "my own notes\n")
+    assert "is there already and is no Faultline trace" in refused(arguments[0], CLEAN, arguments[1], mine)
+    assert mine.read_text() == "my own notes\n"
+    trace = tmp_path / "a.trace"
+    for _ in range(2):  # a trace is renewed
+        assert run(arguments[0], CLEAN, arguments[1], trace).returncode == 0 and trace.stat().st_size > 100
 
 
 def test_a_message_about_another_failure_says_nothing_of_a_recording(run, tmp_path):

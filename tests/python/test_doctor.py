@@ -147,7 +147,7 @@ def test_parts_that_are_not_built_are_said(binary, tmp_path):
 def test_bad_usage_is_a_sentence(binary):
     run = doctor(binary, "--format", "xml")
     assert run.returncode == 2 and run.stdout == ""
-    assert run.stderr == "faultline: --format: xml not in {terminal,json}. Run faultline --help for more information.\n"
+    assert run.stderr == "faultline: --format: xml not in {terminal,json}. faultline doctor --help tells what it takes.\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])

@@ -64,6 +64,7 @@ std::string_view words_for(const Growth& growth) {
     case RoundsBy::kModelCalls: return "calls of the model";
     case RoundsBy::kSizes: return "returns to the line, each with a size of its own";
     case RoundsBy::kMany: return "returns to the line, where nothing else is made or let go in between or after";
+    case RoundsBy::kAlike: return "returns to the line, with the same made and let go in between each time";
     case RoundsBy::kUnknown: return "returns to the line";
     default: return growth.round_kind;
   }
@@ -111,6 +112,11 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
     return {"Only this is made, and all of it stays: something appends it to a list, a dict or an attribute. Data that is loaded once looks the same; it is a leak if the loop is to go on",
             "If the loop goes on, drop what is no longer needed, or keep it on the CPU (`.cpu()`)."};
   }
+  if (growth.rounds_by == RoundsBy::kAlike) {
+    return {"Each round makes the same at the same lines and lets go of all but this: something appends it to a list, a dict or an attribute. Something that is filled once (the outputs of a recurrent "
+            "cell, data that is prepared) looks the same; it is a leak if the loop is to go on",
+            "If the loop goes on, drop what is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
+  }
   if (growth.in_place) {
     return {"Each step makes it anew, larger than the one before, while what else a step makes stays the same: results are concatenated to those before them (`torch.cat`)",
             "Start anew when they are no longer needed, keep them on the CPU (`.cpu()`), or keep only the numbers you need (`.item()`)."};
@@ -148,7 +154,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
       const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
       const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
-      const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany;
+      const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany || growth.rounds_by == RoundsBy::kAlike;
       Finding finding = finding_at(facts, "memory/leak", may_be_meant ? Severity::kWarning : Severity::kError, proved ? Confidence::kProved : Confidence::kLikely, usage.device, blamed);
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
