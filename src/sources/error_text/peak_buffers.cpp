@@ -8,8 +8,8 @@
 namespace faultline {
 namespace {
 
-constexpr std::size_t kLongestLine = 8192;
-constexpr std::size_t kMostLines = 1000;
+constexpr std::size_t kLongestBufferLine = 8192;
+constexpr std::size_t kMostBufferLines = 1000;
 
 std::string_view quoted(std::string_view line, std::string_view label) {
   const std::size_t at = line.find(label);
@@ -43,10 +43,10 @@ std::vector<PeakBuffer> peak_buffers(std::string_view text, std::size_t most) {
   if (head == std::string_view::npos) return buffers;
   std::size_t lines = 0;
   bool inside = false;
-  for (std::size_t begin = line_end(text, head, kLongestLine) + 1; begin < text.size() && ++lines < kMostLines;) {
+  for (std::size_t begin = line_end(text, head, kLongestBufferLine) + 1; begin < text.size() && ++lines < kMostBufferLines;) {
     const std::size_t end = line_end(text, begin, text.size());
-    const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
-    const std::string body = clean_line(raw.substr(split_prefix(raw).length), kLongestLine);
+    const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestBufferLine));
+    const std::string body = clean_line(raw.substr(split_prefix(raw).length), kLongestBufferLine);
     begin = end + 1;
     const auto behind = [&](std::string_view label) { return body.starts_with(label) ? std::string_view(body).substr(label.size()) : std::string_view(); };
     if (body.empty() || body.starts_with("====")) continue;

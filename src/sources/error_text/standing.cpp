@@ -10,10 +10,10 @@
 namespace faultline {
 namespace {
 
-constexpr std::size_t kLongestLine = 4096;
-constexpr std::size_t kMostLines = 600;
-constexpr std::size_t kReach = std::size_t{1} << 20;  // bytes behind a message in which another traceback counts
-constexpr std::string_view kHead = "Traceback (most recent call last)";
+constexpr std::size_t kLongestStanding = 4096;
+constexpr std::size_t kMostStanding = 600;
+constexpr std::size_t kStandingReach = std::size_t{1} << 20;  // bytes behind a message in which another traceback counts
+constexpr std::string_view kTracebackHead = "Traceback (most recent call last)";
 
 template <std::size_t kCount>
 bool has_any(std::string_view line, const std::array<std::string_view, kCount>& parts) {
@@ -27,17 +27,17 @@ std::string_view exception_name(std::string_view body) {
   return name.size() > 5 && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt")) ? name : std::string_view();
 }
 
-struct Line {
+struct StandingLine {
   std::string body;
   std::string tag;
   bool indented = false;
 };
 
-Line line_of(std::string_view text, std::size_t begin, std::size_t end) {
-  const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
+StandingLine line_of(std::string_view text, std::size_t begin, std::size_t end) {
+  const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestStanding));
   const LinePrefix prefix = split_prefix(raw);
   const std::string_view front = raw.substr(0, prefix.length);
-  return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag, front.ends_with("  ") || front.ends_with('\t')};
+  return {clean_line(raw.substr(prefix.length), kLongestStanding), prefix.tag, front.ends_with("  ") || front.ends_with('\t')};
 }
 
 bool is_code(std::string_view body) {
@@ -85,9 +85,9 @@ bool may_tell_of_gpu(std::string_view body) {
 }
 
 Standing standing_of(std::string_view text, std::size_t at) {
-  const std::size_t begin = line_begin(text, at, kLongestLine), end = line_end(text, at, kLongestLine);
-  const Line line = line_of(text, begin, end);
-  const std::string before = clean_line(text.substr(begin, at - begin), kLongestLine);
+  const std::size_t begin = line_begin(text, at, kLongestStanding), end = line_end(text, at, kLongestStanding);
+  const StandingLine line = line_of(text, begin, end);
+  const std::string before = clean_line(text.substr(begin, at - begin), kLongestStanding);
   const std::string_view behind = text.substr(at, end - at);
   const bool quoted = before.find_first_of("\"'`#") != std::string::npos;
   if (!is_exception_line(line.body) && quoted && is_code(line.body)) return Standing::kSource;
@@ -96,7 +96,7 @@ Standing standing_of(std::string_view text, std::size_t at) {
   TracebackFrame frame;
   if (line.body.starts_with("--") && line.body.find("> ") < 12 && quoted) return Standing::kSource;  // IPython's arrow
   if (begin > 0 && line.indented && !is_exception_line(line.body)) {
-    const Line above = line_of(text, line_begin(text, begin - 1, kLongestLine), begin - 1);
+    const StandingLine above = line_of(text, line_begin(text, begin - 1, kLongestStanding), begin - 1);
     if (above.body.starts_with("File \"") && parse_frame(above.body, frame)) return Standing::kSource;
   }
   if (is_unrelated_exception(line.body)) return Standing::kQuoted;
@@ -105,9 +105,9 @@ Standing standing_of(std::string_view text, std::size_t at) {
 
 std::string exception_of(std::string_view text, std::size_t head, const std::string& tag) {
   std::size_t lines = 0;
-  for (std::size_t begin = line_end(text, head, kLongestLine) + 1; begin < text.size() && ++lines < kMostLines;) {
+  for (std::size_t begin = line_end(text, head, kLongestStanding) + 1; begin < text.size() && ++lines < kMostStanding;) {
     const std::size_t end = line_end(text, begin, text.size());
-    const Line line = line_of(text, begin, end);
+    const StandingLine line = line_of(text, begin, end);
     begin = end + 1;
     if (!tag.empty() && !line.tag.empty() && line.tag != tag) continue;
     if (!line.indented && is_exception_line(line.body)) return line.body;
@@ -116,13 +116,13 @@ std::string exception_of(std::string_view text, std::size_t head, const std::str
 }
 
 bool is_followed_by_other(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
-  const std::string_view near = text.substr(0, std::min(to, from + kReach) + kHead.size() - 1);  // a head that begins before `to`
-  std::size_t head = near.find(kHead, from);
+  const std::string_view near = text.substr(0, std::min(to, from + kStandingReach) + kTracebackHead.size() - 1);  // a head that begins before `to`
+  std::size_t head = near.find(kTracebackHead, from);
   const auto is_other_writer = [&](std::size_t at) {
-    const std::string other = line_of(text, line_begin(text, at, kLongestLine), line_end(text, at, kLongestLine)).tag;
+    const std::string other = line_of(text, line_begin(text, at, kLongestStanding), line_end(text, at, kLongestStanding)).tag;
     return !tag.empty() && !other.empty() && other != tag;
   };
-  while (head != std::string_view::npos && is_other_writer(head)) head = near.find(kHead, head + 1);
+  while (head != std::string_view::npos && is_other_writer(head)) head = near.find(kTracebackHead, head + 1);
   if (head == std::string_view::npos) return false;
   const std::string_view between = text.substr(from, head - from);
   if (between.find("During handling of the above exception") != std::string_view::npos || between.find("The above exception was the direct cause") != std::string_view::npos) return false;
