@@ -1,6 +1,6 @@
 # leak
 import torch
-model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512)).cuda()
+model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1024)).cuda()
 errors = []
 def work(i):
     x = torch.randn(512, 512, device="cuda")

@@ -22,6 +22,9 @@ def good(ran):
     return ran
 
 
+MEASURED_WITH = "2.11.0+cu130"
+
+
 @pytest.fixture
 def rank_of(dry_run):
     """One rank of eight, on an H200."""
@@ -185,7 +188,8 @@ DDP = """
     ("", [128.125, 257.188, 321.250, 449.375, 385.313, 321.250, 449.375, 385.313, 321.250, 449.375]),
     ("gradient_as_bucket_view=True", [128.125, 193.125, 321.250, 385.313, 321.250, 321.250, 385.313, 321.250, 321.250, 385.313]),
 ])
-def test_ddp_takes_what_it_took_on_a_gpu(rank_of, options, measured):
+def test_ddp_takes_what_it_took_on_a_gpu(rank_of, monkeypatch, options, measured):
+    monkeypatch.setenv("FAULTLINE_PLAN_RELEASE", MEASURED_WITH)
     seen = [float(number) for number in good(rank_of(DDP.format(options=options))).out.split()]
     assert seen == pytest.approx(measured, abs=0.01)
 
@@ -363,8 +367,9 @@ TRAIN = """
     ("fsdp(cpu_offload=CPUOffload(offload_params=True))", [0, 168.03, 73.00, 73.00, 323.14, 488]),
     ("fsdp(use_orig_params=True)", [32.02, 264.09, 201.08, 201.08, 419.20, 584]),
 ])
-def test_fsdp_takes_what_it_took_on_a_gpu(rank_of, made_by, measured):
+def test_fsdp_takes_what_it_took_on_a_gpu(rank_of, monkeypatch, made_by, measured):
     """As measured on an H200 (PyTorch 2.11): rank 0 of 8, with PyTorch's own process group that moves nothing. After the third step, in MiB."""
+    monkeypatch.setenv("FAULTLINE_PLAN_RELEASE", MEASURED_WITH)
     program = f'os.environ["RANK"] = "0"\n{textwrap.dedent(NET)}\nmodel = {made_by}\n{textwrap.dedent(TRAIN)}'
     *allocated, reserved = map(float, good(rank_of(program)).out.split())
     assert allocated == pytest.approx(measured[:-1], abs=0.02)
