@@ -87,8 +87,8 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   result.out_of_time = end.out_of_time;
   result.processes = read_summaries(job.folder);
   if (end.out_of_time) {
-    for (ProcessSummary& process : result.processes) {
-      if (process.stopped.empty()) process.stopped = fmt::format("after {:.0f} seconds, because it did not end by itself when its time was over (--seconds {})", end.seconds, job.request.seconds);
+    for (ProcessSummary& each : result.processes) {
+      if (each.stopped.empty()) each.stopped = fmt::format("after {:.0f} seconds, because it did not end by itself when its time was over (--seconds {})", end.seconds, job.request.seconds);
     }
   }
   settle_ends(result);

@@ -393,9 +393,9 @@ def test_a_crash_leaves_no_core_file(confined, home, raises):
 
 
 @pytest.mark.parametrize("descriptor", [0, 1])
-def test_files_given_as_standard_input_or_output_are_told_when_they_change(confined, home, descriptor):
+def test_a_file_given_as_standard_input_is_told_when_it_changes_and_what_is_printed_is_not(confined, home, descriptor):
     with open(home / "a", "r+") as given:
         done = subprocess.run(confined.command(sys.executable, "-c", f"import os; os.pwrite({descriptor}, b'ZZ', 0)"), cwd=home, timeout=300, stderr=subprocess.PIPE,
                               stdin=given if descriptor == 0 else subprocess.DEVNULL, stdout=given if descriptor == 1 else subprocess.PIPE)
     assert done.returncode == 0, done.stderr
-    assert confined.effects()["done_for_real"] == [str(home / "a")]
+    assert confined.effects()["done_for_real"] == ([str(home / "a")] if descriptor == 0 else [])
