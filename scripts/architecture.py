@@ -7,6 +7,7 @@ Checked: a room of src/ includes only rooms that stand before it; no file has mo
 every input has its row in docs/cli.md, every rule its place in the schema; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
 --write draws the figures anew, lists the rules in the schema and puts includes in order. Status 1 where something is not as it should be.
 """
+
 import re
 import sys
 from pathlib import Path
@@ -15,7 +16,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 SCHEMA = ROOT / "docs" / "report.schema.json"
 SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "cli"]  # each sees those before it
-BESIDE = {"driver": ["base", "trace"], "confine": ["base"], "capture": ["base", "trace", "driver"], "vgpu": ["base", "trace", "driver"], "dryrun": ["base", "trace", "sources", "facts", "models"]}
+BESIDE = {
+    "driver": ["base", "trace"],
+    "confine": ["base"],
+    "capture": ["base", "trace", "driver"],
+    "vgpu": ["base", "trace", "driver"],
+    "dryrun": ["base", "trace", "sources", "facts", "models"],
+}
 MORE = {"cli": ["driver", "confine"]}
 MOST_LINES = 500
 
@@ -30,7 +37,9 @@ def allowed(room):
 
 def code(kind="*", tests=False):
     for path in sorted((ROOT / "src").rglob(kind)):
-        if path.suffix in (".cpp", ".h") and (tests or not re.search(r"_(test|fuzz|bench|test_support)\.|sample", path.name)):
+        if path.suffix in (".cpp", ".h") and (
+            tests or not re.search(r"_(test|fuzz|bench|test_support)\.|sample", path.name)
+        ):
             yield path
 
 
@@ -106,19 +115,29 @@ def figure_of_report():
         "Report ── to_json() ─▶ report.json ── report_of() ─▶ Report ── to_terminal() ─▶ the page",
     ]
     lines = "\n".join(lines).split("\n")
-    return "\n".join(line if line.startswith(("  │", "  ▼")) or not line.startswith(" " * 23) else "  │" + line[3:] for line in lines)
+    return "\n".join(
+        line if line.startswith(("  │", "  ▼")) or not line.startswith(" " * 23) else "  │" + line[3:] for line in lines
+    )
 
 
 def in_order(text):
     """The text with each block of includes in order."""
+
     def sort(block):
         lines = block[0].rstrip("\n").split("\n")
         return "\n".join(sorted(lines, key=lambda line: re.search(r'["<](.*)[">]', line)[1])) + "\n"
+
     return re.sub(r'(?:^#include ["<][^">]*[">][^\n]*\n){2,}', sort, text, flags=re.M)
 
 
 def check_form(write):
-    for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "tests").rglob("*.cpp")]:
+    for path in [
+        *code(tests=True),
+        *(ROOT / "python").rglob("*.py"),
+        *(ROOT / "scripts").rglob("*.py"),
+        *(ROOT / "tests").rglob("*.py"),
+        *(ROOT / "tests").rglob("*.cpp"),
+    ]:
         text = path.read_text()
         name = path.relative_to(ROOT)
         if re.search(r"^ *\t", re.sub(r'R"(\w*)\(.*?\)\1"', "", text, flags=re.S), re.M):
@@ -166,8 +185,15 @@ def drawn(text):
 def main():
     wrong = []
     for room, found in includes().items():
-        wrong += [f"src/{room} includes src/{other}, which does not stand before it" for other in sorted(found - set(allowed(room)))]
-    long = [path for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")] if len(path.read_text().splitlines()) > MOST_LINES]
+        wrong += [
+            f"src/{room} includes src/{other}, which does not stand before it"
+            for other in sorted(found - set(allowed(room)))
+        ]
+    long = [
+        path
+        for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
+        if len(path.read_text().splitlines()) > MOST_LINES
+    ]
     wrong += [f"{path.relative_to(ROOT)} has more than {MOST_LINES} lines" for path in long]
     wrong += [*check_form("--write" in sys.argv), *check_schema("--write" in sys.argv), *check_inputs()]
     text = PAGE.read_text()
@@ -178,7 +204,9 @@ def main():
     if "--write" in sys.argv:
         PAGE.write_text(new)
     elif new != text:
-        wrong.append("the figures of docs/architecture.md are not those of the code: scripts/architecture.py --write draws them")
+        wrong.append(
+            "the figures of docs/architecture.md are not those of the code: scripts/architecture.py --write draws them"
+        )
     for sentence in wrong:
         print(sentence)
     return 1 if wrong else 0

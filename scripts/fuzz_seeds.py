@@ -1,4 +1,5 @@
 """scripts/fuzz_seeds.py FOLDER: for each fuzz target that needs them, seeds of the shapes that changing single bytes does not lead to."""
+
 import gzip
 import sys
 from pathlib import Path
@@ -9,7 +10,12 @@ import hostile  # noqa: E402
 
 
 def packed():
-    for name, start, filler in (("pickle", b"\x80\x04", b"}"), ("json", b"[", b"[],"), ("log", b"CUDA error: out of memory\n", b"."), ("trace", hostile.MARK.encode(), b"#\n")):
+    for name, start, filler in (
+        ("pickle", b"\x80\x04", b"}"),
+        ("json", b"[", b"[],"),
+        ("log", b"CUDA error: out of memory\n", b"."),
+        ("trace", hostile.MARK.encode(), b"#\n"),
+    ):
         for size in (1 << 16, 80 << 20):
             yield f"gzip-{name}-{size}", hostile.gzip_bomb(start, filler, size)
             yield f"xz-{name}-{size}", hostile.xz_bomb(start, filler, size)
@@ -47,8 +53,17 @@ def traces():
     yield "name", hostile.kernel_name_that_grows(14)
 
 
-TARGETS = {"byte_stream_fuzz": packed, "safe_text_fuzz": documents, "plan_json_fuzz": documents, "run_folder_fuzz": folders, "core_dump_fuzz": dumps, "elf_fuzz": dumps, "symbolise_fuzz": dumps,
-           "judged_trace_fuzz": traces, "torch_snapshot_fuzz": documents}
+TARGETS = {
+    "byte_stream_fuzz": packed,
+    "safe_text_fuzz": documents,
+    "plan_json_fuzz": documents,
+    "run_folder_fuzz": folders,
+    "core_dump_fuzz": dumps,
+    "elf_fuzz": dumps,
+    "symbolise_fuzz": dumps,
+    "judged_trace_fuzz": traces,
+    "torch_snapshot_fuzz": documents,
+}
 
 for target, make in TARGETS.items():
     folder = Path(sys.argv[1]) / target

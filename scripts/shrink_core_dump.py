@@ -8,6 +8,7 @@ code, and the threads of the first warps of each different fault. Everything els
 
 A path may be rewritten to one that is not longer: it is filled up with slashes, which change no path's meaning.
 """
+
 import argparse
 import collections
 import gzip
@@ -16,8 +17,22 @@ import struct
 import sys
 
 USER = 0x80000000
-REGISTERS, IMAGE, DEVICES, CONTEXTS, SMS, GRIDS, BLOCKS, WARPS, LANES, MODULES, PREDICATES, PARAMETERS, UNIFORMS, META = (
-    USER + n for n in (5, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 22))
+(
+    REGISTERS,
+    IMAGE,
+    DEVICES,
+    CONTEXTS,
+    SMS,
+    GRIDS,
+    BLOCKS,
+    WARPS,
+    LANES,
+    MODULES,
+    PREDICATES,
+    PARAMETERS,
+    UNIFORMS,
+    META,
+) = (USER + n for n in (5, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 22))
 STRINGS, EXECUTABLE = 3, 4
 
 Section = collections.namedtuple("Section", "name type flags address offset size link info align entry")
@@ -39,11 +54,15 @@ def sections_of(elf):
     first = Section(*HEADER.unpack_from(elf, start))
     count = count or first.size
     names = first.link if names == 0xFFFF else names
-    return [Section(*fields) for fields in HEADER.iter_unpack(elf[start:start + count * HEADER.size])], names
+    return [Section(*fields) for fields in HEADER.iter_unpack(elf[start : start + count * HEADER.size])], names
 
 
 def rows(elf, section):
-    return [elf[at:at + section.entry] for at in range(section.offset, section.offset + section.size, section.entry)] if section.entry else []
+    return (
+        [elf[at : at + section.entry] for at in range(section.offset, section.offset + section.size, section.entry)]
+        if section.entry
+        else []
+    )
 
 
 def holds(image, addresses):
@@ -69,12 +88,14 @@ def chosen_sections(elf, sections, warps_each):
             continue
         block = sections[section.link]
         for number, row in enumerate(rows(elf, section)):
-            pc, = struct.unpack_from("<Q", row)
-            valid, = struct.unpack_from("<I", row, 24)
+            (pc,) = struct.unpack_from("<Q", row)
+            (valid,) = struct.unpack_from("<I", row, 24)
             lanes = lanes_of.get((index, number))
             exception = 0
             if lanes is not None:
-                exception = next((e for e in (struct.unpack_from("<I", lane, 32)[0] for lane in rows(elf, sections[lanes])) if e), 0)
+                exception = next(
+                    (e for e in (struct.unpack_from("<I", lane, 32)[0] for lane in rows(elf, sections[lanes])) if e), 0
+                )
             if not valid and not exception:
                 continue
             warp_tables.add(index)
@@ -89,7 +110,7 @@ def chosen_sections(elf, sections, warps_each):
         kind = section.type
         if kind in (DEVICES, CONTEXTS, MODULES, SMS, GRIDS, PARAMETERS, META, STRINGS):
             kept.add(index)
-        elif kind == IMAGE and holds(elf[section.offset:section.offset + section.size], addresses):
+        elif kind == IMAGE and holds(elf[section.offset : section.offset + section.size], addresses):
             kept.add(index)
         elif kind == WARPS and index in warp_tables:
             kept |= {index, section.link}
@@ -104,12 +125,12 @@ def chosen_sections(elf, sections, warps_each):
 
 def write(elf, sections, names_index, kept, rewrites):
     old_names = sections[names_index]
-    name_bytes = elf[old_names.offset:old_names.offset + old_names.size]
+    name_bytes = elf[old_names.offset : old_names.offset + old_names.size]
     new_index = {old: new for new, old in enumerate(kept, 1)}
     body, names, headers = bytearray(elf[:64]), bytearray(b"\0"), []
     for index in kept:
         section = sections[index]
-        content = elf[section.offset:section.offset + section.size]
+        content = elf[section.offset : section.offset + section.size]
         if index == names_index:
             headers.append((section, None, None))
             continue
@@ -118,7 +139,7 @@ def write(elf, sections, names_index, kept, rewrites):
         body += b"\0" * (-len(body) % 8)
         headers.append((section, len(body), len(names)))
         body += content
-        names += name_bytes[section.name:name_bytes.index(b"\0", section.name)] + b"\0"
+        names += name_bytes[section.name : name_bytes.index(b"\0", section.name)] + b"\0"
     names_offset = len(body)
     body += names
     body += b"\0" * (-len(body) % 8)
@@ -129,7 +150,18 @@ def write(elf, sections, names_index, kept, rewrites):
             body += HEADER.pack(0, STRINGS, section.flags, 0, names_offset, len(names), 0, 0, 0, 0)
             continue
         link = new_index.get(section.link, 0)
-        body += HEADER.pack(name, section.type, section.flags, section.address, offset, section.size, link, section.info, section.align, section.entry)
+        body += HEADER.pack(
+            name,
+            section.type,
+            section.flags,
+            section.address,
+            offset,
+            section.size,
+            link,
+            section.info,
+            section.align,
+            section.entry,
+        )
     struct.pack_into("<Q", body, 40, start)
     struct.pack_into("<HH", body, 60, 0, 0xFFFF)  # the numbers stand in the first header, as in dumps of full size
     return bytes(body)
@@ -139,7 +171,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dump")
     parser.add_argument("small", help="compressed where its name ends in .xz")
-    parser.add_argument("--warps", type=int, default=8, help="of each different fault, how many warps keep their threads (default: 8)")
+    parser.add_argument(
+        "--warps", type=int, default=8, help="of each different fault, how many warps keep their threads (default: 8)"
+    )
     parser.add_argument("--rewrite", action="append", default=[], metavar="OLD=NEW", help="rewrite a path")
     options = parser.parse_args()
     rewrites = []

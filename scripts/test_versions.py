@@ -6,6 +6,7 @@
 Each release is installed into an environment of its own in .cache/versions, which is removed afterwards unless it is to be kept. Prints a table of the planned
 peaks, program by release, and ends with status 1 where a test fails or a program cannot be planned. No GPU is used.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -25,7 +26,11 @@ VERSIONS = ("2.1.2", "2.2.2", "2.3.1", "2.4.1", "2.6.0", "2.8.0", "2.11.0", "2.1
 
 def programs() -> list[Path]:
     """Those that are run (the others are what they import), and need nothing but PyTorch."""
-    return [path for path in sorted(PROGRAMS.glob("*.py")) if not path.stem.endswith("_model") and "transformers" not in path.read_text()]
+    return [
+        path
+        for path in sorted(PROGRAMS.glob("*.py"))
+        if not path.stem.endswith("_model") and "transformers" not in path.read_text()
+    ]
 
 
 def environment(version: str, folder: Path) -> Path:
@@ -42,8 +47,22 @@ def environment(version: str, folder: Path) -> Path:
 def run_tests(python: Path, options) -> str:
     """The last line of pytest, "" where all passed or said why they did not run."""
     paths = [str(ROOT / "tests" / "python" / "plan" / f"{name}.py") for name in TESTS]
-    command = [python, "-m", "pytest", "-q", "-n", str(options.jobs), "--dist", "loadgroup", "-p", "no:cacheprovider", *paths]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "FAULTLINE": options.faultline})
+    command = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        str(options.jobs),
+        "--dist",
+        "loadgroup",
+        "-p",
+        "no:cacheprovider",
+        *paths,
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "FAULTLINE": options.faultline}
+    )
     lines = done.stdout.strip().splitlines()
     print("   ", lines[-1] if lines else done.stderr.strip()[-500:], flush=True)
     for line in lines:
@@ -55,7 +74,22 @@ def run_tests(python: Path, options) -> str:
 def plan(python: Path, program: Path, options) -> tuple[str, str]:
     """The planned peaks, and why there are none."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [options.faultline, "plan", "--gpu", options.gpu, "--steps", "0", "--seconds", "0", "--no-try", "-o", f"{folder}/run", "--", str(python), str(program)]
+        command = [
+            options.faultline,
+            "plan",
+            "--gpu",
+            options.gpu,
+            "--steps",
+            "0",
+            "--seconds",
+            "0",
+            "--no-try",
+            "-o",
+            f"{folder}/run",
+            "--",
+            str(python),
+            str(program),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         left = [json.loads(path.read_text()) for path in Path(folder, "run").glob("process-*.json")]
     if not left:
@@ -71,7 +105,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--versions", nargs="+", default=list(VERSIONS), metavar="VERSION")
     parser.add_argument("--keep", action="store_true", help="the environments that were made, for the next time")
-    parser.add_argument("--python-env", action="append", default=[], metavar="VERSION=PATH", help="an environment that has that release, numpy, pytest and pytest-xdist")
+    parser.add_argument(
+        "--python-env",
+        action="append",
+        default=[],
+        metavar="VERSION=PATH",
+        help="an environment that has that release, numpy, pytest and pytest-xdist",
+    )
     parser.add_argument("--faultline", default=str(ROOT / "build" / "faultline"))
     parser.add_argument("--gpu", default="H200")
     parser.add_argument("--jobs", type=int, default=1)
@@ -84,9 +124,13 @@ def main() -> int:
         print(f"PyTorch {version}", flush=True)
         folder = ROOT / ".cache" / "versions" / version
         try:
-            python = Path(given[version]).absolute() / "bin" / "python" if version in given else environment(version, folder)
+            python = (
+                Path(given[version]).absolute() / "bin" / "python" if version in given else environment(version, folder)
+            )
             asked = "import torch; print(torch.__version__, torch.version.cuda and torch.backends.cudnn.version())"
-            names[version] = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+            names[version] = subprocess.run(
+                [python, "-c", asked], capture_output=True, text=True, check=True
+            ).stdout.strip()
         except (subprocess.CalledProcessError, OSError) as problem:
             wrong.append(f"{version}: no environment ({problem})")
             continue

@@ -2,6 +2,7 @@
 
 Descriptors and mappings that were open before still lead to the user's files; they are turned to the copies aside.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -11,7 +12,7 @@ import os
 import re
 import stat
 
-_PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616d61, ctypes.c_ulong(-1)
+_PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, ctypes.c_ulong(-1)
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _MAP_FIXED = 0x10
 
@@ -37,7 +38,10 @@ def confine(filter_steps: list) -> None:
     """To be called once somebody watches, with no other thread running."""
     steps = (_Step * len(filter_steps))(*(_Step(*step) for step in filter_steps))
     program = _Filter(len(filter_steps), steps)
-    for call in ((_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)):
+    for call in (
+        (_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+        (_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0),
+    ):
         if _c.prctl(*call) != 0:
             raise OSError(ctypes.get_errno(), "this process could not be confined")
     _turn_descriptors()
@@ -70,7 +74,9 @@ def _turn_mappings() -> None:
         if not found or (found[5].startswith("/dev/") and not found[5].startswith(("/dev/shm/", "/dev/zero"))):
             continue
         begin, size = int(found[1], 16), int(found[2], 16) - int(found[1], 16)
-        protection = mmap.PROT_WRITE | (mmap.PROT_READ if found[3] == "r" else 0) | (mmap.PROT_EXEC if found[4] == "x" else 0)
+        protection = (
+            mmap.PROT_WRITE | (mmap.PROT_READ if found[3] == "r" else 0) | (mmap.PROT_EXEC if found[4] == "x" else 0)
+        )
         content = ctypes.string_at(begin, size) if found[3] == "r" else b""
         _c.mmap(begin, size, protection, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED, -1, 0)
         ctypes.memmove(begin, content, len(content))

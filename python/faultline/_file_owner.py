@@ -1,7 +1,10 @@
 """Whose a source file is: Faultline's, a library's or the program's. Folders decide, not words in a path."""
+
 import os
 
-_OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")  # with the slash: a neighbour's name may begin like ours
+_OWN = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), ""
+)  # with the slash: a neighbour's name may begin like ours
 _PYTHON = os.path.join(os.path.dirname(os.__file__), "")
 
 

@@ -2,6 +2,7 @@
 
 Every Python process of a watched program has this, and most never import such a module: nothing heavy may be imported here.
 """
+
 import _thread
 import sys
 
@@ -46,6 +47,7 @@ class ImportWatch:
             load(module)
             vars(loader).pop("exec_module", None)
             self._imported(name, module)
+
         # It runs as a part of the import system and is named so: warnings and tracebacks leave those frames out.
         exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
         try:

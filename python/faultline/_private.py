@@ -1,4 +1,5 @@
 """Files of a run's folder: they hold command lines and parts of the program's memory, so they are for their owner alone."""
+
 import os
 
 

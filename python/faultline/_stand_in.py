@@ -1,5 +1,6 @@
 """Stands in for the program when a function of a running process is planned: passes the request on, lets the process that runs the function be watched as
 the program would be, and ends as the function did."""
+
 import os
 import socket
 import sys
@@ -12,7 +13,9 @@ connection.sendall(plan.encode() + b"\n")
 process = lines.readline().strip()
 try:
     if process:
-        os.chdir(os.path.join(os.path.dirname(plan), "watch", process))  # the watch over this process takes it as "watch that one too"
+        os.chdir(
+            os.path.join(os.path.dirname(plan), "watch", process)
+        )  # the watch over this process takes it as "watch that one too"
     connection.sendall(b"watched\n")
 except OSError as problem:
     connection.sendall(f"{problem.strerror}\n".encode())

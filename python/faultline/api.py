@@ -4,6 +4,7 @@ The verb is run as it is; the program that it starts is a stand-in that asks thi
 (the first run, and reruns under changes) this process forks: the child becomes a dry run, calls the function and ends, so nothing here is changed. The child
 is watched like a program that is planned: what it writes is kept aside.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -28,12 +29,12 @@ _HERE = Path(__file__).resolve().parent
 class Plan:
     """What the plan found. `report` is the whole of it: the JSON report of the command line tool."""
 
-    fits: bool | None          # None: no GPU was named, or the function ended with an error of its own
+    fits: bool | None  # None: no GPU was named, or the function ended with an error of its own
     gpu: str
     capacity_bytes: int
-    needed_bytes: int          # context included
+    needed_bytes: int  # context included
     report: dict
-    text: str                  # the report as the terminal shows it
+    text: str  # the report as the terminal shows it
 
     def __str__(self) -> str:
         return self.text
@@ -50,17 +51,48 @@ def find_binary() -> str:
     return found
 
 
-def plan(function, gpu: str | None = None, *, vary: str | None = None, real: bool = False, steps: int | None = None, seconds: int = 120, try_changes: bool = False,
-         allow_writes: bool = False, offline: bool = False) -> Plan:
+def plan(
+    function,
+    gpu: str | None = None,
+    *,
+    vary: str | None = None,
+    real: bool = False,
+    steps: int | None = None,
+    seconds: int = 120,
+    try_changes: bool = False,
+    allow_writes: bool = False,
+    offline: bool = False,
+) -> Plan:
     """Dry-runs function() on the named GPU ("T4", "24GiB"). Raises ValueError when the plan could not be made."""
     with tempfile.TemporaryDirectory(prefix="faultline-") as folder:
         address = os.path.join(folder, "socket")
         server = socket.socket(socket.AF_UNIX)
         server.bind(address)
         server.listen(8)
-        options = [*(["--gpu", gpu] if gpu else []), *(["--vary", vary] if vary else []), *(["--real"] if real else []), *(["--steps", str(steps)] if steps is not None else []), "--seconds", str(seconds),
-                   *([] if try_changes or vary else ["--no-try"]), *(["--allow-writes"] if allow_writes else []), *(["--offline"] if offline else [])]
-        command = [find_binary(), "plan", *options, "--function", *_words_for(function), "-o", os.path.join(folder, "run"), "--", sys.executable, str(_HERE / "_stand_in.py"), address]
+        options = [
+            *(["--gpu", gpu] if gpu else []),
+            *(["--vary", vary] if vary else []),
+            *(["--real"] if real else []),
+            *(["--steps", str(steps)] if steps is not None else []),
+            "--seconds",
+            str(seconds),
+            *([] if try_changes or vary else ["--no-try"]),
+            *(["--allow-writes"] if allow_writes else []),
+            *(["--offline"] if offline else []),
+        ]
+        command = [
+            find_binary(),
+            "plan",
+            *options,
+            "--function",
+            *_words_for(function),
+            "-o",
+            os.path.join(folder, "run"),
+            "--",
+            sys.executable,
+            str(_HERE / "_stand_in.py"),
+            address,
+        ]
         told = os.path.join(folder, "told")
         with server, open(told, "ab") as to:  # a file takes whatever is written, a pipe only while somebody reads
             verb = subprocess.Popen(command, stdout=to, stderr=to)
@@ -73,11 +105,15 @@ def plan(function, gpu: str | None = None, *, vary: str | None = None, real: boo
         problem = Path(told).read_text(encoding="utf-8", errors="replace")
         report = Path(folder, "run", "report.json")
         if not report.is_file():
-            raise ValueError(problem.replace("\0", "").strip().removeprefix("faultline: ") or "the plan could not be made")
+            raise ValueError(
+                problem.replace("\0", "").strip().removeprefix("faultline: ") or "the plan could not be made"
+            )
         content = json.loads(report.read_text(encoding="utf-8"))
         verdict = content.get("plan", {})
         card = verdict.get("gpu") or {}
-        fits = {"fits": True, "fits-tightly": True, "fits-until": False, "does-not-fit": False}.get(verdict.get("verdict"))
+        fits = {"fits": True, "fits-tightly": True, "fits-until": False, "does-not-fit": False}.get(
+            verdict.get("verdict")
+        )
         return Plan(fits, card.get("name", ""), card.get("capacity", 0), verdict.get("needed", 0), content, problem)
 
 
@@ -140,7 +176,9 @@ def _be_watched(connection: socket.socket, options: dict) -> None:
     with connection.makefile() as lines:
         answer = lines.readline().strip()
     if answer != "watched":
-        raise OSError(f"this process could not be watched, so what the function writes could not be kept aside ({answer}); allow_writes=True plans it all the same")
+        raise OSError(
+            f"this process could not be watched, so what the function writes could not be kept aside ({answer}); allow_writes=True plans it all the same"
+        )
     if confined:
         _confine.confine(options["filter"])
 
@@ -154,8 +192,10 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
             options = json.load(file)
         _be_watched(connection, options)
         import torch
+
         torch.set_num_threads(1)  # threads of the parent's pool are not in the child
         from .plan import await_torch, dry_run_session
+
         await_torch.start(options)
         session = dry_run_session.current()
         try:

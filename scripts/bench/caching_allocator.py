@@ -4,6 +4,7 @@ Best fit among the free blocks of the same stream and pool (small up to 1 MiB, l
 a split is handed out; freed blocks merge with free neighbours of their segment. What it cannot know is where the driver puts a new
 segment: that comes from `segment_addresses`, one per new segment, and after those from below the lowest seen.
 """
+
 import bisect
 
 MIB = 1 << 20
@@ -44,7 +45,7 @@ class CachingAllocator:
         self.lowest_address = min(self.segment_addresses, default=0x7F0000000000)
         self.segments = []
         self.free_blocks = {}  # (stream, small) -> sorted [(size, address)]
-        self.free_at = {}      # address -> free Block
+        self.free_at = {}  # address -> free Block
 
     def alloc(self, size, stream, frames):
         """Returns the block, and the segment if a new one was needed for it."""
@@ -95,7 +96,13 @@ class CachingAllocator:
                 block = block.after
 
     def _new_segment(self, rounded, stream, small, frames):
-        size = SMALL_SEGMENT if small else LARGE_SEGMENT if rounded < LARGE_SEGMENT_BELOW else round_up(rounded, SEGMENT_STEP)
+        size = (
+            SMALL_SEGMENT
+            if small
+            else LARGE_SEGMENT
+            if rounded < LARGE_SEGMENT_BELOW
+            else round_up(rounded, SEGMENT_STEP)
+        )
         if self.segment_addresses:
             address = self.segment_addresses.pop(0)
         else:

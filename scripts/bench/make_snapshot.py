@@ -9,6 +9,7 @@ allocator would place it, each stack is deepened to the depth of a real training
 write for torch.cuda.memory._snapshot(). Once a repetition leaves the allocator as it found it, all later ones have the same addresses and
 are written from the same bytes, so a gibibyte takes seconds. The file is kept under .cache/bench/ and made only once.
 """
+
 import argparse
 import hashlib
 import lzma
@@ -47,7 +48,9 @@ def requests_of(trace):
             requests.append(Request(False, i, event["size"], event["stream"], event["time_us"], None, frames))
         elif action == "free_requested":
             key = live.pop(event["addr"])
-            requests.append(Request(True, key, event["size"], event["stream"], event["time_us"], trace[i + 1]["time_us"], frames))
+            requests.append(
+                Request(True, key, event["size"], event["stream"], event["time_us"], trace[i + 1]["time_us"], frames)
+            )
     return requests
 
 
@@ -55,7 +58,9 @@ class Workload:
     """The recording as a beginning and a cycle of steps that can follow itself."""
 
     def __init__(self, recording):
-        ends = [a["time_us"] for a in recording["external_annotations"] if a["stage"] == "END" and "zero_grad" in a["name"]]
+        ends = [
+            a["time_us"] for a in recording["external_annotations"] if a["stage"] == "END" and "zero_grad" in a["name"]
+        ]
         self.begin_us, self.period_us = ends[0], ends[-1] - ends[0]
         trace = recording["device_traces"][0]
         requests = requests_of(trace)
@@ -123,21 +128,50 @@ class Simulation:
             blocks, block = [], segment.first
             while block:
                 active = block.frames is not None
-                blocks.append({"address": block.address, "size": block.size, "requested_size": block.requested,
-                               "state": "active_allocated" if active else "inactive", "frames": block.frames if active else nothing})
+                blocks.append(
+                    {
+                        "address": block.address,
+                        "size": block.size,
+                        "requested_size": block.requested,
+                        "state": "active_allocated" if active else "inactive",
+                        "frames": block.frames if active else nothing,
+                    }
+                )
                 block = block.after
             used = [b for b in blocks if b["state"] == "active_allocated"]
-            entry = {"device": 0, "address": segment.address, "total_size": segment.size,
-                     "allocated_size": sum(b["size"] for b in used), "active_size": sum(b["size"] for b in used),
-                     "requested_size": sum(b["requested_size"] for b in used), "stream": segment.stream,
-                     "segment_type": "small" if segment.small else "large", "segment_pool_id": (0, 0), "is_expandable": False}
-            entry.update({"blocks": blocks, "frames": segment.frames} if segment.frames is not None else {"frames": nothing, "blocks": blocks})
+            entry = {
+                "device": 0,
+                "address": segment.address,
+                "total_size": segment.size,
+                "allocated_size": sum(b["size"] for b in used),
+                "active_size": sum(b["size"] for b in used),
+                "requested_size": sum(b["requested_size"] for b in used),
+                "stream": segment.stream,
+                "segment_type": "small" if segment.small else "large",
+                "segment_pool_id": (0, 0),
+                "is_expandable": False,
+            }
+            entry.update(
+                {"blocks": blocks, "frames": segment.frames}
+                if segment.frames is not None
+                else {"frames": nothing, "blocks": blocks}
+            )
             shown.append(entry)
         return shown
 
     def _record(self, action, address, size, stream, time_us, frames):
-        self.events.append({"action": action, "addr": address, "size": size, "stream": stream, "time_us": time_us,
-                            "compile_context": fresh("N/A"), "user_metadata": "", "frames": frames})
+        self.events.append(
+            {
+                "action": action,
+                "addr": address,
+                "size": size,
+                "stream": stream,
+                "time_us": time_us,
+                "compile_context": fresh("N/A"),
+                "user_metadata": "",
+                "frames": frames,
+            }
+        )
 
 
 def annotations_until(workload, last_us):
@@ -150,7 +184,14 @@ def annotations_until(workload, last_us):
                 continue
             if time_us > last_us:
                 return shown
-            shown.append({fresh("stage"): fresh(a["stage"]), fresh("name"): fresh(a["name"]), "device": a["device"], "time_us": time_us})
+            shown.append(
+                {
+                    fresh("stage"): fresh(a["stage"]),
+                    fresh("name"): fresh(a["name"]),
+                    "device": a["device"],
+                    "time_us": time_us,
+                }
+            )
         cycle += 1
 
 
@@ -173,8 +214,16 @@ def make_plan(workload, events=None, repeats=0):
         while sim.play_cycle(cycle, stop_at) and stop_at is not None:
             cycle += 1
     last_us = (sim.events or head)[-1]["time_us"]
-    return Plan(sim.segments(), head, period, repeats if whole else 0, workload.period_us, sim.events,
-                annotations_until(workload, last_us), workload.settings)
+    return Plan(
+        sim.segments(),
+        head,
+        period,
+        repeats if whole else 0,
+        workload.period_us,
+        sim.events,
+        annotations_until(workload, last_us),
+        workload.settings,
+    )
 
 
 class EventList:
@@ -196,7 +245,7 @@ class EventList:
 def put_repeats(plan, stream, events):
     """Encodes the period once; of its bytes only the times and the look-ups of its own lists change from one repetition to the next."""
     templates, frames, first = [], None, stream.memo_count
-    for event in plan.head[-plan.period:]:
+    for event in plan.head[-plan.period :]:
         # New lists and strings, shared among each other as the originals are.
         is_second = event["action"] == "free_completed"
         frames = frames if is_second else list(event["frames"])
@@ -264,7 +313,13 @@ def sources_digest():
     """Of the recording and of the code that makes files from it: a kept file is used only if both are what they were."""
     digest = hashlib.sha256()
     here = os.path.dirname(os.path.abspath(__file__))
-    for path in (RECORDING, *(os.path.join(here, name) for name in ("caching_allocator.py", "make_snapshot.py", "pickle_stream.py", "stacks.py"))):
+    for path in (
+        RECORDING,
+        *(
+            os.path.join(here, name)
+            for name in ("caching_allocator.py", "make_snapshot.py", "pickle_stream.py", "stacks.py")
+        ),
+    ):
         with open(path, "rb") as file:
             digest.update(file.read())
     return digest.hexdigest()[:12]
@@ -288,7 +343,9 @@ def make_file(events=None, size_bytes=None, path=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Makes a large PyTorch memory snapshot out of a real, short recording.")
+    parser = argparse.ArgumentParser(
+        description="Makes a large PyTorch memory snapshot out of a real, short recording."
+    )
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--events", type=int, help="at least this many events")
     size.add_argument("--bytes", type=parse_bytes, help="at least this size, for example 1GiB")

@@ -4,6 +4,7 @@
 the pickler would look whether its frame is full: those of every object inside. `put` lays such pieces into frames. Between the two a
 caller may change bytes of the same length, which is how a long periodic trace is written from one period.
 """
+
 import struct
 
 FRAME_TARGET = 64 * 1024
@@ -18,8 +19,8 @@ class PickleStream:
         self.memo_count = 0
         self.bytes_written = 0
         self._write = write
-        self._memo = {}       # id -> index
-        self._met = []        # keeps what the memo names alive, so that no id is used twice
+        self._memo = {}  # id -> index
+        self._met = []  # keeps what the memo names alive, so that no id is used twice
         self._frame = []
         self._frame_bytes = 0
         self._emit(b"\x80\x04")
@@ -113,7 +114,7 @@ class PickleStream:
             return
         for start in range(0, len(items), BATCH):
             out += MARK
-            for item in items[start:start + BATCH]:
+            for item in items[start : start + BATCH]:
                 for part in item:
                     self._encode(part, out, offsets)
             out += many

@@ -6,6 +6,7 @@
 Prints a table of medians: seconds, processor seconds (the program's and the watch's), and the ratio to plain. proot, which redirects paths by the same means, takes
 part where it is installed.
 """
+
 import argparse
 import os
 import resource
@@ -39,7 +40,9 @@ def main():
     arguments.add_argument("--rounds", type=int, default=7)
     options = arguments.parse_args()
     faultline, python = os.path.abspath(options.faultline), os.path.abspath(options.python)
-    print("| program | | seconds | processor seconds | ratio of seconds | ratio of processor seconds |\n|---|---|---|---|---|---|")
+    print(
+        "| program | | seconds | processor seconds | ratio of seconds | ratio of processor seconds |\n|---|---|---|---|---|---|"
+    )
     for name, program in PROGRAMS.items():
         taken = {}
         for _ in range(options.rounds):
@@ -49,14 +52,28 @@ def main():
                     os.mkdir(own)
                     command = [python, "-c", program]
                     if way == "kept aside":
-                        command = [faultline, "keep-aside", "--aside", f"{own}/aside", "--own-folder", own, "--effects", f"{own}/effects", "--", *command]
+                        command = [
+                            faultline,
+                            "keep-aside",
+                            "--aside",
+                            f"{own}/aside",
+                            "--own-folder",
+                            own,
+                            "--effects",
+                            f"{own}/effects",
+                            "--",
+                            *command,
+                        ]
                     elif way == "proot":
                         command = ["proot", "-b", f"{own}:/mnt", *command]
                     taken.setdefault(way, []).append(run(command, folder))
         plain = [statistics.median(part) for part in zip(*taken["plain"])]
         for way, times in taken.items():
             wall, processor = (statistics.median(part) for part in zip(*times))
-            print(f"| {name} | {way} | {wall:.2f} | {processor:.2f} | {wall / plain[0]:.2f} | {processor / plain[1]:.2f} |", flush=True)
+            print(
+                f"| {name} | {way} | {wall:.2f} | {processor:.2f} | {wall / plain[0]:.2f} | {processor / plain[1]:.2f} |",
+                flush=True,
+            )
 
 
 main()

@@ -8,6 +8,7 @@ On a snapshot of 300,000 events and on one of 1 GiB it takes, in turns and with 
 `python -m torch.cuda._memory_viz trace_plot`. Peak memory is the largest resident set of the process. Then the replay benchmark.
 What cannot be run is named in its row, and the rest goes on.
 """
+
 import argparse
 import datetime
 import json
@@ -38,7 +39,9 @@ os._exit(0)
 
 def snapshot_file(*size):
     """Made in another process, so that this one stays small: a child's peak is never less than what its parent held."""
-    made = subprocess.run([sys.executable, os.path.join(HERE, "make_snapshot.py"), *size], stdout=subprocess.PIPE, check=True)
+    made = subprocess.run(
+        [sys.executable, os.path.join(HERE, "make_snapshot.py"), *size], stdout=subprocess.PIPE, check=True
+    )
     return made.stdout.decode().strip()
 
 
@@ -67,11 +70,19 @@ def first_line(*command):
 def measurements(args, path, page):
     faultline_trouble = None if os.access(args.faultline, os.X_OK) else "%s is not there" % shown_path(args.faultline)
     return [
-        Measurement("faultline explain", [args.faultline, "explain", path, "--format", "json"], accepted=(0, 1), trouble=faultline_trouble),
+        Measurement(
+            "faultline explain",
+            [args.faultline, "explain", path, "--format", "json"],
+            accepted=(0, 1),
+            trouble=faultline_trouble,
+        ),
         Measurement(PICKLE_LOAD, [sys.executable, "-c", LOAD, path, "on"], says_own=True),
         Measurement(PICKLE_LOAD + ", gc.disable()", [sys.executable, "-c", LOAD, path, "off"], says_own=True),
-        Measurement("_memory_viz trace_plot", [args.torch_python, "-m", "torch.cuda._memory_viz", "trace_plot", path, "-o", page],
-                    trouble=args.torch_trouble),
+        Measurement(
+            "_memory_viz trace_plot",
+            [args.torch_python, "-m", "torch.cuda._memory_viz", "trace_plot", path, "-o", page],
+            trouble=args.torch_trouble,
+        ),
     ]
 
 
@@ -96,7 +107,18 @@ def shown_bytes(size):
 
 
 def table(files):
-    lines = [("file", "program", "best s", "median s", "CPU s", "times as fast as " + PICKLE_LOAD, "peak memory", "peak / file")]
+    lines = [
+        (
+            "file",
+            "program",
+            "best s",
+            "median s",
+            "CPU s",
+            "times as fast as " + PICKLE_LOAD,
+            "peak memory",
+            "peak / file",
+        )
+    ]
     for file in files:
         base = next(row.best_s for row in file["rows"] if row.label == PICKLE_LOAD)
         name = "%s events, %s" % (format(file["events"], ","), shown_bytes(file["size_bytes"]))
@@ -104,8 +126,18 @@ def table(files):
             if row.best_s is None:
                 lines.append((name, row.label, row.trouble, "", "", "", "", ""))
             else:
-                lines.append((name, row.label, "%.3f" % row.best_s, "%.3f" % row.median_s, "%.3f" % min(row.cpu_seconds), "%.2f" % (base / row.best_s) if base else "",
-                              shown_bytes(row.peak_bytes), "%.2f" % (row.peak_bytes / file["size_bytes"])))
+                lines.append(
+                    (
+                        name,
+                        row.label,
+                        "%.3f" % row.best_s,
+                        "%.3f" % row.median_s,
+                        "%.3f" % min(row.cpu_seconds),
+                        "%.2f" % (base / row.best_s) if base else "",
+                        shown_bytes(row.peak_bytes),
+                        "%.2f" % (row.peak_bytes / file["size_bytes"]),
+                    )
+                )
     return lines
 
 
@@ -119,12 +151,19 @@ def replay_lines(args):
     """Events per second of each replay benchmark."""
     if not os.access(args.replay_bench, os.X_OK):
         return [("benchmark", "events per second"), ("replay", "%s is not there" % shown_path(args.replay_bench))]
-    done = subprocess.run([args.replay_bench, "--benchmark_format=json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        [args.replay_bench, "--benchmark_format=json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     if done.returncode:
         return [("benchmark", "events per second"), ("replay", "exit status %d" % done.returncode)]
     runs = json.loads(done.stdout)["benchmarks"]
     return [("benchmark", "events per second")] + [
-        (run["name"], format(int(run["items_per_second"]), ",") if "items_per_second" in run else "it does not count events") for run in runs]
+        (
+            run["name"],
+            format(int(run["items_per_second"]), ",") if "items_per_second" in run else "it does not count events",
+        )
+        for run in runs
+    ]
 
 
 def cpu_model():
@@ -157,14 +196,31 @@ Made by `scripts/bench/run.py --write docs/measurements/explain-speed.md` on %s.
 ## Replay
 
 %s
-""" % (datetime.date.today().isoformat(), cpu_model(), os.cpu_count(), platform.system() + " " + platform.machine(), args.load,
-       version or "Faultline: not built", platform.python_version(), args.torch_version or "missing", runs, speed, replay)
+""" % (
+        datetime.date.today().isoformat(),
+        cpu_model(),
+        os.cpu_count(),
+        platform.system() + " " + platform.machine(),
+        args.load,
+        version or "Faultline: not built",
+        platform.python_version(),
+        args.torch_version or "missing",
+        runs,
+        speed,
+        replay,
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description="How fast `faultline explain` reads a snapshot, beside the other ways to read one.")
-    parser.add_argument("--faultline", default=os.path.join(ROOT, "build", "faultline"), help="the binary (default: build/faultline)")
-    parser.add_argument("--replay-bench", default=os.path.join(ROOT, "build", "replay_bench"), help="default: build/replay_bench")
+    parser = argparse.ArgumentParser(
+        description="How fast `faultline explain` reads a snapshot, beside the other ways to read one."
+    )
+    parser.add_argument(
+        "--faultline", default=os.path.join(ROOT, "build", "faultline"), help="the binary (default: build/faultline)"
+    )
+    parser.add_argument(
+        "--replay-bench", default=os.path.join(ROOT, "build", "replay_bench"), help="default: build/replay_bench"
+    )
     parser.add_argument("--torch-python", default=sys.executable, help="a Python that has PyTorch (default: this one)")
     parser.add_argument("--events", default="300000", help="of the first file (default: 300000)")
     parser.add_argument("--bytes", default="1GiB", help="of the second file (default: 1GiB; 0 leaves it out)")
@@ -174,7 +230,9 @@ def main():
     parser.add_argument("--write", metavar="PAGE", help="also write the tables as a page")
     args = parser.parse_args()
     args.load = os.getloadavg()[0]
-    args.torch_version, args.torch_trouble = first_line(args.torch_python, "-c", "import torch; print(torch.__version__)")
+    args.torch_version, args.torch_trouble = first_line(
+        args.torch_python, "-c", "import torch; print(torch.__version__)"
+    )
 
     files = [measure_file(args, snapshot_file("--events", args.events), args.runs)]
     if args.bytes != "0":

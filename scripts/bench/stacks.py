@@ -2,6 +2,7 @@
 
 The recording holds Python frames of a short script, and none for the backward pass, whose threads have only C++ frames.
 """
+
 SITE = "/usr/local/lib/python3.12/dist-packages/"
 PROJECT = "/home/user/project/"
 
@@ -9,7 +10,11 @@ ALLOC_CPP = [
     ("torch::unwind::unwind()", "??", 0),
     ("torch::CapturedTraceback::gather(bool, bool, bool)", "??", 0),
     ("torch::cuda::(anonymous namespace)::gather_with_cpp()", "memory_snapshot.cpp", 0),
-    ("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(unsigned long, CUstream_st*)", "CUDACachingAllocator.cpp", 0),
+    (
+        "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(unsigned long, CUstream_st*)",
+        "CUDACachingAllocator.cpp",
+        0,
+    ),
     ("c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)", "", 0),
     ("at::detail::empty_generic(c10::ArrayRef<long>, c10::Allocator*, c10::DispatchKeySet, c10::ScalarType)", "??", 0),
 ]
@@ -28,11 +33,30 @@ ENGINE = [
     ("pthread_condattr_setpshared", "??", 0),
     ("__clone", "??", 0),
 ]
-FORWARD_OPS = ["linear", "addmm", "native_layer_norm", "gelu", "_to_copy", "_scaled_dot_product_flash_attention", "_log_softmax", "embedding",
-               "add_Tensor", "_foreach_add_", "_foreach_mul_", "_foreach_addcdiv_"]
-BACKWARD_OPS = [("Mm", "mm"), ("Addmm", "addmm"), ("NativeLayerNorm", "native_layer_norm_backward"), ("Gelu", "gelu_backward"),
-                ("ScaledDotProductFlashAttention", "_scaled_dot_product_flash_attention_backward"), ("ToCopy", "_to_copy"),
-                ("LogSoftmax", "_log_softmax_backward_data"), ("Embedding", "embedding_dense_backward")]
+FORWARD_OPS = [
+    "linear",
+    "addmm",
+    "native_layer_norm",
+    "gelu",
+    "_to_copy",
+    "_scaled_dot_product_flash_attention",
+    "_log_softmax",
+    "embedding",
+    "add_Tensor",
+    "_foreach_add_",
+    "_foreach_mul_",
+    "_foreach_addcdiv_",
+]
+BACKWARD_OPS = [
+    ("Mm", "mm"),
+    ("Addmm", "addmm"),
+    ("NativeLayerNorm", "native_layer_norm_backward"),
+    ("Gelu", "gelu_backward"),
+    ("ScaledDotProductFlashAttention", "_scaled_dot_product_flash_attention_backward"),
+    ("ToCopy", "_to_copy"),
+    ("LogSoftmax", "_log_softmax_backward_data"),
+    ("Embedding", "embedding_dense_backward"),
+]
 LAUNCHER = [
     ("_call_impl", SITE + "torch/nn/modules/module.py", 1790),
     ("_wrapped_call_impl", SITE + "torch/nn/modules/module.py", 1779),
@@ -60,31 +84,65 @@ LAUNCHER = [
     ("main", PROJECT + "train.py", 31),
     ("<module>", PROJECT + "train.py", 36),
 ]
-START = [(name, "??", 0) for name in
-         ("PyEval_EvalCode", "PyRun_StringFlags", "_PyRun_SimpleFileObject", "_PyRun_AnyFileObject", "Py_RunMain", "Py_BytesMain", "__libc_start_main", "_start")]
+START = [
+    (name, "??", 0)
+    for name in (
+        "PyEval_EvalCode",
+        "PyRun_StringFlags",
+        "_PyRun_SimpleFileObject",
+        "_PyRun_AnyFileObject",
+        "Py_RunMain",
+        "Py_BytesMain",
+        "__libc_start_main",
+        "_start",
+    )
+]
 
 
 def dispatch_frames(op):
     return [
-        ("at::(anonymous namespace)::create_out(c10::ArrayRef<long>, c10::ArrayRef<long>, c10::TensorOptions const&)", "RegisterCUDA_0.cpp", 0),
+        (
+            "at::(anonymous namespace)::create_out(c10::ArrayRef<long>, c10::ArrayRef<long>, c10::TensorOptions const&)",
+            "RegisterCUDA_0.cpp",
+            0,
+        ),
         ("at::TensorIteratorBase::allocate_or_resize_outputs()", "??", 0),
         ("at::TensorIteratorBase::build(at::TensorIteratorConfig&)", "??", 0),
         ("at::native::%s(at::Tensor const&, at::Tensor const&)" % op, "??", 0),
-        ("at::(anonymous namespace)::wrapper_CUDA_%s(at::Tensor const&, at::Tensor const&)" % op, "RegisterCUDA_0.cpp", 0),
-        ("c10::impl::wrap_kernel_functor_unboxed_<%s>::call(c10::OperatorKernel*, c10::DispatchKeySet)" % op, "RegisterCUDA_0.cpp", 0),
+        (
+            "at::(anonymous namespace)::wrapper_CUDA_%s(at::Tensor const&, at::Tensor const&)" % op,
+            "RegisterCUDA_0.cpp",
+            0,
+        ),
+        (
+            "c10::impl::wrap_kernel_functor_unboxed_<%s>::call(c10::OperatorKernel*, c10::DispatchKeySet)" % op,
+            "RegisterCUDA_0.cpp",
+            0,
+        ),
         ("at::_ops::%s::redispatch(c10::DispatchKeySet, at::Tensor const&, at::Tensor const&)" % op, "??", 0),
         ("at::native::%s_composite(at::Tensor const&, c10::Scalar const&)" % op, "??", 0),
-        ("c10::impl::wrap_kernel_functor_unboxed_<%s_composite>::call(c10::OperatorKernel*, c10::DispatchKeySet)" % op,
-         "RegisterCompositeExplicitAutograd_0.cpp", 0),
+        (
+            "c10::impl::wrap_kernel_functor_unboxed_<%s_composite>::call(c10::OperatorKernel*, c10::DispatchKeySet)"
+            % op,
+            "RegisterCompositeExplicitAutograd_0.cpp",
+            0,
+        ),
         ("at::_ops::%s_Scalar::redispatch(c10::DispatchKeySet, at::Tensor const&, c10::Scalar const&)" % op, "??", 0),
-        ("torch::autograd::VariableType::(anonymous namespace)::%s(c10::DispatchKeySet, at::Tensor const&)" % op, "VariableType_1.cpp", 0),
+        (
+            "torch::autograd::VariableType::(anonymous namespace)::%s(c10::DispatchKeySet, at::Tensor const&)" % op,
+            "VariableType_1.cpp",
+            0,
+        ),
         ("at::_ops::%s::call(at::Tensor const&, at::Tensor const&)" % op, "??", 0),
     ]
 
 
 def forward_frames(python_frames, op):
     """C++ down to the interpreter, whose own frame follows each Python frame."""
-    frames = [*dispatch_frames(op), ("torch::autograd::THPVariable_%s(_object*, _object*, _object*)" % op, "python_torch_functions_0.cpp", 0)]
+    frames = [
+        *dispatch_frames(op),
+        ("torch::autograd::THPVariable_%s(_object*, _object*, _object*)" % op, "python_torch_functions_0.cpp", 0),
+    ]
     for python_frame in (*python_frames, *LAUNCHER):
         frames += [python_frame, ("_PyEval_EvalFrameDefault", "??", 0)]
     return frames + START
@@ -92,9 +150,12 @@ def forward_frames(python_frames, op):
 
 def backward_frames(node, op):
     generated = "torch::autograd::generated::%sBackward0" % node
-    return [*dispatch_frames(op),
-            (generated + "_apply_functional(std::vector<at::Tensor>&&, std::array<bool, 2ul>)", "Functions.cpp", 0),
-            (generated + "::apply(std::vector<at::Tensor>&&)", "??", 0), *ENGINE]
+    return [
+        *dispatch_frames(op),
+        (generated + "_apply_functional(std::vector<at::Tensor>&&, std::array<bool, 2ul>)", "Functions.cpp", 0),
+        (generated + "::apply(std::vector<at::Tensor>&&)", "??", 0),
+        *ENGINE,
+    ]
 
 
 class Stacks:

@@ -13,6 +13,7 @@ and segment_free entries are read. Three questions are asked of every policy:
 A driver takes memory in regions. A policy says how large a region is, where a new one goes, which rest of an old one serves a segment before a new
 region is made, and what happens to a region that has become empty.
 """
+
 import gzip
 import json
 import lzma
@@ -38,7 +39,13 @@ def segment_events(path):
     for trace in snapshot["device_traces"]:
         if any(entry["action"] == "segment_map" for entry in trace):
             continue
-        devices.append([(entry["action"] == "segment_alloc", entry["addr"], entry["size"]) for entry in trace if entry["action"] in ("segment_alloc", "segment_free")])
+        devices.append(
+            [
+                (entry["action"] == "segment_alloc", entry["addr"], entry["size"])
+                for entry in trace
+                if entry["action"] in ("segment_alloc", "segment_free")
+            ]
+        )
     return devices
 
 
@@ -81,11 +88,18 @@ class Policy:
 
     def place(self, size):
         if self.rest:
-            fitting = [(RESTS[self.rest](region, at, room), at) for region in self.regions for at, room in region.rests() if room >= size]
+            fitting = [
+                (RESTS[self.rest](region, at, room), at)
+                for region in self.regions
+                for at, room in region.rests()
+                if room >= size
+            ]
             if fitting:
                 return min(fitting)[1]
         size = -(-size // self.granule) * self.granule
-        fitting = [hole for hole in self.holes if hole[1] - hole[0] > size or (self.exact and hole[1] - hole[0] == size)]
+        fitting = [
+            hole for hole in self.holes if hole[1] - hole[0] > size or (self.exact and hole[1] - hole[0] == size)
+        ]
         if fitting and self.hole == "highest":
             return max(fitting)[1] - size
         if fitting and self.hole == "lowest":
@@ -196,8 +210,10 @@ def main(paths):
     print("| policy | next address | order | order, equal sizes |")
     print("|---|---|---|---|")
     for name, settings in POLICIES.items():
+
         def make():
             return Policy(**settings)
+
         nexts = [sum(column) for column in zip(*(next_address(events, make) for events in recordings))]
         orders = [sum(column) for column in zip(*(order(events, make) for events in recordings))]
         print(f"| {name} | {percent(*nexts)} | {percent(*orders[:2])} | {percent(*orders[2:])} |")

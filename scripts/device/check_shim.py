@@ -5,6 +5,7 @@
 
 Each case is a small program, run with the Python side armed and without the capture library. A line per case; exit status 1 if one fails.
 """
+
 import json
 import os
 import pickle
@@ -23,6 +24,7 @@ def case(program, options=None):
     def register(check):
         CASES[check.__name__] = (textwrap.dedent(program), options or {}, check)
         return check
+
     return register
 
 
@@ -33,7 +35,10 @@ class Left:
         self.status, self.out, self.err, self.seconds = process.returncode, process.stdout, process.stderr, seconds
         self.folder = folder
         self.pickles = sorted(path.name.split("-", 2)[2][:-7] for path in folder.glob("torch-*.pickle"))
-        self.processes = sorted((json.loads(path.read_text()) for path in folder.glob("process-*.json")), key=lambda known: known["start_ns"])
+        self.processes = sorted(
+            (json.loads(path.read_text()) for path in folder.glob("process-*.json")),
+            key=lambda known: known["start_ns"],
+        )
         self.notes = "".join(path.read_text() for path in folder.glob("notes-*.txt"))
 
     @property
@@ -42,7 +47,7 @@ class Left:
         return self.processes[0]
 
     def snapshot(self, reason):
-        path, = self.folder.glob(f"torch-*-{reason}.pickle")
+        (path,) = self.folder.glob(f"torch-*-{reason}.pickle")
         with open(path, "rb") as file:
             return pickle.load(file)  # our own file, written a moment ago
 
@@ -53,15 +58,24 @@ def run(program, options, armed=True):
     (folder / "left").mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FAULTLINE_")}
     if armed:
-        environment.update(FAULTLINE_RUN_FOLDER=str(folder / "left"), FAULTLINE_RUN_OPTIONS=json.dumps(options),
-                           PYTHONPATH=os.pathsep.join([str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]))
+        environment.update(
+            FAULTLINE_RUN_FOLDER=str(folder / "left"),
+            FAULTLINE_RUN_OPTIONS=json.dumps(options),
+            PYTHONPATH=os.pathsep.join(
+                [str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
+            ),
+        )
     begin = time.perf_counter()
-    process = subprocess.run([sys.executable, "program.py"], cwd=folder, capture_output=True, text=True, timeout=180, env=environment)
+    process = subprocess.run(
+        [sys.executable, "program.py"], cwd=folder, capture_output=True, text=True, timeout=180, env=environment
+    )
     return Left(folder / "left", process, time.perf_counter() - begin)
 
 
 def entries(snapshot, action=None):
-    return [entry for trace in snapshot["device_traces"] for entry in trace if action is None or entry["action"] == action]
+    return [
+        entry for trace in snapshot["device_traces"] for entry in trace if action is None or entry["action"] == action
+    ]
 
 
 def lines(entry):
@@ -77,30 +91,47 @@ def lines(entry):
     del x
 """)
 def history_begins_with_cuda_and_ends_in_a_snapshot(left):
-    assert left.status == 0 and left.pickles == ["exit"] and left.notes == "", (left.status, left.pickles, left.notes, left.err)
+    assert left.status == 0 and left.pickles == ["exit"] and left.notes == "", (
+        left.status,
+        left.pickles,
+        left.notes,
+        left.err,
+    )
     taken = left.snapshot("exit")
     assert [lines(entry)[:1] for entry in entries(taken, "alloc")[:2]] == [[4], [6]], entries(taken)
     known = left.known
-    assert known["torch"]["history"]["entries"] == 200000 and known["torch"]["devices"][0]["total_bytes"] > 0 and known["exit_status"] is None
+    assert (
+        known["torch"]["history"]["entries"] == 200000
+        and known["torch"]["devices"][0]["total_bytes"] > 0
+        and known["exit_status"] is None
+    )
     assert known["start_ns"] < known["torch"]["initialized_ns"] < known["end_ns"]
-    assert known["torch"]["initialized_ns"] / 1000 - 1e5 < entries(taken)[0]["time_us"] < known["end_ns"] / 1000 + 1e5, "PyTorch's clock is not ours"
+    assert (
+        known["torch"]["initialized_ns"] / 1000 - 1e5 < entries(taken)[0]["time_us"] < known["end_ns"] / 1000 + 1e5
+    ), "PyTorch's clock is not ours"
     return known["torch"]["devices"][0]["name"]
 
 
-@case("""
+@case(
+    """
     import torch
     for _ in range(3000):
         x = torch.empty(1000, device="cuda")
-""", {"history_entries": 1000})
+""",
+    {"history_entries": 1000},
+)
 def history_is_bounded(left):
     assert len(entries(left.snapshot("exit"))) <= 1000 and left.known["torch"]["history"]["entries"] == 1000
 
 
-@case("""
+@case(
+    """
     import torch
     x = torch.empty(1000, device="cuda")
     assert not torch._C._cuda_isHistoryEnabled()
-""", {"history": False})
+""",
+    {"history": False},
+)
 def history_can_be_off(left):
     taken = left.snapshot("exit")
     assert left.status == 0 and not entries(taken) and len(taken["segments"]) == 1
@@ -118,10 +149,15 @@ def history_can_be_off(left):
     print("went on")
 """)
 def caught_out_of_memory_leaves_three_snapshots_and_the_exit(left):
-    assert left.status == 0 and left.out == "went on\n" and left.pickles == ["exit", "oom", "oom-2", "oom-3"], left.pickles
+    assert left.status == 0 and left.out == "went on\n" and left.pickles == ["exit", "oom", "oom-2", "oom-3"], (
+        left.pickles
+    )
     failed = entries(left.snapshot("oom"), "oom")
     assert len(failed) == 1 and lines(failed[0]) == [7], failed
-    assert abs(left.known["torch"]["memory_fractions"]["0"] - 0.01) < 1e-6 and left.known["torch"]["out_of_memory_count"] == 5
+    assert (
+        abs(left.known["torch"]["memory_fractions"]["0"] - 0.01) < 1e-6
+        and left.known["torch"]["out_of_memory_count"] == 5
+    )
 
 
 @case("""
@@ -133,7 +169,12 @@ def caught_out_of_memory_leaves_three_snapshots_and_the_exit(left):
 def uncaught_out_of_memory(left):
     assert left.status == 1 and left.pickles == ["oom"], left.pickles
     problem = left.known["exception"]
-    assert problem["kind"] == "memory" and problem["at"]["line"] == 4 and problem["at"]["function"] == "grow" and "OutOfMemoryError" in problem["type"]
+    assert (
+        problem["kind"] == "memory"
+        and problem["at"]["line"] == 4
+        and problem["at"]["function"] == "grow"
+        and "OutOfMemoryError" in problem["type"]
+    )
 
 
 @case("""
@@ -147,7 +188,10 @@ def uncaught_out_of_memory(left):
         x = x.detach()
 """)
 def out_of_memory_in_forward_or_backward_of_a_growing_program(left):
-    assert left.status == 1 and left.pickles == ["oom"] and left.known["exception"]["at"]["line"] in (7, 8), (left.pickles, left.err[-400:])
+    assert left.status == 1 and left.pickles == ["oom"] and left.known["exception"]["at"]["line"] in (7, 8), (
+        left.pickles,
+        left.err[-400:],
+    )
 
 
 ASSERT = """
@@ -162,10 +206,12 @@ ASSERT = """
 
 @case(ASSERT)
 def device_side_assert(left):
-    assert left.status == 1 and left.known["exception"]["kind"] == "device" and left.known["exception"]["at"]["line"] == 7, left.known["exception"]
+    assert (
+        left.status == 1 and left.known["exception"]["kind"] == "device" and left.known["exception"]["at"]["line"] == 7
+    ), left.known["exception"]
     assert left.pickles == ["error"] or "no snapshot" in left.notes, (left.pickles, left.notes)
     plain = run(textwrap.dedent(ASSERT), {}, armed=False)
-    last = [ran.err[ran.err.index("Traceback"):].replace(str(ran.folder.parent), "") for ran in (plain, left)]
+    last = [ran.err[ran.err.index("Traceback") :].replace(str(ran.folder.parent), "") for ran in (plain, left)]
     assert last[0] == last[1], last
     return ", ".join(left.pickles) or left.notes.strip()
 
@@ -180,7 +226,9 @@ def device_side_assert(left):
     torch.cuda.memory._record_memory_history(enabled=None)
 """)
 def the_programs_own_history_is_kept(left):
-    assert left.status == 0 and left.out == "50\n" and left.notes.count("switches PyTorch's memory history itself") == 1, (left.out, left.err, left.notes)
+    assert (
+        left.status == 0 and left.out == "50\n" and left.notes.count("switches PyTorch's memory history itself") == 1
+    ), (left.out, left.err, left.notes)
 
 
 @case("""
@@ -217,7 +265,9 @@ def a_child_forked_after_cuda_writes_no_snapshot(left):
         torch.multiprocessing.spawn(work, nprocs=2)
 """)
 def spawned_processes_have_their_own(left):
-    assert sorted(left.out.split()) == ["0.0", "1.0"] and left.pickles == ["exit", "exit"] and len(left.processes) == 3, (left.pickles, left.err)
+    assert (
+        sorted(left.out.split()) == ["0.0", "1.0"] and left.pickles == ["exit", "exit"] and len(left.processes) == 3
+    ), (left.pickles, left.err)
 
 
 @case("""
@@ -245,7 +295,7 @@ def data_workers(left):
     print(time.time_ns())
 """)
 def a_full_history_is_written_in_seconds(left):
-    path, = left.folder.glob("torch-*-exit.pickle")
+    (path,) = left.folder.glob("torch-*-exit.pickle")
     taken = left.snapshot("exit")
     return f"{len(entries(taken))} entries, {path.stat().st_size / 1e6:.1f} MB, {(left.known['end_ns'] - int(left.out)) / 1e9:.2f} s"
 
@@ -259,7 +309,9 @@ def a_full_history_is_written_in_seconds(left):
 def an_error_of_cupys_is_one_of_the_device(left):
     if "No module named" in left.err:
         return "cupy is not installed"
-    assert left.status == 1 and left.known["exception"]["kind"] == "device" and left.known["exception"]["at"]["line"] == 5, left.known["exception"]
+    assert (
+        left.status == 1 and left.known["exception"]["kind"] == "device" and left.known["exception"]["at"]["line"] == 5
+    ), left.known["exception"]
     return left.known["exception"]["type"]
 
 
@@ -271,7 +323,11 @@ def an_error_of_cupys_is_one_of_the_device(left):
 def an_out_of_memory_of_jaxs_is_one_of_memory(left):
     if "No module named" in left.err:
         return "jax is not installed"
-    assert left.status == 1 and left.known["exception"]["kind"] == "memory" and left.known["exception"]["at"]["line"] in (3, 4), left.known["exception"]
+    assert (
+        left.status == 1
+        and left.known["exception"]["kind"] == "memory"
+        and left.known["exception"]["at"]["line"] in (3, 4)
+    ), left.known["exception"]
     return left.known["exception"]["type"]
 
 
@@ -287,7 +343,10 @@ def main():
             print(f"ok      {left.seconds:5.1f} s  {name.replace('_', ' ')}  {told}", flush=True)
         except Exception as problem:
             failed += 1
-            print(f"FAILED           {name.replace('_', ' ')}  {type(problem).__name__}: {str(problem)[:600]}\n{left.err[-1500:] if left else ''}", flush=True)
+            print(
+                f"FAILED           {name.replace('_', ' ')}  {type(problem).__name__}: {str(problem)[:600]}\n{left.err[-1500:] if left else ''}",
+                flush=True,
+            )
     sys.exit(1 if failed else 0)
 
 

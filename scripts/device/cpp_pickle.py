@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Writes a snapshot with PyTorch's own C++ pickler: python3 scripts/device/cpp_pickle.py OUT_FILE (needs a compiler and a GPU)."""
+
 import sys
 
 import torch

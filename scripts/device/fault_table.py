@@ -7,6 +7,7 @@ Every fault of faults.cu and faults.py, plain, under `run`, `run --core-dump` an
 from Faultline's) and status of `run` and `run --again` must be those of the plain program; with `--core-dump` the driver ends the program, which is
 told and not compared. Prints a table in Markdown. Exit status 1 if `run` or `run --again` changed anything, or a plain program did not fault. Needs a GPU, nvcc, python3 with PyTorch.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -22,7 +23,16 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MODES = {"plain": None, "run": [], "core-dump": ["--core-dump"], "again": ["--again"]}
-KERNELS = {"assert": "checked", "misaligned": "packed", "illegal": "strayed", "shared": "shared_overrun", "trap": "trapped", "managed": "before_start", "index": "index", "embedding": "ndex|gather|embedding"}
+KERNELS = {
+    "assert": "checked",
+    "misaligned": "packed",
+    "illegal": "strayed",
+    "shared": "shared_overrun",
+    "trap": "trapped",
+    "managed": "before_start",
+    "index": "index",
+    "embedding": "ndex|gather|embedding",
+}
 CUDA = ["assert", "misaligned", "illegal", "shared", "trap", "managed", "well"]
 TORCH = ["index", "embedding", "well"]
 
@@ -42,7 +52,11 @@ def comparable(text):
 
 def places(value):
     if isinstance(value, dict):
-        own = {f"{os.path.basename(value['file'])}:{value['line']}"} if isinstance(value.get("file"), str) and value.get("line") else set()
+        own = (
+            {f"{os.path.basename(value['file'])}:{value['line']}"}
+            if isinstance(value.get("file"), str) and value.get("line")
+            else set()
+        )
         return own.union(*(places(part) for part in value.values()), set())
     return set().union(*(places(part) for part in value)) if isinstance(value, list) else set()
 
@@ -57,9 +71,18 @@ def what_is_named(folder, kind, where):
     if not findings:
         return {"says": "nothing", "kernel": False, "line": False}
     first = findings[0]
-    place = f"{os.path.basename(first['location']['file'] or '')}:{first['location']['line']}" if first.get("location") else ""
-    return {"says": f"{first['rule']} ({first['confidence']}) {place}", "message": first["message"], "kernel": re.search(KERNELS.get(kind, "^$"), json.dumps(first)) is not None,
-            "line": where in places(first), "candidates": sum(item["role"] == "candidate" for item in first["related"])}
+    place = (
+        f"{os.path.basename(first['location']['file'] or '')}:{first['location']['line']}"
+        if first.get("location")
+        else ""
+    )
+    return {
+        "says": f"{first['rule']} ({first['confidence']}) {place}",
+        "message": first["message"],
+        "kernel": re.search(KERNELS.get(kind, "^$"), json.dumps(first)) is not None,
+        "line": where in places(first),
+        "candidates": sum(item["role"] == "candidate" for item in first["related"]),
+    }
 
 
 def run(faultline, name, command, mode, folder, timeout_s):
@@ -69,17 +92,28 @@ def run(faultline, name, command, mode, folder, timeout_s):
     whole = apart if MODES[mode] is None else [faultline, "run", "-o", str(folder / "run"), *MODES[mode], "--", *apart]
     begin = time.monotonic()
     try:
-        done = subprocess.run(whole, capture_output=True, text=True, errors="replace", timeout=timeout_s, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            whole, capture_output=True, text=True, errors="replace", timeout=timeout_s, stdin=subprocess.DEVNULL
+        )
         out, status, ours = done.stdout, done.returncode, done.stderr
     except subprocess.TimeoutExpired as late:
         out, status, ours = (late.stdout or b"").decode(errors="replace"), "timeout", ""
     (folder / "faultline-stderr").write_text(ours)
-    return {"program": name, "mode": mode, "status": status, "seconds": round(time.monotonic() - begin, 2), "stdout": out, "stderr": errors.read_text(errors="replace") if errors.exists() else ""}
+    return {
+        "program": name,
+        "mode": mode,
+        "status": status,
+        "seconds": round(time.monotonic() - begin, 2),
+        "stdout": out,
+        "stderr": errors.read_text(errors="replace") if errors.exists() else "",
+    }
 
 
 def changed(plain, other):
     found = [] if other["status"] == plain["status"] else [f"status {other['status']}, not {plain['status']}"]
-    return found + [f"{part} differs" for part in ("stdout", "stderr") if comparable(other[part]) != comparable(plain[part])]
+    return found + [
+        f"{part} differs" for part in ("stdout", "stderr") if comparable(other[part]) != comparable(plain[part])
+    ]
 
 
 def last_line(text):
@@ -101,22 +135,35 @@ def main():
     begin = time.monotonic()
     programs = {f"torch-{kind}": (kind, [sys.executable, str(HERE / "faults.py"), kind]) for kind in TORCH}
     if shutil.which("nvcc"):
-        subprocess.run(["nvcc", "-g", "-lineinfo", "-arch=native", "-o", str(base / "faults"), str(HERE / "faults.cu")], check=True)
+        subprocess.run(
+            ["nvcc", "-g", "-lineinfo", "-arch=native", "-o", str(base / "faults"), str(HERE / "faults.cu")], check=True
+        )
         programs = {**{f"cuda-{kind}": (kind, [str(base / "faults"), kind]) for kind in CUDA}, **programs}
     else:
         print("nvcc is not here: the CUDA programs are left out", file=sys.stderr)
     programs = {name: what for name, what in programs.items() if not arguments.programs or name in arguments.programs}
     where = {**lines_with_faults(HERE / "faults.cu"), **lines_with_faults(HERE / "faults.py")}
     with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
-        jobs = {(name, mode): pool.submit(run, arguments.faultline, name, command, mode, base / f"{name}-{mode}", arguments.timeout) for name, (kind, command) in programs.items() for mode in MODES}
+        jobs = {
+            (name, mode): pool.submit(
+                run, arguments.faultline, name, command, mode, base / f"{name}-{mode}", arguments.timeout
+            )
+            for name, (kind, command) in programs.items()
+            for mode in MODES
+        }
         rows = {key: job.result() for key, job in jobs.items()}
 
     failed = 0
     for (name, mode), row in rows.items():
         if mode == "plain" and (row["status"] == 0) != (programs[name][0] == "well"):
-            print(f"{name} ended with status {row['status']} without Faultline: there is nothing to compare", file=sys.stderr)
+            print(
+                f"{name} ended with status {row['status']} without Faultline: there is nothing to compare",
+                file=sys.stderr,
+            )
             failed += 1
-    print("| program | how | status | last line of its output / of its errors | against plain | the report names | kernel | line |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| program | how | status | last line of its output / of its errors | against plain | the report names | kernel | line |\n|---|---|---|---|---|---|---|---|"
+    )
     for (name, mode), row in rows.items():
         kind = programs[name][0]
         if mode != "plain":
@@ -124,10 +171,19 @@ def main():
             row["report"] = what_is_named(base / f"{name}-{mode}" / "run", kind, where.get(kind, ""))
             failed += bool(row["changed"]) and mode != "core-dump"
         report = row.get("report", {"says": "", "kernel": False, "line": False})
-        told = (report["says"] + (f", {report['candidates']} candidates" if report.get("candidates") else "")) if mode != "plain" else ""
-        marks = ["yes" if report[part] else "no" if kind != "well" and mode != "plain" else "" for part in ("kernel", "line")]
+        told = (
+            (report["says"] + (f", {report['candidates']} candidates" if report.get("candidates") else ""))
+            if mode != "plain"
+            else ""
+        )
+        marks = [
+            "yes" if report[part] else "no" if kind != "well" and mode != "plain" else "" for part in ("kernel", "line")
+        ]
         against = "" if mode == "plain" else "; ".join(row["changed"]) or "same"
-        print(f"| {name} | {mode} | {row['status']} | {last_line(row['stdout'])} / {last_line(row['stderr'])} | {against} | {told} | {marks[0]} | {marks[1]} |", flush=True)
+        print(
+            f"| {name} | {mode} | {row['status']} | {last_line(row['stdout'])} / {last_line(row['stderr'])} | {against} | {told} | {marks[0]} | {marks[1]} |",
+            flush=True,
+        )
     print(f"\n{len(rows)} runs in {time.monotonic() - begin:.0f} s; {failed} not as they must be.")
     if arguments.json:
         arguments.json.write_text(json.dumps(list(rows.values()), indent=1) + "\n")

@@ -1,4 +1,5 @@
 """PyTorch programs that fault, one each: faults.py KIND."""
+
 import sys
 
 import torch

@@ -5,6 +5,7 @@
 
 Each program below leaks in another way. It is run on this machine's GPU until it dies, and planned (stopped after 8 steps) by the same PyTorch. One row each.
 """
+
 import argparse
 import json
 import re
@@ -32,7 +33,9 @@ for step in range(1, 100000):
 PROGRAMS = {
     "outputs kept": TRAINING.format(retain="", keep="kept.append(model(x).detach())"),
     "losses with their graph": TRAINING.format(retain="", keep="kept.append((model(x) - x).pow(2).mean())"),
-    "every other step, two sizes": TRAINING.format(retain="", keep="kept.append(x[: 8192 if step % 2 else 16384].clone())"),
+    "every other step, two sizes": TRAINING.format(
+        retain="", keep="kept.append(x[: 8192 if step % 2 else 16384].clone())"
+    ),
     "inputs in a dict": TRAINING.format(retain="", keep="kept.append({'input': x, 'mask': x > 0})"),
 }
 
@@ -44,7 +47,27 @@ def real_end(path):
 
 
 def planned_end(faultline, gpu, path, folder):
-    done = subprocess.run([faultline, "plan", "--gpu", gpu, "--steps", "8", "--no-try", "--format", "json", "-o", str(folder), "--", sys.executable, str(path)], capture_output=True, text=True, timeout=280)
+    done = subprocess.run(
+        [
+            faultline,
+            "plan",
+            "--gpu",
+            gpu,
+            "--steps",
+            "8",
+            "--no-try",
+            "--format",
+            "json",
+            "-o",
+            str(folder),
+            "--",
+            sys.executable,
+            str(path),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
     plan = json.loads(done.stdout)["plan"]
     return plan["verdict"], plan["until_step"]
 

@@ -8,6 +8,7 @@ PyTorch is imported once, and each program runs in a fork of that. Each snapshot
 the first N leaks and clean programs of --run also go through `faultline run`, as processes of their own. One line a program, then the total. Exit status 1 if one is judged wrong.
 Snapshots of programs that are judged wrong go to $OUT, packed, where that is set. --dry: by dry runs, on a machine without a GPU.
 """
+
 import argparse
 import concurrent.futures
 import json
@@ -29,20 +30,28 @@ CORPUS = ROOT / "tests" / "corpus" / "leaks"
 
 def programs(names):
     """By name, each with its main file."""
-    found = {path.stem: path for path in CORPUS.glob("*.py")} | {path.parent.name: path for path in CORPUS.glob("*/main.py")}
+    found = {path.stem: path for path in CORPUS.glob("*.py")} | {
+        path.parent.name: path for path in CORPUS.glob("*/main.py")
+    }
     return {name: found[name] for name in sorted(found) if not names or name in names}
 
 
 def truth_of(path):
     """Whether it leaks, and (file, line) of what is kept."""
     files = [path] if path.parent == CORPUS else sorted(path.parent.glob("*.py"))
-    kept = {(file.name, number) for file in files for number, text in enumerate(file.read_text().split("\n"), 1) if text.endswith("# <- kept")}
+    kept = {
+        (file.name, number)
+        for file in files
+        for number, text in enumerate(file.read_text().split("\n"), 1)
+        if text.endswith("# <- kept")
+    }
     return path.read_text().startswith("# leak"), kept
 
 
 def record(path, snapshot, native):
     """In a fork: the program as Python would run it, and its memory afterwards, while its names still hold what they hold."""
     import torch
+
     if not torch.cuda.is_available():
         raise SystemExit("PyTorch sees no GPU here")
     sys.argv, sys.path[0] = [str(path)], str(path.parent)
@@ -82,6 +91,7 @@ def record_all(chosen, folder, jobs, timeout_s, native):
     """Name to what went wrong, empty where nothing did."""
     import torch  # once, for all forks
     import torch._dynamo  # noqa: F401 (PyTorch imports it with the first optimizer)
+
     waiting, running, ended = list(chosen.items()), {}, {}
     while waiting or running:
         while waiting and len(running) < jobs:
@@ -96,7 +106,11 @@ def record_all(chosen, folder, jobs, timeout_s, native):
                 done, status = os.waitpid(child, 0)
             if done:
                 del running[child]
-                ended[name] = f"not over after {timeout_s:.0f} s" if late else last_words(folder / f"{name}.log", os.waitstatus_to_exitcode(status))
+                ended[name] = (
+                    f"not over after {timeout_s:.0f} s"
+                    if late
+                    else last_words(folder / f"{name}.log", os.waitstatus_to_exitcode(status))
+                )
     return ended
 
 
@@ -110,6 +124,7 @@ def last_words(log, status):
 def dry_all(chosen, folder, faultline):
     sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "tests" / "python" / "plan"), str(ROOT / "python")]
     from dry import dry_run
+
     ended = {}
     for name, path in chosen.items():
         own = folder / f"{name}.dry"
@@ -122,7 +137,9 @@ def dry_all(chosen, folder, faultline):
 
 
 def explained(faultline, path, form="json"):
-    done = subprocess.run([faultline, "explain", str(path), "--format", form], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [faultline, "explain", str(path), "--format", form], capture_output=True, text=True, timeout=120
+    )
     if done.returncode not in (0, 1):
         raise ValueError(f"explain ended with {done.returncode}: {done.stderr.strip()[-160:]}")
     return done.stdout
@@ -136,7 +153,9 @@ def without_marks(faultline, path):
 
 
 def places(findings):
-    return {(Path(finding["location"].get("file", "?")).name, finding["location"].get("line", 0)) for finding in findings}
+    return {
+        (Path(finding["location"].get("file", "?")).name, finding["location"].get("line", 0)) for finding in findings
+    }
 
 
 def verdict(report, truth, marked):
@@ -144,7 +163,13 @@ def verdict(report, truth, marked):
     leaks, kept = truth
     said = [finding for finding in json.loads(report)["findings"] if finding["rule"] == "memory/leak"]
     told = [finding for finding in said if finding["severity"] != "note"]
-    word = ("proved " if any(finding["confidence"] == "proved" for finding in told) else "") + "leak" if told else "note" if said else "clean"
+    word = (
+        ("proved " if any(finding["confidence"] == "proved" for finding in told) else "") + "leak"
+        if told
+        else "note"
+        if said
+        else "clean"
+    )
     show = lambda found: ", ".join(f"{file}:{line}" for file, line in sorted(found)) or "nothing"  # noqa: E731
     if not leaks:
         return word, f"clean, but told: {show(places(told))}" if told else ""
@@ -157,7 +182,13 @@ def verdict(report, truth, marked):
 
 def judge(name, path, folder, faultline, problem):
     snapshot, truth = folder / f"{name}.pickle", truth_of(path)
-    row = {"program": name, "truth": "leak" if truth[0] else "clean", "verdict": "-", "bare": "-", "wrong": [problem] if problem else []}
+    row = {
+        "program": name,
+        "truth": "leak" if truth[0] else "clean",
+        "verdict": "-",
+        "bare": "-",
+        "wrong": [problem] if problem else [],
+    }
     if problem:
         return row
     try:
@@ -175,7 +206,13 @@ def run_whole(name, path, folder, faultline):
     row = {"program": f"run {name}", "truth": "leak" if truth[0] else "clean", "verdict": "-", "bare": "-", "wrong": []}
     try:
         kept = folder / f"{name}.run"
-        done = subprocess.run([faultline, "run", "-o", str(kept), "--format", "json", "--", sys.executable, str(path)], capture_output=True, text=True, timeout=150, cwd=folder)
+        done = subprocess.run(
+            [faultline, "run", "-o", str(kept), "--format", "json", "--", sys.executable, str(path)],
+            capture_output=True,
+            text=True,
+            timeout=150,
+            cwd=folder,
+        )
         if not (kept / "report.json").exists():
             raise ValueError(f"no report; status {done.returncode}: {done.stderr.strip()[-160:]}")
         row["verdict"], wrong = verdict((kept / "report.json").read_text(), truth, True)
@@ -193,7 +230,11 @@ def keep_wrong(rows, folder):
     with tarfile.open(Path(os.environ["OUT"]) / "leak_corpus_wrong.tar.gz", "w:gz") as packed:
         for row in wrong:
             name = row["program"]
-            for path in [folder / f"{name[4:]}.run"] if name.startswith("run ") else [folder / f"{name}.pickle", folder / f"{name}.log"]:
+            for path in (
+                [folder / f"{name[4:]}.run"]
+                if name.startswith("run ")
+                else [folder / f"{name}.pickle", folder / f"{name}.log"]
+            ):
                 if path.exists():
                     packed.add(path, path.name)
 
@@ -201,12 +242,26 @@ def keep_wrong(rows, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--faultline", default=os.environ.get("FAULTLINE", str(ROOT / "build" / "faultline")))
-    parser.add_argument("--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 2)), help="programs at a time")
-    parser.add_argument("--run", type=int, default=3, metavar="N", help="so many leaks and so many clean programs through `faultline run` as well")
-    parser.add_argument("--native", type=int, default=4, metavar="N", help="every so many programs with native frames too")
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 2)), help="programs at a time"
+    )
+    parser.add_argument(
+        "--run",
+        type=int,
+        default=3,
+        metavar="N",
+        help="so many leaks and so many clean programs through `faultline run` as well",
+    )
+    parser.add_argument(
+        "--native", type=int, default=4, metavar="N", help="every so many programs with native frames too"
+    )
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one program")
     parser.add_argument("--dry", action="store_true", help="by dry runs, without a GPU")
-    parser.add_argument("--keep", type=Path, help="keep the snapshots here, and judge those that are here already without running their programs again")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        help="keep the snapshots here, and judge those that are here already without running their programs again",
+    )
     parser.add_argument("--json", type=Path, help="write the table here as well")
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
@@ -218,11 +273,21 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         old = {name: "" for name in chosen if (folder / f"{name}.pickle").exists()}
         new = {name: path for name, path in chosen.items() if name not in old}
-        native = set(list(chosen)[::arguments.native]) if arguments.native else set()
-        ended = old | (dry_all(new, folder, faultline) if arguments.dry else record_all(new, folder, arguments.jobs, arguments.timeout, native) if new else {})
+        native = set(list(chosen)[:: arguments.native]) if arguments.native else set()
+        ended = old | (
+            dry_all(new, folder, faultline)
+            if arguments.dry
+            else record_all(new, folder, arguments.jobs, arguments.timeout, native)
+            if new
+            else {}
+        )
         recorded = time.monotonic() - begin
         leaky = [name for name in chosen if truth_of(chosen[name])[0]]
-        whole = [] if arguments.dry else leaky[: arguments.run] + [name for name in chosen if name not in leaky][: arguments.run]
+        whole = (
+            []
+            if arguments.dry
+            else leaky[: arguments.run] + [name for name in chosen if name not in leaky][: arguments.run]
+        )
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             first = pool.map(lambda name: judge(name, chosen[name], folder, faultline, ended[name]), chosen)
             second = pool.map(lambda name: run_whole(name, chosen[name], folder, faultline), whole)
@@ -230,9 +295,13 @@ def main():
         keep_wrong(rows, folder)
     print(f"{'':6} {'program':44} {'truth':6} {'verdict':12} {'bare':12}")
     for row in rows:
-        print(f"{'WRONG' if row['wrong'] else 'agree':6} {row['program']:44} {row['truth']:6} {row['verdict']:12} {row['bare']:12} {' '.join('; '.join(row['wrong']).split())}".rstrip())
+        print(
+            f"{'WRONG' if row['wrong'] else 'agree':6} {row['program']:44} {row['truth']:6} {row['verdict']:12} {row['bare']:12} {' '.join('; '.join(row['wrong']).split())}".rstrip()
+        )
     agree = sum(not row["wrong"] for row in rows)
-    print(f"{agree} of {len(rows)} agree, in {time.monotonic() - begin:.0f} s ({recorded:.0f} s of it to run the programs)")
+    print(
+        f"{agree} of {len(rows)} agree, in {time.monotonic() - begin:.0f} s ({recorded:.0f} s of it to run the programs)"
+    )
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
     sys.exit(0 if agree == len(rows) else 1)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Proof of the allocator model over recordings, as a table: python3 scripts/device/proof_table.py RECORDING... > docs/measurements/allocator-model.md"""
+
 import json
 import os
 import pathlib
@@ -20,8 +21,12 @@ def main():
             numbers = [model["exact"], model["placements"], model["segment_events_exact"], model["segment_events"]]
             totals = [a + b for a, b in zip(totals, numbers)]
             name = pathlib.Path(path).name.split(".pickle")[0]
-            rows.append(f"| {name} | {report['input']['events']} | {numbers[0]} / {numbers[1]} | {numbers[2]} / {numbers[3]} | {device['peak']['allocated']} / {device['peak']['reserved']} | {found} |")
-    print("| recording | entries | placements exact | segment events exact | peak allocated / reserved | findings |\n|---|---|---|---|---|---|")
+            rows.append(
+                f"| {name} | {report['input']['events']} | {numbers[0]} / {numbers[1]} | {numbers[2]} / {numbers[3]} | {device['peak']['allocated']} / {device['peak']['reserved']} | {found} |"
+            )
+    print(
+        "| recording | entries | placements exact | segment events exact | peak allocated / reserved | findings |\n|---|---|---|---|---|---|"
+    )
     print("\n".join(rows))
     print(f"| **all** | | **{totals[0]} / {totals[1]}** | **{totals[2]} / {totals[3]}** | | |")
 

@@ -3,6 +3,7 @@
 
 The same harness as record_torch.py: one process per case, OUT_DIR/<case>.pickle and truth.json.
 """
+
 import random
 import sys
 
@@ -28,19 +29,36 @@ def loop(torch, model, make_batch, loss_of, steps, optimizer=None, autocast=Fals
 
 def gpt2(torch, layers=4):
     from transformers import GPT2Config, GPT2LMHeadModel
+
     return GPT2LMHeadModel(GPT2Config(n_layer=layers, n_embd=384, n_head=6, vocab_size=8000, n_positions=512)).cuda()
 
 
 @case()
 def hf_gpt2_train(torch):
     model = gpt2(torch)
-    loop(torch, model, lambda: torch.randint(0, 8000, (4, 256), device="cuda"), lambda m, b: m(b, labels=b).loss, 8, autocast=True)
+    loop(
+        torch,
+        model,
+        lambda: torch.randint(0, 8000, (4, 256), device="cuda"),
+        lambda m, b: m(b, labels=b).loss,
+        8,
+        autocast=True,
+    )
 
 
 @case()
 def hf_llama_generate(torch):
     from transformers import LlamaConfig, LlamaForCausalLM
-    model = LlamaForCausalLM(LlamaConfig(hidden_size=256, intermediate_size=512, num_hidden_layers=4, num_attention_heads=4, vocab_size=4000)).cuda().eval()
+
+    model = (
+        LlamaForCausalLM(
+            LlamaConfig(
+                hidden_size=256, intermediate_size=512, num_hidden_layers=4, num_attention_heads=4, vocab_size=4000
+            )
+        )
+        .cuda()
+        .eval()
+    )
     for length in (16, 40, 24):
         ids = torch.randint(0, 4000, (2, length), device="cuda")
         with torch.no_grad():
@@ -50,6 +68,7 @@ def hf_llama_generate(torch):
 @case()
 def resnet_amp(torch):
     import torchvision
+
     model = torchvision.models.resnet18(num_classes=10).cuda().to(memory_format=torch.channels_last)
     data = torch.utils.data.TensorDataset(torch.randn(96, 3, 112, 112), torch.randint(0, 10, (96,)))
     loader = torch.utils.data.DataLoader(data, batch_size=16, pin_memory=True)
@@ -66,9 +85,16 @@ def resnet_amp(torch):
 @case()
 def vit_fused_adam(torch):
     import torchvision
+
     model = torchvision.models.VisionTransformer(64, 8, 4, 4, 128, 256, num_classes=10).cuda()
-    loop(torch, model, lambda: torch.randn(16, 3, 64, 64, device="cuda"), lambda m, b: m(b).logsumexp(1).mean(), 6,
-         torch.optim.AdamW(model.parameters(), fused=True))
+    loop(
+        torch,
+        model,
+        lambda: torch.randn(16, 3, 64, 64, device="cuda"),
+        lambda m, b: m(b).logsumexp(1).mean(),
+        6,
+        torch.optim.AdamW(model.parameters(), fused=True),
+    )
 
 
 @case()
@@ -80,12 +106,16 @@ def lstm_train(torch):
 @case()
 def checkpointed(torch):
     from torch.utils.checkpoint import checkpoint
-    layers = torch.nn.ModuleList(torch.nn.TransformerEncoderLayer(256, 4, 512, batch_first=True) for _ in range(6)).cuda()
+
+    layers = torch.nn.ModuleList(
+        torch.nn.TransformerEncoderLayer(256, 4, 512, batch_first=True) for _ in range(6)
+    ).cuda()
 
     def forward(m, b):
         for layer in m:
             b = checkpoint(layer, b, use_reentrant=False)
         return b.square().mean()
+
     loop(torch, layers, lambda: torch.randn(8, 128, 256, device="cuda"), forward, 6)
 
 
@@ -110,6 +140,7 @@ def threads(torch):
                 live.append(torch.empty(rng.randint(1000, 8 << 20), dtype=torch.uint8, device="cuda"))
                 if len(live) > 10:
                     live.pop(rng.randrange(len(live)))
+
     workers = [threading.Thread(target=work, args=(s,)) for s in range(4)]
     [w.start() for w in workers]
     [w.join() for w in workers]
@@ -204,7 +235,13 @@ def oom_optimizer_state(torch):
 def variable_lengths(torch):
     rng = random.Random(2)
     model = gpt2(torch, 4)
-    loop(torch, model, lambda: torch.randint(0, 8000, (4, rng.randint(64, 500)), device="cuda"), lambda m, b: m(b, labels=b).loss, 25)
+    loop(
+        torch,
+        model,
+        lambda: torch.randint(0, 8000, (4, rng.randint(64, 500)), device="cuda"),
+        lambda m, b: m(b, labels=b).loss,
+        25,
+    )
 
 
 for fraction in (0.0055, 0.007):

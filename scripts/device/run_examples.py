@@ -7,6 +7,7 @@ One line per program: whether the report says what it must (rule, cause, confide
 how long after the program's end the report was there. A program whose kernel faults is run a second time with --core-dump, where the driver ends it (status -6)
 and more must be named: what is different then stands under "core_dump". Exit status 1 if a report is not as expected.
 """
+
 import argparse
 import importlib.util
 import json
@@ -24,14 +25,29 @@ EXAMPLES = ROOT / "examples" / "run"
 
 
 def missing(needs):
-    return [name for name in needs if not (shutil.which(name) if name in ("nvcc", "ninja") else importlib.util.find_spec(name))]
+    return [
+        name
+        for name in needs
+        if not (shutil.which(name) if name in ("nvcc", "ninja") else importlib.util.find_spec(name))
+    ]
 
 
 def command(name, wanted, folder):
     if not name.endswith(".cu"):
         return [sys.executable, str(EXAMPLES / name)]
     program = folder / name[:-3]
-    subprocess.run(["nvcc", "-g", "-lineinfo", *wanted.get("flags", ()), "-o", str(program), str(EXAMPLES / wanted.get("source", name))], check=True)
+    subprocess.run(
+        [
+            "nvcc",
+            "-g",
+            "-lineinfo",
+            *wanted.get("flags", ()),
+            "-o",
+            str(program),
+            str(EXAMPLES / wanted.get("source", name)),
+        ],
+        check=True,
+    )
     return [str(program)]
 
 
@@ -53,7 +69,12 @@ def run(faultline, arguments, options, folder, timeout_s):
     """The run's status, its seconds, and the seconds between the program's end and the run's (None: it ended too soon to be seen)."""
     begin = time.monotonic()
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
-        process = subprocess.Popen([faultline, "run", "-o", str(folder / "run"), *options, "--", *arguments], stdout=out, stderr=err, cwd=EXAMPLES)
+        process = subprocess.Popen(
+            [faultline, "run", "-o", str(folder / "run"), *options, "--", *arguments],
+            stdout=out,
+            stderr=err,
+            cwd=EXAMPLES,
+        )
         child, child_end = None, None
         while process.poll() is None:
             if time.monotonic() - begin > timeout_s:
@@ -80,7 +101,9 @@ def places(value):
         for part in value:
             found |= places(part)
     elif isinstance(value, str):
-        found |= {f"{os.path.basename(file)}:{line}" for file, line in re.findall(r"([\w./-]+\.(?:py|cu|cpp)):(\d+)", value)}
+        found |= {
+            f"{os.path.basename(file)}:{line}" for file, line in re.findall(r"([\w./-]+\.(?:py|cu|cpp)):(\d+)", value)
+        }
     return found
 
 
@@ -100,7 +123,15 @@ def differences(wanted, report, status):
         wrong.append(f"cause {finding.get('cause')}, not {wanted['cause']}")
     if "kernel" in wanted and not any(part in text for part in wanted["kernel"]):
         wrong.append(f"kernel {' or '.join(wanted['kernel'])} is not named")
-    return wrong + [f"{place} is not named" for place in wanted["places"] if not places(finding).intersection(place.split("|"))] + [f"also {extra['rule']}" for extra in findings if extra["severity"] == "error" and extra["rule"] not in [*wanted["rule"], *wanted.get("also", ())]]
+    return (
+        wrong
+        + [f"{place} is not named" for place in wanted["places"] if not places(finding).intersection(place.split("|"))]
+        + [
+            f"also {extra['rule']}"
+            for extra in findings
+            if extra["severity"] == "error" and extra["rule"] not in [*wanted["rule"], *wanted.get("also", ())]
+        ]
+    )
 
 
 def runs(expected):
@@ -109,7 +140,11 @@ def runs(expected):
         dump = wanted.pop("core_dump", None)
         yield name, name, wanted
         if dump:
-            yield f"{name} --core-dump", name, {**wanted, **dump, "options": [*wanted.get("options", []), "--core-dump"]}
+            yield (
+                f"{name} --core-dump",
+                name,
+                {**wanted, **dump, "options": [*wanted.get("options", []), "--core-dump"]},
+            )
 
 
 def main():
@@ -133,18 +168,37 @@ def main():
         folder.mkdir(parents=True)
         seconds, after = 0.0, None
         try:
-            status, seconds, after = run(arguments.faultline, command(name, wanted, folder), wanted.get("options", []), folder, arguments.timeout)
+            status, seconds, after = run(
+                arguments.faultline, command(name, wanted, folder), wanted.get("options", []), folder, arguments.timeout
+            )
             report = json.loads((folder / "run" / "report.json").read_text())
             wrong = differences(wanted, report, status)
             first = next((finding["message"] for finding in report["findings"]), "no findings")
         except (OSError, ValueError, KeyError, subprocess.CalledProcessError) as problem:
-            wrong, first = [f"{type(problem).__name__}: {problem}"], (folder / "stderr").read_text(errors="replace")[-800:] if (folder / "stderr").exists() else ""
+            wrong, first = (
+                [f"{type(problem).__name__}: {problem}"],
+                (folder / "stderr").read_text(errors="replace")[-800:] if (folder / "stderr").exists() else "",
+            )
         failed += bool(wrong)
-        rows.append({"program": label, "wrong": wrong, "seconds": round(seconds, 2), "report_seconds": after and round(after, 2), "first_finding": first})
-        print(f"{'WRONG' if wrong else 'ok':7} {seconds:6.1f} s {'-' if after is None else f'{after:.2f} s':>7} {label}: {first[:160]}" + "".join(f"\n{'':24}- {line}" for line in wrong), flush=True)
+        rows.append(
+            {
+                "program": label,
+                "wrong": wrong,
+                "seconds": round(seconds, 2),
+                "report_seconds": after and round(after, 2),
+                "first_finding": first,
+            }
+        )
+        print(
+            f"{'WRONG' if wrong else 'ok':7} {seconds:6.1f} s {'-' if after is None else f'{after:.2f} s':>7} {label}: {first[:160]}"
+            + "".join(f"\n{'':24}- {line}" for line in wrong),
+            flush=True,
+        )
         if not arguments.keep:
             shutil.rmtree(folder, ignore_errors=True)
-    print(f"{len(rows) - failed} of {len(rows)} as expected (columns: the whole run, from the program's end to the report)")
+    print(
+        f"{len(rows) - failed} of {len(rows)} as expected (columns: the whole run, from the program's end to the report)"
+    )
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
     sys.exit(1 if failed else 0)

@@ -6,6 +6,7 @@
 For each recorded operation the temporaries (blocks taken and returned inside it) are compared with the model's: an
 exact hit when the sizes agree one by one, otherwise by the most bytes that are taken at once.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,7 +23,14 @@ import torch
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
 from faultline.plan import releases, temporaries  # noqa: E402
 
-H200 = SimpleNamespace(compute_capability=(9, 0), multi_processor_count=132, max_threads_per_multi_processor=2048, warp_size=32, l2_cache_size=60 << 20, name="NVIDIA H200")
+H200 = SimpleNamespace(
+    compute_capability=(9, 0),
+    multi_processor_count=132,
+    max_threads_per_multi_processor=2048,
+    warp_size=32,
+    l2_cache_size=60 << 20,
+    name="NVIDIA H200",
+)
 _TENSOR = re.compile(r"^([a-z]+[0-9]*)\[([0-9, ]*)\]\[([0-9, ]*)\](@cpu)?$")
 
 
@@ -33,7 +41,15 @@ def parse_tensor(text: str) -> torch.Tensor | None:
     size, stride = ([int(n) for n in group.split(",")] if group.strip() else [] for group in found.group(2, 3))
     tensor = torch.empty_strided(size, stride, dtype=getattr(torch, found.group(1)), device="meta")
     if found.group(4):
-        tensor = SimpleNamespace(device=torch.device("cpu"), dtype=tensor.dtype, shape=tensor.shape, stride=tensor.stride, numel=tensor.numel, dim=tensor.dim, size=tensor.size)
+        tensor = SimpleNamespace(
+            device=torch.device("cpu"),
+            dtype=tensor.dtype,
+            shape=tensor.shape,
+            stride=tensor.stride,
+            numel=tensor.numel,
+            dim=tensor.dim,
+            size=tensor.size,
+        )
     return tensor
 
 
@@ -175,13 +191,21 @@ def report(rows, misses: int) -> None:
         line[5] += have_most
         if not exact:
             wrong.append((abs(want_most - have_most), row, want, have))
-    for op, (count, exact, bytes_recorded, _, error, bytes_modelled) in sorted(table.items(), key=lambda item: -item[1][2]):
+    for op, (count, exact, bytes_recorded, _, error, bytes_modelled) in sorted(
+        table.items(), key=lambda item: -item[1][2]
+    ):
         if bytes_recorded or bytes_modelled:
-            print(f"{op:62} rows {count:5} exact {exact:5}  recorded {bytes_recorded:14}  error {error:13} ({100 * error / max(bytes_recorded, 1):.1f} %)")
+            print(
+                f"{op:62} rows {count:5} exact {exact:5}  recorded {bytes_recorded:14}  error {error:13} ({100 * error / max(bytes_recorded, 1):.1f} %)"
+            )
     total, off = sum(v[2] for v in table.values()), sum(v[4] for v in table.values())
-    print(f"all: rows {sum(v[0] for v in table.values())} exact {sum(v[1] for v in table.values())} recorded {total} error {off} ({100 * off / max(total, 1):.2f} %)")
+    print(
+        f"all: rows {sum(v[0] for v in table.values())} exact {sum(v[1] for v in table.values())} recorded {total} error {off} ({100 * off / max(total, 1):.2f} %)"
+    )
     for error, row, want, have in sorted(wrong, key=lambda w: -w[0])[:misses]:
-        print(f"\noff by {error}: {row['op']} {' '.join(row['in'])[:300]}\n  recorded {want[:20]}\n  modelled {have[:20]}")
+        print(
+            f"\noff by {error}: {row['op']} {' '.join(row['in'])[:300]}\n  recorded {want[:20]}\n  modelled {have[:20]}"
+        )
 
 
 def write_fixture(rows, path: str) -> None:

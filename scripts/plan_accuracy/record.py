@@ -5,6 +5,7 @@
 Without --ops the program runs undisturbed; its peaks are what a plan is compared with, and its requests and returns in order (+bytes, -bytes). With --ops each operation is
 watched through a dispatch mode, so that a plan that differs can be compared operation by operation.
 """
+
 import gzip
 import json
 import os
@@ -32,7 +33,9 @@ class Ops(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        self.ops.append([str(func), [signature(a) for a in args] + [f"{k}={signature(v)}" for k, v in kwargs.items()], None])
+        self.ops.append(
+            [str(func), [signature(a) for a in args] + [f"{k}={signature(v)}" for k, v in kwargs.items()], None]
+        )
         index = len(self.ops) - 1
         torch.cuda.memory._set_memory_metadata(str(index))
         result = func(*args, **kwargs)
@@ -78,14 +81,27 @@ def main():
         runpy.run_path(program, run_name="__main__")
         torch.cuda.synchronize()
         marks = {"alloc": 1, "free_completed": -1}
-        result["events"] = [marks[e["action"]] * e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] in marks]
+        result["events"] = [
+            marks[e["action"]] * e["size"]
+            for e in torch.cuda.memory._snapshot()["device_traces"][0]
+            if e["action"] in marks
+        ]
     stats = torch.cuda.memory_stats()
     free, total = torch.cuda.mem_get_info()
-    result |= {"peak_allocated": stats["allocated_bytes.all.peak"], "peak_reserved": stats["reserved_bytes.all.peak"], "allocated": stats["allocated_bytes.all.current"],
-               "reserved": stats["reserved_bytes.all.current"], "allocations": stats["allocation.all.allocated"], "outside": total - free - stats["reserved_bytes.all.current"], "total": total}
+    result |= {
+        "peak_allocated": stats["allocated_bytes.all.peak"],
+        "peak_reserved": stats["reserved_bytes.all.peak"],
+        "allocated": stats["allocated_bytes.all.current"],
+        "reserved": stats["reserved_bytes.all.current"],
+        "allocations": stats["allocation.all.allocated"],
+        "outside": total - free - stats["reserved_bytes.all.current"],
+        "total": total,
+    }
     with gzip.open(out, "wt") as file:
         json.dump(result, file)
-    print(result["program"], result["peak_allocated"], result["peak_reserved"], result["allocations"], result["outside"])
+    print(
+        result["program"], result["peak_allocated"], result["peak_reserved"], result["allocations"], result["outside"]
+    )
 
 
 main()

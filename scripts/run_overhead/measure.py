@@ -7,6 +7,7 @@ Two programs (models.py) are timed, in one process per variant. All processes ar
 machine does meets all of them alike, and each row is compared with the native row of its own round. The number told is the median of these ratios, with its quartiles. Slow
 variants sit out most rounds. What does not fit into the budget is said to be unmeasured.
 """
+
 import argparse
 import json
 import os
@@ -25,15 +26,36 @@ PROGRAMS = {"mlp": "20-layer MLP step", "gpt": "GPT-2 small step"}
 
 class Variant:
     def __init__(self, name, wrap=(), worker=(), environment=None, recorded=False, every=1):
-        self.name, self.wrap, self.worker, self.environment, self.recorded, self.every = name, list(wrap), list(worker), environment or {}, recorded, every
+        self.name, self.wrap, self.worker, self.environment, self.recorded, self.every = (
+            name,
+            list(wrap),
+            list(worker),
+            environment or {},
+            recorded,
+            every,
+        )
         self.rows = {program: {} for program in PROGRAMS}  # round -> milliseconds of a step
         self.why_not, self.recording, self.process = "", None, None
 
     def start(self, arguments):
         self.folder = Path(tempfile.mkdtemp())
-        command = [*self.wrap, *(["-o", str(self.folder / "run"), "--"] if self.recorded else []), sys.executable, str(HERE / "worker.py"), *arguments, *self.worker]
+        command = [
+            *self.wrap,
+            *(["-o", str(self.folder / "run"), "--"] if self.recorded else []),
+            sys.executable,
+            str(HERE / "worker.py"),
+            *arguments,
+            *self.worker,
+        ]
         try:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.folder / "stderr", "wb"), env={**os.environ, **self.environment}, bufsize=0)
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=open(self.folder / "stderr", "wb"),
+                env={**os.environ, **self.environment},
+                bufsize=0,
+            )
         except OSError as problem:
             self.why_not = str(problem)
 
@@ -70,31 +92,47 @@ class Variant:
 
 
 def variants(faultline, sanitizer):
-    found = [Variant("native"),
-             Variant("native again (what the noise is)"),
-             Variant("run --history off", [faultline, "run", "--history", "off"], recorded=True),
-             Variant("run", [faultline, "run"], recorded=True),
-             Variant("PyTorch's history, Python stacks", worker=["--history", "python"]),
-             Variant("PyTorch's history, all stacks", worker=["--history", "all"]),
-             Variant("CUDA_LAUNCH_BLOCKING=1", environment={"CUDA_LAUNCH_BLOCKING": "1"}, every=8),
-             Variant("TORCH_CUDA_SANITIZER=1", environment={"TORCH_CUDA_SANITIZER": "1"}, every=30)]
+    found = [
+        Variant("native"),
+        Variant("native again (what the noise is)"),
+        Variant("run --history off", [faultline, "run", "--history", "off"], recorded=True),
+        Variant("run", [faultline, "run"], recorded=True),
+        Variant("PyTorch's history, Python stacks", worker=["--history", "python"]),
+        Variant("PyTorch's history, all stacks", worker=["--history", "all"]),
+        Variant("CUDA_LAUNCH_BLOCKING=1", environment={"CUDA_LAUNCH_BLOCKING": "1"}, every=8),
+        Variant("TORCH_CUDA_SANITIZER=1", environment={"TORCH_CUDA_SANITIZER": "1"}, every=30),
+    ]
     if sanitizer:
-        found.append(Variant("compute-sanitizer memcheck", [sanitizer, "--tool", "memcheck", "--print-limit", "1"], every=30))
+        found.append(
+            Variant("compute-sanitizer memcheck", [sanitizer, "--tool", "memcheck", "--print-limit", "1"], every=30)
+        )
     return found
 
 
 def find_sanitizer():
-    places = [shutil.which("compute-sanitizer"), *(os.path.join(home, part, "compute-sanitizer") for home in (os.environ.get("CUDA_HOME", "/usr/local/cuda"),) for part in ("bin", "compute-sanitizer"))]
+    places = [
+        shutil.which("compute-sanitizer"),
+        *(
+            os.path.join(home, part, "compute-sanitizer")
+            for home in (os.environ.get("CUDA_HOME", "/usr/local/cuda"),)
+            for part in ("bin", "compute-sanitizer")
+        ),
+    ]
     return next((place for place in places if place and os.path.exists(place)), None)
 
 
 def recording(folder):
     """How much a run left behind."""
     traces = sum(path.stat().st_size for path in folder.glob("process-*.faultline"))
-    found = {"trace_bytes": traces, "snapshot_bytes": sum(path.stat().st_size for path in folder.glob("torch-*.pickle"))}
+    found = {
+        "trace_bytes": traces,
+        "snapshot_bytes": sum(path.stat().st_size for path in folder.glob("torch-*.pickle")),
+    }
     try:
         shown = json.loads((folder / "report.json").read_text())["input"]
-        found.update(events=shown["events"], lost=shown.get("lost", {}), bytes_per_event=round(traces / shown["events"], 1))
+        found.update(
+            events=shown["events"], lost=shown.get("lost", {}), bytes_per_event=round(traces / shown["events"], 1)
+        )
     except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
         found["events"] = None
     return found
@@ -102,16 +140,28 @@ def recording(folder):
 
 def summary(variant, native, program):
     """Median and quartiles of the ratios, the median milliseconds, and how many rows there were."""
-    found = sorted(ms / native.rows[program][number] for number, ms in variant.rows[program].items() if number in native.rows[program])
+    found = sorted(
+        ms / native.rows[program][number]
+        for number, ms in variant.rows[program].items()
+        if number in native.rows[program]
+    )
     if not found:
         return None
     quartiles = statistics.quantiles(found, n=4) if len(found) > 3 else [found[0], statistics.median(found), found[-1]]
-    return {"ratio": statistics.median(found), "low": quartiles[0], "high": quartiles[2], "ms": statistics.median(variant.rows[program].values()), "rows": len(found)}
+    return {
+        "ratio": statistics.median(found),
+        "low": quartiles[0],
+        "high": quartiles[2],
+        "ms": statistics.median(variant.rows[program].values()),
+        "rows": len(found),
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--faultline", default=os.environ.get("FAULTLINE", str(HERE.parents[1] / "build" / "faultline")))
+    parser.add_argument(
+        "--faultline", default=os.environ.get("FAULTLINE", str(HERE.parents[1] / "build" / "faultline"))
+    )
     parser.add_argument("--budget", type=float, default=240, help="seconds for everything")
     parser.add_argument("--rounds", type=int, default=200, help="at most")
     parser.add_argument("--device", default="cuda", help="cpu tries the script itself")
@@ -125,6 +175,7 @@ def main():
 
     def left():
         return arguments.budget - (time.monotonic() - begin)
+
     for number in range(-1, arguments.rounds):  # the first round makes the models and warms up: it does not count
         for program in PROGRAMS:
             for variant in taking_part:
@@ -142,8 +193,17 @@ def main():
     table = []
     for variant in taking_part:
         cells = {program: summary(variant, native, program) for program in PROGRAMS}
-        texts = [f"{c['ratio']:.3f} ({c['low']:.3f} to {c['high']:.3f}), {c['ms']:.2f} ms, {c['rows']} rows" if c else "unmeasured" for c in cells.values()]
-        print(f"{variant.name:36}" + "".join(f"{text:44}" for text in texts) + (f"  {variant.why_not}" if variant.why_not else ""))
+        texts = [
+            f"{c['ratio']:.3f} ({c['low']:.3f} to {c['high']:.3f}), {c['ms']:.2f} ms, {c['rows']} rows"
+            if c
+            else "unmeasured"
+            for c in cells.values()
+        ]
+        print(
+            f"{variant.name:36}"
+            + "".join(f"{text:44}" for text in texts)
+            + (f"  {variant.why_not}" if variant.why_not else "")
+        )
         table.append({"name": variant.name, "why_not": variant.why_not, "recording": variant.recording, **cells})
     for variant in taking_part:
         if variant.recording:

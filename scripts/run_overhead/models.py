@@ -1,4 +1,5 @@
 """The two programs that are measured: GPT-2 small, where kernels take the time, and a deep narrow network, where launching them does."""
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -14,7 +15,10 @@ class Block(nn.Module):
 
     def forward(self, x):
         batch, length, width = x.shape
-        q, k, v = (part.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for part in self.qkv(self.before_attention(x)).chunk(3, dim=-1))
+        q, k, v = (
+            part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+            for part in self.qkv(self.before_attention(x)).chunk(3, dim=-1)
+        )
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.before_mlp(x))
@@ -53,6 +57,7 @@ def gpt(device="cuda", batch=8, length=1024, **sizes):
         gradients = [p.grad for p in model.parameters()]
         optimizer.zero_grad(set_to_none=True)
         return loss, gradients
+
     return step
 
 
@@ -69,6 +74,7 @@ def mlp(device="cuda", layers=20, width=256, batch=64):
         gradients = [p.grad for p in model.parameters()]
         optimizer.zero_grad(set_to_none=True)
         return loss, gradients
+
     return step
 
 

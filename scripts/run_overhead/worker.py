@@ -4,6 +4,7 @@
 Each line on standard input names a program ("mlp", "gpt"); the answer is one line of JSON with the milliseconds of a step. A step's time is that of a few steps
 in a row, from an idle device to an idle device, divided by their number: a synchronisation after each would hide what launching costs.
 """
+
 import argparse
 import json
 import os
@@ -21,7 +22,12 @@ SMALL_GPT = {"batch": 2, "length": 32, "layers": 2, "width": 64, "heads": 2, "vo
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--history", choices=["none", "python", "all"], default="none", help="PyTorch's own memory history, with these stacks")
+    parser.add_argument(
+        "--history",
+        choices=["none", "python", "all"],
+        default="none",
+        help="PyTorch's own memory history, with these stacks",
+    )
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--small", action="store_true", help="a tiny GPT, to try the script itself")
     arguments = parser.parse_args()
@@ -40,7 +46,9 @@ def main():
         for _ in range(STEPS_IN_A_ROW[name]):
             steps[name]()
         synchronize()
-        print(json.dumps({"program": name, "ms": (time.perf_counter() - begin) / STEPS_IN_A_ROW[name] * 1000}), flush=True)
+        print(
+            json.dumps({"program": name, "ms": (time.perf_counter() - begin) / STEPS_IN_A_ROW[name] * 1000}), flush=True
+        )
 
 
 if __name__ == "__main__":

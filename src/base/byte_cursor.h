@@ -15,7 +15,8 @@ using Bytes = std::span<const std::uint8_t>;
 
 class ByteCursor {
  public:
-  explicit ByteCursor(Bytes bytes, std::uint64_t offset = 0) : bytes_(bytes), at_(offset), ok_(offset <= bytes.size()) {}
+  explicit ByteCursor(Bytes bytes, std::uint64_t offset = 0)
+      : bytes_(bytes), at_(offset), ok_(offset <= bytes.size()) {}
 
   bool ok() const { return ok_; }
   std::uint64_t offset() const { return at_; }
@@ -25,8 +26,12 @@ class ByteCursor {
   std::uint16_t u16() { return number<std::uint16_t>(); }
   std::uint32_t u32() { return number<std::uint32_t>(); }
   std::uint64_t u64() { return number<std::uint64_t>(); }
-  std::uint64_t uleb() { return read_uleb([&] { return u8(); }); }
-  std::int64_t sleb() { return read_sleb([&] { return u8(); }); }
+  std::uint64_t uleb() {
+    return read_uleb([&] { return u8(); });
+  }
+  std::int64_t sleb() {
+    return read_sleb([&] { return u8(); });
+  }
   Bytes take(std::uint64_t count) {
     if (!fits(count)) return {};
     const Bytes taken = bytes_.subspan(static_cast<std::size_t>(at_), static_cast<std::size_t>(count));

@@ -10,7 +10,9 @@ struct ByteRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 
-  static constexpr ByteRange of(std::uint64_t address, std::uint64_t size_bytes) { return {address, address + size_bytes}; }
+  static constexpr ByteRange of(std::uint64_t address, std::uint64_t size_bytes) {
+    return {address, address + size_bytes};
+  }
   constexpr std::uint64_t size() const { return end - begin; }
   constexpr bool empty() const { return begin >= end; }
   constexpr bool contains(std::uint64_t address) const { return begin <= address && address < end; }

@@ -64,7 +64,7 @@ Result<ByteStream> ByteStream::open(const std::string& path, NamedBy named_by) {
     if (fd < 0) return file_error("cannot be opened", errno);
   }
   auto raw = std::make_unique<FileFiller>(fd, !is_standard_input);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0) return file_error("cannot be examined", errno);
   if (S_ISDIR(status.st_mode)) return Error{"is a directory", {}, "Name a file in it."};
   if (S_ISREG(status.st_mode)) {

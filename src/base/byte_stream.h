@@ -29,7 +29,9 @@ class ByteFiller {
 };
 
 // Recordings and logs shrink to a tenth, repetitive ones to a hundredth; what shrinks to less than a 512th holds nothing.
-constexpr std::uint64_t most_unpacked_bytes(std::uint64_t packed_bytes) { return (std::uint64_t{64} << 20) + 512 * packed_bytes; }
+constexpr std::uint64_t most_unpacked_bytes(std::uint64_t packed_bytes) {
+  return (std::uint64_t{64} << 20) + 512 * packed_bytes;
+}
 
 // What the user names may be anything that can be read; what a folder or another input names must be a plain file.
 enum class NamedBy : std::uint8_t { kUser, kInput };
@@ -38,12 +40,15 @@ class ByteStream {
  public:
   // "-" is standard input where the user says so. The Error says what the system said.
   static Result<ByteStream> open(const std::string& path, NamedBy named_by = NamedBy::kUser);
-  static ByteStream from_memory(std::span<const std::uint8_t> bytes);  // the bytes must outlive the stream; decompressed like a file's
+  static ByteStream from_memory(
+      std::span<const std::uint8_t> bytes);  // the bytes must outlive the stream; decompressed like a file's
 
   const std::uint8_t* begin() const { return window_.data() + begin_; }
   const std::uint8_t* end() const { return window_.data() + end_; }
   // Position of `at` in the (decompressed) input.
-  std::uint64_t offset_of(const std::uint8_t* at) const { return window_offset_ + static_cast<std::uint64_t>(at - window_.data()); }
+  std::uint64_t offset_of(const std::uint8_t* at) const {
+    return window_offset_ + static_cast<std::uint64_t>(at - window_.data());
+  }
 
   // Makes at least `need` bytes available from `at` on if the input has them. Returns the new position of `at`; fewer bytes than
   // needed behind it means the input ended. An Error is a read or decompression failure.

@@ -52,7 +52,9 @@ ByteVector gzip(const ByteVector& plain) {
 ByteVector xz(const ByteVector& plain) {
   ByteVector packed(lzma_stream_buffer_bound(plain.size()));
   std::size_t used = 0;
-  EXPECT_EQ(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, nullptr, plain.data(), plain.size(), packed.data(), &used, packed.size()), LZMA_OK);
+  EXPECT_EQ(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, nullptr, plain.data(), plain.size(), packed.data(), &used,
+                                    packed.size()),
+            LZMA_OK);
   packed.resize(used);
   return packed;
 }
@@ -88,7 +90,8 @@ std::string as_text(const ByteVector& bytes) { return {bytes.begin(), bytes.end(
 
 TEST_P(PackedStream, GivesBackWhatWasPackedAtEverySize) {
   constexpr std::size_t kWindow = ByteStream::kWindowBytes;
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, kWindow - 1, kWindow, kWindow + 1, kWindow + 1000, 3 * kWindow + 77}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, kWindow - 1, kWindow, kWindow + 1,
+                                 kWindow + 1000, 3 * kWindow + 77}) {
     const ByteVector plain = sample(size);
     const ByteVector packed = GetParam().pack(plain);
     ByteStream stream = ByteStream::from_memory(packed);
@@ -156,9 +159,11 @@ TEST_P(PackedStream, IsRefusedWhereverItIsCut) {
 TEST_P(PackedStream, IsRefusedWhenTheFirstHalfIsOverwritten) {
   for (const std::size_t from : {std::size_t{10}, std::size_t{100}, std::size_t{400}}) {
     ByteVector packed = GetParam().pack(noise(5'000));
-    std::fill(packed.begin() + static_cast<std::ptrdiff_t>(from), packed.begin() + static_cast<std::ptrdiff_t>(from + 2'000), std::uint8_t{0xff});
+    std::fill(packed.begin() + static_cast<std::ptrdiff_t>(from),
+              packed.begin() + static_cast<std::ptrdiff_t>(from + 2'000), std::uint8_t{0xff});
     const Result<std::string> text = read_whole(packed);
-    const bool noticed = !text.ok() || GetParam().pack == zstd_without_checksum;  // stored blocks have nothing that could be wrong
+    const bool noticed =
+        !text.ok() || GetParam().pack == zstd_without_checksum;  // stored blocks have nothing that could be wrong
     EXPECT_TRUE(noticed) << from;
     if (!text.ok()) {
       EXPECT_FALSE(text.error().what.empty()) << from;
@@ -175,8 +180,11 @@ TEST_P(PackedStream, SurvivesEveryFlippedByte) {
     const Result<std::string> text = read_whole(damaged, 1 << 20);
     if (!text.ok()) {
       EXPECT_FALSE(text.error().what.empty()) << at;
-    } else if (GetParam().pack != zstd_without_checksum) {  // what was read is what was packed, or the file no longer looks packed
-      EXPECT_TRUE(*text == std::string(plain.begin(), plain.end()) || *text == std::string(damaged.begin(), damaged.end())) << at;
+    } else if (GetParam().pack !=
+               zstd_without_checksum) {  // what was read is what was packed, or the file no longer looks packed
+      EXPECT_TRUE(*text == std::string(plain.begin(), plain.end()) ||
+                  *text == std::string(damaged.begin(), damaged.end()))
+          << at;
     }
   }
 }
@@ -199,9 +207,12 @@ TEST_P(PackedStream, GivesEverythingWhenTheRoomEndsInsideTheLastBlock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, PackedStream,
-                         testing::Values(Packing{"gzip", "gzip", gzip}, Packing{"xz", "xz", xz}, Packing{"zstd", "zstd", zstd_without_checksum},
+                         testing::Values(Packing{"gzip", "gzip", gzip}, Packing{"xz", "xz", xz},
+                                         Packing{"zstd", "zstd", zstd_without_checksum},
                                          Packing{"zstdChecked", "zstd", zstd_with_checksum}),
-                         [](const testing::TestParamInfo<Packing>& packing) { return std::string(packing.param.label); });
+                         [](const testing::TestParamInfo<Packing>& packing) {
+                           return std::string(packing.param.label);
+                         });
 
 TEST(ByteStream, KnowsThePlainSizeOfMemory) {
   const ByteVector bytes = sample(100);
@@ -249,7 +260,8 @@ TEST(ByteStream, HoldsOneRequestLargerThanItsWindow) {
 }
 
 TEST(ByteStream, TakesAnEmptyOrTinyInputAsPlain) {
-  for (const ByteVector& bytes : {ByteVector{}, ByteVector{0x1f}, ByteVector{0x1f, 0x8b}, ByteVector{0xfd, '7', 'z'}, ByteVector{0x28, 0xb5, 0x2f}}) {
+  for (const ByteVector& bytes : {ByteVector{}, ByteVector{0x1f}, ByteVector{0x1f, 0x8b}, ByteVector{0xfd, '7', 'z'},
+                                  ByteVector{0x28, 0xb5, 0x2f}}) {
     const Result<std::string> text = read_whole(bytes);
     ASSERT_TRUE(text.ok());
     EXPECT_EQ(*text, as_text(bytes));
@@ -269,7 +281,8 @@ class FileStream : public testing::Test {
   }
   std::string write(const ByteVector& bytes) {
     const std::string path = (folder_ / "input").string();
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return path;
   }
   std::filesystem::path folder_;

@@ -16,13 +16,18 @@ namespace {
 constexpr std::size_t kInputBytes = 256 * 1024;
 constexpr std::uint64_t kLzmaMemoryLimitBytes = std::uint64_t{512} << 20;
 
-Error corrupt(const char* format, std::uint64_t offset) { return {std::string("the ") + format + " data is damaged", offset, "Copy or download the file again."}; }
-Error cut(const char* format, std::uint64_t offset) { return {std::string("the ") + format + " data ends too early", offset, "The file was cut short: copy it again."}; }
+Error corrupt(const char* format, std::uint64_t offset) {
+  return {std::string("the ") + format + " data is damaged", offset, "Copy or download the file again."};
+}
+Error cut(const char* format, std::uint64_t offset) {
+  return {std::string("the ") + format + " data ends too early", offset, "The file was cut short: copy it again."};
+}
 
 // What the formats share: compressed bytes pulled from below, starting with those already read while sniffing.
 class Decompressor : public ByteFiller {
  public:
-  Decompressor(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller> raw) : raw_(std::move(raw)), input_(head.begin(), head.end()) {
+  Decompressor(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller> raw)
+      : raw_(std::move(raw)), input_(head.begin(), head.end()) {
     available_ = input_.size();
     input_.resize(std::max(kInputBytes, available_));
   }
@@ -44,8 +49,9 @@ class Decompressor : public ByteFiller {
   Result<std::size_t> unpacked(const char* format, std::size_t count) {
     unpacked_ += count;
     if (unpacked_ <= most_unpacked_bytes(offset())) return count;
-    return Error{std::string("the ") + format + " data unpacks to more than " + format_bytes(most_unpacked_bytes(offset())) + ", over 512 times its size,", offset(),
-                 "No recording or log is like that; to read it all the same, unpack it first."};
+    return Error{std::string("the ") + format + " data unpacks to more than " +
+                     format_bytes(most_unpacked_bytes(offset())) + ", over 512 times its size,",
+                 offset(), "No recording or log is like that; to read it all the same, unpack it first."};
   }
 
   std::unique_ptr<ByteFiller> raw_;
@@ -105,7 +111,8 @@ class Unxz final : public Decompressor {
   ~Unxz() override { lzma_end(&stream_); }
   Result<std::size_t> fill(std::span<std::uint8_t> buffer) override {
     if (!ready_) {
-      if (lzma_stream_decoder(&stream_, kLzmaMemoryLimitBytes, LZMA_CONCATENATED) != LZMA_OK) return Error{"out of memory in the xz reader", {}, {}};
+      if (lzma_stream_decoder(&stream_, kLzmaMemoryLimitBytes, LZMA_CONCATENATED) != LZMA_OK)
+        return Error{"out of memory in the xz reader", {}, {}};
       ready_ = true;
     }
     stream_.next_out = buffer.data();
@@ -137,7 +144,8 @@ class Unxz final : public Decompressor {
 
 class Unzstd final : public Decompressor {
  public:
-  Unzstd(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller> raw) : Decompressor(head, std::move(raw)), context_(ZSTD_createDCtx()) {}
+  Unzstd(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller> raw)
+      : Decompressor(head, std::move(raw)), context_(ZSTD_createDCtx()) {}
   ~Unzstd() override { ZSTD_freeDCtx(context_); }
   Result<std::size_t> fill(std::span<std::uint8_t> buffer) override {
     ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
@@ -168,7 +176,8 @@ bool starts_with(std::span<const std::uint8_t> head, const std::array<std::uint8
 
 }  // namespace
 
-std::unique_ptr<ByteFiller> make_decompressor(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller>& raw, const char** name) {
+std::unique_ptr<ByteFiller> make_decompressor(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller>& raw,
+                                              const char** name) {
   if (starts_with(head, std::array<std::uint8_t, 3>{0x1f, 0x8b, 0x08})) {
     *name = "gzip";
     return std::make_unique<Gunzip>(head, std::move(raw));

@@ -10,6 +10,7 @@
 namespace faultline {
 
 // `head` is the start of the raw input, already taken from `raw`. Returns null when it is not compressed in a known way.
-std::unique_ptr<ByteFiller> make_decompressor(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller>& raw, const char** name);
+std::unique_ptr<ByteFiller> make_decompressor(std::span<const std::uint8_t> head, std::unique_ptr<ByteFiller>& raw,
+                                              const char** name);
 
 }  // namespace faultline

@@ -10,7 +10,8 @@
 #include <memory>
 
 // What __cxa_demangle is made of: the pieces of the name are handed out as they are found. It stands beside it in libstdc++.a; the shared library hides it.
-extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*take)(const char*, std::size_t, void*), void* to) __attribute__((weak));
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*take)(const char*, std::size_t, void*),
+                                             void* to) __attribute__((weak));
 
 namespace faultline {
 namespace {
@@ -40,9 +41,11 @@ bool demangle(const char* mangled, Output* output) {
 // Without a way to stop it: only names that cannot grow much. Each reference to an earlier part doubles the name at most.
 std::string demangled_whole(const std::string& name) {
   constexpr std::ptrdiff_t kMostReferences = 12;
-  if (std::count_if(name.begin(), name.end(), [](char c) { return c == 'S' || c == 'T'; }) > kMostReferences) return name;
+  if (std::count_if(name.begin(), name.end(), [](char c) { return c == 'S' || c == 'T'; }) > kMostReferences)
+    return name;
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
   return status == 0 && text != nullptr ? std::string(text.get()) : name;
 }
 

@@ -14,7 +14,8 @@ HashSecret draw_secret() {
     // Before the system has gathered randomness: a place and a moment that the writer of an input does not know either.
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    secret.a = hash_mix(static_cast<std::uint64_t>(now.tv_nsec) ^ 0x9E3779B97F4A7C15ull, reinterpret_cast<std::uintptr_t>(&secret) | 1);
+    secret.a = hash_mix(static_cast<std::uint64_t>(now.tv_nsec) ^ 0x9E3779B97F4A7C15ull,
+                        reinterpret_cast<std::uintptr_t>(&secret) | 1);
     secret.b = hash_mix(secret.a ^ static_cast<std::uint64_t>(now.tv_sec), 0xBF58476D1CE4E5B9ull);
     secret.c = hash_mix(secret.b ^ reinterpret_cast<std::uintptr_t>(&draw_secret), 0x94D049BB133111EBull);
   }

@@ -37,10 +37,16 @@ std::uint64_t hash_bytes(const void* bytes, std::size_t size);
 
 struct SeededHash {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const noexcept { return static_cast<std::size_t>(hash_bytes(text.data(), text.size())); }
-  std::size_t operator()(std::integral auto number) const noexcept { return static_cast<std::size_t>(hash_number(static_cast<std::uint64_t>(number))); }
+  std::size_t operator()(std::string_view text) const noexcept {
+    return static_cast<std::size_t>(hash_bytes(text.data(), text.size()));
+  }
+  std::size_t operator()(std::integral auto number) const noexcept {
+    return static_cast<std::size_t>(hash_number(static_cast<std::uint64_t>(number)));
+  }
   template <class Tag, class Rep>
-  std::size_t operator()(Id<Tag, Rep> id) const noexcept { return (*this)(id.value); }
+  std::size_t operator()(Id<Tag, Rep> id) const noexcept {
+    return (*this)(id.value);
+  }
 };
 
 template <class Key, class Value>

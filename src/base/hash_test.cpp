@@ -16,14 +16,16 @@ TEST(Hash, EqualKeysHashEqualAndDifferentOnesDiffer) {
   EXPECT_EQ(SeededHash{}(std::string("name")), SeededHash{}(std::string_view("name")));
   std::set<std::uint64_t> hashes;
   for (std::uint64_t number = 0; number < 10'000; ++number) hashes.insert(hash_number(number << 32));
-  for (std::size_t length = 0; length < 1'000; ++length) hashes.insert(hash_bytes(std::string(length, '\0').data(), length));
+  for (std::size_t length = 0; length < 1'000; ++length)
+    hashes.insert(hash_bytes(std::string(length, '\0').data(), length));
   EXPECT_EQ(hashes.size(), 11'000u);
 }
 
 TEST(Hash, EveryBitOfAKeyMovesTheLowBitsThatATableUses) {
   for (int bit = 0; bit < 64; ++bit) {
     int moved = 0;
-    for (std::uint64_t number = 0; number < 64; ++number) moved += ((hash_number(number) ^ hash_number(number ^ std::uint64_t{1} << bit)) & 0xffff) != 0;
+    for (std::uint64_t number = 0; number < 64; ++number)
+      moved += ((hash_number(number) ^ hash_number(number ^ std::uint64_t{1} << bit)) & 0xffff) != 0;
     EXPECT_GE(moved, 60) << bit;
   }
 }
@@ -48,7 +50,8 @@ TEST(Hash, NumbersChosenForAnUnseededTableAreSpreadHere) {
   const std::uint64_t buckets = map.bucket_count();
   for (std::uint64_t i = 0; i < 10'000; ++i) map[i * buckets] = 1;
   std::size_t longest = 0;
-  for (std::size_t bucket = 0; bucket < map.bucket_count(); ++bucket) longest = std::max(longest, map.bucket_size(bucket));
+  for (std::size_t bucket = 0; bucket < map.bucket_count(); ++bucket)
+    longest = std::max(longest, map.bucket_size(bucket));
   EXPECT_LT(longest, 64u);
 }
 

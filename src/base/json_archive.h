@@ -37,7 +37,9 @@ class JsonWriter {
     if (!value.empty()) json_[name] = json_of(value);
   }
   // Null where a condition does not hold.
-  void or_null(const char* name, const auto& value, bool is_there) { json_[name] = is_there ? json_of(value) : Json(nullptr); }
+  void or_null(const char* name, const auto& value, bool is_there) {
+    json_[name] = is_there ? json_of(value) : Json(nullptr);
+  }
   // An object inside, or null.
   void group(const char* name, bool& is_there, auto inside) {
     json_[name] = nullptr;
@@ -134,7 +136,8 @@ void read_json(const Json& json, T& value) {
   if constexpr (NamedNumbers<T>) {
     if (!json.is_object()) return;
     value.clear();
-    for (const auto& [name, bytes] : json.items()) value.insert(value.end(), {name, bytes.is_number_unsigned() ? bytes.template get<std::uint64_t>() : 0});
+    for (const auto& [name, bytes] : json.items())
+      value.insert(value.end(), {name, bytes.is_number_unsigned() ? bytes.template get<std::uint64_t>() : 0});
   } else if constexpr (Named<T>) {
     if (!json.is_string()) return;
     for (std::size_t at = 0; at < kValueCount<T>; ++at) {
@@ -154,8 +157,11 @@ void read_json(const Json& json, T& value) {
   } else if constexpr (std::same_as<T, bool>) {
     if (json.is_boolean()) value = json.get<bool>();
   } else if constexpr (std::integral<T>) {
-    if (json.is_number_unsigned() && json.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) value = static_cast<T>(json.get<std::uint64_t>());
-    else if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>())) value = static_cast<T>(json.get<std::int64_t>());
+    if (json.is_number_unsigned() &&
+        json.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
+      value = static_cast<T>(json.get<std::uint64_t>());
+    else if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>()))
+      value = static_cast<T>(json.get<std::int64_t>());
   } else if constexpr (std::floating_point<T>) {
     if (json.is_number()) value = json.get<T>();
   } else if constexpr (std::same_as<T, std::string>) {

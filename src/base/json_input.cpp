@@ -21,7 +21,8 @@ class Bounds final : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return open(); }
   bool end_array() override { return close(); }
   bool key(string_t&) override {
-    return ++members_.back() <= kMostJsonMembers || refuse("an object of the JSON has more than " + std::to_string(kMostJsonMembers) + " members");
+    return ++members_.back() <= kMostJsonMembers ||
+           refuse("an object of the JSON has more than " + std::to_string(kMostJsonMembers) + " members");
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
     error = Error{"this is not valid JSON", position == 0 ? 0 : position - 1, {}};
@@ -34,9 +35,13 @@ class Bounds final : public nlohmann::json_sax<nlohmann::json> {
     error = Error{std::move(what), {}, {}};
     return false;
   }
-  bool value() { return ++values_ <= kMostJsonValues || refuse("the JSON has more than " + std::to_string(kMostJsonValues) + " values"); }
+  bool value() {
+    return ++values_ <= kMostJsonValues ||
+           refuse("the JSON has more than " + std::to_string(kMostJsonValues) + " values");
+  }
   bool open() {
-    if (members_.size() == kMostJsonDepth) return refuse("the JSON is nested more than " + std::to_string(kMostJsonDepth) + " deep");
+    if (members_.size() == kMostJsonDepth)
+      return refuse("the JSON is nested more than " + std::to_string(kMostJsonDepth) + " deep");
     members_.push_back(0);
     return value();
   }
@@ -52,7 +57,8 @@ class Bounds final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Status check_json(std::string_view text) {
-  if (text.size() > kMostJsonBytes) return Error{"the JSON has more than " + std::to_string(kMostJsonBytes >> 20) + " MiB", {}, {}};
+  if (text.size() > kMostJsonBytes)
+    return Error{"the JSON has more than " + std::to_string(kMostJsonBytes >> 20) + " MiB", {}, {}};
   Bounds bounds;
   const bool parsed = nlohmann::json::sax_parse(text, &bounds);
   if (bounds.error) return *bounds.error;

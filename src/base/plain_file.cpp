@@ -28,15 +28,18 @@ Error file_error(const char* what, int code) {
 
 Result<int> open_plain_file(const std::string& path) {
   // Looked at before it is opened, as opening a device may already do something, and again afterwards, as it may have been replaced.
-  struct stat status {};
+  struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return file_error("cannot be opened", errno);
   if (!S_ISREG(status.st_mode)) return not_plain();
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return file_error("cannot be opened", errno);
   std::optional<Error> problem;
-  if (::fstat(file, &status) != 0) problem = file_error("cannot be examined", errno);
-  else if (!S_ISREG(status.st_mode)) problem = not_plain();
-  else problem = hollow_file(file, status);
+  if (::fstat(file, &status) != 0)
+    problem = file_error("cannot be examined", errno);
+  else if (!S_ISREG(status.st_mode))
+    problem = not_plain();
+  else
+    problem = hollow_file(file, status);
   if (!problem) return file;
   ::close(file);
   return *problem;
@@ -73,7 +76,9 @@ std::optional<Error> hollow_file(int file, const struct stat& status) {
   if (at >= 0) ::lseek(file, at, SEEK_SET);
   if (hole >= 0 && hole >= status.st_size) return std::nullopt;
 #endif
-  return Error{"is a file of holes: it claims " + format_bytes(size) + " and holds " + format_bytes(held), {}, "Nothing could have written it like that; copy it again."};
+  return Error{"is a file of holes: it claims " + format_bytes(size) + " and holds " + format_bytes(held),
+               {},
+               "Nothing could have written it like that; copy it again."};
 }
 
 }  // namespace faultline

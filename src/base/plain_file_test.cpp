@@ -13,7 +13,9 @@
 namespace faultline {
 namespace {
 
-std::string place(const std::string& name) { return testing::TempDir() + "/faultline-plain-" + std::to_string(::getpid()) + "-" + name; }
+std::string place(const std::string& name) {
+  return testing::TempDir() + "/faultline-plain-" + std::to_string(::getpid()) + "-" + name;
+}
 
 TEST(PlainFile, APipeADeviceAndAFolderAreNotOpened) {
   const std::string pipe = place("pipe");
@@ -46,7 +48,8 @@ TEST(PlainFile, AFileOfHolesIsRefusedWhoeverNamesIt) {
   ASSERT_EQ(::truncate(path.c_str(), std::int64_t{200} << 30), 0);
   const Result<int> opened = open_plain_file(path);
   ASSERT_FALSE(opened.ok());
-  EXPECT_NE(opened.error().what.find("is a file of holes: it claims 200.00 GiB"), std::string::npos) << opened.error().what;
+  EXPECT_NE(opened.error().what.find("is a file of holes: it claims 200.00 GiB"), std::string::npos)
+      << opened.error().what;
   EXPECT_FALSE(ByteStream::open(path).ok());
   ASSERT_EQ(::truncate(path.c_str(), 1 << 20), 0);  // a small one is read as it is
   EXPECT_TRUE(ByteStream::open(path).ok());

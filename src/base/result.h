@@ -14,9 +14,9 @@
 namespace faultline {
 
 struct Error {
-  std::string what;                      // one clause, no full stop: "the pickle ends inside a string"
-  std::optional<std::uint64_t> offset;   // byte offset in the input
-  std::string next;                      // what to do, may be empty
+  std::string what;                     // one clause, no full stop: "the pickle ends inside a string"
+  std::optional<std::uint64_t> offset;  // byte offset in the input
+  std::string next;                     // what to do, may be empty
 
   // One sentence: "PATH: WHAT at byte OFFSET. NEXT".
   std::string message(const std::string& subject = {}) const {
@@ -76,5 +76,4 @@ using Status = Result<Ok>;
 }  // namespace faultline
 
 // A bug of ours, not of the input: print where, and stop with status 3.
-#define FAULTLINE_CHECK(condition) \
-  ((condition) ? (void)0 : ::faultline::check_failed(#condition, __FILE__, __LINE__))
+#define FAULTLINE_CHECK(condition) ((condition) ? (void)0 : ::faultline::check_failed(#condition, __FILE__, __LINE__))

@@ -1,11 +1,11 @@
 #include "base/result.h"
 
-#include "base/check.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
+
+#include "base/check.h"
 
 namespace faultline {
 namespace {
@@ -15,7 +15,8 @@ Status refuse() { return Error{"it is broken", 7, "Mend it."}; }
 TEST(Error, IsOneSentenceWithSubjectPlaceAndAdvice) {
   EXPECT_EQ((Error{"it is broken", {}, {}}.message()), "it is broken");
   EXPECT_EQ((Error{"it is broken", 7, {}}.message()), "it is broken at byte 7");
-  EXPECT_EQ((Error{"it is broken", 7, "Mend it."}.message("file.pickle")), "file.pickle: it is broken at byte 7. Mend it.");
+  EXPECT_EQ((Error{"it is broken", 7, "Mend it."}.message("file.pickle")),
+            "file.pickle: it is broken at byte 7. Mend it.");
   EXPECT_EQ((Error{"it is broken", 0, {}}.message()), "it is broken at byte 0");
 }
 
@@ -50,7 +51,8 @@ TEST(Status, KeepsItsErrorThroughCopiesAndMoves) {
 }
 
 TEST(Check, StopsWithStatusThreeAndNamesThePlace) {
-  EXPECT_EXIT(FAULTLINE_CHECK(1 + 1 == 3), testing::ExitedWithCode(3), "faultline: internal error: 1 \\+ 1 == 3 does not hold \\(.*result_test\\.cpp:");
+  EXPECT_EXIT(FAULTLINE_CHECK(1 + 1 == 3), testing::ExitedWithCode(3),
+              "faultline: internal error: 1 \\+ 1 == 3 does not hold \\(.*result_test\\.cpp:");
 }
 
 TEST(Check, DoesWhatItWasToldInPlaceOfStopping) {

@@ -22,10 +22,15 @@ std::string json_escape(char32_t code) {
 }  // namespace
 
 DecodedCharacter decode_utf8(std::string_view text) {
-  const auto byte = [&](std::size_t at) -> char32_t { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0; };
+  const auto byte = [&](std::size_t at) -> char32_t {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+  };
   const char32_t first = byte(0);
   if (first < 0x80) return {first, 1};
-  const std::size_t length = first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
+  const std::size_t length = first >= 0xF0 && first < 0xF5   ? 4
+                             : first >= 0xE0 && first < 0xF0 ? 3
+                             : first >= 0xC2 && first < 0xE0 ? 2
+                                                             : 0;
   if (length == 0) return {kReplacementCharacter, 1};
   char32_t code = first & (0x7Fu >> length);
   for (std::size_t at = 1; at < length; ++at) {
@@ -57,7 +62,8 @@ bool is_harmful(char32_t code) {
                                                           {0xFFF0, 0xFFFB},
                                                           {0xE0000, 0xE0FFF},
                                                           {0xF0000, 0x10FFFF}}};
-  return std::any_of(kHarmful.begin(), kHarmful.end(), [&](CodeRange range) { return code >= range.first && code <= range.last; });
+  return std::any_of(kHarmful.begin(), kHarmful.end(),
+                     [&](CodeRange range) { return code >= range.first && code <= range.last; });
 }
 
 std::string shown(std::string_view text, std::size_t limit) {
@@ -69,7 +75,8 @@ std::string shown(std::string_view text, std::size_t limit) {
     if (code == ' ' || (code >= '\t' && code <= '\r')) {
       out += ' ';
     } else if (is_harmful(code)) {
-      out += code <= 0xFF ? fmt::format("\\x{:02x}", static_cast<std::uint32_t>(code)) : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
+      out += code <= 0xFF ? fmt::format("\\x{:02x}", static_cast<std::uint32_t>(code))
+                          : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
     } else if (code == kReplacementCharacter) {
       out += "\uFFFD";
     } else {

@@ -13,8 +13,20 @@ struct Unit {
   std::string_view name;
   double bytes;
 };
-constexpr std::array<Unit, 14> kUnits = {{{"", 1}, {"b", 1}, {"k", 1024.0}, {"kib", 1024.0}, {"kb", 1e3}, {"m", 1048576.0}, {"mib", 1048576.0}, {"mb", 1e6},
-    {"g", 1073741824.0}, {"gib", 1073741824.0}, {"gb", 1e9}, {"t", 1099511627776.0}, {"tib", 1099511627776.0}, {"tb", 1e12}}};
+constexpr std::array<Unit, 14> kUnits = {{{"", 1},
+                                          {"b", 1},
+                                          {"k", 1024.0},
+                                          {"kib", 1024.0},
+                                          {"kb", 1e3},
+                                          {"m", 1048576.0},
+                                          {"mib", 1048576.0},
+                                          {"mb", 1e6},
+                                          {"g", 1073741824.0},
+                                          {"gib", 1073741824.0},
+                                          {"gb", 1e9},
+                                          {"t", 1099511627776.0},
+                                          {"tib", 1099511627776.0},
+                                          {"tb", 1e12}}};
 
 }  // namespace
 
@@ -37,7 +49,8 @@ std::string format_bytes(std::uint64_t size_bytes) {
 
 std::string format_count(std::uint64_t count) {
   std::string digits = std::to_string(count);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
 }
 

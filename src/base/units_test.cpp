@@ -31,9 +31,25 @@ TEST(ParseBytes, ReadsEveryUnitInAnyCase) {
   const struct {
     const char* text;
     std::uint64_t bytes;
-  } cases[] = {{"0", 0}, {"4096", 4096}, {"4096B", 4096}, {"512b", 512}, {"1k", 1024}, {"1KiB", 1024}, {"1kB", 1000}, {"512MiB", 512 * kMiB},
-      {"512m", 512 * kMiB}, {"512MB", 512'000'000}, {"16GiB", 16 * kGiB}, {"16gib", 16 * kGiB}, {"16G", 16 * kGiB}, {"16 GB", 16'000'000'000},
-      {"1.5GiB", kGiB + kGiB / 2}, {"2T", 2 * kTiB}, {"2TiB", 2 * kTiB}, {"2tb", 2'000'000'000'000}, {"0.5KiB", 512}};
+  } cases[] = {{"0", 0},
+               {"4096", 4096},
+               {"4096B", 4096},
+               {"512b", 512},
+               {"1k", 1024},
+               {"1KiB", 1024},
+               {"1kB", 1000},
+               {"512MiB", 512 * kMiB},
+               {"512m", 512 * kMiB},
+               {"512MB", 512'000'000},
+               {"16GiB", 16 * kGiB},
+               {"16gib", 16 * kGiB},
+               {"16G", 16 * kGiB},
+               {"16 GB", 16'000'000'000},
+               {"1.5GiB", kGiB + kGiB / 2},
+               {"2T", 2 * kTiB},
+               {"2TiB", 2 * kTiB},
+               {"2tb", 2'000'000'000'000},
+               {"0.5KiB", 512}};
   for (const auto& [text, bytes] : cases) {
     const Result<std::uint64_t> parsed = parse_bytes(text);
     ASSERT_TRUE(parsed.ok()) << text;
@@ -42,7 +58,8 @@ TEST(ParseBytes, ReadsEveryUnitInAnyCase) {
 }
 
 TEST(ParseBytes, RefusesWhatIsNoSizeAndSaysHowOneIsWritten) {
-  for (const char* text : {"", " ", "GiB", "16XB", "16GiBs", "-1", "-1GiB", "nan", "inf", "1e30", "99999999999TiB", "sixteen", "16,000", "0x10", "T4"}) {
+  for (const char* text : {"", " ", "GiB", "16XB", "16GiBs", "-1", "-1GiB", "nan", "inf", "1e30", "99999999999TiB",
+                           "sixteen", "16,000", "0x10", "T4"}) {
     const Result<std::uint64_t> parsed = parse_bytes(text);
     ASSERT_FALSE(parsed.ok()) << text;
     EXPECT_EQ(parsed.error().what, "'" + std::string(text) + "' is not a size");
@@ -51,7 +68,8 @@ TEST(ParseBytes, RefusesWhatIsNoSizeAndSaysHowOneIsWritten) {
 }
 
 TEST(ParseBytes, ReadsBackWhatFormatBytesWrote) {
-  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{512}, 3 * kKiB / 2, 786 * kMiB, 80 * kGiB, 3 * kTiB}) {
+  for (const std::uint64_t size :
+       {std::uint64_t{0}, std::uint64_t{512}, 3 * kKiB / 2, 786 * kMiB, 80 * kGiB, 3 * kTiB}) {
     const Result<std::uint64_t> parsed = parse_bytes(format_bytes(size));
     ASSERT_TRUE(parsed.ok()) << size;
     EXPECT_EQ(*parsed, size);

@@ -29,16 +29,24 @@ CUresult observe::cuInit(ObservedCall& call, unsigned) {
   return call.told(result);
 }
 CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, unsigned, CUdevice) { return context_made(call); }
-CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice) { return context_made(call); }
-CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, CUctxCreateParams*, unsigned, CUdevice) { return context_made(call); }
-CUresult observe::cuCtxSetCurrent(ObservedCall& call, CUcontext context) { return context != nullptr ? context_made(call) : call.made_and_told(); }
+CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice) {
+  return context_made(call);
+}
+CUresult observe::cuCtxCreate(ObservedCall& call, CUcontext*, CUctxCreateParams*, unsigned, CUdevice) {
+  return context_made(call);
+}
+CUresult observe::cuCtxSetCurrent(ObservedCall& call, CUcontext context) {
+  return context != nullptr ? context_made(call) : call.made_and_told();
+}
 CUresult observe::cuCtxDestroy(ObservedCall& call, CUcontext context) { return context_ends(call, context); }
 CUresult observe::cuDevicePrimaryCtxRetain(ObservedCall& call, CUcontext* context, CUdevice device) {
   const CUresult result = call.real();
   if (result == CUDA_SUCCESS) call.thread.recorder().primary_context_is(device, *context);
   return call.told(result);
 }
-CUresult observe::cuDevicePrimaryCtxReset(ObservedCall& call, CUdevice device) { return context_ends(call, call.thread.recorder().primary_context(device)); }
+CUresult observe::cuDevicePrimaryCtxReset(ObservedCall& call, CUdevice device) {
+  return context_ends(call, call.thread.recorder().primary_context(device));
+}
 // Only the last release ends it, and only the driver knows which that is.
 CUresult observe::cuDevicePrimaryCtxRelease(ObservedCall& call, CUdevice device) {
   Recorder& recorder = call.thread.recorder();
@@ -47,7 +55,9 @@ CUresult observe::cuDevicePrimaryCtxRelease(ObservedCall& call, CUdevice device)
   const CUresult result = call.real();
   unsigned flags = 0;
   int is_active = 1;
-  if (result == CUDA_SUCCESS && own().primary_state != nullptr && own().primary_state(device, &flags, &is_active) == CUDA_SUCCESS && is_active == 0) recorder.context_ends(call.thread, context);
+  if (result == CUDA_SUCCESS && own().primary_state != nullptr &&
+      own().primary_state(device, &flags, &is_active) == CUDA_SUCCESS && is_active == 0)
+    recorder.context_ends(call.thread, context);
   return call.told(result);
 }
 

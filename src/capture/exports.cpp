@@ -24,7 +24,8 @@ constinit std::atomic<void*> real_symbols[kSymbolCount] = {};
 constinit std::atomic<bool> are_resolved{false};
 
 void resolve_symbols() {
-  for (std::size_t at = 0; at < kSymbolCount; ++at) real_symbols[at].store(real_symbol(kSymbols[at]), std::memory_order_relaxed);
+  for (std::size_t at = 0; at < kSymbolCount; ++at)
+    real_symbols[at].store(real_symbol(kSymbols[at]), std::memory_order_relaxed);
   are_resolved.store(true, std::memory_order_release);
 }
 
@@ -37,7 +38,8 @@ struct Exported<Tag, CUresult(Arguments...)> {
   Call call;
 
   CUresult operator()(Arguments... arguments) const {
-    if (!are_resolved.load(std::memory_order_acquire)) [[unlikely]] resolve_symbols();
+    if (!are_resolved.load(std::memory_order_acquire)) [[unlikely]]
+      resolve_symbols();
     void* const function = real_symbols[symbol].load(std::memory_order_relaxed);
     if (function == nullptr) return real_library() == nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_NOT_SUPPORTED;
     return forward<Tag>(call, reinterpret_cast<CUresult (*)(Arguments...)>(function), arguments...);
@@ -48,10 +50,13 @@ struct Exported<Tag, CUresult(Arguments...)> {
 
 }  // namespace faultline::capture
 
-#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments)                                                     \
-  extern "C" __attribute__((visibility("default"))) CUresult symbol parameters {                                                 \
-    using namespace faultline;                                                                                                   \
-    return capture::Exported<driver::Tag_##base, decltype(::symbol)>{capture::kSymbol_##symbol, {#symbol, driver::StreamKind::stream}} arguments;     \
+#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments)     \
+  extern "C" __attribute__((visibility("default"))) CUresult symbol parameters { \
+    using namespace faultline;                                                   \
+    return capture::Exported<driver::Tag_##base, decltype(::symbol)> {           \
+      capture::kSymbol_##symbol, { #symbol, driver::StreamKind::stream }         \
+    }                                                                            \
+    arguments;                                                                   \
   }
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_EXPORT

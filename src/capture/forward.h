@@ -19,10 +19,12 @@ CUresult forward(const Call& call, CUresult (*function)(Arguments...), Arguments
   if constexpr (kObserved<Tag> != Observed::kNo) {
     constexpr auto observer = Observer<Tag, CUresult (*)(Arguments...)>::function;
     const auto observe = [&](ObservedCall& observed) { return observer(observed, arguments...); };
-    if (observer != nullptr) [[likely]] return make_observed(call, kObserved<Tag>, Step<>(make), Step<ObservedCall&>(observe));
+    if (observer != nullptr) [[likely]]
+      return make_observed(call, kObserved<Tag>, Step<>(make), Step<ObservedCall&>(observe));
   }
   const CUresult result = make();
-  if (result != CUDA_SUCCESS) [[unlikely]] note_failure(call.name, result);
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    note_failure(call.name, result);
   return result;
 }
 

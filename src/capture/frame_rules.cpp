@@ -99,32 +99,55 @@ class Program {
     std::uint64_t number = 0;
     switch (instruction) {
       case 0x00: return true;  // nop
-      case 0x05: number = code.uleb(); state.of(number) = at_frame(static_cast<std::int64_t>(code.uleb())); return true;
-      case 0x06: number = code.uleb(); state.of(number) = initial_.of(number); return true;
+      case 0x05:
+        number = code.uleb();
+        state.of(number) = at_frame(static_cast<std::int64_t>(code.uleb()));
+        return true;
+      case 0x06:
+        number = code.uleb();
+        state.of(number) = initial_.of(number);
+        return true;
       case 0x07: state.of(code.uleb()) = {Place::Kind::kUndefined, 0}; return true;
       case 0x08: state.of(code.uleb()) = {}; return true;
-      case 0x09: state.of(code.uleb()) = {Place::Kind::kOther, 0}; code.uleb(); return true;
+      case 0x09:
+        state.of(code.uleb()) = {Place::Kind::kOther, 0};
+        code.uleb();
+        return true;
       case 0x0a: remembered_.push_back(state); return true;
       case 0x0b:
         if (remembered_.empty()) return false;
         state = remembered_.back();
         remembered_.pop_back();
         return true;
-      case 0x0c: state.set_register(code.uleb()); state.offset = static_cast<std::int64_t>(code.uleb()); return true;
+      case 0x0c:
+        state.set_register(code.uleb());
+        state.offset = static_cast<std::int64_t>(code.uleb());
+        return true;
       case 0x0d: state.set_register(code.uleb()); return true;
       case 0x0e: state.offset = static_cast<std::int64_t>(code.uleb()); return true;
       case 0x0f:
-        state.frame = is_near_frame_pointer(block(code), state.offset, true) ? FrameRule::Kind::kSavedPointer : FrameRule::Kind::kNone;
+        state.frame = is_near_frame_pointer(block(code), state.offset, true) ? FrameRule::Kind::kSavedPointer
+                                                                             : FrameRule::Kind::kNone;
         return true;
       case 0x10: {
         Place& place = state.of(code.uleb());
-        place.kind = is_near_frame_pointer(block(code), place.offset, false) ? Place::Kind::kAtFramePointer : Place::Kind::kOther;
+        place.kind = is_near_frame_pointer(block(code), place.offset, false) ? Place::Kind::kAtFramePointer
+                                                                             : Place::Kind::kOther;
         return true;
       }
-      case 0x11: number = code.uleb(); state.of(number) = at_frame(code.sleb()); return true;
-      case 0x12: state.set_register(code.uleb()); state.offset = code.sleb() * data_unit_; return true;
+      case 0x11:
+        number = code.uleb();
+        state.of(number) = at_frame(code.sleb());
+        return true;
+      case 0x12:
+        state.set_register(code.uleb());
+        state.offset = code.sleb() * data_unit_;
+        return true;
       case 0x13: state.offset = code.sleb() * data_unit_; return true;
-      case 0x16: state.of(code.uleb()) = {Place::Kind::kOther, 0}; block(code); return true;
+      case 0x16:
+        state.of(code.uleb()) = {Place::Kind::kOther, 0};
+        block(code);
+        return true;
       case 0x2e: code.uleb(); return true;  // size of arguments: of no use here
       default: return false;
     }
@@ -166,7 +189,8 @@ Bytes record_at(const std::uint8_t* at) {
 
 FrameRule find_frame_rule(std::uintptr_t return_address) {
   CodeBases bases{};
-  const auto* description = static_cast<const std::uint8_t*>(_Unwind_Find_FDE(reinterpret_cast<void*>(return_address - 1), &bases));
+  const auto* description =
+      static_cast<const std::uint8_t*>(_Unwind_Find_FDE(reinterpret_cast<void*>(return_address - 1), &bases));
   if (description == nullptr) return {};
   const auto function = record_at(description);
   if (function.empty()) return {};

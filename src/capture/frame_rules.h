@@ -10,16 +10,16 @@ namespace faultline::capture {
 
 struct FrameRule {
   enum class Kind : std::uint8_t {
-    kNone,           // not one of the forms below
-    kEnd,            // the outermost frame
-    kStackPointer,   // the caller's frame begins at rsp + offset
-    kFramePointer,   // … at rbp + offset
-    kSavedPointer,   // … where the word at rbp + offset says (a frame aligned to more than 16 bytes)
+    kNone,          // not one of the forms below
+    kEnd,           // the outermost frame
+    kStackPointer,  // the caller's frame begins at rsp + offset
+    kFramePointer,  // … at rbp + offset
+    kSavedPointer,  // … where the word at rbp + offset says (a frame aligned to more than 16 bytes)
   };
   enum class FramePointer : std::uint8_t {
-    kKept,           // rbp is the caller's
-    kSaved,          // the caller's is saved at the caller's frame + frame_pointer_offset
-    kSavedNearby,    // … at rbp + frame_pointer_offset
+    kKept,         // rbp is the caller's
+    kSaved,        // the caller's is saved at the caller's frame + frame_pointer_offset
+    kSavedNearby,  // … at rbp + frame_pointer_offset
   };
   Kind kind = Kind::kNone;
   FramePointer frame_pointer = FramePointer::kKept;

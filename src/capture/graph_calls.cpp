@@ -38,13 +38,18 @@ CUresult forgotten(ObservedCall& call, const void* handle) {
 }  // namespace
 
 CUresult observe::cuStreamBeginCapture(ObservedCall& call, CUstream stream) { return capture_begins(call, stream); }
-CUresult observe::cuStreamBeginCapture(ObservedCall& call, CUstream stream, CUstreamCaptureMode) { return capture_begins(call, stream); }
-CUresult observe::cuStreamBeginCaptureToGraph(ObservedCall& call, CUstream stream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, std::size_t, CUstreamCaptureMode) {
+CUresult observe::cuStreamBeginCapture(ObservedCall& call, CUstream stream, CUstreamCaptureMode) {
+  return capture_begins(call, stream);
+}
+CUresult observe::cuStreamBeginCaptureToGraph(ObservedCall& call, CUstream stream, CUgraph, const CUgraphNode*,
+                                              const CUgraphEdgeData*, std::size_t, CUstreamCaptureMode) {
   return capture_begins(call, stream);
 }
 CUresult observe::cuStreamEndCapture(ObservedCall& call, CUstream stream, CUgraph* graph) {
   CUstreamCaptureStatus before = CU_STREAM_CAPTURE_STATUS_NONE, after = CU_STREAM_CAPTURE_STATUS_NONE;
-  const auto ask = [&](CUstreamCaptureStatus& status) { if (own().is_capturing != nullptr) (void)own().is_capturing(stream, &status); };
+  const auto ask = [&](CUstreamCaptureStatus& status) {
+    if (own().is_capturing != nullptr) (void)own().is_capturing(stream, &status);
+  };
   ask(before);
   const CUresult result = call.real();
   if (result != CUDA_SUCCESS) ask(after);
@@ -58,17 +63,24 @@ CUresult observe::cuStreamEndCapture(ObservedCall& call, CUstream stream, CUgrap
   }
   return call.told(result);
 }
-CUresult observe::cuGraphInstantiate(ObservedCall& call, CUgraphExec* executable, CUgraph graph, CUgraphNode*, char*, std::size_t) {
+CUresult observe::cuGraphInstantiate(ObservedCall& call, CUgraphExec* executable, CUgraph graph, CUgraphNode*, char*,
+                                     std::size_t) {
   return instantiated(call, executable, graph);
 }
-CUresult observe::cuGraphInstantiateWithFlags(ObservedCall& call, CUgraphExec* executable, CUgraph graph, unsigned long long) {
+CUresult observe::cuGraphInstantiateWithFlags(ObservedCall& call, CUgraphExec* executable, CUgraph graph,
+                                              unsigned long long) {
   return instantiated(call, executable, graph);
 }
-CUresult observe::cuGraphInstantiateWithParams(ObservedCall& call, CUgraphExec* executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS*) {
+CUresult observe::cuGraphInstantiateWithParams(ObservedCall& call, CUgraphExec* executable, CUgraph graph,
+                                               CUDA_GRAPH_INSTANTIATE_PARAMS*) {
   return instantiated(call, executable, graph);
 }
-CUresult observe::cuGraphExecUpdate(ObservedCall& call, CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo*) { return instantiated(call, &executable, graph); }
-CUresult observe::cuGraphExecUpdate(ObservedCall& call, CUgraphExec executable, CUgraph graph, CUgraphNode*, CUgraphExecUpdateResult*) {
+CUresult observe::cuGraphExecUpdate(ObservedCall& call, CUgraphExec executable, CUgraph graph,
+                                    CUgraphExecUpdateResultInfo*) {
+  return instantiated(call, &executable, graph);
+}
+CUresult observe::cuGraphExecUpdate(ObservedCall& call, CUgraphExec executable, CUgraph graph, CUgraphNode*,
+                                    CUgraphExecUpdateResult*) {
   return instantiated(call, &executable, graph);
 }
 CUresult observe::cuGraphLaunch(ObservedCall& call, CUgraphExec executable, CUstream stream) {

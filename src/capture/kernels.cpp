@@ -9,7 +9,8 @@ namespace faultline::capture {
 namespace {
 
 constexpr std::size_t kMostParameters = 4096;
-constexpr std::uint32_t kMostKernels = 1 << 16;  // of those that were ever met: modules that are loaded again and again have new ones
+constexpr std::uint32_t kMostKernels =
+    1 << 16;  // of those that were ever met: modules that are loaded again and again have new ones
 const Kernel kUnknownKernel;
 
 template <class Handle, class Ask>
@@ -45,7 +46,8 @@ const Kernel* Kernels::ask_driver(ThreadRecorder& thread, CUfunction handle) {
 
 const Kernel& Kernels::of(ThreadRecorder& thread, CUfunction handle) {
   const std::uint32_t now = epoch_.load(std::memory_order_acquire);
-  KernelCache::Slot& slot = thread.kernels().slots[(reinterpret_cast<std::uintptr_t>(handle) * 0x9E3779B97F4A7C15ull) >> 54];
+  KernelCache::Slot& slot =
+      thread.kernels().slots[(reinterpret_cast<std::uintptr_t>(handle) * 0x9E3779B97F4A7C15ull) >> 54];
   if (slot.handle == handle && slot.epoch == now && slot.kernel != nullptr) return *slot.kernel;
   const Kernel* kernel = nullptr;
   {

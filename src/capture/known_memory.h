@@ -17,7 +17,8 @@ namespace faultline::capture {
 class KnownPages {
  public:
   bool contains(std::uint64_t address) const {
-    if (address >= kEnd || address - lowest_.load(std::memory_order_acquire) >= span_.load(std::memory_order_relaxed)) return false;
+    if (address >= kEnd || address - lowest_.load(std::memory_order_acquire) >= span_.load(std::memory_order_relaxed))
+      return false;
     const std::uint64_t page = address >> kPageBits;
     const Leaf* leaf = leaves_[page >> kLeafBits].load(std::memory_order_acquire);
     return leaf != nullptr && (*leaf)[page & kLeafMask].load(std::memory_order_relaxed) != 0;
@@ -30,7 +31,7 @@ class KnownPages {
   static constexpr unsigned kPageBits = 21;
   static constexpr unsigned kAddressBits = 49;
   static constexpr std::uint64_t kEnd = std::uint64_t{1} << kAddressBits;
-  static constexpr unsigned kLeafBits = 14;  // a leaf covers 32 GiB
+  static constexpr unsigned kLeafBits = 14;           // a leaf covers 32 GiB
   static constexpr std::uint32_t kMostLeaves = 1024;  // 64 MiB of them, for 32 TiB of addresses
   static constexpr std::uint64_t kLeafMask = (1u << kLeafBits) - 1;
   using Leaf = std::atomic<std::uint32_t>[1 << kLeafBits];
@@ -52,7 +53,9 @@ struct LiveAllocation {
   const void* context = nullptr;  // which takes it along when it ends; null: none does
 };
 
-constexpr bool takes_device_memory(HeapKind kind) { return kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool; }
+constexpr bool takes_device_memory(HeapKind kind) {
+  return kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool;
+}
 
 class LiveAllocations {
  public:
@@ -128,7 +131,8 @@ class PhysicalMemory {
   template <class Each>
   void unmapped(std::uint64_t address, std::uint64_t size_bytes, Each each) {
     const std::lock_guard hold(lock_);
-    for (auto at = mappings_.lower_bound(address); at != mappings_.end() && at->first < address + size_bytes; at = mappings_.erase(at)) {
+    for (auto at = mappings_.lower_bound(address); at != mappings_.end() && at->first < address + size_bytes;
+         at = mappings_.erase(at)) {
       each(at->first, at->second.size_bytes, at->second.device);
     }
   }

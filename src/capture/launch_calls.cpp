@@ -11,11 +11,13 @@ namespace {
 // The pointer-sized words of the parameters that point into known memory.
 class Arguments {
  public:
-  Arguments(ThreadRecorder& thread, const Kernel& kernel, void** parameters, void** extra) : pages_(thread.recorder().live().pages()), found_(thread.room_for_arguments()) {
+  Arguments(ThreadRecorder& thread, const Kernel& kernel, void** parameters, void** extra)
+      : pages_(thread.recorder().live().pages()), found_(thread.room_for_arguments()) {
     if (parameters != nullptr) {
       for (std::size_t at = 0; at < kernel.parameters.size(); ++at) {
         const KernelParameter& parameter = kernel.parameters[at];
-        if (parameters[at] != nullptr) look(static_cast<const std::uint8_t*>(parameters[at]), parameter.offset_bytes, parameter.size_bytes);
+        if (parameters[at] != nullptr)
+          look(static_cast<const std::uint8_t*>(parameters[at]), parameter.offset_bytes, parameter.size_bytes);
       }
     } else if (extra != nullptr) {
       look_in_buffer(extra);
@@ -38,10 +40,13 @@ class Arguments {
     const void* buffer = nullptr;
     std::size_t size = 0;
     for (std::size_t at = 0; at < 16 && extra[at] != CU_LAUNCH_PARAM_END; at += 2) {
-      if (extra[at] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[at + 1];
-      else if (extra[at] == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<const std::size_t*>(extra[at + 1]);
+      if (extra[at] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+        buffer = extra[at + 1];
+      else if (extra[at] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+        size = *static_cast<const std::size_t*>(extra[at + 1]);
     }
-    if (buffer != nullptr) look(static_cast<const std::uint8_t*>(buffer), 0, std::min<std::size_t>(size, 8 * found_.size()));
+    if (buffer != nullptr)
+      look(static_cast<const std::uint8_t*>(buffer), 0, std::min<std::size_t>(size, 8 * found_.size()));
   }
 
   const KnownPages& pages_;
@@ -61,10 +66,12 @@ LaunchId interned(ThreadRecorder& thread, const Kernel& kernel, const Shape& sha
   key.add(std::uint64_t{shape.grid[0]} << 32 | shape.grid[1]);
   key.add(std::uint64_t{shape.grid[2]} << 32 | shape.block[0]);
   key.add(std::uint64_t{shape.block[1]} << 32 | shape.block[2]);
-  for (const LaunchArgument& argument : arguments) key.add(argument.address | std::uint64_t{argument.offset_bytes} << 49);  // known pages end below 2^49
+  for (const LaunchArgument& argument : arguments)
+    key.add(argument.address | std::uint64_t{argument.offset_bytes} << 49);  // known pages end below 2^49
   if (const std::uint32_t known = thread.launches().find(key); known != KeyMap::kNone) return LaunchId(known);
   const LaunchId id = thread.recorder().next_launch();
-  if (id.value == 1) [[unlikely]] first_launch_was_made();
+  if (id.value == 1) [[unlikely]]
+    first_launch_was_made();
   Launch launch;
   launch.kernel = kernel.name;
   launch.grid = shape.grid;
@@ -77,7 +84,8 @@ LaunchId interned(ThreadRecorder& thread, const Kernel& kernel, const Shape& sha
 }
 
 // The parameters are read before the call, while the program must still have them as it gave them.
-CUresult launched(ObservedCall& call, CUfunction function, const Shape& shape, CUstream stream, void** parameters, void** extra) {
+CUresult launched(ObservedCall& call, CUfunction function, const Shape& shape, CUstream stream, void** parameters,
+                  void** extra) {
   Event event = stamp_work(call, EventKind::kLaunch, stream);
   const Kernel& kernel = call.thread.recorder().kernels().of(call.thread, function);
   event.extra = interned(call.thread, kernel, shape, Arguments(call.thread, kernel, parameters, extra)).value;
@@ -104,24 +112,37 @@ CUresult unloaded(ObservedCall& call) {
 
 }  // namespace
 
-CUresult observe::cuLaunchKernel(ObservedCall& call, CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                                 unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters, void** extra) {
-  return launched(call, function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, stream, parameters, extra);
+CUresult observe::cuLaunchKernel(ObservedCall& call, CUfunction function, unsigned grid_x, unsigned grid_y,
+                                 unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                                 unsigned shared_bytes, CUstream stream, void** parameters, void** extra) {
+  return launched(call, function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, stream,
+                  parameters, extra);
 }
-CUresult observe::cuLaunchKernelEx(ObservedCall& call, const CUlaunchConfig* c, CUfunction function, void** parameters, void** extra) {
+CUresult observe::cuLaunchKernelEx(ObservedCall& call, const CUlaunchConfig* c, CUfunction function, void** parameters,
+                                   void** extra) {
   if (c == nullptr) return call.real();
-  return launched(call, function, {{c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes}, c->hStream, parameters, extra);
+  return launched(
+      call, function,
+      {{c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes},
+      c->hStream, parameters, extra);
 }
-CUresult observe::cuLaunchCooperativeKernel(ObservedCall& call, CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                                            unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters) {
-  return launched(call, function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, stream, parameters, nullptr);
+CUresult observe::cuLaunchCooperativeKernel(ObservedCall& call, CUfunction function, unsigned grid_x, unsigned grid_y,
+                                            unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                                            unsigned shared_bytes, CUstream stream, void** parameters) {
+  return launched(call, function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, stream,
+                  parameters, nullptr);
 }
 CUresult observe::cuModuleUnload(ObservedCall& call, CUmodule) { return unloaded(call); }
 CUresult observe::cuLibraryUnload(ObservedCall& call, CUlibrary) { return unloaded(call); }
 CUresult observe::cuModuleLoad(ObservedCall& call, CUmodule*, const char*) { return loaded(call); }
 CUresult observe::cuModuleLoadData(ObservedCall& call, CUmodule*, const void*) { return loaded(call); }
-CUresult observe::cuModuleLoadDataEx(ObservedCall& call, CUmodule*, const void*, unsigned, CUjit_option*, void**) { return loaded(call); }
+CUresult observe::cuModuleLoadDataEx(ObservedCall& call, CUmodule*, const void*, unsigned, CUjit_option*, void**) {
+  return loaded(call);
+}
 CUresult observe::cuModuleLoadFatBinary(ObservedCall& call, CUmodule*, const void*) { return loaded(call); }
-CUresult observe::cuLibraryLoadData(ObservedCall& call, CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) { return loaded(call); }
+CUresult observe::cuLibraryLoadData(ObservedCall& call, CUlibrary*, const void*, CUjit_option*, void**, unsigned,
+                                    CUlibraryOption*, void**, unsigned) {
+  return loaded(call);
+}
 
 }  // namespace faultline::capture

@@ -35,7 +35,8 @@ TEST(CaptureLimits, AllocationsBeyondTheLimitAreLeftOutUntilOthersAreFreed) {
   auto live = std::make_unique<LiveAllocations>();
   const auto any = [](HeapKind) { return true; };
   const auto address = [](std::size_t number) { return 0x7f0000000000 + number * 512; };
-  for (std::size_t number = 0; number < LiveAllocations::kMost; ++number) ASSERT_TRUE(live->add(address(number), {AllocationId(1), 512, HeapId(0), HeapKind::kDriver, 0}));
+  for (std::size_t number = 0; number < LiveAllocations::kMost; ++number)
+    ASSERT_TRUE(live->add(address(number), {AllocationId(1), 512, HeapId(0), HeapKind::kDriver, 0}));
   EXPECT_FALSE(live->has_left_out());
   EXPECT_FALSE(live->add(address(LiveAllocations::kMost), {AllocationId(2), 512, HeapId(0), HeapKind::kDriver, 0}));
   EXPECT_TRUE(live->has_left_out());

@@ -27,8 +27,12 @@ void mark(EventKind kind, const char* name, std::uint64_t number) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) void faultline_mark_step(const char* name, std::uint64_t number) { mark(EventKind::kStepMark, name, number); }
-__attribute__((visibility("default"))) void faultline_mark_begin(const char* name) { mark(EventKind::kOpBegin, name, 0); }
+__attribute__((visibility("default"))) void faultline_mark_step(const char* name, std::uint64_t number) {
+  mark(EventKind::kStepMark, name, number);
+}
+__attribute__((visibility("default"))) void faultline_mark_begin(const char* name) {
+  mark(EventKind::kOpBegin, name, 0);
+}
 __attribute__((visibility("default"))) void faultline_mark_end(const char* name) { mark(EventKind::kOpEnd, name, 0); }
 
 }  // extern "C"

@@ -22,7 +22,7 @@ namespace faultline::capture {
 namespace {
 
 constexpr std::size_t kMostFrames = 256;
-constexpr std::size_t kRules = 1 << 13;            // per thread; when half are used it starts anew
+constexpr std::size_t kRules = 1 << 13;  // per thread; when half are used it starts anew
 constexpr std::uint32_t kReadsBetweenChecks = 1024;
 
 // Where a walk stands: about to leave the function that the address returns into.
@@ -54,7 +54,7 @@ bool find_loaded(std::uintptr_t address, Found found) {
              [](dl_phdr_info* file, std::size_t, void* argument) {
                auto& wanted = *static_cast<Sought*>(argument);
                for (int i = 0; i < file->dlpi_phnum; ++i) {
-                 const ElfW(Phdr)& part = file->dlpi_phdr[i];
+                 const ElfW(Phdr) & part = file->dlpi_phdr[i];
                  const Range loaded{file->dlpi_addr + part.p_vaddr, file->dlpi_addr + part.p_vaddr + part.p_memsz};
                  if (part.p_type != PT_LOAD || !loaded.contains(wanted.address)) continue;
                  wanted.found(*file, loaded);
@@ -68,7 +68,8 @@ bool find_loaded(std::uintptr_t address, Found found) {
 const Range& own_code() {
   static const Range range = [] {
     Range own;
-    find_loaded(reinterpret_cast<std::uintptr_t>(&read_native_stack), [&](const dl_phdr_info&, const Range& loaded) { own = loaded; });
+    find_loaded(reinterpret_cast<std::uintptr_t>(&read_native_stack),
+                [&](const dl_phdr_info&, const Range& loaded) { own = loaded; });
     return own;
   }();
   return range;
@@ -136,9 +137,9 @@ class Walker {
       }
       kept.rule = find_frame_rule(frames[i].return_address);
       Frame next = frames[i];
-      if (kept.rule.kind == FrameRule::Kind::kEnd || kept.rule.kind == FrameRule::Kind::kNone || !step(kept.rule, next) ||
-          next.return_address != frames[i + 1].return_address || next.place != frames[i + 1].place ||
-          next.frame_pointer != frames[i + 1].frame_pointer) {
+      if (kept.rule.kind == FrameRule::Kind::kEnd || kept.rule.kind == FrameRule::Kind::kNone ||
+          !step(kept.rule, next) || next.return_address != frames[i + 1].return_address ||
+          next.place != frames[i + 1].place || next.frame_pointer != frames[i + 1].frame_pointer) {
         kept.rule.kind = FrameRule::Kind::kNone;
       }
     }
@@ -171,7 +172,9 @@ class Walker {
   }
 
   bool step(const FrameRule& rule, Frame& frame) const {
-    const auto at = [](std::uintptr_t base, std::int32_t offset) { return base + static_cast<std::uintptr_t>(std::intptr_t{offset}); };
+    const auto at = [](std::uintptr_t base, std::int32_t offset) {
+      return base + static_cast<std::uintptr_t>(std::intptr_t{offset});
+    };
     std::uintptr_t caller = 0;
     if (rule.kind == FrameRule::Kind::kStackPointer) {
       caller = at(frame.place + sizeof(std::uintptr_t), rule.offset);
@@ -247,7 +250,8 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
   return unwound.count == kMostFrames ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-__attribute__((noinline)) std::size_t unwind(std::uintptr_t first_place, Walker* walker, std::span<std::uintptr_t> return_addresses) {
+__attribute__((noinline)) std::size_t unwind(std::uintptr_t first_place, Walker* walker,
+                                             std::span<std::uintptr_t> return_addresses) {
   Unwound unwound;
   unwound.first_place = first_place;
   _Unwind_Backtrace(take_frame, &unwound);
@@ -267,7 +271,8 @@ __attribute__((noinline)) std::size_t read_native_stack(std::span<std::uintptr_t
 #if defined(__x86_64__)
   // Asking for it makes the compiler keep a frame here: the caller's frame pointer, and above it the return address.
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  const Frame first{reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)), here + sizeof(std::uintptr_t), word_at(here)};
+  const Frame first{reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)), here + sizeof(std::uintptr_t),
+                    word_at(here)};
   Walker* walker = this_threads_walker();
   if (walker != nullptr && !walker->covers(first.place)) walker = nullptr;
   std::size_t count = 0;

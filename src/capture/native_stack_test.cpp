@@ -117,14 +117,16 @@ TEST(NativeStack, SecondReadFromTheSamePlaceGivesTheSameStack) {
     EXPECT_EQ(stack, first);
   }
   ASSERT_GT(first.size(), 12u);
-  for (std::size_t i = 2; i < 12; ++i) EXPECT_EQ(first[i], first[2]) << "the recursion's frames share one return address";
+  for (std::size_t i = 2; i < 12; ++i)
+    EXPECT_EQ(first[i], first[2]) << "the recursion's frames share one return address";
   EXPECT_NE(first[12], first[2]);
 }
 
 TEST(NativeStack, DepthsOfARecursionAreToldApart) {
   const Stack shallow = from_one_place(recurse, 3);
   for (int round = 0; round < 3; ++round) {
-    for (int depth = 3; depth < 40; ++depth) EXPECT_EQ(from_one_place(recurse, depth).size(), shallow.size() + static_cast<std::size_t>(depth) - 3);
+    for (int depth = 3; depth < 40; ++depth)
+      EXPECT_EQ(from_one_place(recurse, depth).size(), shallow.size() + static_cast<std::size_t>(depth) - 3);
   }
 }
 
@@ -151,7 +153,8 @@ TEST(NativeStack, FramesOfChangingSizeAreFollowed) {
 TEST(NativeStack, WhatEarlierFramesLeftBehindIsNotTakenForAFrame) {
   const std::size_t base = recurse_to_alloca(0, 16).size();
   for (int bytes = 16; bytes < 4096; bytes += 48) {
-    for (int depth = 0; depth < 12; ++depth) ASSERT_EQ(recurse_to_alloca(depth, bytes).size(), base + static_cast<std::size_t>(depth));
+    for (int depth = 0; depth < 12; ++depth)
+      ASSERT_EQ(recurse_to_alloca(depth, bytes).size(), base + static_cast<std::size_t>(depth));
   }
 }
 
@@ -161,7 +164,8 @@ TEST(NativeStack, FramesThatAlignThemselvesAreFollowed) {
 
 TEST(NativeStack, OrdinaryFramesHaveRules) {
   for (const Stack& stack : {recurse(3), through_alloca(64), aligned(3)}) {
-    for (std::size_t i = 0; i < 5; ++i) EXPECT_NE(find_frame_rule(stack[i]).kind, FrameRule::Kind::kNone) << "frame " << i;
+    for (std::size_t i = 0; i < 5; ++i)
+      EXPECT_NE(find_frame_rule(stack[i]).kind, FrameRule::Kind::kNone) << "frame " << i;
   }
   EXPECT_EQ(find_frame_rule(through_alloca(64)[4]).kind, FrameRule::Kind::kFramePointer);
   EXPECT_EQ(find_frame_rule(8).kind, FrameRule::Kind::kNone);
@@ -197,7 +201,8 @@ TEST(NativeStack, ThreadsHaveTheirOwnStacks) {
     threads.emplace_back([number, &right_depth] {
       const std::size_t base = recurse(0).size();
       bool good = base > 1;
-      for (int i = 0; i < 2000; ++i) good = good && recurse(number + i % 3).size() == base + static_cast<std::size_t>(number + i % 3);
+      for (int i = 0; i < 2000; ++i)
+        good = good && recurse(number + i % 3).size() == base + static_cast<std::size_t>(number + i % 3);
       right_depth[static_cast<std::size_t>(number)] = good;
     });
   }
@@ -238,7 +243,8 @@ TEST(NativeStack, AddressInNoFileIsNotDescribed) {
   char module[16];
   std::uint64_t offset = 0;
   std::vector<char> memory(64);
-  EXPECT_FALSE(probe_describe_native(reinterpret_cast<std::uintptr_t>(memory.data()) + 8, module, sizeof module, &offset));
+  EXPECT_FALSE(
+      probe_describe_native(reinterpret_cast<std::uintptr_t>(memory.data()) + 8, module, sizeof module, &offset));
 }
 
 FAULTLINE_FRAME double cost_at(int depth) {

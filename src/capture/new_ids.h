@@ -14,7 +14,8 @@ class NewIds {
   // They do not begin again: where they are used up, recording ends, far enough from the end for all threads to see it.
   std::uint32_t next() {
     const std::uint32_t id = last_.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (id >= kEnd) [[unlikely]] throw EndOfRecording{"the numbers for what it records are used up"};
+    if (id >= kEnd) [[unlikely]]
+      throw EndOfRecording{"the numbers for what it records are used up"};
     return id;
   }
   std::uint32_t given() const { return last_.load(std::memory_order_relaxed); }

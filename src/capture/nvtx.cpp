@@ -17,8 +17,8 @@ namespace {
 
 // The ranges that are open in this thread; a pop does not say which it ends. Nothing in it needs to be destroyed: threads push and pop until their very end.
 struct OpenRanges {
-  const Recorder* recorder;          // whose names they are: a forked child has another
-  std::array<StringId, 256> names;   // of the outermost ones; deeper ranges are not recorded
+  const Recorder* recorder;         // whose names they are: a forked child has another
+  std::array<StringId, 256> names;  // of the outermost ones; deeper ranges are not recorded
   std::array<bool, 256> recorded;
   std::uint32_t depth;
 };
@@ -52,7 +52,8 @@ int NVTX_API push_ascii(const char* message) { return push(message != nullptr ? 
 int NVTX_API push_wide(const wchar_t* message) {
   std::array<char, 1024> text;  // the first of it is name enough
   std::size_t length = 0;
-  for (; message != nullptr && *message != L'\0' && length < text.size(); ++message) text[length++] = *message < 0x80 ? static_cast<char>(*message) : '?';
+  for (; message != nullptr && *message != L'\0' && length < text.size(); ++message)
+    text[length++] = *message < 0x80 ? static_cast<char>(*message) : '?';
   return push({text.data(), length});
 }
 
@@ -78,7 +79,9 @@ int NVTX_API pop() {
   return static_cast<int>(at);
 }
 
-int NVTX_API domain_push(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) { return push_attributes(attributes); }
+int NVTX_API domain_push(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) {
+  return push_attributes(attributes);
+}
 int NVTX_API domain_pop(nvtxDomainHandle_t) { return pop(); }
 
 // The driver's own parts have ranges too: writing a core dump takes a hundred thousand of them. They are not the program's.
@@ -102,7 +105,8 @@ void put(NvtxFunctionTable table, unsigned size, unsigned index, Function functi
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
   using namespace faultline::capture;
   if (is_of_driver(reinterpret_cast<const void*>(get_table))) return 0;
-  const auto* callbacks = get_table == nullptr ? nullptr : static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  const auto* callbacks =
+      get_table == nullptr ? nullptr : static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable table = nullptr;
   unsigned size = 0;
   if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;

@@ -26,7 +26,9 @@ class Step {
  public:
   template <class Function>
   explicit Step(const Function& function)
-      : function_(&function), call_([](const void* of, Arguments... arguments) { return (*static_cast<const Function*>(of))(arguments...); }) {}
+      : function_(&function), call_([](const void* of, Arguments... arguments) {
+          return (*static_cast<const Function*>(of))(arguments...);
+        }) {}
   CUresult operator()(Arguments... arguments) const { return call_(function_, arguments...); }
 
  private:
@@ -63,40 +65,44 @@ class ObservedCall : public Call {
   State state_ = State::kNotMade;
 };
 
-#define FAULTLINE_OBSERVED_FUNCTIONS(ALWAYS, CALL)                                                                                                  \
-  /* memory_calls.cpp */                                                                                                                            \
-  ALWAYS(cuMemAlloc) ALWAYS(cuMemAllocPitch) ALWAYS(cuMemFree) ALWAYS(cuMemAllocManaged) ALWAYS(cuMemAllocHost) ALWAYS(cuMemHostAlloc)              \
-  ALWAYS(cuMemFreeHost) ALWAYS(cuMemHostRegister) ALWAYS(cuMemHostUnregister) ALWAYS(cuIpcOpenMemHandle) ALWAYS(cuIpcCloseMemHandle)                \
-  ALWAYS(cuMemAllocAsync) ALWAYS(cuMemAllocFromPoolAsync) ALWAYS(cuMemFreeAsync) ALWAYS(cuMemCreate) ALWAYS(cuMemMap) ALWAYS(cuMemUnmap)            \
-  ALWAYS(cuMemRelease)                                                                                                                              \
-  /* copy_calls.cpp */                                                                                                                              \
-  CALL(cuMemcpy) CALL(cuMemcpyAsync) CALL(cuMemcpyHtoD) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH) CALL(cuMemcpyDtoHAsync) CALL(cuMemcpyDtoD)       \
-  CALL(cuMemcpyDtoDAsync) CALL(cuMemcpyPeer) CALL(cuMemcpyPeerAsync) CALL(cuMemcpy2D) CALL(cuMemcpy2DUnaligned) CALL(cuMemcpy2DAsync)               \
-  CALL(cuMemcpy3D) CALL(cuMemcpy3DAsync) CALL(cuMemsetD8) CALL(cuMemsetD16) CALL(cuMemsetD32) CALL(cuMemsetD8Async) CALL(cuMemsetD16Async)          \
-  CALL(cuMemsetD32Async) CALL(cuMemsetD2D8) CALL(cuMemsetD2D16) CALL(cuMemsetD2D32) CALL(cuMemsetD2D8Async) CALL(cuMemsetD2D16Async)                \
-  CALL(cuMemsetD2D32Async)                                                                                                                          \
-  /* launch_calls.cpp */                                                                                                                            \
-  CALL(cuLaunchKernel) CALL(cuLaunchKernelEx) CALL(cuLaunchCooperativeKernel) ALWAYS(cuModuleUnload) ALWAYS(cuLibraryUnload) ALWAYS(cuModuleLoad)   \
-  ALWAYS(cuModuleLoadData) ALWAYS(cuModuleLoadDataEx) ALWAYS(cuModuleLoadFatBinary) ALWAYS(cuLibraryLoadData)                                       \
-  /* order_calls.cpp */                                                                                                                             \
-  ALWAYS(cuStreamCreate) ALWAYS(cuStreamCreateWithPriority) ALWAYS(cuStreamDestroy) ALWAYS(cuEventDestroy) CALL(cuEventRecord)                      \
-  CALL(cuEventRecordWithFlags) CALL(cuStreamWaitEvent) CALL(cuEventSynchronize) CALL(cuEventQuery) CALL(cuStreamSynchronize) CALL(cuStreamQuery)    \
-  CALL(cuCtxSynchronize)                                                                                                                            \
-  /* graph_calls.cpp */                                                                                                                             \
-  ALWAYS(cuStreamBeginCapture) ALWAYS(cuStreamBeginCaptureToGraph) ALWAYS(cuStreamEndCapture) ALWAYS(cuGraphInstantiate)                            \
-  ALWAYS(cuGraphInstantiateWithFlags) ALWAYS(cuGraphInstantiateWithParams) ALWAYS(cuGraphExecUpdate) CALL(cuGraphLaunch) ALWAYS(cuGraphExecDestroy) \
-  ALWAYS(cuGraphDestroy)                                                                                                                            \
-  /* context_calls.cpp */                                                                                                                           \
-  ALWAYS(cuInit) ALWAYS(cuCtxCreate) ALWAYS(cuCtxSetCurrent) ALWAYS(cuCtxDestroy) ALWAYS(cuDevicePrimaryCtxReset) ALWAYS(cuDevicePrimaryCtxRelease) \
-  ALWAYS(cuDevicePrimaryCtxRetain)                                                                                                                  \
-  /* proc_address.cpp */                                                                                                                            \
-  ALWAYS(cuGetProcAddress)
+#define FAULTLINE_OBSERVED_FUNCTIONS(ALWAYS, CALL)                                                                    \
+  /* memory_calls.cpp */                                                                                              \
+  ALWAYS(cuMemAlloc)                                                                                                  \
+  ALWAYS(cuMemAllocPitch) ALWAYS(cuMemFree) ALWAYS(cuMemAllocManaged) ALWAYS(cuMemAllocHost) ALWAYS(cuMemHostAlloc)   \
+      ALWAYS(cuMemFreeHost) ALWAYS(cuMemHostRegister) ALWAYS(cuMemHostUnregister) ALWAYS(cuIpcOpenMemHandle)          \
+          ALWAYS(cuIpcCloseMemHandle) ALWAYS(cuMemAllocAsync) ALWAYS(cuMemAllocFromPoolAsync) ALWAYS(cuMemFreeAsync)  \
+              ALWAYS(cuMemCreate) ALWAYS(cuMemMap) ALWAYS(cuMemUnmap) ALWAYS(cuMemRelease) /* copy_calls.cpp */       \
+      CALL(cuMemcpy) CALL(cuMemcpyAsync) CALL(cuMemcpyHtoD) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH)                \
+          CALL(cuMemcpyDtoHAsync) CALL(cuMemcpyDtoD) CALL(cuMemcpyDtoDAsync) CALL(cuMemcpyPeer)                       \
+              CALL(cuMemcpyPeerAsync) CALL(cuMemcpy2D) CALL(cuMemcpy2DUnaligned) CALL(cuMemcpy2DAsync)                \
+                  CALL(cuMemcpy3D) CALL(cuMemcpy3DAsync) CALL(cuMemsetD8) CALL(cuMemsetD16) CALL(cuMemsetD32)         \
+                      CALL(cuMemsetD8Async) CALL(cuMemsetD16Async) CALL(cuMemsetD32Async) CALL(cuMemsetD2D8)          \
+                          CALL(cuMemsetD2D16) CALL(cuMemsetD2D32) CALL(cuMemsetD2D8Async) CALL(cuMemsetD2D16Async)    \
+                              CALL(cuMemsetD2D32Async) /* launch_calls.cpp */                                         \
+      CALL(cuLaunchKernel) CALL(cuLaunchKernelEx) CALL(cuLaunchCooperativeKernel) ALWAYS(cuModuleUnload)              \
+          ALWAYS(cuLibraryUnload) ALWAYS(cuModuleLoad) ALWAYS(cuModuleLoadData) ALWAYS(cuModuleLoadDataEx)            \
+              ALWAYS(cuModuleLoadFatBinary) ALWAYS(cuLibraryLoadData) /* order_calls.cpp */                           \
+      ALWAYS(cuStreamCreate) ALWAYS(cuStreamCreateWithPriority) ALWAYS(cuStreamDestroy) ALWAYS(cuEventDestroy)        \
+          CALL(cuEventRecord) CALL(cuEventRecordWithFlags) CALL(cuStreamWaitEvent) CALL(cuEventSynchronize)           \
+              CALL(cuEventQuery) CALL(cuStreamSynchronize) CALL(cuStreamQuery)                                        \
+                  CALL(cuCtxSynchronize) /* graph_calls.cpp */                                                        \
+      ALWAYS(cuStreamBeginCapture) ALWAYS(cuStreamBeginCaptureToGraph) ALWAYS(cuStreamEndCapture)                     \
+          ALWAYS(cuGraphInstantiate) ALWAYS(cuGraphInstantiateWithFlags) ALWAYS(cuGraphInstantiateWithParams)         \
+              ALWAYS(cuGraphExecUpdate) CALL(cuGraphLaunch) ALWAYS(cuGraphExecDestroy)                                \
+                  ALWAYS(cuGraphDestroy) /* context_calls.cpp */                                                      \
+      ALWAYS(cuInit) ALWAYS(cuCtxCreate) ALWAYS(cuCtxSetCurrent) ALWAYS(cuCtxDestroy) ALWAYS(cuDevicePrimaryCtxReset) \
+          ALWAYS(cuDevicePrimaryCtxRelease) ALWAYS(cuDevicePrimaryCtxRetain) /* proc_address.cpp */                   \
+      ALWAYS(cuGetProcAddress)
 
 enum class Observed : unsigned char { kNo, kAlways, kCall };
 template <class Tag>
 inline constexpr Observed kObserved = Observed::kNo;
-#define FAULTLINE_ALWAYS(base) template <> inline constexpr Observed kObserved<driver::Tag_##base> = Observed::kAlways;
-#define FAULTLINE_CALL(base) template <> inline constexpr Observed kObserved<driver::Tag_##base> = Observed::kCall;
+#define FAULTLINE_ALWAYS(base) \
+  template <>                  \
+  inline constexpr Observed kObserved<driver::Tag_##base> = Observed::kAlways;
+#define FAULTLINE_CALL(base) \
+  template <>                \
+  inline constexpr Observed kObserved<driver::Tag_##base> = Observed::kCall;
 FAULTLINE_OBSERVED_FUNCTIONS(FAULTLINE_ALWAYS, FAULTLINE_CALL)
 #undef FAULTLINE_ALWAYS
 #undef FAULTLINE_CALL
@@ -106,8 +112,9 @@ FAULTLINE_OBSERVED_FUNCTIONS(FAULTLINE_ALWAYS, FAULTLINE_CALL)
 #endif
 namespace observe {
 #define FAULTLINE_OBSERVER_PARAMETERS(...) (ObservedCall & call __VA_OPT__(, ) __VA_ARGS__)
-#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments) \
-  FAULTLINE_OBSERVER_LINKAGE std::conditional_t<kObserved<driver::Tag_##base> == Observed::kNo, void, CUresult> base FAULTLINE_OBSERVER_PARAMETERS parameters;
+#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments)                                         \
+  FAULTLINE_OBSERVER_LINKAGE std::conditional_t<kObserved<driver::Tag_##base> == Observed::kNo, void, CUresult> base \
+      FAULTLINE_OBSERVER_PARAMETERS parameters;
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_EXPORT
 #undef FAULTLINE_OBSERVER_PARAMETERS
@@ -115,10 +122,10 @@ namespace observe {
 
 template <class Tag, class Pointer>
 struct Observer;
-#define FAULTLINE_OBSERVER_OF(base)                                                                 \
-  template <class... Arguments>                                                                     \
-  struct Observer<driver::Tag_##base, CUresult (*)(Arguments...)> {                                 \
-    static constexpr CUresult (*function)(ObservedCall&, Arguments...) = &observe::base;            \
+#define FAULTLINE_OBSERVER_OF(base)                                                      \
+  template <class... Arguments>                                                          \
+  struct Observer<driver::Tag_##base, CUresult (*)(Arguments...)> {                      \
+    static constexpr CUresult (*function)(ObservedCall&, Arguments...) = &observe::base; \
   };
 FAULTLINE_OBSERVED_FUNCTIONS(FAULTLINE_OBSERVER_OF, FAULTLINE_OBSERVER_OF)
 #undef FAULTLINE_OBSERVER_OF

@@ -7,7 +7,8 @@ namespace {
 
 template <class Tag, int version, class Pointer>
 void name_observer(const void** place) {
-  if constexpr (kObserved<Tag> != Observed::kNo && version >= 3020) *place = reinterpret_cast<const void*>(Observer<Tag, Pointer>::function);
+  if constexpr (kObserved<Tag> != Observed::kNo && version >= 3020)
+    *place = reinterpret_cast<const void*>(Observer<Tag, Pointer>::function);
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 //
 // Every other call goes on to the C library as if nothing stood here: by a jump, so that it sees the caller's own address, by which the loader decides where to look (RUNPATH).
 // What is not there without Faultline is not there with it: the real file is opened first, and its absence is the answer. A virtual GPU brings its driver along.
+#include "capture/open_driver.h"
+
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-
-#include "capture/open_driver.h"
 
 namespace faultline::capture {
 namespace {
@@ -23,10 +23,12 @@ bool names_driver(const char* name) {
   if (std::strncmp(file, kDriver, std::strlen(kDriver)) != 0) return false;
   const char* const rest = file + std::strlen(kDriver);
   if (*rest == '\0') return true;
-  return *rest == '.' && rest[1] != '\0' && std::strspn(rest, ".0123456789") == std::strlen(rest) && (slash != nullptr || std::strcmp(rest, ".1") != 0);
+  return *rest == '.' && rest[1] != '\0' && std::strspn(rest, ".0123456789") == std::strlen(rest) &&
+         (slash != nullptr || std::strcmp(rest, ".1") != 0);
 }
 
-thread_local bool is_ours __attribute__((tls_model("initial-exec"))) = false;  // this thread opens the real driver for the recorder
+thread_local bool is_ours __attribute__((tls_model("initial-exec"))) =
+    false;  // this thread opens the real driver for the recorder
 
 }  // namespace
 

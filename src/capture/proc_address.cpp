@@ -34,14 +34,17 @@ struct VariantWrapper;
 template <std::size_t kIndex, class Tag, driver::StreamKind kStream, class... Arguments>
 struct VariantWrapper<kIndex, Tag, kStream, CUresult (*)(Arguments...)> {
   static CUresult call(Arguments... arguments) {
-    void* real = real_variants[kIndex].load(std::memory_order_relaxed);  // set before the program could have this address
-    return forward<Tag>(Call{kNames[kIndex], kStream}, reinterpret_cast<CUresult (*)(Arguments...)>(real), arguments...);
+    void* real =
+        real_variants[kIndex].load(std::memory_order_relaxed);  // set before the program could have this address
+    return forward<Tag>(Call{kNames[kIndex], kStream}, reinterpret_cast<CUresult (*)(Arguments...)>(real),
+                        arguments...);
   }
 };
 
 void* const wrappers[kVariantCount] = {
-#define FAULTLINE_DRIVER_VARIANT(base, version, stream, type) \
-  reinterpret_cast<void*>(&VariantWrapper<kIndex_##base##_##version##_##stream, driver::Tag_##base, driver::StreamKind::stream, type>::call),
+#define FAULTLINE_DRIVER_VARIANT(base, version, stream, type)                                       \
+  reinterpret_cast<void*>(&VariantWrapper<kIndex_##base##_##version##_##stream, driver::Tag_##base, \
+                                          driver::StreamKind::stream, type>::call),
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_VARIANT
 };
@@ -50,12 +53,16 @@ bool is_variant(std::size_t index, void* real) {
   void* known = real_variants[index].load(std::memory_order_acquire);
   if (known == nullptr) {
     const driver::Variant& variant = driver::all_variants()[index];
-    const cuuint64_t flags = variant.stream == driver::StreamKind::kPerThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    const cuuint64_t flags = variant.stream == driver::StreamKind::kPerThread
+                                 ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                 : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     CUdriverProcAddressQueryResult found;
     const OwnCalls& ask = own();
     CUresult result = CUDA_ERROR_NOT_FOUND;
-    if (ask.get_proc_address != nullptr) result = ask.get_proc_address(kNames[index], &known, variant.version, flags, &found);
-    else if (ask.get_proc_address_11 != nullptr) result = ask.get_proc_address_11(kNames[index], &known, variant.version, flags);
+    if (ask.get_proc_address != nullptr)
+      result = ask.get_proc_address(kNames[index], &known, variant.version, flags, &found);
+    else if (ask.get_proc_address_11 != nullptr)
+      result = ask.get_proc_address_11(kNames[index], &known, variant.version, flags);
     if (result != CUDA_SUCCESS) return false;
     real_variants[index].store(known, std::memory_order_release);
   }
@@ -63,8 +70,10 @@ bool is_variant(std::size_t index, void* real) {
 }
 
 void* answer(ThreadRecorder& thread, const char* symbol, void* real, int version, cuuint64_t flags) {
-  const auto stream = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? driver::StreamKind::kPerThread : driver::StreamKind::kLegacy;
-  const auto other = stream == driver::StreamKind::kLegacy ? driver::StreamKind::kPerThread : driver::StreamKind::kLegacy;
+  const auto stream = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? driver::StreamKind::kPerThread
+                                                                            : driver::StreamKind::kLegacy;
+  const auto other =
+      stream == driver::StreamKind::kLegacy ? driver::StreamKind::kPerThread : driver::StreamKind::kLegacy;
   for (const driver::StreamKind kind : {stream, other}) {
     const std::optional<std::size_t> index = driver::find_variant(symbol, version, kind);
     if (index && is_variant(*index, real)) return wrappers[*index];
@@ -75,16 +84,19 @@ void* answer(ThreadRecorder& thread, const char* symbol, void* real, int version
 
 CUresult answered(ObservedCall& call, const char* symbol, void** pointer, int version, cuuint64_t flags) {
   const CUresult result = call.real();
-  if (result == CUDA_SUCCESS && symbol != nullptr && pointer != nullptr && *pointer != nullptr) *pointer = answer(call.thread, symbol, *pointer, version, flags);
+  if (result == CUDA_SUCCESS && symbol != nullptr && pointer != nullptr && *pointer != nullptr)
+    *pointer = answer(call.thread, symbol, *pointer, version, flags);
   return result;
 }
 
 }  // namespace
 
-CUresult observe::cuGetProcAddress(ObservedCall& call, const char* symbol, void** pointer, int version, cuuint64_t flags) {
+CUresult observe::cuGetProcAddress(ObservedCall& call, const char* symbol, void** pointer, int version,
+                                   cuuint64_t flags) {
   return answered(call, symbol, pointer, version, flags);
 }
-CUresult observe::cuGetProcAddress(ObservedCall& call, const char* symbol, void** pointer, int version, cuuint64_t flags, CUdriverProcAddressQueryResult*) {
+CUresult observe::cuGetProcAddress(ObservedCall& call, const char* symbol, void** pointer, int version,
+                                   cuuint64_t flags, CUdriverProcAddressQueryResult*) {
   return answered(call, symbol, pointer, version, flags);
 }
 

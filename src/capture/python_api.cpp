@@ -40,7 +40,8 @@ bool look_up_all(void* library, PythonApi& python) {
 #define FAULTLINE_REQUIRED(result, name, parameters) complete = complete && look_up(library, python.name, #name);
   FAULTLINE_PYTHON_FUNCTIONS(FAULTLINE_REQUIRED)
 #undef FAULTLINE_REQUIRED
-  complete = complete && look_up(library, python.PyCode_Type, "PyCode_Type") && look_up(library, python.PyUnicode_Type, "PyUnicode_Type") &&
+  complete = complete && look_up(library, python.PyCode_Type, "PyCode_Type") &&
+             look_up(library, python.PyUnicode_Type, "PyUnicode_Type") &&
              look_up(library, python.PyBytes_Type, "PyBytes_Type") && look_up(library, python.None, "_Py_NoneStruct");
   look_up(library, python.Py_IsFinalizing, "Py_IsFinalizing", "_Py_IsFinalizing");
   look_up(library, python.PyThreadState_GetUnchecked, "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
@@ -89,7 +90,8 @@ void* thread_with_gil(const PythonApi& python) {
   // PyGILState_Check alone says yes to everybody once the program has made a second interpreter.
   if (python.PyThreadState_GetUnchecked == nullptr) return nullptr;
   void* thread = python.PyGILState_GetThisThreadState();
-  if (thread == nullptr || python.PyThreadState_GetUnchecked() != thread || python.PyGILState_Check() == 0) return nullptr;
+  if (thread == nullptr || python.PyThreadState_GetUnchecked() != thread || python.PyGILState_Check() == 0)
+    return nullptr;
   return thread;
 }
 

@@ -56,7 +56,8 @@ std::uint64_t identity_of(const PythonLayout& layout, Loads& memory, std::uintpt
 
   const auto add_text = [&](std::size_t i, std::uintptr_t text) __attribute__((always_inline)) {
     sum += kFactors[i] * text;
-    if (memory.load(text + layout.type_offset) != layout.text_type) return;  // a subclass keeps its characters elsewhere
+    if (memory.load(text + layout.type_offset) != layout.text_type)
+      return;  // a subclass keeps its characters elsewhere
     const auto length = memory.load(text + layout.size_offset);
     sum += kFactors[i + 1] * length + kFactors[i + 2] * memory.load(text + layout.text_hash_offset);
     sum += kFactors[i + 3] * memory.load(text + layout.text_offset + length - 8);
@@ -69,9 +70,11 @@ std::uint64_t identity_of(const PythonLayout& layout, Loads& memory, std::uintpt
 template <typename Loads>
 std::size_t walk(const PythonLayout& layout, Loads& memory, std::uintptr_t thread, std::span<PythonFrame> frames) {
   std::uintptr_t frame = memory.load(thread + layout.chain.thread_offset);
-  if (layout.chain.record_offset != PythonLayout::kDirect && frame != 0) frame = memory.load(frame + layout.chain.record_offset);
+  if (layout.chain.record_offset != PythonLayout::kDirect && frame != 0)
+    frame = memory.load(frame + layout.chain.record_offset);
   std::size_t count = 0;
-  for (; frame != 0 && count < frames.size() && !memory.failed; frame = memory.load(frame + layout.chain.previous_offset)) {
+  for (; frame != 0 && count < frames.size() && !memory.failed;
+       frame = memory.load(frame + layout.chain.previous_offset)) {
     const std::uintptr_t code = memory.load(frame + layout.chain.code_offset) & ~std::uintptr_t{7};
     if (code == 0 || memory.load(code + layout.type_offset) != layout.code_type) continue;
     const std::uintptr_t line_table = memory.load(code + layout.line_table_offset);
@@ -79,9 +82,11 @@ std::size_t walk(const PythonLayout& layout, Loads& memory, std::uintptr_t threa
 
     std::int64_t instruction = 0;
     if (layout.instruction.is_pointer) {
-      instruction = static_cast<std::int64_t>(memory.load(frame + layout.instruction.offset) - code) - layout.instruction.bias;
+      instruction =
+          static_cast<std::int64_t>(memory.load(frame + layout.instruction.offset) - code) - layout.instruction.bias;
     } else {
-      instruction = std::int64_t{memory.template load<std::int32_t>(frame + layout.instruction.offset)} * layout.instruction.scale;
+      instruction = std::int64_t{memory.template load<std::int32_t>(frame + layout.instruction.offset)} *
+                    layout.instruction.scale;
     }
     PythonFrame& out = frames[count++];
     out.code = reinterpret_cast<const void*>(code);
@@ -109,7 +114,8 @@ std::size_t walk_python_frames(const PythonLayout& layout, std::uintptr_t thread
   return walk(layout, memory, thread, frames);
 }
 
-std::optional<std::size_t> check_python_frames(const PythonLayout& layout, std::uintptr_t thread, std::span<PythonFrame> frames, ReadMemory read) {
+std::optional<std::size_t> check_python_frames(const PythonLayout& layout, std::uintptr_t thread,
+                                               std::span<PythonFrame> frames, ReadMemory read) {
   CheckedLoads memory{read};
   const std::size_t count = walk(layout, memory, thread, frames);
   return memory.failed ? std::nullopt : std::optional(count);

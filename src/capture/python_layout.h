@@ -46,13 +46,14 @@ struct PythonLayout {
 
   // Of objects in general; filled in by who knows the types.
   std::uint16_t type_offset = 8;
-  std::uint16_t size_offset = 16;         // of str and bytes: how many characters, how many bytes
-  std::uint16_t text_offset = 0;          // of a plain str's characters
+  std::uint16_t size_offset = 16;  // of str and bytes: how many characters, how many bytes
+  std::uint16_t text_offset = 0;   // of a plain str's characters
   std::uint16_t text_hash_offset = 0;
-  std::uint16_t bytes_offset = 0;         // of a bytes object's bytes
+  std::uint16_t bytes_offset = 0;  // of a bytes object's bytes
   std::uintptr_t code_type = 0;
   std::uintptr_t text_type = 0;
-  bool one_byte_line_table_is_own = false;  // the interpreter's own code objects (3.12 and later) have line tables of one byte, no other has
+  bool one_byte_line_table_is_own =
+      false;  // the interpreter's own code objects (3.12 and later) have line tables of one byte, no other has
 };
 
 // Innermost first; how many were written. `thread` must be the calling thread's own thread state.
@@ -63,8 +64,8 @@ using ReadMemory = std::size_t (*)(std::uintptr_t address, void* to, std::size_t
 std::size_t read_own_memory(std::uintptr_t address, void* to, std::size_t size_bytes);
 
 // The same walk with checked reads. Nothing: it led to memory that is not there.
-std::optional<std::size_t> check_python_frames(const PythonLayout& layout, std::uintptr_t thread, std::span<PythonFrame> frames,
-                                               ReadMemory read = read_own_memory);
+std::optional<std::size_t> check_python_frames(const PythonLayout& layout, std::uintptr_t thread,
+                                               std::span<PythonFrame> frames, ReadMemory read = read_own_memory);
 
 struct FrameTruth {
   std::uintptr_t code = 0;
@@ -91,9 +92,11 @@ class LayoutLearner {
   PythonLayout layout() const;
 
  private:
-  bool follow(const PythonLayout::Chain& chain, std::uintptr_t thread, std::span<const FrameTruth> frames, std::vector<std::uintptr_t>* places) const;
+  bool follow(const PythonLayout::Chain& chain, std::uintptr_t thread, std::span<const FrameTruth> frames,
+              std::vector<std::uintptr_t>* places) const;
   void search_chains(std::uintptr_t thread, std::span<const FrameTruth> frames);
-  void search_frame(std::uintptr_t frame, PythonLayout::Chain chain, std::uintptr_t thread, std::span<const FrameTruth> frames);
+  void search_frame(std::uintptr_t frame, PythonLayout::Chain chain, std::uintptr_t thread,
+                    std::span<const FrameTruth> frames);
   bool observe_instructions(std::span<const std::uintptr_t> places, std::span<const FrameTruth> frames);
   bool observe_code(const CodeTruth& code);
   void start_anew();

@@ -46,7 +46,8 @@ class Image {
  public:
   explicit Image(const Version& version) : version_(version), thread_(block(512)), record_(block(64)) {
     // What else a thread state holds: small numbers, and pointers to things that are no frames.
-    for (std::uint16_t offset = 0; offset < 512; offset += 8) put(thread_, offset, offset % 24 == 0 ? block(64) : std::uintptr_t{offset});
+    for (std::uint16_t offset = 0; offset < 512; offset += 8)
+      put(thread_, offset, offset % 24 == 0 ? block(64) : std::uintptr_t{offset});
     put(thread_, 16, std::uintptr_t{0xdead0000beef0000});
   }
 
@@ -67,7 +68,9 @@ class Image {
   std::uintptr_t thread() const { return thread_; }
   const std::vector<FrameTruth>& truth() const { return truth_; }
   const std::vector<CodeTruth>& codes() const { return codes_; }
-  void put(std::uintptr_t at, std::uint16_t offset, auto value) { std::memcpy(reinterpret_cast<void*>(at + offset), &value, sizeof value); }
+  void put(std::uintptr_t at, std::uint16_t offset, auto value) {
+    std::memcpy(reinterpret_cast<void*>(at + offset), &value, sizeof value);
+  }
   std::uintptr_t top() const { return top_; }
 
  private:
@@ -99,7 +102,8 @@ class Image {
     put(frame, version_.chain.code_offset, code | (version_.tagged ? 1u : 0u));
     put(frame, version_.chain.previous_offset, top_);
     if (version_.instruction.is_pointer) {
-      put(frame, version_.instruction.offset, code + static_cast<std::uintptr_t>(version_.instruction.bias + instruction));
+      put(frame, version_.instruction.offset,
+          code + static_cast<std::uintptr_t>(version_.instruction.bias + instruction));
     } else {
       put(frame, version_.instruction.offset, instruction / version_.instruction.scale);
     }
@@ -188,7 +192,8 @@ INSTANTIATE_TEST_SUITE_P(Python, EveryVersion, testing::ValuesIn(kVersions), [](
 
 TEST(ReadOwnMemory, StopsWhereMemoryEnds) {
   constexpr std::size_t kPage = 4096;
-  auto* pages = static_cast<char*>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* pages =
+      static_cast<char*>(mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(pages, MAP_FAILED);
   ASSERT_EQ(mprotect(pages + kPage, kPage, PROT_NONE), 0);
   std::memset(pages, 'x', kPage);
@@ -220,7 +225,8 @@ TEST(ReadOwnMemory, WorksInASandboxToo) {
     if (!forbid_reading_processes()) _exit(2);
     const std::array<char, 5> text{'t', 'e', 'x', 't', 0};
     std::array<char, 5> copy{};
-    const bool read = read_own_memory(reinterpret_cast<std::uintptr_t>(text.data()), copy.data(), copy.size()) == 5 && copy == text;
+    const bool read =
+        read_own_memory(reinterpret_cast<std::uintptr_t>(text.data()), copy.data(), copy.size()) == 5 && copy == text;
     _exit(read && read_own_memory(8, copy.data(), copy.size()) == 0 ? 0 : 1);
   }
   int status = 0;

@@ -13,8 +13,8 @@ constexpr std::size_t kThreadBytes = 256;
 constexpr std::size_t kRecordBytes = 16;
 constexpr std::size_t kFrameBytes = 128;
 constexpr std::size_t kCodeBytes = 256;
-constexpr std::size_t kFewestFrames = 3;      // in the first stack: fewer could be matched by accident
-constexpr int kMostOwnFramesInARow = 3;       // frames the interpreter inserts between two Python functions
+constexpr std::size_t kFewestFrames = 3;  // in the first stack: fewer could be matched by accident
+constexpr int kMostOwnFramesInARow = 3;   // frames the interpreter inserts between two Python functions
 constexpr std::int64_t kMostInstructionBytes = 1 << 20;
 
 // A structure's beginning, as far as it could be read.
@@ -92,7 +92,8 @@ bool LayoutLearner::follow(const PythonLayout::Chain& chain, std::uintptr_t thre
   return true;
 }
 
-void LayoutLearner::search_frame(std::uintptr_t frame, PythonLayout::Chain chain, std::uintptr_t thread, std::span<const FrameTruth> frames) {
+void LayoutLearner::search_frame(std::uintptr_t frame, PythonLayout::Chain chain, std::uintptr_t thread,
+                                 std::span<const FrameTruth> frames) {
   const Window window(read_, frame, kFrameBytes);
   for (std::size_t code = 0; code + 8 <= window.size(); code += 8) {
     if (untagged(window.word(code)) != frames[0].code) continue;
@@ -141,7 +142,8 @@ bool LayoutLearner::observe_instructions(std::span<const std::uintptr_t> places,
         instructions_.push_back(place);
       }
     } else {
-      std::erase_if(instructions_, [&](const PythonLayout::Instruction& place) { return !agrees(place, frame, truth); });
+      std::erase_if(instructions_,
+                    [&](const PythonLayout::Instruction& place) { return !agrees(place, frame, truth); });
     }
     instructions_seen_.insert(truth.instruction);
   }
@@ -156,7 +158,8 @@ bool LayoutLearner::observe_code(const CodeTruth& code) {
          narrow(line_tables_, first, window, code.line_table) && narrow(first_lines_, first, window, code.first_line);
 }
 
-bool LayoutLearner::observe(std::uintptr_t thread, std::span<const FrameTruth> frames, std::span<const CodeTruth> codes) {
+bool LayoutLearner::observe(std::uintptr_t thread, std::span<const FrameTruth> frames,
+                            std::span<const CodeTruth> codes) {
   if (frames.empty()) return true;
   if (stacks_seen_ == 0) {
     if (frames.size() < kFewestFrames) return true;
@@ -177,8 +180,8 @@ bool LayoutLearner::observe(std::uintptr_t thread, std::span<const FrameTruth> f
 }
 
 bool LayoutLearner::ready() const {
-  return stacks_seen_ >= 2 && codes_seen_.size() >= 3 && instructions_seen_.size() >= 4 && instructions_.size() == 1 && files_.size() == 1 &&
-         names_.size() == 1 && line_tables_.size() == 1 && first_lines_.size() == 1;
+  return stacks_seen_ >= 2 && codes_seen_.size() >= 3 && instructions_seen_.size() >= 4 && instructions_.size() == 1 &&
+         files_.size() == 1 && names_.size() == 1 && line_tables_.size() == 1 && first_lines_.size() == 1;
 }
 
 PythonLayout LayoutLearner::layout() const {

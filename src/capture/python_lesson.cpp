@@ -83,7 +83,8 @@ void run(const PythonApi& python) {
   void* globals = python.PyDict_New();
   void* function = python.PyCFunction_NewEx(&g_method, nullptr, nullptr);
   void* result = nullptr;
-  if (code != nullptr && globals != nullptr && function != nullptr && python.PyDict_SetItemString(globals, "look", function) == 0) {
+  if (code != nullptr && globals != nullptr && function != nullptr &&
+      python.PyDict_SetItemString(globals, "look", function) == 0) {
     result = python.PyEval_EvalCode(code, globals, globals);
   }
   if (result == nullptr) python.PyErr_Clear();

@@ -72,7 +72,8 @@ bool read_code(const PythonApi& python, void* code, CodeTruth& truth) {
   truth.file = reinterpret_cast<std::uintptr_t>(member(python, code, "co_filename", "co_filename"));
   truth.name = reinterpret_cast<std::uintptr_t>(member(python, code, "co_qualname", "co_name"));
   truth.line_table = reinterpret_cast<std::uintptr_t>(member(python, code, "co_linetable", "co_lnotab"));
-  return truth.file != 0 && truth.name != 0 && truth.line_table != 0 && integer(python, code, "co_firstlineno", truth.first_line);
+  return truth.file != 0 && truth.name != 0 && truth.line_table != 0 &&
+         integer(python, code, "co_firstlineno", truth.first_line);
 }
 
 // Calls visit(frame, code) from the innermost frame outwards until it returns false.
@@ -111,7 +112,8 @@ bool read_public_stack(const PythonApi& python, void* thread, std::size_t most_f
     if (!understood) return false;
     stack.frames.push_back(truth);
     stack.lines.push_back(python.PyFrame_GetLineNumber(frame));
-    if (std::none_of(stack.codes.begin(), stack.codes.end(), [&](const CodeTruth& known) { return known.code == truth.code; })) {
+    if (std::none_of(stack.codes.begin(), stack.codes.end(),
+                     [&](const CodeTruth& known) { return known.code == truth.code; })) {
       understood = read_code(python, code, stack.codes.emplace_back());
     }
     return understood && stack.frames.size() < most_frames;
@@ -146,7 +148,8 @@ bool describe_public_frame(const PythonApi& python, const PythonFrame& frame, Py
   if (!read_code(python, code, truth)) return false;
   const int line = python.PyCode_Addr2Line(code, frame.instruction);
   text.line = static_cast<std::uint32_t>(std::max(line > 0 ? line : truth.first_line, 0));
-  return copy_text(python, reinterpret_cast<void*>(truth.file), text.file) && copy_text(python, reinterpret_cast<void*>(truth.name), text.function);
+  return copy_text(python, reinterpret_cast<void*>(truth.file), text.file) &&
+         copy_text(python, reinterpret_cast<void*>(truth.name), text.function);
 }
 
 bool learn_objects(const PythonApi& python, PythonLayout& layout) {
@@ -176,7 +179,8 @@ bool learn_objects(const PythonApi& python, PythonLayout& layout) {
   layout.text_offset = static_cast<std::uint16_t>(text_offset);
   layout.bytes_offset = static_cast<std::uint16_t>(bytes_offset);
   return text_offset >= 24 && text_offset <= 128 && bytes_offset >= 24 && bytes_offset <= 128 &&
-         word(text.get(), layout.type_offset) == layout.text_type && word(text.get(), layout.size_offset) == static_cast<std::uintptr_t>(length) &&
+         word(text.get(), layout.type_offset) == layout.text_type &&
+         word(text.get(), layout.size_offset) == static_cast<std::uintptr_t>(length) &&
          word(text.get(), layout.text_hash_offset) == hash &&
          word(bytes.get(), layout.type_offset) == reinterpret_cast<std::uintptr_t>(python.PyBytes_Type) &&
          word(bytes.get(), layout.size_offset) == static_cast<std::uintptr_t>(length);

@@ -14,7 +14,7 @@ namespace faultline::capture {
 struct PublicStack {
   std::vector<FrameTruth> frames;  // innermost first
   std::vector<int> lines;
-  std::vector<CodeTruth> codes;    // of the frames, each once
+  std::vector<CodeTruth> codes;  // of the frames, each once
 };
 
 bool read_public_stack(const PythonApi& python, void* thread, std::size_t most_frames, PublicStack& stack);

@@ -45,7 +45,9 @@ int minor_version(const PythonApi& python) {
   return std::strncmp(version, "3.", 2) == 0 ? std::atoi(version + 2) : 0;
 }
 
-bool is_free_threaded(const PythonApi& python) { return std::strstr(python.Py_GetVersion(), "free-threading") != nullptr; }
+bool is_free_threaded(const PythonApi& python) {
+  return std::strstr(python.Py_GetVersion(), "free-threading") != nullptr;
+}
 
 // Frame by frame what CPython itself says, lines included.
 bool proves(const PythonApi& python, const PythonLayout& layout, void* thread, const PublicStack& stack) {
@@ -54,8 +56,11 @@ bool proves(const PythonApi& python, const PythonLayout& layout, void* thread, c
   if (!count || *count != stack.frames.size()) return false;
   for (std::size_t i = 0; i < *count; ++i) {
     const FrameTruth& truth = stack.frames[i];
-    if (reinterpret_cast<std::uintptr_t>(frames[i].code) != truth.code || frames[i].instruction != std::max(truth.instruction, -1)) return false;
-    if (python.PyCode_Addr2Line(const_cast<void*>(frames[i].code), frames[i].instruction) != stack.lines[i]) return false;
+    if (reinterpret_cast<std::uintptr_t>(frames[i].code) != truth.code ||
+        frames[i].instruction != std::max(truth.instruction, -1))
+      return false;
+    if (python.PyCode_Addr2Line(const_cast<void*>(frames[i].code), frames[i].instruction) != stack.lines[i])
+      return false;
   }
   return true;
 }
@@ -68,8 +73,11 @@ void learn_from_stack(const PythonApi& python, void* thread) {
     g_state = PythonState::kWithGil;
     return;
   }
-  const auto same = [](const FrameTruth& a, const FrameTruth& b) { return a.code == b.code && a.instruction == b.instruction; };
-  if (std::equal(stack.frames.begin(), stack.frames.end(), known.last_frames.begin(), known.last_frames.end(), same)) return;  // teaches nothing
+  const auto same = [](const FrameTruth& a, const FrameTruth& b) {
+    return a.code == b.code && a.instruction == b.instruction;
+  };
+  if (std::equal(stack.frames.begin(), stack.frames.end(), known.last_frames.begin(), known.last_frames.end(), same))
+    return;  // teaches nothing
   known.last_frames = stack.frames;
 
   bool contradicted = !known.learner.observe(reinterpret_cast<std::uintptr_t>(thread), stack.frames, stack.codes);

@@ -34,10 +34,10 @@ struct PythonFrameText {
 };
 
 enum class PythonState : std::uint8_t {
-  kNoPython,    // no interpreter in this process (so far)
-  kNotYet,      // an interpreter whose layout is not known yet: stacks only while the GIL is held
-  kWithGil,     // the layout could not be learned (or the interpreter has no GIL): stacks only while the GIL is held
-  kAlways,      // stacks of any thread that has Python frames
+  kNoPython,  // no interpreter in this process (so far)
+  kNotYet,    // an interpreter whose layout is not known yet: stacks only while the GIL is held
+  kWithGil,   // the layout could not be learned (or the interpreter has no GIL): stacks only while the GIL is held
+  kAlways,    // stacks of any thread that has Python frames
 };
 
 // Innermost first; how many were written. Frames beyond the span are the outermost ones, and are left out. 0: this thread has none, or they cannot

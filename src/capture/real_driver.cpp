@@ -23,8 +23,10 @@ struct RealDriver {
 
   void open() {
     const char* named = std::getenv("FAULTLINE_DRIVER");
-    if (named != nullptr && *named != '\0') std::strncpy(path.data(), named, path.size() - 1);
-    else search();
+    if (named != nullptr && *named != '\0')
+      std::strncpy(path.data(), named, path.size() - 1);
+    else
+      search();
     if (path[0] == '\0') return;
     library = open_real_driver(path.data());
     if (library == nullptr) return;

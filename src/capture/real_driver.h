@@ -11,22 +11,22 @@
 
 namespace faultline::capture {
 
-#define FAULTLINE_OWN_CALLS(F)                                                     \
-  F(get_proc_address, cuGetProcAddress_v2)                                         \
-  F(get_proc_address_11, cuGetProcAddress) /* all that drivers of CUDA 11 have */  \
-  F(error_name, cuGetErrorName)                                                    \
-  F(driver_version, cuDriverGetVersion)                                            \
-  F(device_count, cuDeviceGetCount)                                                \
-  F(device_name, cuDeviceGetName)                                                  \
-  F(device_memory, cuDeviceTotalMem_v2)                                            \
-  F(current_device, cuCtxGetDevice)                                                \
-  F(current_context, cuCtxGetCurrent)                                              \
-  F(primary_state, cuDevicePrimaryCtxGetState)                                     \
-  F(memory_info, cuMemGetInfo_v2)                                                  \
-  F(function_name, cuFuncGetName)                                                  \
-  F(function_parameter, cuFuncGetParamInfo)                                        \
-  F(kernel_name, cuKernelGetName)                                                  \
-  F(kernel_parameter, cuKernelGetParamInfo)                                        \
+#define FAULTLINE_OWN_CALLS(F)                                                    \
+  F(get_proc_address, cuGetProcAddress_v2)                                        \
+  F(get_proc_address_11, cuGetProcAddress) /* all that drivers of CUDA 11 have */ \
+  F(error_name, cuGetErrorName)                                                   \
+  F(driver_version, cuDriverGetVersion)                                           \
+  F(device_count, cuDeviceGetCount)                                               \
+  F(device_name, cuDeviceGetName)                                                 \
+  F(device_memory, cuDeviceTotalMem_v2)                                           \
+  F(current_device, cuCtxGetDevice)                                               \
+  F(current_context, cuCtxGetCurrent)                                             \
+  F(primary_state, cuDevicePrimaryCtxGetState)                                    \
+  F(memory_info, cuMemGetInfo_v2)                                                 \
+  F(function_name, cuFuncGetName)                                                 \
+  F(function_parameter, cuFuncGetParamInfo)                                       \
+  F(kernel_name, cuKernelGetName)                                                 \
+  F(kernel_parameter, cuKernelGetParamInfo)                                       \
   F(is_capturing, cuStreamIsCapturing)
 
 struct OwnCalls {

@@ -1,5 +1,4 @@
 #include "capture/recorder.h"
-#include "trace/context_end.h"
 
 #include <unistd.h>
 
@@ -8,6 +7,8 @@
 #include <ctime>
 #include <limits>
 #include <memory>
+
+#include "trace/context_end.h"
 
 namespace faultline::capture {
 namespace {
@@ -18,12 +19,18 @@ constexpr std::uint64_t kPerThreadStream = 2;  // CU_STREAM_PER_THREAD
 // Errors after which every call of the process fails: something happened on the device.
 bool ends_context(CUresult error) {
   switch (error) {
-    case CUDA_ERROR_ILLEGAL_ADDRESS: case CUDA_ERROR_LAUNCH_TIMEOUT: case CUDA_ERROR_ASSERT: case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION: case CUDA_ERROR_MISALIGNED_ADDRESS: case CUDA_ERROR_INVALID_ADDRESS_SPACE: case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED: case CUDA_ERROR_ECC_UNCORRECTABLE: case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-      return true;
-    default:
-      return false;
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE: return true;
+    default: return false;
   }
 }
 
@@ -58,21 +65,25 @@ std::int64_t now_ns() {
   return read(CLOCK_MONOTONIC) + offset;
 }
 
-ThreadRecorder::ThreadRecorder(Recorder& recorder, ThreadId thread) : recorder_(recorder), writer_(recorder.space_), thread_(thread) {}
+ThreadRecorder::ThreadRecorder(Recorder& recorder, ThreadId thread)
+    : recorder_(recorder), writer_(recorder.space_), thread_(thread) {}
 
 StackId ThreadRecorder::stack(Natives natives) {
   const std::size_t frame_count = read_python_stack(frames_);
-  const bool native = natives == Natives::kAlways || recorder_.wants_natives() || (frame_count == 0 && python_state() == PythonState::kNoPython);
+  const bool native = natives == Natives::kAlways || recorder_.wants_natives() ||
+                      (frame_count == 0 && python_state() == PythonState::kNoPython);
   const std::size_t address_count = native ? read_native_stack(addresses_) : 0;
   if (frame_count + address_count == 0) return recorder_.pass();
   Key key;
   for (std::size_t at = 0; at < address_count; ++at) key.add(addresses_[at]);
   for (std::size_t at = 0; at < frame_count; ++at) {
-    const std::uint64_t place = reinterpret_cast<std::uintptr_t>(frames_[at].code) + static_cast<std::uint64_t>(frames_[at].instruction) * 0x9E3779B97F4A7C15ull;
+    const std::uint64_t place = reinterpret_cast<std::uintptr_t>(frames_[at].code) +
+                                static_cast<std::uint64_t>(frames_[at].instruction) * 0x9E3779B97F4A7C15ull;
     key.add(place ^ (frames_[at].identity << 32 | frames_[at].identity >> 32));
   }
   if (const std::uint32_t known = stacks_.find(key); known != KeyMap::kNone) return StackId(known);
-  const StackId id = recorder_.intern_stack(*this, std::span(addresses_).first(address_count), std::span(frames_).first(frame_count));
+  const StackId id =
+      recorder_.intern_stack(*this, std::span(addresses_).first(address_count), std::span(frames_).first(frame_count));
   if (id.value != KeyMap::kNone) stacks_.insert(key, id.value);
   return id;
 }
@@ -102,7 +113,8 @@ Recorder::Recorder(RoomSpace& space) : space_(space) {
   const char* natives = std::getenv("FAULTLINE_NATIVE_STACKS");
   wants_natives_ = natives != nullptr && *natives == '1';
   ThreadRecorder* by = join_thread();
-  (void)by->writer().define_origin({"capture", {}, 0, kAddresses | kStacks | kStreams | kCompleteFromStart | kEvents | kTimes | kSteps});
+  (void)by->writer().define_origin(
+      {"capture", {}, 0, kAddresses | kStacks | kStreams | kCompleteFromStart | kEvents | kTimes | kSteps});
   (void)by->writer().define_stream(StreamId(0), Stream{});
   property(*by, "process.pid", std::to_string(::getpid()));
   property(*by, "driver.library", real_library_path());
@@ -116,8 +128,10 @@ StringId Recorder::locked_string(ThreadRecorder& by, std::string_view text) {
   }
   if (const std::optional<StringId> known = names_.find(text)) return *known;
   const std::optional<StringId> fresh = names_.add(text);
-  if (fresh) (void)by.writer().define_string(*fresh, text);
-  else ++counters_["capture.names_left_out"];
+  if (fresh)
+    (void)by.writer().define_string(*fresh, text);
+  else
+    ++counters_["capture.names_left_out"];
   return fresh.value_or(StringId{});
 }
 
@@ -135,7 +149,8 @@ StackId Recorder::push(ThreadRecorder& by, StackId caller, const Frame& frame) {
   return stack;
 }
 
-StackId Recorder::intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives, std::span<const PythonFrame> frames) {
+StackId Recorder::intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives,
+                               std::span<const PythonFrame> frames) {
   // Described before the lock is taken: the loader's own lock is needed for it, and whoever holds that may be waiting for ours.
   std::vector<PythonFrameText> texts;  // outermost first
   for (auto at = frames.rbegin(); at != frames.rend(); ++at) {
@@ -155,7 +170,8 @@ StackId Recorder::intern_stack(ThreadRecorder& by, std::span<const std::uintptr_
     ++counters_["capture.stacks_left_out"];
     return stack;
   }
-  for (const PythonFrameText& text : texts) stack = push(by, stack, {locked_string(by, text.function), locked_string(by, text.file), text.line});
+  for (const PythonFrameText& text : texts)
+    stack = push(by, stack, {locked_string(by, text.function), locked_string(by, text.file), text.line});
   return stack;
 }
 
@@ -240,7 +256,8 @@ void Recorder::set_stream(ThreadRecorder& by, Event& event, CUstream handle, dri
   ThreadRecorder::LastStream& last = by.last_stream_;
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
   const bool is_default = number <= kPerThreadStream;
-  if (last.epoch == epoch && last.handle == handle && last.kind == kind && (!is_default || device_count_.load(std::memory_order_relaxed) <= 1)) {
+  if (last.epoch == epoch && last.handle == handle && last.kind == kind &&
+      (!is_default || device_count_.load(std::memory_order_relaxed) <= 1)) {
     event.stream = last.id;
     event.device = last.device;
     return;
@@ -254,12 +271,14 @@ void Recorder::set_stream(ThreadRecorder& by, Event& event, CUstream handle, dri
   } else {
     const bool per_thread = number == kPerThreadStream || (number == 0 && kind == driver::StreamKind::kPerThread);
     // Default streams have no handle of their own: 0 with the device above, and each thread's own with the thread above that.
-    const std::uint64_t key = std::uint64_t{device} << 48 | (per_thread ? std::uint64_t{by.thread_.value} << 16 | kPerThreadStream : 0);
+    const std::uint64_t key =
+        std::uint64_t{device} << 48 | (per_thread ? std::uint64_t{by.thread_.value} << 16 | kPerThreadStream : 0);
     const auto at = streams_.find(key);
     if (key == 0) {
       known = {StreamId(0), 0};
     } else {
-      known = at != streams_.end() ? at->second : define_stream(by, key, {device, per_thread ? key & 0xffffffffffff : 0, true});
+      known = at != streams_.end() ? at->second
+                                   : define_stream(by, key, {device, per_thread ? key & 0xffffffffffff : 0, true});
     }
   }
   last = {handle, kind, epoch, known.device, known.id};
@@ -288,19 +307,23 @@ void Recorder::devices_found(ThreadRecorder& by) {
     Device device;
     device.index = static_cast<std::uint16_t>(index);
     char name[256] = {};
-    if (own().device_name != nullptr && own().device_name(name, sizeof name - 1, index) == CUDA_SUCCESS) device.name = name;
+    if (own().device_name != nullptr && own().device_name(name, sizeof name - 1, index) == CUDA_SUCCESS)
+      device.name = name;
     std::size_t bytes = 0;
-    if (own().device_memory != nullptr && own().device_memory(&bytes, index) == CUDA_SUCCESS) device.capacity_bytes = bytes;
+    if (own().device_memory != nullptr && own().device_memory(&bytes, index) == CUDA_SUCCESS)
+      device.capacity_bytes = bytes;
     (void)by.writer().define_device(static_cast<std::uint32_t>(index), device);
   }
   device_count_.store(count);
   int version = 0;
-  if (own().driver_version != nullptr && own().driver_version(&version) == CUDA_SUCCESS) property(by, "driver.version", std::to_string(version));
+  if (own().driver_version != nullptr && own().driver_version(&version) == CUDA_SUCCESS)
+    property(by, "driver.version", std::to_string(version));
 }
 
 std::uint32_t Recorder::number_of(const void* handle) {
   const std::lock_guard hold(names_lock_);
-  if (numbers_.size() >= kMostNumbers && !numbers_.contains(handle)) throw EndOfRecording{"the program has more events and graphs than can be told apart"};
+  if (numbers_.size() >= kMostNumbers && !numbers_.contains(handle))
+    throw EndOfRecording{"the program has more events and graphs than can be told apart"};
   const auto [at, fresh] = numbers_.try_emplace(handle, 0);
   if (fresh) at->second = numbers_given_.next();
   return at->second;
@@ -317,13 +340,17 @@ void Recorder::same_number(const void* handle, const void* as) {
   numbers_[handle] = number;
 }
 
-void Recorder::property(ThreadRecorder& by, std::string_view key, std::string_view value) { (void)by.writer().define_property(key, value); }
+void Recorder::property(ThreadRecorder& by, std::string_view key, std::string_view value) {
+  (void)by.writer().define_property(key, value);
+}
 
 void Recorder::count(std::string_view what) {
   const std::lock_guard hold(names_lock_);
   const auto at = counters_.find(what);
-  if (at != counters_.end()) ++at->second;
-  else counters_.emplace(what, 1);
+  if (at != counters_.end())
+    ++at->second;
+  else
+    counters_.emplace(what, 1);
 }
 
 void Recorder::count_passed_through() {
@@ -332,7 +359,8 @@ void Recorder::count_passed_through() {
 }
 
 void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) {
-  if (error == CUDA_ERROR_NOT_READY || error == CUDA_ERROR_DEINITIALIZED) return;  // an answer, and the end of the process
+  if (error == CUDA_ERROR_NOT_READY || error == CUDA_ERROR_DEINITIALIZED)
+    return;  // an answer, and the end of the process
   const std::string name = name_of_error(error), words = std::string(function) + ": " + name;
   if (ends_context(error)) {
     // From here on every call returns it; only the first is news.
@@ -365,14 +393,16 @@ void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) 
 
 std::optional<DeviceMemory> Recorder::device_memory() const {
   std::size_t free_bytes = 0, total_bytes = 0;
-  if (is_capturing() || own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS) return std::nullopt;
+  if (is_capturing() || own().memory_info == nullptr || own().memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS)
+    return std::nullopt;
   return DeviceMemory{free_bytes, total_bytes};
 }
 
 // Needs a current context; cuCtxCreate makes it so, a retained one becomes so later (cuCtxSetCurrent).
 void Recorder::note_free_memory(ThreadRecorder& by) {
   CUdevice device = 0;
-  if (own().current_device == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64) return;
+  if (own().current_device == nullptr || own().current_device(&device) != CUDA_SUCCESS || device < 0 || device >= 64)
+    return;
   const std::uint64_t bit = std::uint64_t{1} << device;
   if ((free_memory_noted_.load(std::memory_order_relaxed) & bit) != 0) return;
   const std::optional<DeviceMemory> memory = device_memory();
@@ -384,7 +414,9 @@ void Recorder::note_free_memory(ThreadRecorder& by) {
 void Recorder::note_unasked(ThreadRecorder& by, const Event& event) {
   constexpr std::int64_t kBetweenLooksNs = 100'000'000;
   std::int64_t before = looked_ns_.load(std::memory_order_relaxed);
-  if (event.device >= most_unasked_bytes_.size() || event.device != current_device() || event.time_ns - before < kBetweenLooksNs) return;
+  if (event.device >= most_unasked_bytes_.size() || event.device != current_device() ||
+      event.time_ns - before < kBetweenLooksNs)
+    return;
   if (!looked_ns_.compare_exchange_strong(before, event.time_ns)) return;
   const std::optional<DeviceMemory> memory = device_memory();
   if (!memory) return;
@@ -402,7 +434,8 @@ void Recorder::capture_ended() {
 }
 
 CUresult ObservedCall::told(CUresult result) {
-  if (result != CUDA_SUCCESS) [[unlikely]] thread.recorder().failed(thread, name, result);
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    thread.recorder().failed(thread, name, result);
   return result;
 }
 
@@ -429,7 +462,8 @@ CUresult append_work(ObservedCall& call, Event event, CUresult result) {
 
 ThreadRecorder* Recorder::join_thread() {
   const std::lock_guard hold(threads_lock_);
-  const ThreadId number(static_cast<std::uint16_t>(std::min<std::uint32_t>(threads_begun_++, std::numeric_limits<std::uint16_t>::max())));
+  const ThreadId number(
+      static_cast<std::uint16_t>(std::min<std::uint32_t>(threads_begun_++, std::numeric_limits<std::uint16_t>::max())));
   if (!idle_.empty()) {
     ThreadRecorder* again = idle_.back();
     idle_.pop_back();
@@ -462,7 +496,8 @@ void Recorder::finish(bool recorded_to_the_end, int exit_status) {
       for (const auto& [what, times] : counters_) (void)last.count(what, times);
     }
     if (calls_left_out != 0) (void)last.count("capture.calls_left_out", calls_left_out);
-    if (passed_through_ != 0) (void)last.define_property("driver.functions_passed_through", std::to_string(passed_through_));
+    if (passed_through_ != 0)
+      (void)last.define_property("driver.functions_passed_through", std::to_string(passed_through_));
     if (exit_status != 0) (void)last.define_property("process.exit_status", std::to_string(exit_status & 0xff));
     if (recorded_to_the_end) (void)last.define_property("process.ended", "exit");
   }

@@ -61,7 +61,8 @@ class ThreadRecorder {
   Event stamp_without_stack(EventKind kind);
   void append(const Event& event) {
     check_still_on();
-    if (!writer_.append(event).ok()) [[unlikely]] throw EndOfRecording{""};
+    if (!writer_.append(event).ok()) [[unlikely]]
+      throw EndOfRecording{""};
   }
   // Lets Python's layout be learned before the first event needs it: at a program's first calls no memory is taken yet.
   void meet_python() { (void)read_python_stack(frames_); }
@@ -81,7 +82,8 @@ class ThreadRecorder {
   StackId stack(Natives natives);
   // A thread may come back from the driver when all is over.
   static void check_still_on() {
-    if (!recording_is_on()) [[unlikely]] throw EndOfRecording{""};
+    if (!recording_is_on()) [[unlikely]]
+      throw EndOfRecording{""};
   }
 
   struct LastStream {
@@ -101,7 +103,8 @@ class ThreadRecorder {
   // Room that is not cleared between calls: clearing it would cost more than what is put there.
   std::array<PythonFrame, 128> frames_;
   std::array<std::uintptr_t, 48> addresses_;
-  std::array<LaunchArgument, 512> arguments_;  // all 8-byte words of the 4 KiB that a kernel's parameters usually may have
+  std::array<LaunchArgument, 512>
+      arguments_;  // all 8-byte words of the 4 KiB that a kernel's parameters usually may have
   std::atomic<std::uint64_t> calls_left_out_{0};  // this thread alone adds
   bool inside_ = false;
 };
@@ -116,10 +119,12 @@ class Recorder {
   explicit Recorder(RoomSpace& space);
 
   StringId string(ThreadRecorder& by, std::string_view text);
-  StackId intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives, std::span<const PythonFrame> frames);
+  StackId intern_stack(ThreadRecorder& by, std::span<const std::uintptr_t> natives,
+                       std::span<const PythonFrame> frames);
   HeapId heap(ThreadRecorder& by, HeapKind kind, std::uint16_t device);
   // `handle` as the program gave it; what 0 means depends on the function it was given to.
-  void set_stream(ThreadRecorder& by, Event& event, CUstream handle, driver::StreamKind kind);  // and the device it is on
+  void set_stream(ThreadRecorder& by, Event& event, CUstream handle,
+                  driver::StreamKind kind);  // and the device it is on
   void stream_created(ThreadRecorder& by, CUstream handle, bool waits_for_default);
   void stream_destroyed(CUstream handle);
   std::uint16_t current_device() const;
@@ -185,7 +190,8 @@ class Recorder {
   StringId locked_string(ThreadRecorder& by, std::string_view text);
 
   static constexpr std::size_t kMostText = 32 * 1024;  // of one name; the rest is cut off
-  static constexpr std::size_t kMostFrames = 1 << 17, kMostStacks = 1 << 19, kMostStreams = 1 << 16, kMostNumbers = 1 << 18;
+  static constexpr std::size_t kMostFrames = 1 << 17, kMostStacks = 1 << 19, kMostStreams = 1 << 16,
+                               kMostNumbers = 1 << 18;
 
   RoomSpace& space_;
   bool wants_natives_ = false;
@@ -237,7 +243,10 @@ CUresult append_work(ObservedCall& call, Event event, CUresult result);
 // This thread's turn to record. Empty when nothing is to be recorded: then the call is just passed on.
 class Recording {
  public:
-  enum class Inside : bool { kNot, kToo };  // also while this thread is inside a call that is being recorded: only what the driver itself tells may
+  enum class Inside : bool {
+    kNot,
+    kToo
+  };  // also while this thread is inside a call that is being recorded: only what the driver itself tells may
   explicit Recording(Inside inside = Inside::kNot);
   ~Recording();
   Recording(const Recording&) = delete;

@@ -75,7 +75,8 @@ void begin_anew_in_child() {
 void leave_note(const char* folder, const char* why) {
   char path[4096], sentence[512];
   const int path_length = std::snprintf(path, sizeof path, "%s/notes-%d.txt", folder, ::getpid());
-  const int length = std::snprintf(sentence, sizeof sentence, "nothing was recorded of process %d: %s\n", ::getpid(), why);
+  const int length =
+      std::snprintf(sentence, sizeof sentence, "nothing was recorded of process %d: %s\n", ::getpid(), why);
   if (path_length >= static_cast<int>(sizeof path) || length >= static_cast<int>(sizeof sentence)) return;
   const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return;
@@ -95,10 +96,12 @@ void begin() {
   set_check_handler(throw_broken);
   static const bool has_status = ::on_exit([](int status, void*) { exit_status.store(status); }, nullptr) == 0;
   (void)has_status;
-  static const bool prepared = ::pthread_key_create(&thread_end, end_thread) == 0 && ::pthread_atfork(nullptr, nullptr, begin_anew_in_child) == 0;
+  static const bool prepared = ::pthread_key_create(&thread_end, end_thread) == 0 &&
+                               ::pthread_atfork(nullptr, nullptr, begin_anew_in_child) == 0;
   const char* why = "there is no memory left to begin with";
   if (prepared && room == nullptr) room = RoomSpace::attach(std::atoi(segment), why);
-  RoomSpace* const space = prepared && room != nullptr ? RoomSpace::begin(*room, now_ns()).release() : nullptr;  // it outlives every thread
+  RoomSpace* const space =
+      prepared && room != nullptr ? RoomSpace::begin(*room, now_ns()).release() : nullptr;  // it outlives every thread
   if (space == nullptr) {
     leave_note(folder, room != nullptr ? "too many processes are recorded already" : why);
     state.store(State::kOff);
@@ -130,14 +133,16 @@ void let_core_dump_begin() {
 
 __attribute__((destructor)) void end() {
   const State before = state.exchange(State::kOff);
-  if (before == State::kOn || before == State::kEnded) guarded([before] { the_recorder.load()->finish(before == State::kOn, exit_status.load()); });
+  if (before == State::kOn || before == State::kEnded)
+    guarded([before] { the_recorder.load()->finish(before == State::kOn, exit_status.load()); });
 }
 
 }  // namespace
 
 void first_launch_was_made() {
   const char* armed = std::getenv("FAULTLINE_CORE_DUMP_ARMED");
-  if (armed != nullptr && *armed == '1') std::atexit(let_core_dump_begin);  // so late that it runs before the driver's own
+  if (armed != nullptr && *armed == '1')
+    std::atexit(let_core_dump_begin);  // so late that it runs before the driver's own
 }
 
 bool recording_is_on() { return state.load(std::memory_order_relaxed) == State::kOn; }
@@ -158,7 +163,8 @@ void recording_failed() noexcept {
 
 Recording::Recording(Inside inside) : errno_(errno) {
   ThreadRecorder* thread = this_thread;
-  if (thread == nullptr) [[unlikely]] guarded([&] { thread = join(); });
+  if (thread == nullptr) [[unlikely]]
+    guarded([&] { thread = join(); });
   if (thread == nullptr || (thread->inside_ && inside == Inside::kNot)) return;
   if (!recording_is_on()) return;
   was_inside_ = thread->inside_;

@@ -28,14 +28,17 @@ int arrange(const Placement& placement) {
   if (!placement.log.empty()) {
     const int input = placement.input >= 0 ? placement.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     const int log = ::open(placement.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (input < 0 || log < 0 || ::dup2(input, STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 || ::dup2(log, STDERR_FILENO) < 0) return errno;
+    if (input < 0 || log < 0 || ::dup2(input, STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 ||
+        ::dup2(log, STDERR_FILENO) < 0)
+      return errno;
   } else if (placement.output == Output::kToStandardError) {
     if (::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return errno;
   }
   return 0;
 }
 
-[[noreturn]] void become(const char* program, char** arguments, char** variables, const Placement& placement, int tell) {
+[[noreturn]] void become(const char* program, char** arguments, char** variables, const Placement& placement,
+                         int tell) {
   int problem = arrange(placement);
   if (problem == 0) {
     be_as_before();
@@ -49,7 +52,8 @@ int arrange(const Placement& placement) {
 // The status, or -1 when it was lost. Until the process is forgotten its number stays its own: it has ended, but nobody has asked how.
 int wait_quiet(pid_t process, Ending* ending = nullptr) {
   siginfo_t end{};
-  if (const int handle = ending != nullptr ? static_cast<int>(::syscall(SYS_pidfd_open, process, 0)) : -1; handle >= 0) {
+  if (const int handle = ending != nullptr ? static_cast<int>(::syscall(SYS_pidfd_open, process, 0)) : -1;
+      handle >= 0) {
     for (pollfd ended{handle, POLLIN, 0}; ::poll(&ended, 1, Ending::kLookEveryMs) <= 0;) ending->look();
     ::close(handle);
   }
@@ -74,7 +78,9 @@ Environment::Environment() {
 }
 
 std::vector<std::string>::const_iterator Environment::find(const std::string& name) const {
-  return std::find_if(entries_.begin(), entries_.end(), [&](const std::string& entry) { return entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '='; });
+  return std::find_if(entries_.begin(), entries_.end(), [&](const std::string& entry) {
+    return entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=';
+  });
 }
 
 bool Environment::has(const std::string& name) const { return find(name) != entries_.end(); }
@@ -86,8 +92,10 @@ std::string Environment::value(const std::string& name) const {
 
 void Environment::set(const std::string& name, const std::string& value) {
   const auto at = find(name);
-  if (at == entries_.end()) entries_.push_back(name + "=" + value);
-  else entries_[static_cast<std::size_t>(at - entries_.begin())] = name + "=" + value;
+  if (at == entries_.end())
+    entries_.push_back(name + "=" + value);
+  else
+    entries_[static_cast<std::size_t>(at - entries_.begin())] = name + "=" + value;
 }
 
 void Environment::set_unless_there(const std::string& name, const std::string& value) {
@@ -139,7 +147,8 @@ Result<pid_t> start_program(std::vector<std::string> command, Environment enviro
   return process;
 }
 
-Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log, int* status) {
+Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output,
+                            const std::string& log, int* status) {
   return start_program(std::move(command), std::move(environment), Placement{output, log, -1, log.empty(), status});
 }
 

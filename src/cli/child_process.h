@@ -40,17 +40,19 @@ struct Placement {
   std::string log;            // not empty: standard output and error go to this file
   int input = -1;             // with a log: the descriptor to read from; -1: nothing to read
   bool in_foreground = true;  // what is sent to Faultline is the program's; one at a time
-  int* status = nullptr;      // where to say what a shell ends with when the program cannot be started: 127 not found, 126 not executable
+  int* status =
+      nullptr;  // where to say what a shell ends with when the program cannot be started: 127 not found, 126 not executable
 };
 
 // The Error says in words why it could not be started: not found, not executable. `log`: not empty for a quiet run.
 Result<pid_t> start_program(std::vector<std::string> command, Environment environment, const Placement& placement);
-Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output, const std::string& log = {}, int* status = nullptr);
+Result<pid_t> start_program(std::vector<std::string> command, Environment environment, Output output,
+                            const std::string& log = {}, int* status = nullptr);
 
 struct ProgramEnd {
   int status = 0;  // 128 + N: ended by signal N
   double seconds = 0;
-  int signal = 0;  // N; 0: it ended by itself
+  int signal = 0;            // N; 0: it ended by itself
   bool out_of_time = false;  // it was ended because it had not by then
 };
 ProgramEnd wait_for_program(pid_t process);  // as long as it takes

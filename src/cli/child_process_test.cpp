@@ -30,30 +30,33 @@ std::string children() {
 }
 
 TEST(ChildProcess, ASignalThatComesAsSoonAsAQuietProgramIsThereEndsIt) {
-  if (::access(("/proc/self/task/" + std::to_string(::getpid()) + "/children").c_str(), F_OK) != 0) GTEST_SKIP() << "this kernel does not list children";
+  if (::access(("/proc/self/task/" + std::to_string(::getpid()) + "/children").c_str(), F_OK) != 0)
+    GTEST_SKIP() << "this kernel does not list children";
   for (int round = 0; round < 5; ++round) {
     EXPECT_EQ(in_child([] {
-      const InterruptsNoted noted;
-      const std::string known = children();
-      std::thread sender([&] {
-        while (children() == known) {
-        }
-        ::kill(::getpid(), SIGTERM);
-      });
-      const Result<pid_t> process = start_program({"sleep", "10"}, Environment(), kQuiet);
-      const int signal = process ? wait_for_program(*process).signal : -1;
-      sender.join();
-      return signal;
-    }), SIGTERM);
+                const InterruptsNoted noted;
+                const std::string known = children();
+                std::thread sender([&] {
+                  while (children() == known) {
+                  }
+                  ::kill(::getpid(), SIGTERM);
+                });
+                const Result<pid_t> process = start_program({"sleep", "10"}, Environment(), kQuiet);
+                const int signal = process ? wait_for_program(*process).signal : -1;
+                sender.join();
+                return signal;
+              }),
+              SIGTERM);
   }
 }
 
 TEST(ChildProcess, NoQuietProgramIsStartedAfterSomebodyAskedForAnEnd) {
   EXPECT_EQ(in_child([] {
-    const InterruptsNoted noted;
-    ::kill(::getpid(), SIGTERM);
-    return start_program({"true"}, Environment(), kQuiet) ? 1 : 0;
-  }), 0);
+              const InterruptsNoted noted;
+              ::kill(::getpid(), SIGTERM);
+              return start_program({"true"}, Environment(), kQuiet) ? 1 : 0;
+            }),
+            0);
 }
 
 TEST(ChildProcess, AQuietProgramEndsAsItWants) {

@@ -16,7 +16,8 @@ Number number_in(std::string_view text) {
 }
 
 bool is_release(std::string_view text) {
-  return text.find('.') != std::string_view::npos && text.find_first_not_of("0123456789.") == std::string_view::npos && text.front() != '.' && text.back() != '.';
+  return text.find('.') != std::string_view::npos && text.find_first_not_of("0123456789.") == std::string_view::npos &&
+         text.front() != '.' && text.back() != '.';
 }
 
 }  // namespace
@@ -34,7 +35,8 @@ DriverAnswer parse_driver_answer(const std::string& text) {
     if (key == "init-name") answer.init_name = value;
     if (key == "gpu") {
       const std::size_t name = std::min(value.find(' '), value.size());
-      answer.gpus.push_back({std::string(value.substr(std::min(name + 1, value.size()))), number_in<std::uint64_t>(value.substr(0, name))});
+      answer.gpus.push_back({std::string(value.substr(std::min(name + 1, value.size()))),
+                             number_in<std::uint64_t>(value.substr(0, name))});
     }
   }
   return answer;
@@ -43,7 +45,8 @@ DriverAnswer parse_driver_answer(const std::string& text) {
 void parse_python_answer(const std::string& text, PythonAnswer& to) {
   // What start-up files of the user's print comes first.
   const std::size_t begin = text.rfind("{\"path\"");
-  const auto answer = nlohmann::json::parse(begin == std::string::npos ? std::string() : text.substr(begin), nullptr, false);
+  const auto answer =
+      nlohmann::json::parse(begin == std::string::npos ? std::string() : text.substr(begin), nullptr, false);
   if (!answer.is_object() || !answer.contains("packages") || !answer["packages"].is_object()) {
     to.trouble = "did not answer as Python does";
     return;

@@ -14,10 +14,10 @@ enum class Mark : std::uint8_t { kOk, kPartly, kNo };
 std::string_view name_of(Mark mark);  // "ok", "partly", "no"
 
 struct Ability {
-  std::string name;    // "plan", "driver"
+  std::string name;  // "plan", "driver"
   Mark mark = Mark::kOk;
-  std::string says;    // a sentence, without its full stop
-  std::string advice;  // what to do about it; empty: nothing to do
+  std::string says;      // a sentence, without its full stop
+  std::string advice;    // what to do about it; empty: nothing to do
   bool is_main = false;  // a job that needs no GPU: doctor's exit status is about these
 };
 

@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kLimit = 10'000ms;  // a driver that wakes a sleeping GPU takes seconds, and so does a Python on a slow disk or a busy machine
+constexpr auto kLimit =
+    10'000ms;  // a driver that wakes a sleeping GPU takes seconds, and so does a Python on a slow disk or a busy machine
 constexpr int kMostGpus = 64;
 
 // No package is imported: a framework takes seconds, and a broken one may take the process with it.
@@ -76,7 +77,8 @@ void ask_driver_inside(const std::string& path) {
   tell(fmt::format("init {}", result));
   if (result != 0) {
     const char* name = nullptr;
-    if (const auto name_of_error = symbol<int (*)(int, const char**)>(library, "cuGetErrorName")) name_of_error(result, &name);
+    if (const auto name_of_error = symbol<int (*)(int, const char**)>(library, "cuGetErrorName"))
+      name_of_error(result, &name);
     if (name != nullptr) tell(std::string("init-name ") + name);
     return;
   }
@@ -85,19 +87,23 @@ void ask_driver_inside(const std::string& path) {
   const auto get_name = symbol<int (*)(char*, int, int)>(library, "cuDeviceGetName");
   const auto get_memory = symbol<int (*)(std::size_t*, int)>(library, "cuDeviceTotalMem_v2");
   int count = 0;
-  if (get_count == nullptr || get == nullptr || get_name == nullptr || get_memory == nullptr || get_count(&count) != 0) return;
+  if (get_count == nullptr || get == nullptr || get_name == nullptr || get_memory == nullptr || get_count(&count) != 0)
+    return;
   for (int index = 0; index < count && index < kMostGpus; ++index) {
     int device = 0;
     char name[256] = {};
     std::size_t memory_bytes = 0;
-    if (get(&device, index) == 0 && get_name(name, sizeof name - 1, device) == 0 && get_memory(&memory_bytes, device) == 0) tell(fmt::format("gpu {} {}", memory_bytes, name));
+    if (get(&device, index) == 0 && get_name(name, sizeof name - 1, device) == 0 &&
+        get_memory(&memory_bytes, device) == 0)
+      tell(fmt::format("gpu {} {}", memory_bytes, name));
   }
 }
 
 DriverAnswer ask_driver(const std::string& path) {
   const ChildAnswer child = ask_child([&] { ask_driver_inside(path); }, kLimit);
   DriverAnswer answer = parse_driver_answer(child.output);
-  if (answer.trouble.empty() && !child.trouble.empty()) answer.trouble = "it " + child.trouble + " when it was asked for its GPUs";
+  if (answer.trouble.empty() && !child.trouble.empty())
+    answer.trouble = "it " + child.trouble + " when it was asked for its GPUs";
   return answer;
 }
 
@@ -174,10 +180,13 @@ void look_at_folder(Machine& machine) {
   }
   // Permissions alone do not tell: a file system may be mounted read-only, or the user be root without the right to write.
   std::string trial = machine.folder + "/faultline-doctor-XXXXXX";
-  if (::mkdtemp(trial.data()) == nullptr) machine.folder_trouble = std::strerror(errno);
-  else ::rmdir(trial.c_str());
-  struct statvfs space {};
-  if (::statvfs(machine.folder.c_str(), &space) == 0) machine.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (::mkdtemp(trial.data()) == nullptr)
+    machine.folder_trouble = std::strerror(errno);
+  else
+    ::rmdir(trial.c_str());
+  struct statvfs space{};
+  if (::statvfs(machine.folder.c_str(), &space) == 0)
+    machine.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
 }
 
 }  // namespace
@@ -190,12 +199,15 @@ Machine look_at_machine() {
   look_at_python(machine);
   look_at_folder(machine);
   if (const Status watches = confine::may_confine(); !watches) machine.watch_trouble = watches.error().message();
-  if (const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope"); !scope.empty()) machine.ptrace_scope = std::atoi(scope.c_str());
+  if (const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope"); !scope.empty())
+    machine.ptrace_scope = std::atoi(scope.c_str());
   rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) machine.locked_bytes = limit.rlim_cur;
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    machine.locked_bytes = limit.rlim_cur;
   for (const char* tool : {"nvcc", "cuda-gdb", "compute-sanitizer"}) {
     std::string path = find_on_path(tool);
-    if (path.empty() && ::access((std::string("/usr/local/cuda/bin/") + tool).c_str(), X_OK) == 0) path = std::string("/usr/local/cuda/bin/") + tool;
+    if (path.empty() && ::access((std::string("/usr/local/cuda/bin/") + tool).c_str(), X_OK) == 0)
+      path = std::string("/usr/local/cuda/bin/") + tool;
     if (!path.empty()) machine.tools[tool] = path;
   }
   return machine;

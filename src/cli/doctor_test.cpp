@@ -31,7 +31,8 @@ Machine good_machine() {
 
 Ability of(const Machine& machine, const std::string& name) {
   const std::vector<Ability> abilities = judge_machine(machine);
-  const auto found = std::find_if(abilities.begin(), abilities.end(), [&](const Ability& one) { return one.name == name; });
+  const auto found =
+      std::find_if(abilities.begin(), abilities.end(), [&](const Ability& one) { return one.name == name; });
   EXPECT_NE(found, abilities.end()) << name;
   return found == abilities.end() ? Ability{} : *found;
 }
@@ -59,7 +60,8 @@ TEST(Doctor, MainJobsNeedNoGpu) {
 }
 
 TEST(Doctor, MainJobsNeedTheirParts) {
-  for (std::string Machine::*part : {&Machine::recorder_path, &Machine::virtual_path, &Machine::dry_run_path, &Machine::python_part}) {
+  for (std::string Machine::* part :
+       {&Machine::recorder_path, &Machine::virtual_path, &Machine::dry_run_path, &Machine::python_part}) {
     Machine machine = good_machine();
     machine.*part = {};
     EXPECT_FALSE(main_jobs_work(judge_machine(machine)));
@@ -146,8 +148,11 @@ TEST(Doctor, ReadsReleasesWhereTheyStand) {
   EXPECT_EQ(release_in_name("libcuda.so.1"), "");
   EXPECT_EQ(release_in_name("libcuda.so."), "");
   EXPECT_EQ(release_in_name("other.so.1.2"), "");
-  EXPECT_EQ(module_release_in("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023"), "535.104.05");
-  EXPECT_EQ(module_release_in("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build"), "570.86.10");
+  EXPECT_EQ(
+      module_release_in("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023"),
+      "535.104.05");
+  EXPECT_EQ(module_release_in("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build"),
+            "570.86.10");
   EXPECT_EQ(module_release_in(""), "");
 }
 
@@ -166,7 +171,10 @@ TEST(Doctor, ReadsWhatADriverAnswered) {
 
 TEST(Doctor, ReadsWhatPythonAnswered) {
   PythonAnswer answer;
-  parse_python_answer("hello from sitecustomize\n{\"path\": \"/p\", \"version\": \"3.11.7\", \"packages\": {\"torch\": \"2.6.0\", \"odd\": 3}}\n", answer);
+  parse_python_answer(
+      "hello from sitecustomize\n{\"path\": \"/p\", \"version\": \"3.11.7\", \"packages\": {\"torch\": \"2.6.0\", "
+      "\"odd\": 3}}\n",
+      answer);
   EXPECT_EQ(answer.trouble, "");
   EXPECT_EQ(answer.version, "3.11.7");
   EXPECT_EQ(answer.packages, (std::map<std::string, std::string>{{"torch", "2.6.0"}}));

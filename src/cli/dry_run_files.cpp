@@ -25,7 +25,8 @@ constexpr const char* kLibrary = "libfaultline_dryrun.so";
 // For a process that puts itself under the watch: faultline.plan(function).
 Json filter_json() {
   Json filter = Json::array();
-  for (const sock_filter& step : confine::confining_filter(false)) filter.push_back({step.code, step.jt, step.jf, step.k});
+  for (const sock_filter& step : confine::confining_filter(false))
+    filter.push_back({step.code, step.jt, step.jf, step.k});
   return filter;
 }
 
@@ -56,7 +57,8 @@ void read_vary(JsonReader& vary, ProcessSummary& summary) {
     // Where the name stands several times, the largest is the one that fills the memory.
     summary.vary_value = std::max(summary.vary_value, place.value);
     if (summary.vary_where.size() > 120) continue;
-    summary.vary_where += fmt::format("{}{}:{}", summary.vary_where.empty() ? "" : ", ", fs::path(place.file).filename().string(), place.line);
+    summary.vary_where += fmt::format("{}{}:{}", summary.vary_where.empty() ? "" : ", ",
+                                      fs::path(place.file).filename().string(), place.line);
   }
 }
 
@@ -103,7 +105,9 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
 Result<PlanParts> find_plan_parts() {
   PlanParts parts{python_part(), library_part(kLibrary)};
   if (parts.python.empty() || parts.library.empty()) {
-    return Error{fmt::format("{} was not found beside the executable ({})", parts.python.empty() ? "Faultline's Python package" : kLibrary, executable_folder()), {},
+    return Error{fmt::format("{} was not found beside the executable ({})",
+                             parts.python.empty() ? "Faultline's Python package" : kLibrary, executable_folder()),
+                 {},
                  "Set FAULTLINE_HOME to the folder that has python/ and build/ in it."};
   }
   Result<std::string> python = plain_path(parts.python, kSearchPathSeparators, {});
@@ -150,7 +154,8 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
   };
   if (Status made = make_private_folder(folder); !made) return made;
-  return write_text((fs::path(folder) / layout::kRequest).string(), json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return write_text((fs::path(folder) / layout::kRequest).string(),
+                    json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 std::vector<ProcessSummary> read_summaries(const std::string& folder) {

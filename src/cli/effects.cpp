@@ -30,10 +30,22 @@ std::vector<std::string> from_here(std::vector<std::string> names) {
 }  // namespace
 
 Status write_effects(const std::string& path, const confine::Effects& effects) {
-  PlanEffects told{true, true, {}, 0, {}, 0, effects.connections, {}, effects.offline, effects.ran_out_of_space, effects.input_was_cut, effects.done_for_real};
+  PlanEffects told{true,
+                   true,
+                   {},
+                   0,
+                   {},
+                   0,
+                   effects.connections,
+                   {},
+                   effects.offline,
+                   effects.ran_out_of_space,
+                   effects.input_was_cut,
+                   effects.done_for_real};
   for (std::size_t at = 0; at < effects.changes.size(); ++at) {
     const confine::Change& change = effects.changes[at];
-    const bool has_content = at + 1 < effects.changes.size() && effects.changes[at + 1].path.starts_with(change.path + "/");  // which is told
+    const bool has_content = at + 1 < effects.changes.size() &&
+                             effects.changes[at + 1].path.starts_with(change.path + "/");  // which is told
     const bool gone = change.kind == confine::Change::Kind::kRemoved;
     if ((change.folder && !gone && has_content) || is_cache(change.path)) continue;
     std::uint64_t& count = gone ? told.removed_count : told.written_count;

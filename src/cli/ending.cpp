@@ -14,13 +14,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kToEndByItself = std::chrono::seconds(5);
-constexpr auto kForKeeper = std::chrono::seconds(10);         // it gives the program's children a moment, and writes down what the program did
-constexpr auto kOneAndTheSame = std::chrono::milliseconds(500);  // timeout(1) sends its signal twice, to the process and to its group
+constexpr auto kForKeeper =
+    std::chrono::seconds(10);  // it gives the program's children a moment, and writes down what the program did
+constexpr auto kOneAndTheSame =
+    std::chrono::milliseconds(500);  // timeout(1) sends its signal twice, to the process and to its group
 
 void add_family(pid_t process, std::vector<pid_t>& all) {
   all.push_back(process);
   std::error_code problem;
-  for (const fs::directory_entry& thread : fs::directory_iterator("/proc/" + std::to_string(process) + "/task", problem)) {
+  for (const fs::directory_entry& thread :
+       fs::directory_iterator("/proc/" + std::to_string(process) + "/task", problem)) {
     std::ifstream children(thread.path() / "children");
     for (pid_t child = 0; children >> child;) add_family(child, all);
   }
@@ -50,14 +53,16 @@ void Ending::look() {
   const auto waited = std::chrono::steady_clock::now() - since_;
   switch (stage_) {
     case Stage::kRuns:
-      if (interrupts() != 0) return enter(Stage::kAsked);  // the program has it already: handed on, or sent to the whole group
+      if (interrupts() != 0)
+        return enter(Stage::kAsked);  // the program has it already: handed on, or sent to the whole group
       if (!patience_.is_over || !patience_.is_over()) return;
       out_of_time_ = true;
       ::kill(process_, SIGTERM);
       return enter(Stage::kAsked);
     case Stage::kAsked: {
       const bool again = interrupts() > interrupts_;
-      if (again && waited < kOneAndTheSame) interrupts_ = interrupts();
+      if (again && waited < kOneAndTheSame)
+        interrupts_ = interrupts();
       else if (again || waited > kToEndByItself) {
         end_by_force();
         enter(Stage::kForced);

@@ -26,7 +26,8 @@ struct ExplainOptions {
 
 std::string reported(const Input& input, const OutputOptions& output, int& status) {
   Report report = make_report(input);
-  if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan)) attach_plan(report, std::move(*plan));
+  if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan))
+    attach_plan(report, std::move(*plan));
   status = std::max(status, exit_status(report));
   return rendered(report, output);
 }
@@ -42,8 +43,11 @@ int explain(const ExplainOptions& options) {
   std::vector<Input> inputs;
   for (const std::string& path : options.paths) {
     Result<Input> input = open_input(path);
-    if (input) inputs.push_back(std::move(*input));
-    else status = fail(input.error().message(path == "-" ? "standard input" : path));  // the others are explained all the same
+    if (input)
+      inputs.push_back(std::move(*input));
+    else
+      status =
+          fail(input.error().message(path == "-" ? "standard input" : path));  // the others are explained all the same
   }
   if (gpu) {
     bool stated = false;
@@ -52,26 +56,38 @@ int explain(const ExplainOptions& options) {
         StatedError& error = part.statements.error;
         if (error && !error.capacity) error.capacity = ByteInterval::exactly(gpu->capacity_bytes);
         for (Device& device : part.trace.devices) {
-          if (device.capacity_bytes == 0) device.capacity_bytes = gpu->capacity_bytes;
-          else if (device.capacity_bytes != gpu->capacity_bytes) stated = true;
+          if (device.capacity_bytes == 0)
+            device.capacity_bytes = gpu->capacity_bytes;
+          else if (device.capacity_bytes != gpu->capacity_bytes)
+            stated = true;
           if (device.name.empty()) device.name = gpu->full_name;
         }
       }
     }
-    if (stated) hint("--gpu: the input says itself how large its GPU is, and is judged by that; faultline replay --gpu asks what another one would do");
+    if (stated)
+      hint(
+          "--gpu: the input says itself how large its GPU is, and is judged by that; faultline replay --gpu asks what "
+          "another one would do");
     if (!gpu->note.empty()) hint("--gpu: " + std::string(gpu->note));
   }
   share_device_sizes(inputs);
   if (!options.save_trace.empty()) {
     if (options.paths.size() != 1) return fail("--save-trace takes one input");
-    if (is_same_file(options.save_trace, options.paths.front())) return fail("--save-trace: " + options.save_trace + " is the input itself; give another name");
-    if (!may_be_overwritten(options.save_trace)) return fail("--save-trace: " + options.save_trace + " is there already and is no Faultline trace; give another name");
+    if (is_same_file(options.save_trace, options.paths.front()))
+      return fail("--save-trace: " + options.save_trace + " is the input itself; give another name");
+    if (!may_be_overwritten(options.save_trace))
+      return fail("--save-trace: " + options.save_trace +
+                  " is there already and is no Faultline trace; give another name");
     if (inputs.empty()) return status;
-    if (Status saved = write_trace_file(inputs.front().parts.front().trace, options.save_trace); !saved) return fail(saved.error().message(options.save_trace));
+    if (Status saved = write_trace_file(inputs.front().parts.front().trace, options.save_trace); !saved)
+      return fail(saved.error().message(options.save_trace));
   }
   if (options.output.format == kTextTrace && !inputs.empty()) {
-    if (inputs.size() == 1 && inputs.front().parts.size() == 1) return write_out(trace_to_text(inputs.front().parts.front().trace), status);
-    return fail("--format text-trace writes one trace, and this has several: name the file of one process, for example FOLDER/process-12.faultline");
+    if (inputs.size() == 1 && inputs.front().parts.size() == 1)
+      return write_out(trace_to_text(inputs.front().parts.front().trace), status);
+    return fail(
+        "--format text-trace writes one trace, and this has several: name the file of one process, for example "
+        "FOLDER/process-12.faultline");
   }
   const bool json = options.output.format == "json";
   std::string text;
@@ -86,12 +102,18 @@ int explain(const ExplainOptions& options) {
 }  // namespace
 
 void add_explain(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("explain", "finds out what FILE is (snapshot, trace, core dump, error message, log, folder) and explains it");
+  CLI::App* verb = app.add_subcommand(
+      "explain", "finds out what FILE is (snapshot, trace, core dump, error message, log, folder) and explains it");
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("FILE", options->paths, known_inputs() + "; - is standard input")->required()->option_text("...");
-  verb->add_option("--gpu", options->gpu, "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it")->option_text("GPU");
-  verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace")->option_text("PATH");
-  verb->footer("Exit status: 0 no error and no warning, 1 at least one, 2 bad usage, or an input that cannot be read or holds no GPU error, 3 internal error.");
+  verb->add_option("--gpu", options->gpu,
+                   "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it")
+      ->option_text("GPU");
+  verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace")
+      ->option_text("PATH");
+  verb->footer(
+      "Exit status: 0 no error and no warning, 1 at least one, 2 bad usage, or an input that cannot be read or holds "
+      "no GPU error, 3 internal error.");
   add_output_options(*verb, options->output, {kTextTrace});
   verb->callback([options, &status] { status = explain(*options); });
 }

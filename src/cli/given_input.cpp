@@ -8,7 +8,7 @@
 namespace faultline::cli {
 
 GivenInput::GivenInput(const std::string& folder) {
-  struct stat seen {};
+  struct stat seen{};
   is_there_ = ::fstat(STDIN_FILENO, &seen) == 0 && !(S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(1, 3));
   if (!is_there_) return;
   offset_ = S_ISREG(seen.st_mode) ? ::lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
@@ -19,7 +19,8 @@ GivenInput::GivenInput(const std::string& folder) {
 
 int GivenInput::again() const {
   if (!is_file_) return keep_.empty() ? -1 : ::open(keep_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  const int file = ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);  // opened anew: the place in the first one stays where it is
+  const int file =
+      ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);  // opened anew: the place in the first one stays where it is
   if (file >= 0) ::lseek(file, offset_, SEEK_SET);
   return file;
 }

@@ -49,6 +49,8 @@ std::string Help::make_option_opts(const CLI::Option* option) const {
   return " " + option->get_type_name() + (option->get_default_str().empty() ? "" : "=" + option->get_default_str());
 }
 
-std::string Help::make_option_desc(const CLI::Option* option) const { return wrapped(option->get_description(), kOptionColumns); }
+std::string Help::make_option_desc(const CLI::Option* option) const {
+  return wrapped(option->get_description(), kOptionColumns);
+}
 
 }  // namespace faultline::cli

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 std::string first_with(const std::vector<fs::path>& folders, const fs::path& file) {
   std::error_code problem;
   for (const fs::path& folder : folders) {
-    if (!folder.empty() && fs::exists(folder / file, problem)) return fs::weakly_canonical(folder / file, problem).string();
+    if (!folder.empty() && fs::exists(folder / file, problem))
+      return fs::weakly_canonical(folder / file, problem).string();
   }
   return {};
 }
@@ -33,7 +34,9 @@ std::string executable_folder() {
 std::string python_part() {
   const fs::path here = executable_folder();
   // A build tree (build/faultline, python/), a package (faultline/bin/faultline or faultline/faultline), FAULTLINE_HOME.
-  const std::string marker = first_with({here / ".." / "python", here / ".." / "..", here / "..", at_home("python"), at_home("")}, fs::path("faultline") / "_inject" / "sitecustomize.py");
+  const std::string marker =
+      first_with({here / ".." / "python", here / ".." / "..", here / "..", at_home("python"), at_home("")},
+                 fs::path("faultline") / "_inject" / "sitecustomize.py");
   return marker.empty() ? std::string() : fs::path(marker).parent_path().parent_path().parent_path().string();
 }
 

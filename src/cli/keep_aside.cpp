@@ -34,21 +34,25 @@ volatile std::sig_atomic_t came_early = 0;
 pid_t parent = 0;
 
 void tell_program(int signal) {
-  if (watched_handle >= 0) ::syscall(SYS_pidfd_send_signal, watched_handle, signal, nullptr, 0);
-  else ::kill(watched, signal);
+  if (watched_handle >= 0)
+    ::syscall(SYS_pidfd_send_signal, watched_handle, signal, nullptr, 0);
+  else
+    ::kill(watched, signal);
 }
 
 void hand_on(int signal, siginfo_t* origin, void*) {
   if (origin->si_code > 0 || origin->si_pid != parent) return;
   if (origin->si_code == SI_QUEUE && origin->si_value.sival_int == kByForce) signal = SIGKILL;
-  if (watched > 0) tell_program(signal);
-  else came_early = signal;
+  if (watched > 0)
+    tell_program(signal);
+  else
+    came_early = signal;
 }
 
 void listen_to_parent() {
   parent = ::getppid();
   for (const int signal : kHandedOn) {
-    struct sigaction before {}, handed {};
+    struct sigaction before{}, handed{};
     handed.sa_sigaction = hand_on;
     handed.sa_flags = SA_SIGINFO;
     ::sigaction(signal, nullptr, &before);
@@ -74,7 +78,8 @@ int keep_aside(const AsideArguments& arguments) {
   if (came_early != 0) tell_program(came_early);
   const int status = (*confined)->wait();
   watched = 0;
-  if (Status written = write_effects(arguments.effects, (*confined)->effects()); !written) hint(written.error().message());
+  if (Status written = write_effects(arguments.effects, (*confined)->effects()); !written)
+    hint(written.error().message());
   confined->reset();
   return end_like(program_end(status, 0));
 }
@@ -90,7 +95,9 @@ void add_keep_aside(CLI::App& app, const std::vector<std::string>& command, int&
   verb->add_option("--effects", arguments->effects)->required();
   verb->add_option("--keep-input", arguments->keep_input);
   verb->add_flag("--offline", arguments->offline);
-  verb->callback([arguments, &status] { status = arguments->command.empty() ? fail("keep-aside takes a program behind --") : keep_aside(*arguments); });
+  verb->callback([arguments, &status] {
+    status = arguments->command.empty() ? fail("keep-aside takes a program behind --") : keep_aside(*arguments);
+  });
 }
 
 }  // namespace faultline::cli

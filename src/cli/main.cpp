@@ -1,6 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -33,7 +33,9 @@ std::vector<std::string> take_command(int& argument_count, char** arguments) {
 
 std::vector<std::string> verbs_of(const CLI::App& app) {
   std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* subcommand) { return !subcommand->get_group().empty(); })) verbs.push_back(verb->get_name());
+  for (const CLI::App* verb :
+       app.get_subcommands([](const CLI::App* subcommand) { return !subcommand->get_group().empty(); }))
+    verbs.push_back(verb->get_name());
   return verbs;
 }
 
@@ -44,25 +46,34 @@ std::string nearest_option(const CLI::App& app, int argument_count, char** argum
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
-  const auto is_known = [&](std::string_view word) { return std::find(names.begin(), names.end(), word) != names.end(); };
+  const auto is_known = [&](std::string_view word) {
+    return std::find(names.begin(), names.end(), word) != names.end();
+  };
   for (int at = 1; at < argument_count; ++at) {
     const std::string_view word = std::string_view(arguments[at]).substr(0, std::string_view(arguments[at]).find('='));
-    if (word.size() < 2 || word[0] != '-' || is_digit(word[1]) || is_known(word) || (word[1] != '-' && is_known(word.substr(0, 2)))) continue;
+    if (word.size() < 2 || word[0] != '-' || is_digit(word[1]) || is_known(word) ||
+        (word[1] != '-' && is_known(word.substr(0, 2))))
+      continue;
     const std::string nearest = nearest_word(word, names);
-    return nearest.empty() ? fmt::format("there is no option {}", word) : fmt::format("there is no option {}; the nearest is {}", word, nearest);
+    return nearest.empty() ? fmt::format("there is no option {}", word)
+                           : fmt::format("there is no option {}; the nearest is {}", word, nearest);
   }
   return {};
 }
 
 // What somebody meant whose words are not understood; empty where nobody can tell.
-std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command, const std::string& problem) {
-  if (argument_count < 2) return "a verb is missing: explain, replay, run, plan or doctor; faultline --help tells what each does";
+std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command,
+                  const std::string& problem) {
+  if (argument_count < 2)
+    return "a verb is missing: explain, replay, run, plan or doctor; faultline --help tells what each does";
   const std::string word = arguments[1];
   const std::vector<std::string> verbs = verbs_of(app);
   const bool is_verb = std::find(verbs.begin(), verbs.end(), word) != verbs.end();
   if (is_verb || word.starts_with('-')) {
-    const bool has_all = command.empty() && takes_program(word);  // the program's own options stand there too, where its -- was forgotten
-    const std::string option = nearest_option(is_verb ? *app.get_subcommand(word) : app, has_all ? std::min(argument_count, 3) : argument_count, arguments);
+    const bool has_all = command.empty() &&
+                         takes_program(word);  // the program's own options stand there too, where its -- was forgotten
+    const std::string option = nearest_option(is_verb ? *app.get_subcommand(word) : app,
+                                              has_all ? std::min(argument_count, 3) : argument_count, arguments);
     if (!option.empty()) return fmt::format("{}. faultline {}--help lists them", option, is_verb ? word + " " : "");
   }
   if ((word == "run" || word == "plan") && command.empty() && argument_count > 2) {
@@ -71,9 +82,14 @@ std::string meant(const CLI::App& app, int argument_count, char** arguments, con
   if (is_verb) return fmt::format("{}. faultline {} --help tells what it takes", problem, word);
   if (word.starts_with('-')) return {};
   std::error_code none;
-  if (word.ends_with(".py")) return fmt::format("{} is a program: faultline run -- python {} records it, faultline plan -- python {} tells its memory without a GPU", word, word, word);
+  if (word.ends_with(".py"))
+    return fmt::format(
+        "{} is a program: faultline run -- python {} records it, faultline plan -- python {} tells its memory without "
+        "a GPU",
+        word, word, word);
   if (std::filesystem::exists(word, none)) return fmt::format("to have {} explained: faultline explain {}", word, word);
-  if (const std::string nearest = nearest_word(word, verbs); !nearest.empty()) return fmt::format("there is no verb {}; the nearest is {}", word, nearest);
+  if (const std::string nearest = nearest_word(word, verbs); !nearest.empty())
+    return fmt::format("there is no verb {}; the nearest is {}", word, nearest);
   return fmt::format("there is neither a verb nor a file {}; the verbs are {}", word, fmt::join(verbs, ", "));
 }
 
@@ -91,10 +107,17 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   }
   CLI::App app("Faultline finds the line behind a GPU memory fault.", "faultline");
   app.set_version_flag("--version,-V", "faultline " FAULTLINE_VERSION);
-  app.add_flag_callback("--rules", [] { for (const Rule& rule : all_rules()) std::puts(std::string(rule.name).c_str()); throw CLI::Success(); })->group("");  // for tests
+  app.add_flag_callback("--rules",
+                        [] {
+                          for (const Rule& rule : all_rules()) std::puts(std::string(rule.name).c_str());
+                          throw CLI::Success();
+                        })
+      ->group("");  // for tests
   app.require_subcommand(1);
   app.formatter(std::make_shared<Help>());
-  app.footer("Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error; that of run is the program's own. faultline VERB --help tells more of each.");
+  app.footer(
+      "Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error; that of run is the program's own. "
+      "faultline VERB --help tells more of each.");
   int status = kClean;
   add_explain(app, status);
   add_replay(app, status);
@@ -106,7 +129,8 @@ int add_verbs_and_run(int argument_count, char** arguments) {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
-    if (const std::string sentence = meant(app, argument_count, arguments, command, problem.what()); !sentence.empty()) return fail(sentence);
+    if (const std::string sentence = meant(app, argument_count, arguments, command, problem.what()); !sentence.empty())
+      return fail(sentence);
     return fail(std::string(problem.what()) + ". Run faultline --help for more information");
   }
   return status;
@@ -121,6 +145,8 @@ int main(int argument_count, char** arguments) {
   } catch (const std::bad_alloc&) {
     return faultline::cli::fail("there is not enough memory for this input");
   } catch (const std::exception& problem) {
-    return faultline::cli::fail(std::string("internal error: ") + problem.what() + ". Please report this with the input file.", faultline::cli::kInternalError);
+    return faultline::cli::fail(
+        std::string("internal error: ") + problem.what() + ". Please report this with the input file.",
+        faultline::cli::kInternalError);
   }
 }

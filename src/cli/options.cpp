@@ -1,9 +1,9 @@
 #include "cli/options.h"
 
-#include <CLI/CLI.hpp>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -32,10 +32,11 @@ bool speaks_utf8(int descriptor) {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string value = environment(name);
     if (value.empty()) continue;
-    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos || value.find("UTF8") != std::string::npos ||
-           value.find("utf-8") != std::string::npos;
+    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos ||
+           value.find("UTF8") != std::string::npos || value.find("utf-8") != std::string::npos;
   }
-  return ::isatty(descriptor) == 0;  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
+  return ::isatty(descriptor) ==
+         0;  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
 }
 
 }  // namespace
@@ -49,12 +50,17 @@ void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::
   std::string words = "terminal (default), json";
   for (const std::string& more : more_formats) words += ", " + more;
   more_formats.insert(more_formats.begin(), {"terminal", "json"});
-  verb.add_option("--format", options.format, words + "; FAULTLINE_FORMAT does the same")->check(CLI::IsMember(std::move(more_formats)))->envname("FAULTLINE_FORMAT")->option_text("FORM");
+  verb.add_option("--format", options.format, words + "; FAULTLINE_FORMAT does the same")
+      ->check(CLI::IsMember(std::move(more_formats)))
+      ->envname("FAULTLINE_FORMAT")
+      ->option_text("FORM");
 }
 
 void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
   add_format_option(verb, options, std::move(more_formats));
-  verb.add_flag("--verbose,-v", options.verbose, "everything: all findings and holders, the numbers behind them, memory over time, what a replay refuted");
+  verb.add_flag(
+      "--verbose,-v", options.verbose,
+      "everything: all findings and holders, the numbers behind them, memory over time, what a replay refuted");
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }
 
@@ -65,11 +71,14 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 bool may_be_overwritten(const std::string& path) {
   std::error_code problem;
-  if (path.empty() || !std::filesystem::is_regular_file(path, problem) || std::filesystem::file_size(path, problem) == 0) return true;
+  if (path.empty() || !std::filesystem::is_regular_file(path, problem) ||
+      std::filesystem::file_size(path, problem) == 0)
+    return true;
   std::ifstream file(path, std::ios::binary);
   std::string begin(kTraceFileMagic.size(), '\0');
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return std::equal(kTraceFileMagic.begin(), kTraceFileMagic.end(), begin.begin(), [](std::uint8_t a, char b) { return static_cast<char>(a) == b; });
+  return std::equal(kTraceFileMagic.begin(), kTraceFileMagic.end(), begin.begin(),
+                    [](std::uint8_t a, char b) { return static_cast<char>(a) == b; });
 }
 
 void hint(const std::string& sentence) {
@@ -101,7 +110,8 @@ int write_out(const std::string& text, int status, int descriptor) {
 
 TerminalOptions terminal_options(const OutputOptions& options, int descriptor) {
   TerminalOptions terminal;
-  terminal.colour = ::isatty(descriptor) != 0 && !options.no_colour && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
+  terminal.colour = ::isatty(descriptor) != 0 && !options.no_colour && environment("NO_COLOR").empty() &&
+                    environment("TERM") != "dumb";
   terminal.width = terminal_width(descriptor);
   terminal.unicode = speaks_utf8(descriptor);
   terminal.home = environment("HOME");

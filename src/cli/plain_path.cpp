@@ -13,13 +13,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_plain(std::string_view path, std::string_view separators) { return path.find_first_of(separators) == std::string_view::npos; }
+bool is_plain(std::string_view path, std::string_view separators) {
+  return path.find_first_of(separators) == std::string_view::npos;
+}
 
 // A folder of this user's that nobody else can write, made if need be. Others may pass through it: a program that gives up its rights is still preloaded.
 bool is_own_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0711) == 0) ::chmod(path.c_str(), 0711);  // whatever the umask is
-  struct stat found {};
-  return ::lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  struct stat found{};
+  return ::lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid() &&
+         (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 // Two runs at once may want the same link: it appears whole or not at all.
@@ -51,7 +54,10 @@ Result<std::string> plain_path(const std::string& path, std::string_view separat
     const std::string link = fmt::format("{}/{:016x}-{}", place, std::hash<std::string>()(path), name);
     if (link_to(path, link)) return link;
   }
-  return Error{fmt::format("{} has one of '{}' in its path, and a link without could not be made in {}", path, separators, places.back()), {}, {}};
+  return Error{fmt::format("{} has one of '{}' in its path, and a link without could not be made in {}", path,
+                           separators, places.back()),
+               {},
+               {}};
 }
 
 }  // namespace faultline::cli

@@ -49,7 +49,10 @@ Result<std::vector<Gpu>> gpus_of(const PlanArguments& arguments) {
   }
   for (const Gpu& gpu : gpus) {
     if (gpu.context_bytes < gpu.capacity_bytes) continue;
-    return Error{fmt::format("--gpu: {} leave nothing beside the CUDA context ({})", format_bytes(gpu.capacity_bytes), format_bytes(gpu.context_bytes)), {}, {}};
+    return Error{fmt::format("--gpu: {} leave nothing beside the CUDA context ({})", format_bytes(gpu.capacity_bytes),
+                             format_bytes(gpu.context_bytes)),
+                 {},
+                 {}};
   }
   return gpus;
 }
@@ -64,7 +67,8 @@ DryRunJob as_far_again(DryRunJob job, const ProcessSummary& first) {
 
 int plan(const PlanArguments& arguments) {
   PlanQuestion question = arguments.question;
-  if (question.command.empty()) return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
+  if (question.command.empty())
+    return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
   Result<std::vector<Gpu>> gpus = gpus_of(arguments);
   if (!gpus) return fail(gpus.error().message());
   if (!gpus->empty()) {
@@ -74,11 +78,15 @@ int plan(const PlanArguments& arguments) {
   Result<PlanParts> parts = find_plan_parts();
   if (!parts) return fail(parts.error().message());
   if (Status confined = confine::may_confine(); !confined && !arguments.limits.allow_writes) {
-    return fail(confined.error().message() + ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes runs it all the same, once");
+    return fail(confined.error().message() +
+                ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes "
+                "runs it all the same, once");
   }
-  if (!question.gpu && !question.vary.empty()) return fail("--vary needs --gpu: what is the largest that fits depends on it");
+  if (!question.gpu && !question.vary.empty())
+    return fail("--vary needs --gpu: what is the largest that fits depends on it");
   if (!question.gpu && question.try_changes) return fail("--try needs --gpu: whether a change is enough depends on it");
-  if (arguments.limits.allow_writes && arguments.limits.offline) return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
+  if (arguments.limits.allow_writes && arguments.limits.offline)
+    return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
   Result<std::string> folder = make_run_folder(arguments.folder, question.command);
   if (!folder) return fail(folder.error().message());
   const auto give_up = [&](const std::string& why) {
@@ -90,15 +98,38 @@ int plan(const PlanArguments& arguments) {
   question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
 
   const ShownGpu shown = shown_gpu(question.gpu);
-  const DryRunJob job{question.command, {shown.gpu, shown.name, question.more_gpus, shown.grows, question.real, arguments.steps.value_or(kSteps), arguments.seconds, arguments.steps ? 0 : kQuickSeconds, {}, {}}, *folder, arguments.limits, *folder, arguments.function.empty()};
+  const DryRunJob job{question.command,
+                      {shown.gpu,
+                       shown.name,
+                       question.more_gpus,
+                       shown.grows,
+                       question.real,
+                       arguments.steps.value_or(kSteps),
+                       arguments.seconds,
+                       arguments.steps ? 0 : kQuickSeconds,
+                       {},
+                       {}},
+                      *folder,
+                      arguments.limits,
+                      *folder,
+                      arguments.function.empty()};
   const GivenInput input(*folder);
   const std::string started = utc_now();
-  Result<DryRunResult> first = run_in_foreground(*parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
+  Result<DryRunResult> first = run_in_foreground(
+      *parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
   if (!first) return give_up(first.error().message());
-  if (Status written = write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}}); !written) hint(written.error().message());
-  if (const std::string why = nothing_planned(question, *first); !why.empty()) return give_up(why + (interrupted() ? "; it was interrupted" : first->out_of_time ? "; it was ended because its time was over (--seconds)" : ""));
+  if (Status written =
+          write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}});
+      !written)
+    hint(written.error().message());
+  if (const std::string why = nothing_planned(question, *first); !why.empty())
+    return give_up(why + (interrupted()        ? "; it was interrupted"
+                          : first->out_of_time ? "; it was ended because its time was over (--seconds)"
+                                               : ""));
   const DryRunJob again = as_far_again(job, *first->main());
-  const auto run_attempts = [&](const std::vector<Attempt>& attempts) { return run_quietly(*parts, again, attempts, input); };
+  const auto run_attempts = [&](const std::vector<Attempt>& attempts) {
+    return run_quietly(*parts, again, attempts, input);
+  };
   Result<std::unique_ptr<PlannedRun>> planned = make_plan(question, *first, {run_attempts, hint, interrupted});
   if (!planned) return fail(planned.error().message());
 
@@ -123,23 +154,51 @@ const auto kWholeNumber = [](const std::string& text) {
 }  // namespace
 
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status) {
-  CLI::App* verb = app.add_subcommand("plan", "runs a PyTorch program without a GPU, given behind --: will it fit, why not, what would");
+  CLI::App* verb = app.add_subcommand(
+      "plan", "runs a PyTorch program without a GPU, given behind --: will it fit, why not, what would");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->question.command = command;
-  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 24GiB; several as 2xT4 or T4,L4; without it the report lists the GPUs it fits on")->option_text("GPU");
-  verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need")->option_text("SIZE");
-  verb->add_option("--steps", arguments->steps, "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for 6 seconds")->check(kWholeNumber)->option_text("N");
-  verb->add_option("--seconds", arguments->seconds, "stop the program so long after PyTorch was imported; 0: never; 120 unless told")->check(kWholeNumber)->option_text("S");
-  verb->add_option("--vary", arguments->question.vary, "the number to search the largest fitting value of, for example batch_size")->option_text("NAME");
-  verb->add_flag("--real", arguments->question.real, "compute real numbers on the CPU: slow, for programs whose memory depends on them");
-  verb->add_flag("--try", arguments->question.try_changes, "try changes also when it fits, or when the program takes long");
+  verb->add_option("--gpu", arguments->gpu,
+                   "the GPU, by name or by its memory, for example T4 or 24GiB; several as 2xT4 or T4,L4; without it "
+                   "the report lists the GPUs it fits on")
+      ->option_text("GPU");
+  verb->add_option("--context", arguments->context,
+                   "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need")
+      ->option_text("SIZE");
+  verb->add_option("--steps", arguments->steps,
+                   "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for "
+                   "6 seconds")
+      ->check(kWholeNumber)
+      ->option_text("N");
+  verb->add_option("--seconds", arguments->seconds,
+                   "stop the program so long after PyTorch was imported; 0: never; 120 unless told")
+      ->check(kWholeNumber)
+      ->option_text("S");
+  verb->add_option("--vary", arguments->question.vary,
+                   "the number to search the largest fitting value of, for example batch_size")
+      ->option_text("NAME");
+  verb->add_flag("--real", arguments->question.real,
+                 "compute real numbers on the CPU: slow, for programs whose memory depends on them");
+  verb->add_flag("--try", arguments->question.try_changes,
+                 "try changes also when it fits, or when the program takes long");
   verb->add_flag("--no-try", arguments->question.no_try, "do not run the program again to try changes");
-  verb->add_flag("--allow-writes", arguments->limits.allow_writes, "let the program write, rename and remove files for real; it is then run once, unless --try or --vary is given");
+  verb->add_flag(
+      "--allow-writes", arguments->limits.allow_writes,
+      "let the program write, rename and remove files for real; it is then run once, unless --try or --vary is given");
   verb->add_flag("--offline", arguments->limits.offline, "refuse the program's connections to other machines");
-  verb->add_option("--output,-o", arguments->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told")->option_text("DIR");
-  verb->footer("Exit status: 0 it fits (or no GPU was named) and nothing is wrong, 1 it does not fit or something is wrong, 2 bad usage, or the program did not import PyTorch, was interrupted, or failed by itself for a reason that no finding explains, 3 internal error.");
-  verb->add_option("--grace", arguments->limits.grace_seconds, "seconds after --seconds until the program is ended from outside; for tests")->check(kWholeNumber)->group("");
-  verb->add_option("--function", arguments->function, "a part of faultline.plan(): what the report calls the program")->group("");
+  verb->add_option("--output,-o", arguments->folder,
+                   "the folder to keep the run in; faultline-PROGRAM-TIME unless told")
+      ->option_text("DIR");
+  verb->footer(
+      "Exit status: 0 it fits (or no GPU was named) and nothing is wrong, 1 it does not fit or something is wrong, 2 "
+      "bad usage, or the program did not import PyTorch, was interrupted, or failed by itself for a reason that no "
+      "finding explains, 3 internal error.");
+  verb->add_option("--grace", arguments->limits.grace_seconds,
+                   "seconds after --seconds until the program is ended from outside; for tests")
+      ->check(kWholeNumber)
+      ->group("");
+  verb->add_option("--function", arguments->function, "a part of faultline.plan(): what the report calls the program")
+      ->group("");
   add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = plan(*arguments); });
 }

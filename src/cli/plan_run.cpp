@@ -23,7 +23,8 @@ Environment environment_for(const PlanParts& parts, const std::string& folder) {
   Environment environment;
   environment.prepend("PYTHONPATH", parts.python + "/faultline/_inject:" + parts.python);
   environment.set("FAULTLINE_PLAN", folder + "/" + std::string(layout::kRequest));
-  environment.set("MALLOC_MMAP_THRESHOLD_", "65536");  // large host tensors that nobody fills cost addresses, not memory
+  environment.set("MALLOC_MMAP_THRESHOLD_",
+                  "65536");  // large host tensors that nobody fills cost addresses, not memory
   environment.set("CUDA_VISIBLE_DEVICES", "");
   return environment;
 }
@@ -33,7 +34,8 @@ std::string effects_file(const std::string& folder) { return folder + "/" + std:
 // The command that runs the job's: through the keeper of its files, unless the user lets it write.
 std::vector<std::string> command_for(const DryRunJob& job, const std::string& keep_input) {
   if (job.limits.allow_writes) return job.command;
-  std::vector<std::string> command = {"/proc/self/exe", "keep-aside", "--aside", job.folder + "/aside", "--own-folder", job.top_folder, "--effects", effects_file(job.folder)};
+  std::vector<std::string> command = {"/proc/self/exe", "keep-aside",   "--aside",   job.folder + "/aside",
+                                      "--own-folder",   job.top_folder, "--effects", effects_file(job.folder)};
   if (!keep_input.empty()) command.insert(command.end(), {"--keep-input", keep_input});
   if (job.limits.offline) command.emplace_back("--offline");
   command.emplace_back("--");
@@ -74,7 +76,9 @@ Patience patience_for(const DryRunJob& job) {
       seen = true;
       begin = Clock::now();
     }
-    return Clock::now() - begin > std::chrono::seconds(job.request.seconds + job.limits.grace_seconds * (seen ? 1 : 3));  // importing takes a while
+    return Clock::now() - begin >
+           std::chrono::seconds(job.request.seconds +
+                                job.limits.grace_seconds * (seen ? 1 : 3));  // importing takes a while
   };
   return {is_over, !job.limits.allow_writes};
 }
@@ -88,7 +92,10 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   result.processes = read_summaries(job.folder);
   if (end.out_of_time) {
     for (ProcessSummary& each : result.processes) {
-      if (each.stopped.empty()) each.stopped = fmt::format("after {:.0f} seconds, because it did not end by itself when its time was over (--seconds {})", end.seconds, job.request.seconds);
+      if (each.stopped.empty())
+        each.stopped =
+            fmt::format("after {:.0f} seconds, because it did not end by itself when its time was over (--seconds {})",
+                        end.seconds, job.request.seconds);
     }
   }
   settle_ends(result);
@@ -101,16 +108,20 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
 
 }  // namespace
 
-Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input, Output output) {
-  if (Status written = write_request(job.folder, parts, job.request, !job.limits.allow_writes); !written) return written.error();
+Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input,
+                                       Output output) {
+  if (Status written = write_request(job.folder, parts, job.request, !job.limits.allow_writes); !written)
+    return written.error();
   if (Status found = confine::find_program(job.command.front()); !found) return found.error();
   const InterruptsNoted noted;
-  Result<pid_t> process = start_program(command_for(job, input.keep()), environment_for(parts, job.folder), Placement{output, {}, -1, true});
+  Result<pid_t> process = start_program(command_for(job, input.keep()), environment_for(parts, job.folder),
+                                        Placement{output, {}, -1, true});
   if (!process) return process.error();
   return finished(*process, job);
 }
 
-std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& first, const std::vector<Attempt>& attempts, const GivenInput& input) {
+std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& first,
+                                      const std::vector<Attempt>& attempts, const GivenInput& input) {
   const InterruptsNoted noted;
   std::vector<DryRunResult> results(attempts.size());
   std::atomic<std::size_t> next{0};
@@ -119,7 +130,8 @@ std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& f
       const DryRunJob job = job_for(attempts[at], first);
       if (!write_request(job.folder, parts, job.request, !job.limits.allow_writes)) continue;
       const int again = input.again();
-      const Result<pid_t> process = start_program(command_for(job, {}), environment_for(parts, job.folder), Placement{Output::kAsIs, job.folder + "/log.txt", again, false});
+      const Result<pid_t> process = start_program(command_for(job, {}), environment_for(parts, job.folder),
+                                                  Placement{Output::kAsIs, job.folder + "/log.txt", again, false});
       if (again >= 0) ::close(again);
       if (process) results[at] = finished(*process, job);
       if (job.folder_stays) results[at].log = shown_folder(job.folder) + "/log.txt";

@@ -17,8 +17,8 @@ namespace faultline::cli {
 
 // What a program may do to the machine while it is planned.
 struct Limits {
-  bool allow_writes = false;  // files are not kept aside
-  bool offline = false;       // connections to other machines are refused
+  bool allow_writes = false;         // files are not kept aside
+  bool offline = false;              // connections to other machines are refused
   std::uint64_t grace_seconds = 25;  // after its time, to end by itself: a dry run gives a program's own clean-up 20
 };
 
@@ -27,15 +27,17 @@ struct DryRunJob {
   DryRunRequest request;
   std::string folder;
   Limits limits;
-  std::string top_folder;  // the run folder: `folder`, or what it lies in
+  std::string top_folder;    // the run folder: `folder`, or what it lies in
   bool folder_stays = true;  // it may be told of
 };
 
 // The Error is about starting it: the program was not found, is not executable.
-Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input, Output output);
+Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& job, const GivenInput& input,
+                                       Output output);
 
 // The first job again, otherwise. Several at once, at most as many as the machine has cores; the answers stand in the order of the attempts, and one that
 // could not be started has no processes.
-std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& first, const std::vector<Attempt>& attempts, const GivenInput& input);
+std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& first,
+                                      const std::vector<Attempt>& attempts, const GivenInput& input);
 
 }  // namespace faultline::cli

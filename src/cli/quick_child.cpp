@@ -98,12 +98,14 @@ ChildAnswer ask_child(const std::function<void()>& inside, std::chrono::millisec
     answer.trouble = fmt::format("ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) != 0) {
     answer.status = WEXITSTATUS(status);
-    answer.trouble = answer.status == kNotStarted ? "could not be started" : fmt::format("ended with status {}", answer.status);
+    answer.trouble =
+        answer.status == kNotStarted ? "could not be started" : fmt::format("ended with status {}", answer.status);
   }
   return answer;
 }
 
-ChildAnswer ask_program(std::vector<std::string> command, std::vector<std::string> settings, std::chrono::milliseconds limit) {
+ChildAnswer ask_program(std::vector<std::string> command, std::vector<std::string> settings,
+                        std::chrono::milliseconds limit) {
   const std::vector<char*> arguments = pointers_to(command);
   return ask_child(
       [&] {

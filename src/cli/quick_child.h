@@ -19,6 +19,7 @@ struct ChildAnswer {
 ChildAnswer ask_child(const std::function<void()>& inside, std::chrono::milliseconds limit);
 
 // The same for a program, found on PATH where it is no path. `settings`: NAME=value, put into its environment.
-ChildAnswer ask_program(std::vector<std::string> command, std::vector<std::string> settings, std::chrono::milliseconds limit);
+ChildAnswer ask_program(std::vector<std::string> command, std::vector<std::string> settings,
+                        std::chrono::milliseconds limit);
 
 }  // namespace faultline::cli

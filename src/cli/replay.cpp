@@ -1,4 +1,6 @@
 // replay FILE --set …: the same requests under other allocator settings or on another device.
+#include "models/replay.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -12,7 +14,6 @@
 #include "facts/facts.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
-#include "models/replay.h"
 #include "models/search.h"
 #include "report/page.h"
 #include "rules/describe.h"
@@ -44,7 +45,8 @@ struct Row {
 // A program that was refused memory might have gone on to ask for more: of that a recording knows nothing. A dry run goes on.
 bool ended_for_want_of_memory(const Facts& facts, std::size_t slot, const Statements& statements) {
   const DeviceUsage& usage = facts.usage[slot];
-  return !usage.failures.empty() && !(statements.placed_by_model && is_served_after_all(facts.trace, usage.failures.back().event));
+  return !usage.failures.empty() &&
+         !(statements.placed_by_model && is_served_after_all(facts.trace, usage.failures.back().event));
 }
 
 std::string verdict(const Row& row, bool cut_short) {
@@ -64,10 +66,16 @@ void add_table(Page& page, const std::vector<Row>& rows, bool cut_short) {
   int name_columns = display_width("settings"), verdict_columns = 0;
   for (const Row& row : rows) {
     const std::int64_t saved = base - static_cast<std::int64_t>(row.result.peak_reserved_bytes);
-    const bool is_better_or_worse = &row != &rows.front() && saved != 0 && row.result.failure_count == 0 && rows.front().result.failure_count == 0;
-    const std::string change = is_better_or_worse ? fmt::format(", {} {}", saved > 0 ? "saves" : "costs", format_bytes(static_cast<std::uint64_t>(std::abs(saved)))) : "";
+    const bool is_better_or_worse =
+        &row != &rows.front() && saved != 0 && row.result.failure_count == 0 && rows.front().result.failure_count == 0;
+    const std::string change = is_better_or_worse
+                                   ? fmt::format(", {} {}", saved > 0 ? "saves" : "costs",
+                                                 format_bytes(static_cast<std::uint64_t>(std::abs(saved))))
+                                   : "";
     verdicts.push_back(page.clean(verdict(row, cut_short) + change));
-    figures.push_back(fmt::format("{:>13}  {:>14}  {:>8}  {:>7}  ", format_bytes(row.result.peak_reserved_bytes), format_bytes(row.result.peak_allocated_bytes), row.result.segments_taken, row.result.cache_flushes));
+    figures.push_back(fmt::format("{:>13}  {:>14}  {:>8}  {:>7}  ", format_bytes(row.result.peak_reserved_bytes),
+                                  format_bytes(row.result.peak_allocated_bytes), row.result.segments_taken,
+                                  row.result.cache_flushes));
     name_columns = std::max(name_columns, display_width(page.clean(row.name)));
     verdict_columns = std::max(verdict_columns, display_width(verdicts.back()));
   }
@@ -86,12 +94,24 @@ void add_table(Page& page, const std::vector<Row>& rows, bool cut_short) {
 }
 
 nlohmann::ordered_json row_json(const Row& row, bool cut_short) {
-  nlohmann::ordered_json out{{"settings", row.name}, {"peak_reserved", row.result.peak_reserved_bytes}, {"peak_allocated", row.result.peak_allocated_bytes},
-      {"segments_taken", row.result.segments_taken}, {"segments_returned", row.result.segments_returned}, {"cache_flushes", row.result.cache_flushes},
-      {"events", row.result.events}, {"fits", row.result.failure_count == 0}, {"as_far_as_recorded", cut_short}, {"failures", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out{{"settings", row.name},
+                             {"peak_reserved", row.result.peak_reserved_bytes},
+                             {"peak_allocated", row.result.peak_allocated_bytes},
+                             {"segments_taken", row.result.segments_taken},
+                             {"segments_returned", row.result.segments_returned},
+                             {"cache_flushes", row.result.cache_flushes},
+                             {"events", row.result.events},
+                             {"fits", row.result.failure_count == 0},
+                             {"as_far_as_recorded", cut_short},
+                             {"failures", nlohmann::ordered_json::array()}};
   for (const ReplayFailure& failure : row.result.failures) {
-    out["failures"].push_back({{"event", failure.event}, {"requested", failure.requested_bytes}, {"segment", failure.segment_bytes},
-        {"allocated", failure.allocated_bytes}, {"reserved", failure.reserved_bytes}, {"at", &failure == &row.result.failures.front() ? nlohmann::ordered_json(row.place) : nlohmann::ordered_json(nullptr)}});
+    out["failures"].push_back({{"event", failure.event},
+                               {"requested", failure.requested_bytes},
+                               {"segment", failure.segment_bytes},
+                               {"allocated", failure.allocated_bytes},
+                               {"reserved", failure.reserved_bytes},
+                               {"at", &failure == &row.result.failures.front() ? nlohmann::ordered_json(row.place)
+                                                                               : nlohmann::ordered_json(nullptr)}});
   }
   return out;
 }
@@ -108,10 +128,15 @@ Result<const InputPart*> named_part(const Input& input, const std::string& wante
 // The first that ran out of memory, else the first recording; a message only where there is nothing else, and replay then says what it lacks.
 const InputPart& likeliest_part(const Input& input) {
   const auto is_recording = [](const InputPart& part) { return !part.statements.message_only; };
-  const auto failed = std::find_if(input.parts.begin(), input.parts.end(), [&](const InputPart& part) { return is_recording(part) && part.holds(EventKind::kAllocFailed); });
-  const auto recording = failed != input.parts.end() ? failed : std::find_if(input.parts.begin(), input.parts.end(), is_recording);
+  const auto failed = std::find_if(input.parts.begin(), input.parts.end(), [&](const InputPart& part) {
+    return is_recording(part) && part.holds(EventKind::kAllocFailed);
+  });
+  const auto recording =
+      failed != input.parts.end() ? failed : std::find_if(input.parts.begin(), input.parts.end(), is_recording);
   if (recording == input.parts.end()) return input.parts.front();
-  if (input.parts.size() > 1) hint(fmt::format("the recording has {} parts; this is {} (--part chooses another)", input.parts.size(), recording->name));
+  if (input.parts.size() > 1)
+    hint(fmt::format("the recording has {} parts; this is {} (--part chooses another)", input.parts.size(),
+                     recording->name));
   return *recording;
 }
 
@@ -122,11 +147,13 @@ std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std
     for (std::size_t at = next++; at < candidates.size(); at = next++) {
       ReplayOptions options = base;
       options.changes = candidates[at];
-      if (Result<ReplayResult> result = replay(trace, options)) found[at] = Row{result->settings, std::move(*result), {}};
+      if (Result<ReplayResult> result = replay(trace, options))
+        found[at] = Row{result->settings, std::move(*result), {}};
     }
   };
   std::vector<std::thread> threads;
-  for (unsigned extra = 1; extra < std::min(4u, std::max(1u, std::thread::hardware_concurrency())); ++extra) threads.emplace_back(work);
+  for (unsigned extra = 1; extra < std::min(4u, std::max(1u, std::thread::hardware_concurrency())); ++extra)
+    threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
   std::vector<Row> rows;
@@ -134,23 +161,34 @@ std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std
     if (row) rows.push_back(std::move(*row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    const auto key = [](const Row& r) { return std::tuple(r.result.failure_count, r.result.peak_reserved_bytes, r.result.segments_taken); };
+    const auto key = [](const Row& r) {
+      return std::tuple(r.result.failure_count, r.result.peak_reserved_bytes, r.result.segments_taken);
+    };
     return key(a) < key(b);
   });
   return rows;
 }
 
 int run_replay(const ReplayArguments& arguments) {
-  if (!arguments.output_trace.empty() && is_same_file(arguments.output_trace, arguments.path)) return fail("--save-trace: " + arguments.output_trace + " is the input itself; give another name");
-  if (!may_be_overwritten(arguments.output_trace)) return fail("--save-trace: " + arguments.output_trace + " is there already and is no Faultline trace; give another name");
-  if (arguments.search && !arguments.output_trace.empty()) return fail("--save-trace goes with one replay, not with --search");
+  if (!arguments.output_trace.empty() && is_same_file(arguments.output_trace, arguments.path))
+    return fail("--save-trace: " + arguments.output_trace + " is the input itself; give another name");
+  if (!may_be_overwritten(arguments.output_trace))
+    return fail("--save-trace: " + arguments.output_trace +
+                " is there already and is no Faultline trace; give another name");
+  if (arguments.search && !arguments.output_trace.empty())
+    return fail("--save-trace goes with one replay, not with --search");
   Result<Input> input = open_input(arguments.path);
   if (!input) return fail(input.error().message(arguments.path == "-" ? "standard input" : arguments.path));
-  const Result<const InputPart*> part = arguments.part.empty() ? &likeliest_part(*input) : named_part(*input, arguments.part);
+  const Result<const InputPart*> part =
+      arguments.part.empty() ? &likeliest_part(*input) : named_part(*input, arguments.part);
   if (!part) return fail(part.error().message());
   const Trace& trace = (*part)->trace;
-  if ((*part)->statements.message_only) return fail((arguments.path == "-" ? "standard input" : arguments.path) + " is an error message, not a recording: there is nothing to replay. faultline explain tells what it says; faultline run or a PyTorch memory snapshot records what a replay needs");
-  const auto device = std::find_if(trace.devices.begin(), trace.devices.end(), [&](const Device& d) { return d.index == arguments.device; });
+  if ((*part)->statements.message_only)
+    return fail((arguments.path == "-" ? "standard input" : arguments.path) +
+                " is an error message, not a recording: there is nothing to replay. faultline explain tells what it "
+                "says; faultline run or a PyTorch memory snapshot records what a replay needs");
+  const auto device = std::find_if(trace.devices.begin(), trace.devices.end(),
+                                   [&](const Device& d) { return d.index == arguments.device; });
   if (device == trace.devices.end()) return fail(fmt::format("the recording has no device {}", arguments.device));
   const auto slot = static_cast<std::size_t>(device - trace.devices.begin());
 
@@ -167,7 +205,8 @@ int run_replay(const ReplayArguments& arguments) {
     Result<Gpu> found = find_gpu(arguments.gpu);
     if (!found) return fail("--gpu: " + found.error().message());
     Gpu gpu = *found;
-    std::string source = gpu.name.empty() ? "an assumption that --context changes" : fmt::format("{}; --context changes it", to_string(gpu.context_source));
+    std::string source = gpu.name.empty() ? "an assumption that --context changes"
+                                          : fmt::format("{}; --context changes it", to_string(gpu.context_source));
     if (!arguments.context.empty()) {
       Result<std::uint64_t> context = parse_bytes(arguments.context);
       if (!context) return fail("--context: " + context.error().message());
@@ -175,22 +214,32 @@ int run_replay(const ReplayArguments& arguments) {
       source = "as --context says";
     }
     if (gpu.context_bytes >= gpu.capacity_bytes) {
-      return fail("--gpu: " + format_bytes(gpu.capacity_bytes) + " leave nothing beside the CUDA context (" + format_bytes(gpu.context_bytes) + ")");
+      return fail("--gpu: " + format_bytes(gpu.capacity_bytes) + " leave nothing beside the CUDA context (" +
+                  format_bytes(gpu.context_bytes) + ")");
     }
     options.segment_budget_bytes = gpu.capacity_bytes - gpu.context_bytes;
-    gpu_json = {{"name", gpu.full_name}, {"capacity", gpu.capacity_bytes}, {"capacity_source", to_string(gpu.capacity_source)}, {"context", gpu.context_bytes},
-                {"context_source", arguments.context.empty() ? to_string(gpu.context_source) : "given"}, {"note", gpu.note}};
-    const std::string size = gpu.name.empty() ? std::string() : fmt::format(", {} ({})", format_bytes(gpu.capacity_bytes), to_string(gpu.capacity_source));
-    room = fmt::format(" on {}{}, of which the CUDA context and libraries take {} ({})", describe(gpu), size, format_bytes(gpu.context_bytes), source);
+    gpu_json = {{"name", gpu.full_name},
+                {"capacity", gpu.capacity_bytes},
+                {"capacity_source", to_string(gpu.capacity_source)},
+                {"context", gpu.context_bytes},
+                {"context_source", arguments.context.empty() ? to_string(gpu.context_source) : "given"},
+                {"note", gpu.note}};
+    const std::string size =
+        gpu.name.empty() ? std::string()
+                         : fmt::format(", {} ({})", format_bytes(gpu.capacity_bytes), to_string(gpu.capacity_source));
+    room = fmt::format(" on {}{}, of which the CUDA context and libraries take {} ({})", describe(gpu), size,
+                       format_bytes(gpu.context_bytes), source);
     if (!gpu.note.empty()) hint("--gpu: " + std::string(gpu.note));
   }
   const Facts facts(trace, {});
   const bool cut_short = ended_for_want_of_memory(facts, slot, (*part)->statements);
   // Without another GPU a plan is held against its own.
   const std::uint64_t outside = facts.usage[slot].peak_outside_bytes;
-  if (const std::uint64_t context = (*part)->statements.planned_context_bytes.value_or(0); arguments.gpu.empty() && (*part)->statements.placed_by_model && device->capacity_bytes > context) {
+  if (const std::uint64_t context = (*part)->statements.planned_context_bytes.value_or(0);
+      arguments.gpu.empty() && (*part)->statements.placed_by_model && device->capacity_bytes > context) {
     options.segment_budget_bytes = device->capacity_bytes - context;
-    room = fmt::format(" on the planned GPU, {}, of which the CUDA context and libraries take {}", format_bytes(device->capacity_bytes), format_bytes(context));
+    room = fmt::format(" on the planned GPU, {}, of which the CUDA context and libraries take {}",
+                       format_bytes(device->capacity_bytes), format_bytes(context));
   }
   if (options.segment_budget_bytes && outside != 0) {
     *options.segment_budget_bytes -= std::min(*options.segment_budget_bytes, outside);
@@ -206,19 +255,25 @@ int run_replay(const ReplayArguments& arguments) {
   std::vector<Row> rows;
   rows.push_back({"as recorded: " + proof->settings, std::move(*proof), {}});
   rows.front().result.failure_count = facts.usage[slot].failure_count;
-  if (!facts.usage[slot].failures.empty()) rows.front().place = short_place(whereabouts(facts, slot, facts.usage[slot].failures.front().event).location);
+  if (!facts.usage[slot].failures.empty())
+    rows.front().place = short_place(whereabouts(facts, slot, facts.usage[slot].failures.front().event).location);
 
   options.want_trace = !arguments.output_trace.empty();
   if (arguments.search) {
     std::vector<SettingChanges> candidates = sensible_settings(trace);
-    for (SettingChanges& changes : candidates) changes.insert(changes.begin(), options.changes.begin(), options.changes.end());
+    for (SettingChanges& changes : candidates)
+      changes.insert(changes.begin(), options.changes.begin(), options.changes.end());
     for (Row& row : search(trace, options, candidates)) rows.push_back(std::move(row));
   } else {
     Result<ReplayResult> result = replay(trace, options);
-    if (!result) return fail(options.changes.empty() ? result.error().message(arguments.path) : "--set: " + result.error().message());  // without changes it was replayed a moment ago
+    if (!result)
+      return fail(options.changes.empty()
+                      ? result.error().message(arguments.path)
+                      : "--set: " + result.error().message());  // without changes it was replayed a moment ago
     rows.push_back({result->settings, std::move(*result), {}});
     if (options.want_trace && rows.back().result.trace) {
-      if (Status saved = write_trace_file(*rows.back().result.trace, arguments.output_trace); !saved) return fail(saved.error().message(arguments.output_trace));
+      if (Status saved = write_trace_file(*rows.back().result.trace, arguments.output_trace); !saved)
+        return fail(saved.error().message(arguments.output_trace));
     }
   }
   for (std::size_t at = 1; at < rows.size(); ++at) rows[at].place = place_of_failure(facts, slot, rows[at].result);
@@ -227,26 +282,38 @@ int run_replay(const ReplayArguments& arguments) {
   const bool fits = rows.size() > 1 && rows[1].result.failure_count == 0;
   const int status = fits ? kClean : kFindings;
   if (arguments.output.format == "json") {
-    nlohmann::ordered_json out{{"schema", "faultline.replay/1"}, {"input", {{"kind", input->kind}, {"path", input->path}, {"part", (*part)->name}}},
-        {"model", {{"name", proved.model}, {"placements", proved.placements}, {"exact", proved.exact}, {"segment_events", proved.segment_events},
-                   {"segment_events_exact", proved.segment_events_exact}}},
-        {"recorded", row_json(rows.front(), cut_short)}, {"replays", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json out{{"schema", "faultline.replay/1"},
+                               {"input", {{"kind", input->kind}, {"path", input->path}, {"part", (*part)->name}}},
+                               {"model",
+                                {{"name", proved.model},
+                                 {"placements", proved.placements},
+                                 {"exact", proved.exact},
+                                 {"segment_events", proved.segment_events},
+                                 {"segment_events_exact", proved.segment_events_exact}}},
+                               {"recorded", row_json(rows.front(), cut_short)},
+                               {"replays", nlohmann::ordered_json::array()}};
     if (options.segment_budget_bytes) {
       out["segment_budget"] = *options.segment_budget_bytes;
       if (!gpu_json.is_null()) out["gpu"] = gpu_json;
     }
     for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at], cut_short));
-    return write_out(escaped_json(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"), status);
+    return write_out(escaped_json(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"),
+                     status);
   }
   Page page(terminal_options(arguments.output));
-  page.paragraph(0, page.clean(fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room)));
+  page.paragraph(
+      0, page.clean(fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room)));
   page.blank();
   add_table(page, rows, cut_short);
   page.blank();
-  if (cut_short) page.paragraph(2, "The program was refused memory in this recording: what it would have asked for had it been served is not known.");
+  if (cut_short)
+    page.paragraph(2,
+                   "The program was refused memory in this recording: what it would have asked for had it been served "
+                   "is not known.");
   page.blank();
-  page.paragraph(2, fmt::format("model: {} of {} allocations and {} of {} segment events replayed exactly as recorded", format_count(proved.exact),
-                                format_count(proved.placements), format_count(proved.segment_events_exact), format_count(proved.segment_events)));
+  page.paragraph(2, fmt::format("model: {} of {} allocations and {} of {} segment events replayed exactly as recorded",
+                                format_count(proved.exact), format_count(proved.placements),
+                                format_count(proved.segment_events_exact), format_count(proved.segment_events)));
   if (proved.exact < proved.placements) {
     for (const Mismatch& mismatch : proved.mismatches) {
       page.paragraph(2, page.clean("not exact: " + mismatch.what));
@@ -261,15 +328,31 @@ int run_replay(const ReplayArguments& arguments) {
 void add_replay(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("replay", "the same requests under other allocator settings or on another GPU");
   auto arguments = std::make_shared<ReplayArguments>();
-  verb->add_option("FILE", arguments->path, "a PyTorch memory snapshot, a Faultline trace, or the folder that a run or a plan left; - is standard input")->required()->option_text(" ");
-  verb->add_option("--part", arguments->part, "of a folder with several processes or files: which one, by the number or name that the report shows; without it the one that failed first")->option_text("NAME");
-  verb->add_option("--set", arguments->settings, "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)")->option_text("NAME=VALUE");
-  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB")->option_text("GPU");
-  verb->add_option("--context", arguments->context, "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need, or 640MiB where --gpu is a size")->option_text("SIZE");
+  verb->add_option(
+          "FILE", arguments->path,
+          "a PyTorch memory snapshot, a Faultline trace, or the folder that a run or a plan left; - is standard input")
+      ->required()
+      ->option_text(" ");
+  verb->add_option("--part", arguments->part,
+                   "of a folder with several processes or files: which one, by the number or name that the report "
+                   "shows; without it the one that failed first")
+      ->option_text("NAME");
+  verb->add_option("--set", arguments->settings,
+                   "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)")
+      ->option_text("NAME=VALUE");
+  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB")
+      ->option_text("GPU");
+  verb->add_option("--context", arguments->context,
+                   "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need, or "
+                   "640MiB where --gpu is a size")
+      ->option_text("SIZE");
   verb->add_flag("--search", arguments->search, "try the sensible settings and rank them by what they save");
   verb->add_option("--device", arguments->device, "which of the recording's devices; 0 unless told")->option_text("N");
-  verb->add_option("--save-trace,-o", arguments->output_trace, "write the replay as a Faultline trace")->option_text("PATH");
-  verb->footer("Exit status: 0 the replay, or the best of a search, fits, 1 it does not, 2 bad usage or an input that cannot be read, 3 internal error.");
+  verb->add_option("--save-trace,-o", arguments->output_trace, "write the replay as a Faultline trace")
+      ->option_text("PATH");
+  verb->footer(
+      "Exit status: 0 the replay, or the best of a search, fits, 1 it does not, 2 bad usage or an input that cannot be "
+      "read, 3 internal error.");
   add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = run_replay(*arguments); });
 }

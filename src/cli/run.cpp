@@ -26,7 +26,10 @@ struct RunOptions : RunArguments {
 int tell_report(const std::string& folder, const RunOptions& options) {
   if (!holds_processes(folder)) {
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
-    hint("no call to the CUDA driver was seen: the program made none, or it reaches the driver in a way that goes past the recorder (a static or setuid program, a container, the environment cleared); nothing can be said of its GPU memory");
+    hint(
+        "no call to the CUDA driver was seen: the program made none, or it reaches the driver in a way that goes past "
+        "the recorder (a static or setuid program, a container, the environment cleared); nothing can be said of its "
+        "GPU memory");
     return kClean;
   }
   Result<Input> input = open_input(folder);
@@ -43,15 +46,20 @@ int report_apart(const std::string& folder, const RunOptions& options, bool reco
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
     return static_cast<int>(kClean);
   });
-  if (!end.trouble.empty()) hint(fmt::format("the report could not be made, because {}; the recording is kept in {}, and faultline explain reads it", end.trouble, shown_folder(folder)));
+  if (!end.trouble.empty())
+    hint(fmt::format(
+        "the report could not be made, because {}; the recording is kept in {}, and faultline explain reads it",
+        end.trouble, shown_folder(folder)));
   return end.status;
 }
 
 // How the program ended; or, where it was not started, Faultline's own status.
 ProgramEnd run(const RunOptions& options) {
   const auto not_run = [](int status) { return ProgramEnd{status, 0, 0}; };
-  if (options.command.empty()) return not_run(fail("run takes the program behind --, for example: faultline run -- python train.py"));
-  if (const Result<std::uint64_t> keep = parse_bytes(options.keep); !keep) return not_run(fail("--keep: " + keep.error().message()));
+  if (options.command.empty())
+    return not_run(fail("run takes the program behind --, for example: faultline run -- python train.py"));
+  if (const Result<std::uint64_t> keep = parse_bytes(options.keep); !keep)
+    return not_run(fail("--keep: " + keep.error().message()));
   const InterruptsNoted noted;
   Result<std::string> folder = make_run_folder(options.folder, options.command);
   const std::string kept_in = folder ? *folder : std::string();
@@ -70,11 +78,23 @@ ProgramEnd run(const RunOptions& options) {
   const std::string started = utc_now();
   const GivenInput input;
   int unstarted = 0;
-  Result<pid_t> process = start_program(options.command, setup->environment, options.output.format == "json" ? Output::kToStandardError : Output::kAsIs, {}, &unstarted);
+  Result<pid_t> process =
+      start_program(options.command, setup->environment,
+                    options.output.format == "json" ? Output::kToStandardError : Output::kAsIs, {}, &unstarted);
   if (!process) return give_up(process.error().message(), unstarted);
   ProgramEnd end = wait_for_program(*process);
   if (!folder) return end;
-  CommandRecord record{"run", options.command, started, end.status, end.seconds, {{"gpu", options.gpu.empty() ? "own" : options.gpu}, {"history", options.history}, {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}}, setup->left_out, end.signal, {}};
+  CommandRecord record{"run",
+                       options.command,
+                       started,
+                       end.status,
+                       end.seconds,
+                       {{"gpu", options.gpu.empty() ? "own" : options.gpu},
+                        {"history", options.history},
+                        {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}},
+                       setup->left_out,
+                       end.signal,
+                       {}};
   if (Status written = write_command(*folder, record); !written) hint(written.error().message());
   end_keeper(keeper.get());
   if (keeper != nullptr && !keeper->cut_short().empty()) {
@@ -90,20 +110,42 @@ ProgramEnd run(const RunOptions& options) {
 }  // namespace
 
 void add_run(CLI::App& app, const std::vector<std::string>& command, int& status) {
-  CLI::App* verb = app.add_subcommand("run", "runs a program, given behind --, unchanged on the GPU, records it, and names the line when it dies of memory");
+  CLI::App* verb = app.add_subcommand(
+      "run",
+      "runs a program, given behind --, unchanged on the GPU, records it, and names the line when it dies of memory");
   auto options = std::make_shared<RunOptions>();
   options->command = command;
-  verb->add_option("--gpu", options->gpu, "virtual, virtual:T4 or virtual:4GiB: a GPU that this machine's CPU plays; without it the machine's own")->option_text("GPU");
-  verb->add_option("--history", options->history, "PyTorch's own history of tensors: on or off; on unless told")->check(CLI::IsMember({"on", "off"}))->option_text("on|off");
-  verb->add_option("--history-entries", options->history_entries, "how many of its events PyTorch keeps, the latest; 200000 unless told")->option_text("N");
+  verb->add_option(
+          "--gpu", options->gpu,
+          "virtual, virtual:T4 or virtual:4GiB: a GPU that this machine's CPU plays; without it the machine's own")
+      ->option_text("GPU");
+  verb->add_option("--history", options->history, "PyTorch's own history of tensors: on or off; on unless told")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->option_text("on|off");
+  verb->add_option("--history-entries", options->history_entries,
+                   "how many of its events PyTorch keeps, the latest; 200000 unless told")
+      ->option_text("N");
   verb->add_flag("--native-stacks", options->native_stacks, "also record native frames in Python programs: slower");
-  verb->add_flag("--buffers", options->buffers, "let JAX and TensorFlow take every buffer from the driver, so that each is seen: slower");
-  CLI::Option* core_dump = verb->add_flag("--core-dump", options->core_dump, "let the driver write a GPU core dump when a kernel faults: names the instruction and the line, and ends the program there; not with --again");
-  verb->add_flag("--again", options->again, "after a GPU fault run the program a second time, for real, with the core dump; its output goes to a log")->excludes(core_dump);
-  verb->add_flag("--status-of-findings", options->status_of_findings, "end with status 1 when the program ended well but there are findings");
-  verb->add_option("--keep", options->keep, "how much the traces of the run may take on disk; 2GiB unless told; from half of it on launches and copies are left out")->option_text("SIZE");
-  verb->add_option("--output,-o", options->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told")->option_text("DIR");
-  verb->footer("Exit status: the program's own; 127 or 126 where it was not found or cannot be executed; where a signal ended it, faultline ends by the same. 2: bad usage, and nothing was run.");
+  verb->add_flag("--buffers", options->buffers,
+                 "let JAX and TensorFlow take every buffer from the driver, so that each is seen: slower");
+  CLI::Option* core_dump = verb->add_flag("--core-dump", options->core_dump,
+                                          "let the driver write a GPU core dump when a kernel faults: names the "
+                                          "instruction and the line, and ends the program there; not with --again");
+  verb->add_flag(
+          "--again", options->again,
+          "after a GPU fault run the program a second time, for real, with the core dump; its output goes to a log")
+      ->excludes(core_dump);
+  verb->add_flag("--status-of-findings", options->status_of_findings,
+                 "end with status 1 when the program ended well but there are findings");
+  verb->add_option("--keep", options->keep,
+                   "how much the traces of the run may take on disk; 2GiB unless told; from half of it on launches and "
+                   "copies are left out")
+      ->option_text("SIZE");
+  verb->add_option("--output,-o", options->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told")
+      ->option_text("DIR");
+  verb->footer(
+      "Exit status: the program's own; 127 or 126 where it was not found or cannot be executed; where a signal ended "
+      "it, faultline ends by the same. 2: bad usage, and nothing was run.");
   add_output_options(*verb, options->output);
   verb->callback([options, &status] { status = end_like(run(*options)); });
 }

@@ -30,7 +30,9 @@ std::string program_name(const std::vector<std::string>& command) {
     }
   }
   std::string name = chosen.stem().string();
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; },
+      '_');
   return name.empty() ? "program" : name.substr(0, 64);
 }
 
@@ -50,7 +52,8 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
   std::error_code problem;
   std::string path = wanted;
   if (wanted.empty()) {
-    const std::string base = fmt::format("faultline-{}-{}", program_name(command), time_text(::localtime_r, "%Y%m%d-%H%M%S"));
+    const std::string base =
+        fmt::format("faultline-{}-{}", program_name(command), time_text(::localtime_r, "%Y%m%d-%H%M%S"));
     path = base;
     for (int more = 2;; ++more) {
       Result<bool> made = make_new_private_folder(path);
@@ -59,31 +62,42 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
       path = base + fmt::format("-{}", more);
     }
   } else {
-    if (fs::exists(in_folder(path, layout::kCommand), problem)) return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
+    if (fs::exists(in_folder(path, layout::kCommand), problem))
+      return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
     if (Status made = make_private_folder(path); !made) return made.error();
   }
   const fs::path absolute = fs::canonical(path, problem);  // as the kernel names it: through no link
   if (problem) return Error{"the folder " + path + " could not be found again: " + problem.message(), {}, {}};
-  if (Status written = write_text(in_folder(absolute.string(), layout::kCommand), "{}\n"); !written) return written.error();
+  if (Status written = write_text(in_folder(absolute.string(), layout::kCommand), "{}\n"); !written)
+    return written.error();
   return absolute.string();
 }
 
 void unmake_run_folder(const std::string& path, const std::string& wanted) {
   std::error_code problem;
-  if (wanted.empty()) fs::remove_all(path, problem);
-  else fs::remove(in_folder(path, layout::kCommand), problem);
+  if (wanted.empty())
+    fs::remove_all(path, problem);
+  else
+    fs::remove(in_folder(path, layout::kCommand), problem);
 }
 
 Status write_command(const std::string& folder, const CommandRecord& record) {
-  Json json = {{"verb", record.verb}, {"command", record.command}, {"exit_status", record.exit_status}, {"started", record.started}, {"seconds", record.seconds}};
+  Json json = {{"verb", record.verb},
+               {"command", record.command},
+               {"exit_status", record.exit_status},
+               {"started", record.started},
+               {"seconds", record.seconds}};
   for (const auto& [name, choice] : record.choices) json[name] = choice;
   if (record.signal != 0) json["signal"] = record.signal;
   if (record.left_out) json["left_out"] = *record.left_out;
   if (!record.cut_short.empty()) json["cut_short"] = record.cut_short;
-  return write_text(in_folder(folder, layout::kCommand), json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return write_text(in_folder(folder, layout::kCommand),
+                    json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Status write_report(const std::string& folder, const Report& report) { return write_text(in_folder(folder, layout::kReport), to_json(report)); }
+Status write_report(const std::string& folder, const Report& report) {
+  return write_text(in_folder(folder, layout::kReport), to_json(report));
+}
 
 std::string shown_folder(const std::string& folder) {
   std::error_code problem;  // the program may have removed the folder we stand in

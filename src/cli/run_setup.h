@@ -16,7 +16,7 @@ namespace faultline::cli {
 
 struct RunArguments {
   std::vector<std::string> command;
-  std::string gpu;      // empty: the machine's own; "virtual", "virtual:T4", "virtual:4GiB"
+  std::string gpu;  // empty: the machine's own; "virtual", "virtual:T4", "virtual:4GiB"
   std::string folder;
   std::string history = "on";
   std::uint64_t history_entries = 200000;
@@ -31,9 +31,10 @@ Result<std::string> virtual_gpu_settings(const std::string& gpu);
 
 struct RunSetup {
   Environment environment;
-  std::vector<std::string> left_out;   // sentences: what will not be recorded, and why
-  std::vector<std::string> beforehand;  // sentences: what will be different for the program, because the user asked for it
-  bool records = false;                // the recorder is in
+  std::vector<std::string> left_out;  // sentences: what will not be recorded, and why
+  std::vector<std::string>
+      beforehand;        // sentences: what will be different for the program, because the user asked for it
+  bool records = false;  // the recorder is in
   bool core_dump_is_armed = false;
 };
 // `folder`: where the run is kept; empty where none could be made. The Error is about --gpu alone.

@@ -20,7 +20,8 @@ namespace faultline::cli {
 namespace {
 
 // What a process may tell another by signals. Those that the kernel sends for a fault of the process's own are not among them.
-constexpr std::array kNamed = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH, SIGXCPU, SIGPWR, SIGIO, SIGURG, SIGVTALRM, SIGPROF, SIGSTKFLT, SIGABRT};
+constexpr std::array kNamed = {SIGINT,   SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2,   SIGALRM, SIGTSTP,   SIGCONT,
+                               SIGWINCH, SIGXCPU, SIGPWR,  SIGIO,  SIGURG,  SIGVTALRM, SIGPROF, SIGSTKFLT, SIGABRT};
 
 struct Note {
   int signal = 0;
@@ -30,16 +31,21 @@ struct Note {
   std::int64_t when_ns = 0;
 };
 
-constexpr bool asks_for_end(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
-constexpr bool from_process(const Note& note) { return note.code <= 0; }  // SI_USER, SI_QUEUE, SI_TKILL; the kernel's own are above
+constexpr bool asks_for_end(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+constexpr bool from_process(const Note& note) {
+  return note.code <= 0;
+}  // SI_USER, SI_QUEUE, SI_TKILL; the kernel's own are above
 
 std::atomic<int> was_interrupted{0};
 std::atomic<int> notes_to{-1};
 int notes_from = -1;
 std::array<pid_t, 256> quiet{};  // guarded by quiet_is_held
-std::atomic_flag quiet_is_held;  // by a thread that hears no signals meanwhile, so a handler waits for another thread at most
+std::atomic_flag
+    quiet_is_held;  // by a thread that hears no signals meanwhile, so a handler waits for another thread at most
 constexpr std::array kIgnored = {SIGPIPE, SIGXFSZ};  // from the start on
-std::array<struct sigaction, NSIG> before{};  // by signal
+std::array<struct sigaction, NSIG> before{};         // by signal
 std::array<bool, NSIG> changed{};
 std::unique_ptr<Witness> witness;
 thread_local sigset_t mask_before;  // of SignalsHeld
@@ -55,7 +61,7 @@ void for_handled(Do what) {
 bool is_ignored(int signal) { return std::find(kIgnored.begin(), kIgnored.end(), signal) != kIgnored.end(); }
 
 void ignore(bool is_first) {
-  struct sigaction ignored {};
+  struct sigaction ignored{};
   ignored.sa_handler = SIG_IGN;
   for (const int signal : kIgnored) {
     const auto at = static_cast<std::size_t>(signal);
@@ -111,7 +117,7 @@ void hand_on(pid_t process, const Note& note) {
 void stop_along(pid_t process, int signal) {
   if (witness == nullptr && signal == SIGSTOP) return;  // nobody would wake us
   if (witness != nullptr) witness->watch(process);
-  struct sigaction usual {}, ours {};
+  struct sigaction usual{}, ours{};
   usual.sa_handler = SIG_DFL;
   const bool is_ours = changed[static_cast<std::size_t>(signal)];
   if (is_ours) ::sigaction(signal, &usual, &ours);
@@ -136,7 +142,7 @@ InterruptsNoted::InterruptsNoted() {
     if (!is_ignored(signal)) ::sigaction(signal, nullptr, &before[at]);  // else ignore_closed_pipes() has it
     // What is ignored stays so, for Faultline as for the program; but an ignored SIGCHLD would lose the program's status.
     if (before[at].sa_handler == SIG_IGN && signal != SIGCHLD) return;
-    struct sigaction noted {};
+    struct sigaction noted{};
     noted.sa_sigaction = note_signal;
     noted.sa_flags = SA_SIGINFO | SA_RESTART;
     ::sigfillset(&noted.sa_mask);
@@ -202,8 +208,10 @@ int wait_listening(pid_t process, Listening listening, Ending* ending) {
     }
     if (ending != nullptr) ending->look();
     if (notes_from < 0 || !next_note(note, ending != nullptr ? Ending::kLookEveryMs : -1)) continue;
-    if (listening == Listening::kHandOn) hand_on(process, note);
-    else if (asks_for_end(note.signal)) ::kill(process, SIGKILL);
+    if (listening == Listening::kHandOn)
+      hand_on(process, note);
+    else if (asks_for_end(note.signal))
+      ::kill(process, SIGKILL);
   }
 }
 

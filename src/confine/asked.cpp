@@ -19,7 +19,9 @@ Named named(const Asked& call, int folder, int path, bool follow, bool fresh) {
   }
   const bool as_folder = words->back() == '/';
   if (fresh) words->erase(std::min(words->find_last_not_of('/'), words->size() - 1) + 1);
-  Named named{call.files().find(start, *words, follow, {std::to_string(call.tracee.process), std::to_string(call.tracee.thread)}), {}};
+  Named named{call.files().find(start, *words, follow,
+                                {std::to_string(call.tracee.process), std::to_string(call.tracee.thread)}),
+              {}};
   named.place.as_folder = as_folder;
   if (named.place.natural && call.files().is_own(named.place.path)) named.settled = Decision::pass();
   return named;
@@ -59,8 +61,10 @@ std::string link_of(const Asked& call, int index) {
 }
 
 bool is_free(const Asked& call, const std::string& link) {
-  if (link.empty() || link.front() != '/' || call.files().known_as(link) != link || FileLayer::is_kernels(link) || call.files().is_own(link)) return true;
-  struct stat status {};
+  if (link.empty() || link.front() != '/' || call.files().known_as(link) != link || FileLayer::is_kernels(link) ||
+      call.files().is_own(link))
+    return true;
+  struct stat status{};
   return link.ends_with(" (deleted)") && ::lstat(link.c_str(), &status) != 0;
 }
 

@@ -17,7 +17,8 @@
 namespace faultline::confine {
 namespace {
 
-constexpr int kChangeModeAt = 452, kSetXattrAt = 463, kGetXattrAt = 464, kListXattrAt = 465, kRemoveXattrAt = 466;  // newer than the headers
+constexpr int kChangeModeAt = 452, kSetXattrAt = 463, kGetXattrAt = 464, kListXattrAt = 465,
+              kRemoveXattrAt = 466;  // newer than the headers
 
 using Handler = std::function<Decision(const Asked&)>;
 
@@ -26,7 +27,8 @@ Handler reads(int folder, int path, bool follow) {
 }
 // The flags of most calls say not to follow a link, or that there are no words but a descriptor.
 Handler reads_by_flags(int folder, int path, int flags) {
-  return [=](const Asked& call) { return read_call(call, folder, path, (call.number(flags) & AT_SYMLINK_NOFOLLOW) == 0); };
+  return
+      [=](const Asked& call) { return read_call(call, folder, path, (call.number(flags) & AT_SYMLINK_NOFOLLOW) == 0); };
 }
 Handler attributes(int folder, int path, bool follow, bool owner_only) {
   return [=](const Asked& call) { return attribute_call(call, folder, path, follow, owner_only); };
@@ -39,7 +41,8 @@ Handler reads_input(int descriptor) {
 const std::unordered_map<int, Handler>& handlers() {
   static const std::unordered_map<int, Handler> list = {
       {SYS_open, [](const Asked& c) { return open_call(c, {kNoFolder, 0, c.number(1), c.number(2)}); }},
-      {SYS_creat, [](const Asked& c) { return open_call(c, {kNoFolder, 0, O_CREAT | O_WRONLY | O_TRUNC, c.number(1)}); }},
+      {SYS_creat,
+       [](const Asked& c) { return open_call(c, {kNoFolder, 0, O_CREAT | O_WRONLY | O_TRUNC, c.number(1)}); }},
       {SYS_openat, [](const Asked& c) { return open_call(c, {0, 1, c.number(2), c.number(3)}); }},
       {SYS_openat2, open_with_how},
       {SYS_stat, reads(kNoFolder, 0, true)},
@@ -66,13 +69,18 @@ const std::unordered_map<int, Handler>& handlers() {
       {SYS_truncate, attributes(kNoFolder, 0, true, false)},
       {SYS_chmod, attributes(kNoFolder, 0, true, true)},
       {SYS_fchmodat, attributes(0, 1, true, true)},
-      {kChangeModeAt, [](const Asked& c) { return has_no_words(c, 1) ? mode_call(c, 2) : attribute_call(c, 0, 1, (c.number(3) & AT_SYMLINK_NOFOLLOW) == 0, true); }},
+      {kChangeModeAt,
+       [](const Asked& c) {
+         return has_no_words(c, 1) ? mode_call(c, 2)
+                                   : attribute_call(c, 0, 1, (c.number(3) & AT_SYMLINK_NOFOLLOW) == 0, true);
+       }},
       {SYS_chown, attributes(kNoFolder, 0, true, true)},
       {SYS_lchown, attributes(kNoFolder, 0, false, true)},
       {SYS_fchownat, [](const Asked& c) { return owner_call(c, 0, 1, c.number(4)); }},
       {SYS_utime, attributes(kNoFolder, 0, true, false)},
       {SYS_utimes, attributes(kNoFolder, 0, true, false)},
-      {SYS_futimesat, [](const Asked& c) { return c.number(1) != 0 ? attribute_call(c, 0, 1, true, false) : Decision::answer(0); }},
+      {SYS_futimesat,
+       [](const Asked& c) { return c.number(1) != 0 ? attribute_call(c, 0, 1, true, false) : Decision::answer(0); }},
       {SYS_utimensat, times_call},
       {SYS_setxattr, attributes(kNoFolder, 0, true, true)},
       {SYS_lsetxattr, attributes(kNoFolder, 0, false, true)},
@@ -120,8 +128,11 @@ const std::unordered_map<int, Handler>& handlers() {
 
 // The filter looks at the arguments of these before it lets them stop.
 bool has_filter_of_its_own(int number) {
-  const auto is_one_of = [=](const auto& calls) { return std::find(calls.begin(), calls.end(), number) != calls.end(); };
-  return number == SYS_newfstatat || number == SYS_sendto || number == SYS_fcntl || is_one_of(kReadingCalls) || is_one_of(kDuplicatingCalls);
+  const auto is_one_of = [=](const auto& calls) {
+    return std::find(calls.begin(), calls.end(), number) != calls.end();
+  };
+  return number == SYS_newfstatat || number == SYS_sendto || number == SYS_fcntl || is_one_of(kReadingCalls) ||
+         is_one_of(kDuplicatingCalls);
 }
 
 }  // namespace

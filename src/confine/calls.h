@@ -19,15 +19,17 @@ struct Decision {
   enum class Kind : std::uint8_t { kPass, kAnswer, kRewrite, kPassAndLook };
   static constexpr int kNoArgument = -1;
   Kind kind = Kind::kPass;
-  long result = 0;                                   // of kAnswer: what the call returns, -errno
-  std::vector<std::pair<int, std::string>> bytes;    // of kRewrite: argument → what it shall point to; kNoArgument: what others of these point to
+  long result = 0;  // of kAnswer: what the call returns, -errno
+  std::vector<std::pair<int, std::string>>
+      bytes;  // of kRewrite: argument → what it shall point to; kNoArgument: what others of these point to
   struct Pointer {
     std::size_t in, at, to;  // piece, byte of it, and the piece before it that it shall point to
   };
-  std::vector<Pointer> pointers;                     // of kRewrite, between `bytes`
+  std::vector<Pointer> pointers;                       // of kRewrite, between `bytes`
   std::vector<std::pair<int, std::uint64_t>> numbers;  // of kRewrite: argument → value
-  Pending::Kind look = Pending::Kind::kNone;         // of kPassAndLook, and of kRewrite where that is more than usual: what to do when the call returns
-  int as_call = -1;                                  // of kRewrite: another call that does the same
+  Pending::Kind look = Pending::Kind::
+      kNone;         // of kPassAndLook, and of kRewrite where that is more than usual: what to do when the call returns
+  int as_call = -1;  // of kRewrite: another call that does the same
 
   static Decision pass() { return {}; }
   static Decision answer(long result) {

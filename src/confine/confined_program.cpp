@@ -30,8 +30,10 @@ constexpr std::string_view kNotConfined = "faultline: the program was not starte
 constexpr std::string_view kNotStarted = "faultline: the program could not be started: the system cannot run it\n";
 
 void put_descriptor(int from, int to) {
-  if (from == to) ::fcntl(to, F_SETFD, 0);
-  else ::dup2(from, to);
+  if (from == to)
+    ::fcntl(to, F_SETFD, 0);
+  else
+    ::dup2(from, to);
 }
 
 bool is_program(const std::string& path) {
@@ -41,9 +43,16 @@ bool is_program(const std::string& path) {
 
 Error not_program(const std::string& word) {
   std::error_code problem;
-  if (word.ends_with(".ipynb")) return {word + " is a notebook, not a program: jupyter nbconvert --to script " + word + " makes a program of it, to be run by python", {}, {}};
+  if (word.ends_with(".ipynb"))
+    return {word + " is a notebook, not a program: jupyter nbconvert --to script " + word +
+                " makes a program of it, to be run by python",
+            {},
+            {}};
   const bool is_there = fs::exists(word, problem);
-  if (is_there && word.ends_with(".py")) return {word + " is a Python file that is not executable by itself: put python before it (python " + word + ")", {}, {}};
+  if (is_there && word.ends_with(".py"))
+    return {word + " is a Python file that is not executable by itself: put python before it (python " + word + ")",
+            {},
+            {}};
   return {word + (is_there && word.find('/') != std::string::npos ? " is not executable" : " was not found"), {}, {}};
 }
 
@@ -87,8 +96,10 @@ void remove_aside(const std::string& folder) {
   fs::remove_all(folder, problem);
   if (!problem) return;
   // Folders that the program made unreadable, even for itself.
-  for (auto at = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, problem); !problem && at != fs::recursive_directory_iterator(); at.increment(problem)) {
-    if (at->is_directory(problem) && !at->is_symlink(problem)) fs::permissions(at->path(), fs::perms::owner_all, fs::perm_options::add, problem);
+  for (auto at = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, problem);
+       !problem && at != fs::recursive_directory_iterator(); at.increment(problem)) {
+    if (at->is_directory(problem) && !at->is_symlink(problem))
+      fs::permissions(at->path(), fs::perms::owner_all, fs::perm_options::add, problem);
   }
   fs::remove_all(folder, problem);
 }
@@ -127,15 +138,18 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
     return Error{what + ": " + std::strerror(problem), {}, {}};
   };
   remove_aside(program.aside);
-  if (::mkdir(program.aside.c_str(), 0700) != 0) return failed("the folder " + program.aside + " could not be made", errno);
+  if (::mkdir(program.aside.c_str(), 0700) != 0)
+    return failed("the folder " + program.aside + " could not be made", errno);
   const bool keeps_input = !program.keep_input.empty();
   std::optional<int> kept;
-  if (keeps_input) kept = ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (keeps_input)
+    kept = ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   auto watch = std::make_unique<Watch>(program.aside, program.own_folder, program.offline, kept);
 
   std::vector<std::string> as_script = {"sh", *path};  // a file that is no program is a script of the shell's
   as_script.insert(as_script.end(), program.command.begin() + 1, program.command.end());
-  std::vector<char*> arguments = pointers_to(program.command), script_arguments = pointers_to(as_script), variables = pointers_to(program.environment);
+  std::vector<char*> arguments = pointers_to(program.command), script_arguments = pointers_to(as_script),
+                     variables = pointers_to(program.environment);
   const std::vector<sock_filter> filter = confining_filter(keeps_input);
   Pipe go;
   if (go.ends[0] < 0) return failed("the program could not be started", errno);
@@ -174,7 +188,8 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
 
 Status find_program(const std::string& word) {
   const char* path = std::getenv("PATH");
-  const Result<std::string> found = program_of(word, path != nullptr ? std::vector{"PATH=" + std::string(path)} : std::vector<std::string>{});
+  const Result<std::string> found =
+      program_of(word, path != nullptr ? std::vector{"PATH=" + std::string(path)} : std::vector<std::string>{});
   if (!found) return found.error();
   return Ok{};
 }
@@ -193,8 +208,10 @@ Status may_confine() {
     ::_exit(::access("/", F_OK) == 0 ? 1 : 0);  // to be answered by the watch: it is not there
   }
   bool as_answered = ::ptrace(PTRACE_SEIZE, child, nullptr, watch_options()) == 0;
-  if (as_answered) as_answered = ::write(go.ends[1], "g", 1) == 1;
-  else ::kill(child, SIGKILL);
+  if (as_answered)
+    as_answered = ::write(go.ends[1], "g", 1) == 1;
+  else
+    ::kill(child, SIGKILL);
   for (int status = 0; ::waitpid(child, &status, __WALL) == child;) {
     if (!WIFSTOPPED(status)) {
       as_answered = as_answered && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -202,7 +219,8 @@ Status may_confine() {
     }
     std::optional<Registers> registers = read_registers(child);
     char word = 0;
-    if (status >> 16 == PTRACE_EVENT_SECCOMP && registers && read_memory(child, argument(*registers, argument_of_access(*registers)), &word, 1) && word == '/') {
+    if (status >> 16 == PTRACE_EVENT_SECCOMP && registers &&
+        read_memory(child, argument(*registers, argument_of_access(*registers)), &word, 1) && word == '/') {
       registers->orig_rax = static_cast<unsigned long long>(-1);
       registers->rax = static_cast<unsigned long long>(-ENOENT);
       write_registers(child, *registers);
@@ -223,8 +241,10 @@ int ConfinedProgram::wait() {
 Effects ConfinedProgram::effects() const {
   const Watch& watch = *state_->watch;
   std::vector<std::string> done_for_real = state_->given.changed();
-  done_for_real.insert(done_for_real.end(), watch.files().written_for_real().begin(), watch.files().written_for_real().end());
-  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(), watch.network().places(), watch.network().refuses(), done_for_real};
+  done_for_real.insert(done_for_real.end(), watch.files().written_for_real().begin(),
+                       watch.files().written_for_real().end());
+  return {watch.files().changes(),  watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(),
+          watch.network().places(), watch.network().refuses(),        done_for_real};
 }
 
 }  // namespace faultline::confine

@@ -27,12 +27,12 @@ Status find_program(const std::string& word);
 struct Program {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // NAME=value
-  std::string aside;       // a folder for what it writes: made, emptied and removed by us
-  std::string own_folder;  // Faultline's folder of this run, written for real
+  std::string aside;                     // a folder for what it writes: made, emptied and removed by us
+  std::string own_folder;                // Faultline's folder of this run, written for real
   int input = 0, output = 1, error = 2;  // descriptors
   bool offline = false;
   void (*in_child)() = nullptr;  // called in the child before the program begins; async-signal-safe
-  std::string keep_input;  // a file to keep what the program reads from its standard input in; empty: not kept
+  std::string keep_input;        // a file to keep what the program reads from its standard input in; empty: not kept
 };
 
 struct Effects {  // what a confined program would have done to the machine
@@ -42,7 +42,8 @@ struct Effects {  // what a confined program would have done to the machine
   std::uint64_t connections = 0;
   std::map<std::string, std::uint64_t> machines;
   bool offline = false;
-  std::vector<std::string> done_for_real;  // files that were changed all the same: open before it began, or the kernel's own
+  std::vector<std::string>
+      done_for_real;  // files that were changed all the same: open before it began, or the kernel's own
 };
 
 class ConfinedProgram {

@@ -20,7 +20,8 @@ constexpr std::size_t kPiece = 1 << 20;
 int copy_piece(int from, int to, off_t begin, off_t end) {
   std::vector<char> buffer(kPiece);
   while (begin < end) {
-    const ssize_t got = ::pread(from, buffer.data(), std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - begin)), begin);
+    const ssize_t got = ::pread(from, buffer.data(),
+                                std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - begin)), begin);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
     if (got == 0) return 0;  // it became shorter meanwhile
@@ -36,9 +37,10 @@ int copy_piece(int from, int to, off_t begin, off_t end) {
 
 int copy_content(int from, int to, const struct stat& status) {
   if (::ioctl(to, FICLONE, from) == 0) return 0;
-  struct statvfs disk {};
+  struct statvfs disk{};
   const std::uint64_t needed = static_cast<std::uint64_t>(status.st_blocks) * 512;
-  if (::fstatvfs(to, &disk) == 0 && needed + kLeftFree > static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize) return ENOSPC;
+  if (::fstatvfs(to, &disk) == 0 && needed + kLeftFree > static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize)
+    return ENOSPC;
   if (::ftruncate(to, status.st_size) != 0) return errno;
   for (off_t at = 0; at < status.st_size;) {
     off_t begin = ::lseek(from, at, SEEK_DATA);
@@ -57,13 +59,14 @@ int copy_content(int from, int to, const struct stat& status) {
 int copy_plain_file(const std::string& from, const std::string& to, bool content) {
   const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!source) return errno;
-  struct stat status {};
+  struct stat status{};
   if (::fstat(source.number(), &status) != 0) return errno;
   const Descriptor target(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!target) return errno;
   int problem = content ? copy_content(source.number(), target.number(), status) : 0;
   // EINVAL: an owner that this user namespace has no number for.
-  if (problem == 0 && ::fchown(target.number(), status.st_uid, status.st_gid) != 0 && errno != EPERM && errno != EINVAL) problem = errno;
+  if (problem == 0 && ::fchown(target.number(), status.st_uid, status.st_gid) != 0 && errno != EPERM && errno != EINVAL)
+    problem = errno;
   if (problem != 0) {
     ::unlink(to.c_str());
     return problem;

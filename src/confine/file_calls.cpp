@@ -40,7 +40,8 @@ Decision descriptor_call(const Asked& call, const std::function<int(const std::s
   const std::string link = link_of(call, 0);
   if (is_free(call, link)) return Decision::pass();
   Place place = call.files().find("/", link, false, {});
-  if (place.real != link && !place.aside) return Decision::answer(0);  // the program has removed or moved it: nobody will look
+  if (place.real != link && !place.aside)
+    return Decision::answer(0);  // the program has removed or moved it: nobody will look
   if (!place.is_file() && !place.is_folder()) return Decision::answer(0);
   if (::geteuid() != 0 && place.status.st_uid != ::geteuid()) return Decision::answer(-EPERM);
   if (const int problem = call.files().make_own(place, true)) return Decision::answer(-problem);
@@ -50,7 +51,8 @@ Decision descriptor_call(const Asked& call, const std::function<int(const std::s
 mode_t mask_of(pid_t thread) { return status_number(thread, "Umask: %o", 022); }
 
 // Calls that make a name: nothing may be there yet.
-Decision make_call(const Asked& call, int folder, int path, bool is_folder, const std::function<int(const Place&)>& make) {
+Decision make_call(const Asked& call, int folder, int path, bool is_folder,
+                   const std::function<int(const Place&)>& make) {
   const Named at = named(call, folder, path, false, true);
   if (at.settled) return *at.settled;
   if (!is_kept(at.place)) return found(at.place, path);
@@ -61,7 +63,9 @@ Decision make_call(const Asked& call, int folder, int path, bool is_folder, cons
 }
 
 Decision change_owner(const Asked& call, int owner) {
-  return descriptor_call(call, [&](const std::string& real) { return ::lchown(real.c_str(), static_cast<uid_t>(call.number(owner)), static_cast<gid_t>(call.number(owner + 1))); });
+  return descriptor_call(call, [&](const std::string& real) {
+    return ::lchown(real.c_str(), static_cast<uid_t>(call.number(owner)), static_cast<gid_t>(call.number(owner + 1)));
+  });
 }
 
 }  // namespace
@@ -107,7 +111,8 @@ Decision open_call(const Asked& call, const Opening& asked) {
   }
   if (!is_kept(place)) {
     const bool is_setting = lies_in(place.path, "/sys") || lies_in(place.path, "/proc/sys");
-    if (writes && is_setting && place.is_file() && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) == 0) call.files().note_written_for_real(place.path);
+    if (writes && is_setting && place.is_file() && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) == 0)
+      call.files().note_written_for_real(place.path);
     return found_to_open(place, flags, mode);
   }
   if (makes && place.as_folder && (place.exists() || place.parent_exists)) return Decision::answer(-EISDIR);
@@ -129,8 +134,10 @@ Decision open_call(const Asked& call, const Opening& asked) {
 
 Decision open_with_how(const Asked& call) {
   open_how how{};
-  if (!read_memory(call.tracee.thread, call.number(2), &how, std::min<std::uint64_t>(sizeof how, call.number(3)))) return Decision::answer(-EFAULT);
-  if ((how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0) return Decision::answer(-ENOSYS);  // who asks for that has another way for older kernels
+  if (!read_memory(call.tracee.thread, call.number(2), &how, std::min<std::uint64_t>(sizeof how, call.number(3))))
+    return Decision::answer(-EFAULT);
+  if ((how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0)
+    return Decision::answer(-ENOSYS);  // who asks for that has another way for older kernels
   return open_call(call, {0, 1, how.flags, how.mode});
 }
 
@@ -141,7 +148,8 @@ Decision attribute_call(const Asked& call, int folder, int path, bool follow, bo
   if (!place.exists() || !is_kept(place) || place.aside) return found(place, path);
   if (!place.is_file() && !place.is_folder() && !S_ISLNK(place.status.st_mode)) return Decision::answer(0);
   if (owner_only && ::geteuid() != 0 && place.status.st_uid != ::geteuid()) return Decision::answer(-EPERM);
-  if (!owner_only && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0) return Decision::answer(-errno);
+  if (!owner_only && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0)
+    return Decision::answer(-errno);
   const int problem = call.files().make_own(place, true);
   return problem != 0 ? Decision::answer(-problem) : rewritten(path, place.real);
 }
@@ -149,12 +157,15 @@ Decision attribute_call(const Asked& call, int folder, int path, bool follow, bo
 Decision times_call(const Asked& call) {
   if (!has_no_words(call, 1)) return attribute_call(call, 0, 1, (call.number(3) & AT_SYMLINK_NOFOLLOW) == 0, false);
   timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
-  if (call.number(2) != 0 && !read_memory(call.tracee.thread, call.number(2), times, sizeof times)) return Decision::pass();
+  if (call.number(2) != 0 && !read_memory(call.tracee.thread, call.number(2), times, sizeof times))
+    return Decision::pass();
   return descriptor_call(call, [&](const std::string& real) { return ::utimensat(AT_FDCWD, real.c_str(), times, 0); });
 }
 
 Decision mode_call(const Asked& call, int mode) {
-  return descriptor_call(call, [&](const std::string& real) { return ::chmod(real.c_str(), static_cast<mode_t>(call.number(mode)) & 07777); });
+  return descriptor_call(call, [&](const std::string& real) {
+    return ::chmod(real.c_str(), static_cast<mode_t>(call.number(mode)) & 07777);
+  });
 }
 
 Decision owner_call(const Asked& call, int folder, int path, std::uint64_t flags) {
@@ -169,12 +180,14 @@ Decision xattr_call(const Asked& call) {
 }
 
 Decision xattr_at_call(const Asked& call) {
-  return has_no_words(call, 1) ? xattr_call(call) : attribute_call(call, 0, 1, (call.number(2) & AT_SYMLINK_NOFOLLOW) == 0, true);
+  return has_no_words(call, 1) ? xattr_call(call)
+                               : attribute_call(call, 0, 1, (call.number(2) & AT_SYMLINK_NOFOLLOW) == 0, true);
 }
 
 Decision make_folder_call(const Asked& call, int folder, int path) {
   return make_call(call, folder, path, true, [&](const Place& place) {
-    return call.files().make_folder(place, static_cast<mode_t>(call.number(path + 1)) & 07777 & ~mask_of(call.tracee.thread));
+    return call.files().make_folder(place,
+                                    static_cast<mode_t>(call.number(path + 1)) & 07777 & ~mask_of(call.tracee.thread));
   });
 }
 
@@ -182,14 +195,16 @@ Decision make_node_call(const Asked& call, int folder, int path) {
   return make_call(call, folder, path, false, [&](const Place& place) {
     mode_t mode = static_cast<mode_t>(call.number(path + 1));
     if ((mode & S_IFMT) == 0) mode |= S_IFREG;
-    return call.files().make_node(place, mode & ~mask_of(call.tracee.thread), static_cast<dev_t>(call.number(path + 2)));
+    return call.files().make_node(place, mode & ~mask_of(call.tracee.thread),
+                                  static_cast<dev_t>(call.number(path + 2)));
   });
 }
 
 Decision make_link_call(const Asked& call, int folder, int path) {
   const std::optional<std::string> target = read_path(call.tracee.thread, call.number(0));
   if (!target || target->empty()) return Decision::pass();
-  return make_call(call, folder, path, false, [&](const Place& place) { return call.files().make_link(place, *target); });
+  return make_call(call, folder, path, false,
+                   [&](const Place& place) { return call.files().make_link(place, *target); });
 }
 
 Decision remove_call(const Asked& call, int folder, int path, bool is_folder) {
@@ -200,9 +215,11 @@ Decision remove_call(const Asked& call, int folder, int path, bool is_folder) {
   return Decision::answer(-(is_folder ? call.files().remove_folder(at.place) : call.files().remove_file(at.place)));
 }
 
-Decision rename_call(const Asked& call, int from_folder, int from_path, int to_folder, int to_path, std::uint64_t flags) {
+Decision rename_call(const Asked& call, int from_folder, int from_path, int to_folder, int to_path,
+                     std::uint64_t flags) {
   constexpr std::uint64_t kNoReplace = 1;
-  const Named from = named(call, from_folder, from_path, false, true), to = named(call, to_folder, to_path, false, true);
+  const Named from = named(call, from_folder, from_path, false, true),
+              to = named(call, to_folder, to_path, false, true);
   if (from.settled && to.settled) return Decision::pass();
   if (from.settled || to.settled) return Decision::answer(-EXDEV);
   const bool ends_early = !from.place.exists() && !from.place.parent_exists;

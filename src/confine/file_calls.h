@@ -32,7 +32,8 @@ Decision make_folder_call(const Asked& call, int folder, int path);
 Decision make_node_call(const Asked& call, int folder, int path);
 Decision make_link_call(const Asked& call, int folder, int path);
 Decision remove_call(const Asked& call, int folder, int path, bool is_folder);
-Decision rename_call(const Asked& call, int from_folder, int from_path, int to_folder, int to_path, std::uint64_t flags);
+Decision rename_call(const Asked& call, int from_folder, int from_path, int to_folder, int to_path,
+                     std::uint64_t flags);
 Decision link_call(const Asked& call, int from_folder, int from_path, int to_folder, int to_path, std::uint64_t flags);
 
 }  // namespace faultline::confine

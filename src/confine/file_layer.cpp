@@ -12,15 +12,16 @@
 namespace faultline::confine {
 namespace {
 
-constexpr off_t kSmallEnoughToCopy = 64 << 20;  // for two names that share what is written later; a larger file is linked as it is
+constexpr off_t kSmallEnoughToCopy =
+    64 << 20;  // for two names that share what is written later; a larger file is linked as it is
 
 }  // namespace
 
-FileLayer::FileLayer(std::string root, std::string own) : root_(std::move(root)), own_(std::move(own)) { top_.below = "/"; }
-
-bool FileLayer::is_kernels(std::string_view path) {
-  return lies_in(path, "/proc") || lies_in(path, "/sys");
+FileLayer::FileLayer(std::string root, std::string own) : root_(std::move(root)), own_(std::move(own)) {
+  top_.below = "/";
 }
+
+bool FileLayer::is_kernels(std::string_view path) { return lies_in(path, "/proc") || lies_in(path, "/sys"); }
 
 bool FileLayer::is_own(std::string_view path) const { return !own_.empty() && lies_in(path, own_); }
 
@@ -29,7 +30,9 @@ std::string FileLayer::known_as(std::string_view real) const {
   return real.size() == root_.size() ? "/" : std::string(real.substr(root_.size()));
 }
 
-std::string FileLayer::where_aside(std::string_view path) const { return path == "/" ? root_ : root_ + std::string(path); }
+std::string FileLayer::where_aside(std::string_view path) const {
+  return path == "/" ? root_ : root_ + std::string(path);
+}
 
 void FileLayer::lies_aside(Place& place) const {
   place.real = where_aside(place.path);
@@ -48,11 +51,14 @@ int FileLayer::touch(const std::string& path, Folder*& out) {
     at = joined(at, part);
     Name& name = folder->names[part];
     if (name.folder == nullptr) {
-      struct stat status {};
+      struct stat status{};
       const std::string aside = where_aside(at);
-      if (name.stand_in) name.stand_in = false;  // a folder already: it becomes the real one
-      else if (::lstat(aside.c_str(), &status) != 0 && ::mkdir(aside.c_str(), 0700) != 0) return errno;
-      if (!below.below.empty() && ::stat(below.below.c_str(), &status) == 0) ::chmod(aside.c_str(), (status.st_mode & 07777) | S_IRWXU);
+      if (name.stand_in)
+        name.stand_in = false;  // a folder already: it becomes the real one
+      else if (::lstat(aside.c_str(), &status) != 0 && ::mkdir(aside.c_str(), 0700) != 0)
+        return errno;
+      if (!below.below.empty() && ::stat(below.below.c_str(), &status) == 0)
+        ::chmod(aside.c_str(), (status.st_mode & 07777) | S_IRWXU);
       name.folder = std::make_unique<Folder>();
       name.folder->below = below.below;
     }
@@ -67,7 +73,8 @@ int FileLayer::parent_for_change(const std::string& path, Folder*& folder, std::
   const std::string parent = parent_of(path);
   const Step step = step_to(parent);
   const std::string real = step.folder != nullptr && step.folder != &top_ ? where_aside(parent) : step.below;
-  if (::faccessat(AT_FDCWD, step.below.empty() ? real.c_str() : step.below.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return errno;
+  if (::faccessat(AT_FDCWD, step.below.empty() ? real.c_str() : step.below.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return errno;
   name = name_in(path);
   return touch(parent, folder);
 }
@@ -81,7 +88,7 @@ void FileLayer::drop_stand_in(Folder& folder, const std::string& path, const std
 }
 
 bool FileLayer::lies_below(const Folder& folder, const std::string& name) const {
-  struct stat status {};
+  struct stat status{};
   return !folder.below.empty() && ::lstat(joined(folder.below, name).c_str(), &status) == 0;
 }
 
@@ -110,8 +117,10 @@ int FileLayer::make_own(Place& place, bool content) {
     drop_stand_in(*folder, place.path, name);
     const std::string aside = where_aside(place.path);
     int problem = 0;
-    if (!S_ISLNK(place.status.st_mode)) problem = copy_plain_file(place.real, aside, content);
-    else if (::symlink(read_link(place.real).c_str(), aside.c_str()) != 0) problem = errno;
+    if (!S_ISLNK(place.status.st_mode))
+      problem = copy_plain_file(place.real, aside, content);
+    else if (::symlink(read_link(place.real).c_str(), aside.c_str()) != 0)
+      problem = errno;
     if (problem != 0) {
       if (folder->listed) stand_in_for(*folder, place.path, name, place.real);
       ran_out_of_space_ = ran_out_of_space_ || problem == ENOSPC;
@@ -175,7 +184,8 @@ bool FileLayer::is_empty(const Place& place) {
   DIR* folder = ::opendir(listed.real.c_str());
   if (folder == nullptr) return false;
   int entries = 0;
-  while (const dirent* entry = ::readdir(folder)) entries += std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != ".." ? 1 : 0;
+  while (const dirent* entry = ::readdir(folder))
+    entries += std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != ".." ? 1 : 0;
   ::closedir(folder);
   return entries == 0;
 }
@@ -197,7 +207,8 @@ int FileLayer::rename(const Place& from, const Place& to, bool replace) {
   if (from.path != to.path && lies_in(from.path, to.path)) return ENOTEMPTY;
   if (to.exists()) {
     if (!replace) return EEXIST;
-    if (from.status.st_dev == to.status.st_dev && from.status.st_ino == to.status.st_ino) return 0;  // two names of one thing stay
+    if (from.status.st_dev == to.status.st_dev && from.status.st_ino == to.status.st_ino)
+      return 0;  // two names of one thing stay
     if (from.is_folder() && !to.is_folder()) return ENOTDIR;
     if (!from.is_folder() && to.is_folder()) return EISDIR;
     if (to.is_folder() && !is_empty(to)) return ENOTEMPTY;
@@ -210,7 +221,8 @@ int FileLayer::rename(const Place& from, const Place& to, bool replace) {
   const std::string there = where_aside(to.path);
   if (from.aside && ::rename(from.real.c_str(), there.c_str()) != 0) return errno;
   if (!from.aside && to.exists()) {
-    if ((to.is_folder() ? ::rmdir(there.c_str()) : to.aside ? ::unlink(there.c_str()) : 0) != 0 && errno != ENOENT) return errno;
+    if ((to.is_folder() ? ::rmdir(there.c_str()) : to.aside ? ::unlink(there.c_str()) : 0) != 0 && errno != ENOENT)
+      return errno;
     hide(*target, to.path, new_name);
   }
   Name moved = std::move(source->names[old_name]);
@@ -241,14 +253,18 @@ int FileLayer::link(Place from, Place to) {
   return 0;
 }
 
-void FileLayer::stand_in_for(Folder& folder, const std::string& path, const std::string& name, const std::string& real) {
-  struct stat status {};
+void FileLayer::stand_in_for(Folder& folder, const std::string& path, const std::string& name,
+                             const std::string& real) {
+  struct stat status{};
   if (::lstat(real.c_str(), &status) != 0) return;
   const std::string aside = where_aside(path);
   int problem = 0;
-  if (S_ISDIR(status.st_mode)) problem = ::mkdir(aside.c_str(), 0700);
-  else if (S_ISLNK(status.st_mode)) problem = ::symlink("-", aside.c_str());
-  else problem = ::mknod(aside.c_str(), S_ISFIFO(status.st_mode) ? S_IFIFO | 0600 : S_IFREG | 0600, 0);
+  if (S_ISDIR(status.st_mode))
+    problem = ::mkdir(aside.c_str(), 0700);
+  else if (S_ISLNK(status.st_mode))
+    problem = ::symlink("-", aside.c_str());
+  else
+    problem = ::mknod(aside.c_str(), S_ISFIFO(status.st_mode) ? S_IFIFO | 0600 : S_IFREG | 0600, 0);
   if (problem == 0) folder.names[name].stand_in = true;
 }
 
@@ -276,11 +292,13 @@ int FileLayer::make_listable(Place& place) {
     }
     ::closedir(below);
     for (auto& [name, entry] : folder->names) {
-      struct stat there {};
+      struct stat there{};
       const std::string path = joined(place.path, name);
       if (entry.stand_in || ::lstat(where_aside(path).c_str(), &there) == 0) continue;
-      if (!entry.elsewhere.empty()) stand_in_for(*folder, path, name, entry.elsewhere);
-      else if (!entry.gone && lies_below(*folder, name)) stand_in_for(*folder, path, name, joined(folder->below, name));
+      if (!entry.elsewhere.empty())
+        stand_in_for(*folder, path, name, entry.elsewhere);
+      else if (!entry.gone && lies_below(*folder, name))
+        stand_in_for(*folder, path, name, joined(folder->below, name));
     }
   }
   folder->listed = true;
@@ -291,12 +309,13 @@ int FileLayer::make_listable(Place& place) {
 void FileLayer::collect(const Folder& folder, const std::string& path, std::vector<Change>& changes) const {
   for (const auto& [name, entry] : folder.names) {
     const std::string here = joined(path, name);
-    struct stat aside {}, below {};
+    struct stat aside{}, below{};
     const bool is_aside = !entry.stand_in && ::lstat(where_aside(here).c_str(), &aside) == 0;
     const bool was_there = !folder.below.empty() && ::lstat(joined(folder.below, name).c_str(), &below) == 0;
     if (entry.folder != nullptr) {
       const bool moved_here = !entry.folder->below.empty() && entry.folder->below != here;
-      if (entry.folder->below.empty() || moved_here) changes.push_back({was_there ? Change::Kind::kChanged : Change::Kind::kMade, here, !moved_here});
+      if (entry.folder->below.empty() || moved_here)
+        changes.push_back({was_there ? Change::Kind::kChanged : Change::Kind::kMade, here, !moved_here});
       collect(*entry.folder, here, changes);
     } else if (is_aside) {
       const bool same = was_there && aside.st_size == below.st_size && aside.st_mtim.tv_sec == below.st_mtim.tv_sec &&

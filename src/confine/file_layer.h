@@ -29,12 +29,13 @@ namespace faultline::confine {
 
 // Where a path leads.
 struct Place {
-  std::string path;     // as the program is to know it: absolute, no "..", no symbolic link but perhaps the last
-  std::string real;     // where it is: aside, or the path itself, or where an unchanged thing was before it was moved; empty: nothing is there
-  struct stat status {};  // of `real`
-  bool natural = true;  // of something that exists: the kernel would have found the same by the program's own words
+  std::string path;  // as the program is to know it: absolute, no "..", no symbolic link but perhaps the last
+  std::string
+      real;  // where it is: aside, or the path itself, or where an unchanged thing was before it was moved; empty: nothing is there
+  struct stat status{};  // of `real`
+  bool natural = true;   // of something that exists: the kernel would have found the same by the program's own words
   bool aside = false;
-  int error = 0;        // why there is nothing: ENOENT, ENOTDIR, ELOOP, EACCES, …
+  int error = 0;  // why there is nothing: ENOENT, ENOTDIR, ELOOP, EACCES, …
   bool parent_exists = false;
   bool as_folder = false;  // the words end in a slash
   bool exists() const { return !real.empty(); }
@@ -94,9 +95,9 @@ class FileLayer {
  private:
   struct Folder;
   struct Name {
-    bool gone = false;              // what the real folder has under this name is not to be seen
-    bool stand_in = false;          // what lies aside under this name only stands for something
-    std::string elsewhere;          // an unchanged thing that was moved or linked here
+    bool gone = false;      // what the real folder has under this name is not to be seen
+    bool stand_in = false;  // what lies aside under this name only stands for something
+    std::string elsewhere;  // an unchanged thing that was moved or linked here
     std::unique_ptr<Folder> folder;
   };
   struct Folder {

@@ -26,7 +26,9 @@ constexpr std::uint32_t refused(int error) { return SECCOMP_RET_ERRNO | static_c
 
 constexpr std::uint32_t at_number = offsetof(seccomp_data, nr);
 constexpr std::uint32_t at_abi = offsetof(seccomp_data, arch);
-constexpr std::uint32_t low_half(int argument) { return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * static_cast<std::size_t>(argument)); }
+constexpr std::uint32_t low_half(int argument) {
+  return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * static_cast<std::size_t>(argument));
+}
 constexpr std::uint32_t high_half(int argument) { return low_half(argument) + 4; }
 
 class Program {
@@ -63,15 +65,19 @@ class Program {
 // A file's flags, version, key or subvolumes can be changed through a descriptor that may only read it. Of these families what reads passes, and what needs a
 // descriptor that may write: such a one leads aside.
 void look_at_ioctl(Program& program) {
-  constexpr std::uint32_t kFamily = 0xff00, kOfFile = 'f' << 8, kOfVersion = 'v' << 8, kOfXfs = 'X' << 8, kOfBtrfs = 0x9400;
+  constexpr std::uint32_t kFamily = 0xff00, kOfFile = 'f' << 8, kOfVersion = 'v' << 8, kOfXfs = 'X' << 8,
+                          kOfBtrfs = 0x9400;
   constexpr std::uint32_t kDeduplicate = 0xc0189436;  // FIDEDUPERANGE
   program.load(low_half(1));
-  for (const std::uint32_t harmless : {static_cast<std::uint32_t>(FS_IOC_GETFLAGS), static_cast<std::uint32_t>(FS_IOC_FIEMAP), static_cast<std::uint32_t>(FS_IOC_GETVERSION),
-                                       static_cast<std::uint32_t>(FS_IOC_FSGETXATTR), static_cast<std::uint32_t>(FICLONE), static_cast<std::uint32_t>(FICLONERANGE), kDeduplicate}) {
+  for (const std::uint32_t harmless :
+       {static_cast<std::uint32_t>(FS_IOC_GETFLAGS), static_cast<std::uint32_t>(FS_IOC_FIEMAP),
+        static_cast<std::uint32_t>(FS_IOC_GETVERSION), static_cast<std::uint32_t>(FS_IOC_FSGETXATTR),
+        static_cast<std::uint32_t>(FICLONE), static_cast<std::uint32_t>(FICLONERANGE), kDeduplicate}) {
     program.answer_if_equal(harmless, SECCOMP_RET_ALLOW);
   }
   program.keep_bits(kFamily);
-  for (const std::uint32_t family : {kOfFile, kOfVersion, kOfXfs, kOfBtrfs}) program.answer_if_equal(family, refused(EOPNOTSUPP));
+  for (const std::uint32_t family : {kOfFile, kOfVersion, kOfXfs, kOfBtrfs})
+    program.answer_if_equal(family, refused(EOPNOTSUPP));
   program.answer(SECCOMP_RET_ALLOW);
 }
 
@@ -84,10 +90,14 @@ std::vector<sock_filter> confining_filter(bool watch_standard_input) {
   // The 32-bit architecture's number, which is what is loaded then, has this bit too.
   static_assert((AUDIT_ARCH_I386 & kOtherAbi) != 0);
   program.answer_if_any_bit(kOtherAbi, refused(ENOSYS));
-  program.answer_if_greater(kLastKnownCall, refused(ENOSYS));  // whatever it is, nobody looked at it: libraries have another way
-  for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_mq_open, SYS_mq_unlink, SYS_shmget, SYS_msgget, SYS_semget, SYS_uselib}) program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));
-  for (const int number : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr,
-                           SYS_open_by_handle_at, SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_quotactl_fd, SYS_bpf}) {
+  program.answer_if_greater(kLastKnownCall,
+                            refused(ENOSYS));  // whatever it is, nobody looked at it: libraries have another way
+  for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_mq_open, SYS_mq_unlink,
+                           SYS_shmget, SYS_msgget, SYS_semget, SYS_uselib})
+    program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));
+  for (const int number : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree,
+                           SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_open_by_handle_at,
+                           SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_quotactl_fd, SYS_bpf}) {
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(EPERM));
   }
   program.where_equal(SYS_ioctl, [&] { look_at_ioctl(program); });

@@ -13,7 +13,9 @@
 namespace faultline::confine {
 
 Decision input_read_call(const Asked& call, int descriptor) {
-  return !call.confinement.input.empty() && link_of(call, descriptor) == call.confinement.input ? look_when_it_returns(Pending::Kind::kStandardInput) : Decision::pass();
+  return !call.confinement.input.empty() && link_of(call, descriptor) == call.confinement.input
+             ? look_when_it_returns(Pending::Kind::kStandardInput)
+             : Decision::pass();
 }
 
 Decision input_copied_call(const Asked& call) {
@@ -22,7 +24,8 @@ Decision input_copied_call(const Asked& call) {
 
 bool opens_unseen_input(const Asked& call, const Place& place) {
   if (call.confinement.input.empty() || call.tracee.sees_reads || !place.exists()) return false;
-  return place.path == call.confinement.input || (FileLayer::is_kernels(place.path) && read_link(place.real) == call.confinement.input);
+  return place.path == call.confinement.input ||
+         (FileLayer::is_kernels(place.path) && read_link(place.real) == call.confinement.input);
 }
 
 Decision see_all_reads() {
@@ -33,7 +36,8 @@ Decision see_all_reads() {
   decision.as_call = SYS_seccomp;
   decision.look = Pending::Kind::kSeesReads;
   decision.numbers = {{0, SECCOMP_SET_MODE_FILTER}, {1, SECCOMP_FILTER_FLAG_TSYNC}};
-  decision.bytes.emplace_back(Decision::kNoArgument, std::string(reinterpret_cast<const char*>(filter.data()), filter.size() * sizeof(sock_filter)));
+  decision.bytes.emplace_back(Decision::kNoArgument, std::string(reinterpret_cast<const char*>(filter.data()),
+                                                                 filter.size() * sizeof(sock_filter)));
   decision.bytes.emplace_back(2, std::string(reinterpret_cast<const char*>(&program), sizeof program));
   decision.pointers.push_back({1, offsetof(sock_fprog, filter), 0});
   return decision;
@@ -53,7 +57,8 @@ std::optional<std::string> bytes_read(pid_t thread, const Registers& registers) 
   std::size_t done = 0;
   for (const iovec& place : places) {
     const std::size_t piece = std::min(place.iov_len, size - done);
-    if (piece != 0 && !read_memory(thread, reinterpret_cast<std::uint64_t>(place.iov_base), bytes.data() + done, piece)) return std::nullopt;
+    if (piece != 0 && !read_memory(thread, reinterpret_cast<std::uint64_t>(place.iov_base), bytes.data() + done, piece))
+      return std::nullopt;
     done += piece;
   }
   return done == size ? std::optional(bytes) : std::nullopt;

@@ -19,9 +19,11 @@ bool is_of_this_machine(const sockaddr& wanted) {
   for (const ifaddrs* at = interfaces; at != nullptr && !found; at = at->ifa_next) {
     if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != wanted.sa_family) continue;
     if (wanted.sa_family == AF_INET) {
-      found = reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr == reinterpret_cast<const sockaddr_in&>(wanted).sin_addr.s_addr;
+      found = reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr ==
+              reinterpret_cast<const sockaddr_in&>(wanted).sin_addr.s_addr;
     } else {
-      found = std::memcmp(&reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr, &reinterpret_cast<const sockaddr_in6&>(wanted).sin6_addr, sizeof(in6_addr)) == 0;
+      found = std::memcmp(&reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr,
+                          &reinterpret_cast<const sockaddr_in6&>(wanted).sin6_addr, sizeof(in6_addr)) == 0;
     }
   }
   ::freeifaddrs(interfaces);
@@ -39,7 +41,8 @@ std::string other_machine(const std::string& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (storage.ss_family == AF_INET && address.size() >= sizeof(sockaddr_in)) {
     const auto& internet = reinterpret_cast<const sockaddr_in&>(storage);
-    if (is_loopback(ntohl(internet.sin_addr.s_addr)) || is_of_this_machine(reinterpret_cast<const sockaddr&>(storage))) return {};
+    if (is_loopback(ntohl(internet.sin_addr.s_addr)) || is_of_this_machine(reinterpret_cast<const sockaddr&>(storage)))
+      return {};
     ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
     return std::string(text) + ":" + std::to_string(ntohs(internet.sin_port));
   }
@@ -57,7 +60,12 @@ std::string other_machine(const std::string& address) {
     return "[" + std::string(text) + "]:" + std::to_string(ntohs(internet.sin6_port));
   }
   switch (storage.ss_family) {
-    case AF_UNSPEC: case AF_UNIX: case AF_NETLINK: case AF_ALG: case AF_INET: case AF_INET6: return {};
+    case AF_UNSPEC:
+    case AF_UNIX:
+    case AF_NETLINK:
+    case AF_ALG:
+    case AF_INET:
+    case AF_INET6: return {};
     default: return "an address of family " + std::to_string(storage.ss_family);
   }
 }
@@ -66,8 +74,10 @@ bool Network::reaches(const std::string& address) {
   const std::string place = other_machine(address);
   if (place.empty()) return false;
   ++count_;
-  if (const auto known = places_.find(place); known != places_.end()) ++known->second;
-  else if (places_.size() < kMostPlaces) places_.emplace(place, 1);
+  if (const auto known = places_.find(place); known != places_.end())
+    ++known->second;
+  else if (places_.size() < kMostPlaces)
+    places_.emplace(place, 1);
   return refuse_;
 }
 

@@ -16,7 +16,9 @@ class Network {
 
   std::uint64_t count() const { return count_; }
   bool refuses() const { return refuse_; }
-  const std::map<std::string, std::uint64_t>& places() const { return places_; }  // "203.0.113.7:443" → how often; the first few hundred
+  const std::map<std::string, std::uint64_t>& places() const {
+    return places_;
+  }  // "203.0.113.7:443" → how often; the first few hundred
 
  private:
   bool refuse_;

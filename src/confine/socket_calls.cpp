@@ -56,7 +56,8 @@ std::string short_enough(const std::string& real) {
     ::close(folders.front());
     folders.pop_front();
   }
-  return folder < 0 ? real : "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(folder) + real.substr(slash);
+  return folder < 0 ? real
+                    : "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(folder) + real.substr(slash);
 }
 
 // A socket's name: where the file of it lies, or what becomes of the call without going there.
@@ -70,7 +71,8 @@ SocketName socket_file(const Asked& call, const std::string& address, bool makes
   if (address.size() <= head || address[head] == '\0') return {{}, Decision::pass()};
   const std::string words = address.c_str() + head;
   const std::string start = proc_link(call.tracee.thread, "cwd");
-  Place place = call.files().find(start, words, !makes, {std::to_string(call.tracee.process), std::to_string(call.tracee.thread)});
+  Place place = call.files().find(start, words, !makes,
+                                  {std::to_string(call.tracee.process), std::to_string(call.tracee.thread)});
   if (!is_kept(place)) return {{}, Decision::pass()};
   if (makes) {
     if (place.exists()) return {{}, Decision::answer(-EADDRINUSE)};
@@ -99,16 +101,20 @@ Decision with_socket_file(const Asked& call, const std::string& address, int arg
 // A datagram to an address of no family is sent as one of the internet's.
 std::string as_sent(std::string address) {
   const sa_family_t internet = AF_INET;
-  if (family_of(address) == AF_UNSPEC && address.size() >= sizeof internet) std::memcpy(address.data(), &internet, sizeof internet);
+  if (family_of(address) == AF_UNSPEC && address.size() >= sizeof internet)
+    std::memcpy(address.data(), &internet, sizeof internet);
   return address;
 }
 
 // Of a message whose header lies at `at`: the second argument is to point to it.
 Decision message_call(const Asked& call, std::uint64_t at) {
   msghdr message{};
-  if (!read_memory(call.tracee.thread, at, &message, sizeof message) || message.msg_name == nullptr) return Decision::pass();
-  const std::string address = read_address(call, reinterpret_cast<std::uint64_t>(message.msg_name), message.msg_namelen);
-  if (family_of(address) != AF_UNIX) return call.confinement.network.reaches(as_sent(address)) ? Decision::answer(-ENETUNREACH) : Decision::pass();
+  if (!read_memory(call.tracee.thread, at, &message, sizeof message) || message.msg_name == nullptr)
+    return Decision::pass();
+  const std::string address =
+      read_address(call, reinterpret_cast<std::uint64_t>(message.msg_name), message.msg_namelen);
+  if (family_of(address) != AF_UNIX)
+    return call.confinement.network.reaches(as_sent(address)) ? Decision::answer(-ENETUNREACH) : Decision::pass();
   SocketName name = socket_file(call, address, false);
   if (name.settled) return *name.settled;
   message.msg_namelen = static_cast<socklen_t>(name.address.size());
@@ -132,7 +138,8 @@ Decision connect_call(const Asked& call) {
   if (family_of(address) == AF_UNIX) return with_socket_file(call, address, 1, false);
   if (other_machine(address).empty()) return Decision::pass();
   // A datagram socket sends nothing by this; asking which way a machine would be reached is done so.
-  if (is_datagram(call) && !call.confinement.network.refuses() && !other_machine(address).ends_with(":53")) return Decision::pass();
+  if (is_datagram(call) && !call.confinement.network.refuses() && !other_machine(address).ends_with(":53"))
+    return Decision::pass();
   return call.confinement.network.reaches(address) ? Decision::answer(-ENETUNREACH) : Decision::pass();
 }
 

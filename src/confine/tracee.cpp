@@ -19,20 +19,26 @@ namespace faultline::confine {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::array kArguments = {&Registers::rdi, &Registers::rsi, &Registers::rdx, &Registers::r10, &Registers::r8, &Registers::r9};
+constexpr std::array kArguments = {&Registers::rdi, &Registers::rsi, &Registers::rdx,
+                                   &Registers::r10, &Registers::r8,  &Registers::r9};
 
 bool through_proc(pid_t thread, std::uint64_t address, void* bytes, std::size_t size, bool write) {
   const std::string path = "/proc/" + std::to_string(thread) + "/mem";
   const Descriptor file(::open(path.c_str(), (write ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
   if (!file) return false;
   const auto at = static_cast<off_t>(address);
-  return (write ? ::pwrite(file.number(), bytes, size, at) : ::pread(file.number(), bytes, size, at)) == static_cast<ssize_t>(size);
+  return (write ? ::pwrite(file.number(), bytes, size, at) : ::pread(file.number(), bytes, size, at)) ==
+         static_cast<ssize_t>(size);
 }
 
 }  // namespace
 
-std::uint64_t argument(const Registers& registers, int index) { return registers.*kArguments.at(static_cast<std::size_t>(index)); }
-void set_argument(Registers& registers, int index, std::uint64_t value) { registers.*kArguments.at(static_cast<std::size_t>(index)) = value; }
+std::uint64_t argument(const Registers& registers, int index) {
+  return registers.*kArguments.at(static_cast<std::size_t>(index));
+}
+void set_argument(Registers& registers, int index, std::uint64_t value) {
+  registers.*kArguments.at(static_cast<std::size_t>(index)) = value;
+}
 
 std::optional<Registers> read_registers(pid_t thread) {
   Registers registers{};
@@ -40,7 +46,9 @@ std::optional<Registers> read_registers(pid_t thread) {
   return registers;
 }
 
-bool write_registers(pid_t thread, const Registers& registers) { return ::ptrace(PTRACE_SETREGS, thread, nullptr, &registers) == 0; }
+bool write_registers(pid_t thread, const Registers& registers) {
+  return ::ptrace(PTRACE_SETREGS, thread, nullptr, &registers) == 0;
+}
 
 bool read_memory(pid_t thread, std::uint64_t address, void* to, std::size_t size) {
   const iovec here{to, size}, there{reinterpret_cast<void*>(address), size};
@@ -70,7 +78,9 @@ std::optional<std::string> read_path(pid_t thread, std::uint64_t address) {
   return std::nullopt;
 }
 
-std::string proc_link(pid_t thread, const std::string& name) { return read_link("/proc/" + std::to_string(thread) + "/" + name); }
+std::string proc_link(pid_t thread, const std::string& name) {
+  return read_link("/proc/" + std::to_string(thread) + "/" + name);
+}
 
 unsigned status_number(pid_t thread, const char* format, unsigned otherwise) {
   unsigned number = otherwise;

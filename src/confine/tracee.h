@@ -23,7 +23,15 @@ struct Room {
 
 // What a thread is in the middle of.
 struct Pending {
-  enum class Kind : std::uint8_t { kNone, kMakingRoom, kRewritten, kWorkingFolder, kStandardInput, kOneMessage, kSeesReads };
+  enum class Kind : std::uint8_t {
+    kNone,
+    kMakingRoom,
+    kRewritten,
+    kWorkingFolder,
+    kStandardInput,
+    kOneMessage,
+    kSeesReads
+  };
   Kind kind = Kind::kNone;
   Registers before{};      // as they were when the call began
   std::uint64_t room = 0;  // lent

@@ -25,9 +25,13 @@ constexpr std::uint64_t kMostKeptInput = 64ull << 20;
 constexpr auto kMomentForChildren = std::chrono::seconds(3);
 constexpr int kInstructionBytes = 2;  // of `syscall`
 
-void go_on(pid_t thread, int request, int signal = 0) { ::ptrace(static_cast<__ptrace_request>(request), thread, nullptr, static_cast<long>(signal)); }
+void go_on(pid_t thread, int request, int signal = 0) {
+  ::ptrace(static_cast<__ptrace_request>(request), thread, nullptr, static_cast<long>(signal));
+}
 
-bool stops_processes(int signal) { return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
+bool stops_processes(int signal) {
+  return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
 
 // Where the kernel does not say, the way the child was made does.
 bool shares_memory(pid_t one, pid_t other, bool unless_told) {
@@ -35,12 +39,23 @@ bool shares_memory(pid_t one, pid_t other, bool unless_told) {
   return answer < 0 ? unless_told : answer == 0;
 }
 
-pid_t process_of(pid_t thread) { return static_cast<pid_t>(status_number(thread, "Tgid: %u", static_cast<unsigned>(thread))); }
+pid_t process_of(pid_t thread) {
+  return static_cast<pid_t>(status_number(thread, "Tgid: %u", static_cast<unsigned>(thread)));
+}
 
 // The kernel writes a core file itself, past every watch: a signal that may end the process in one comes with the limit at nothing.
 void forbid_core_file(pid_t thread, int signal) {
   switch (signal) {
-    case SIGQUIT: case SIGILL: case SIGTRAP: case SIGABRT: case SIGBUS: case SIGFPE: case SIGSEGV: case SIGXCPU: case SIGXFSZ: case SIGSYS: break;
+    case SIGQUIT:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGABRT:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGSEGV:
+    case SIGXCPU:
+    case SIGXFSZ:
+    case SIGSYS: break;
     default: return;
   }
   rlimit limit{};
@@ -52,11 +67,15 @@ void forbid_core_file(pid_t thread, int signal) {
 }  // namespace
 
 long watch_options() {
-  return PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+  return PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+         PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 }
 
 Watch::Watch(std::string root, std::string own_folder, bool offline, std::optional<int> kept_input)
-    : files_(std::move(root), std::move(own_folder)), network_(offline), kept_input_(kept_input.value_or(-1)), keeps_input_(kept_input.has_value()) {}
+    : files_(std::move(root), std::move(own_folder)),
+      network_(offline),
+      kept_input_(kept_input.value_or(-1)),
+      keeps_input_(kept_input.has_value()) {}
 
 Watch::~Watch() {
   if (kept_input_ >= 0) ::close(kept_input_);
@@ -119,8 +138,10 @@ void Watch::end_those_left() {
     const pid_t thread = ::waitpid(-1, &status, __WALL | __WNOTHREAD);
     if (thread < 0 && errno == EINTR) continue;
     if (thread < 0) return;
-    if (WIFSTOPPED(status)) go_on(thread, PTRACE_CONT, SIGKILL);
-    else tracees_.erase(thread);
+    if (WIFSTOPPED(status))
+      go_on(thread, PTRACE_CONT, SIGKILL);
+    else
+      tracees_.erase(thread);
   }
 }
 
@@ -129,12 +150,12 @@ void Watch::stopped(pid_t thread, int status) {
   Tracee& tracee = this->tracee(thread);
   switch (event) {
     case PTRACE_EVENT_SECCOMP: return call_begins(tracee);
-    case PTRACE_EVENT_FORK: case PTRACE_EVENT_VFORK: case PTRACE_EVENT_CLONE:
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+    case PTRACE_EVENT_CLONE:
       has_child(tracee, event);
       return go_on(thread, tracee.pending.kind == Pending::Kind::kNone ? PTRACE_CONT : PTRACE_SYSCALL);
-    case PTRACE_EVENT_EXEC:
-      has_new_image(tracee);
-      return go_on(thread, PTRACE_CONT);
+    case PTRACE_EVENT_EXEC: has_new_image(tracee); return go_on(thread, PTRACE_CONT);
     case PTRACE_EVENT_STOP:
       if (stops_processes(signal)) return go_on(thread, PTRACE_LISTEN);
       return go_on(thread, PTRACE_CONT);
@@ -152,12 +173,14 @@ void Watch::has_child(Tracee& parent, int event) {
   const std::shared_ptr<Room> room = parent.room;
   Tracee& fresh = tracee(static_cast<pid_t>(child));
   fresh.sees_reads = parent.sees_reads;
-  fresh.room = shares_memory(parent.thread, fresh.thread, event != PTRACE_EVENT_FORK) ? room : std::make_shared<Room>(*room);
+  fresh.room =
+      shares_memory(parent.thread, fresh.thread, event != PTRACE_EVENT_FORK) ? room : std::make_shared<Room>(*room);
 }
 
 void Watch::has_new_image(Tracee& tracee) {
   unsigned long former = 0;
-  if (::ptrace(PTRACE_GETEVENTMSG, tracee.thread, nullptr, &former) == 0 && static_cast<pid_t>(former) != tracee.thread) tracees_.erase(static_cast<pid_t>(former));
+  if (::ptrace(PTRACE_GETEVENTMSG, tracee.thread, nullptr, &former) == 0 && static_cast<pid_t>(former) != tracee.thread)
+    tracees_.erase(static_cast<pid_t>(former));
   give_back_room(tracee);
   tracee.room = std::make_shared<Room>();
 }
@@ -212,7 +235,8 @@ void Watch::carry_out(Tracee& tracee, const Registers& registers, const Decision
   for (auto [index, bytes] : decision.bytes) {
     if (at + bytes.size() > room + Room::kPieceBytes) return answer(-ENAMETOOLONG);
     for (const Decision::Pointer& pointer : decision.pointers) {
-      if (pointer.in == pieces.size()) std::memcpy(bytes.data() + pointer.at, &pieces[pointer.to], sizeof pieces[pointer.to]);
+      if (pointer.in == pieces.size())
+        std::memcpy(bytes.data() + pointer.at, &pieces[pointer.to], sizeof pieces[pointer.to]);
     }
     pieces.push_back(at);
     if (!write_memory(tracee.thread, at, bytes.data(), bytes.size())) {
@@ -263,7 +287,8 @@ void Watch::call_ends(Tracee& tracee) {
     tracee.room->free.push_back(pending.room);
     Registers restored = pending.before;  // a call keeps its arguments' registers
     restored.rax = now->rax;
-    if (pending.kind == Pending::Kind::kOneMessage && static_cast<long>(now->rax) >= 0) {  // sendmmsg counts messages, and tells of each how much of it was sent
+    if (pending.kind == Pending::Kind::kOneMessage &&
+        static_cast<long>(now->rax) >= 0) {  // sendmmsg counts messages, and tells of each how much of it was sent
       const auto sent = static_cast<unsigned>(now->rax);
       write_memory(tracee.thread, argument(pending.before, 1) + offsetof(mmsghdr, msg_len), &sent, sizeof sent);
       restored.rax = 1;

@@ -15,7 +15,10 @@ namespace faultline::confine {
 
 class Watch {
  public:
-  Watch(std::string root, std::string own_folder, bool offline, std::optional<int> kept_input);  // kept_input: where to write what is read from standard input, or -1; none: it is not to be kept
+  Watch(
+      std::string root, std::string own_folder, bool offline,
+      std::optional<int>
+          kept_input);  // kept_input: where to write what is read from standard input, or -1; none: it is not to be kept
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

@@ -14,8 +14,9 @@ namespace faultline::driver {
 namespace {
 
 constexpr const char* kFolders[] = {
-    "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib64-nvidia", "/usr/lib/wsl/lib",
-    "/run/opengl-driver/lib", "/usr/local/cuda/compat",
+    "/usr/lib/x86_64-linux-gnu", "/usr/lib64",        "/usr/lib",         "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",     "/usr/lib64-nvidia", "/usr/lib/wsl/lib", "/run/opengl-driver/lib",
+    "/usr/local/cuda/compat",
 };
 
 bool is_ours(const std::string& path) {

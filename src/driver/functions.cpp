@@ -17,7 +17,8 @@ constexpr Variant kVariants[] = {
 std::span<const Variant> all_variants() { return kVariants; }
 
 std::optional<std::size_t> find_variant(std::string_view base, int version, StreamKind stream) {
-  const auto first = std::lower_bound(std::begin(kVariants), std::end(kVariants), base, [](const Variant& v, std::string_view b) { return v.base < b; });
+  const auto first = std::lower_bound(std::begin(kVariants), std::end(kVariants), base,
+                                      [](const Variant& v, std::string_view b) { return v.base < b; });
   std::optional<std::size_t> legacy, per_thread;
   for (const Variant* at = first; at != std::end(kVariants) && at->base == base; ++at) {
     if (at->version > version) continue;

@@ -12,7 +12,8 @@ std::string found(std::string_view base, int version, StreamKind stream) {
   const std::optional<std::size_t> at = find_variant(base, version, stream);
   if (!at) return "none";
   const Variant& variant = all_variants()[*at];
-  return std::string(variant.base) + " " + std::to_string(variant.version) + (variant.stream == StreamKind::kPerThread ? " per thread" : "");
+  return std::string(variant.base) + " " + std::to_string(variant.version) +
+         (variant.stream == StreamKind::kPerThread ? " per thread" : "");
 }
 
 TEST(DriverFunctions, ListIsSortedAndHoldsEachVariantOnce) {

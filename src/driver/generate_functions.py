@@ -10,6 +10,7 @@ The list exists once, here, and feeds the capture library, the virtual driver an
 `stream` is kLegacy or kPerThread: what stream 0 means to the function. Nothing is guessed from a name's number: an exported symbol is found by
 its own name, a variant by base, version and stream flag, exactly as a program asks for it.
 """
+
 import re
 import subprocess
 import sys
@@ -40,7 +41,7 @@ def named(parameters):
     for number, parameter in enumerate(parameters):
         parameter = re.sub(r"\s*=.*", "", parameter)
         array = re.search(r"(\[[^]]*\])$", parameter)
-        plain = parameter[:array.start()].rstrip() if array else parameter
+        plain = parameter[: array.start()].rstrip() if array else parameter
         words = re.match(r"^(.*?[\s*&])(\w+)$", plain)
         kind = words.group(1).rstrip() if words and words.group(2) not in ("int", "char", "long", "unsigned") else plain
         declared.append(f"{kind} a{number}" + (array.group(1) if array else ""))
@@ -77,13 +78,17 @@ def main():
     symbols, types = exports(include), variants(include)
     bases = sorted({base_of(symbol) for symbol in symbols} | {base for base, _, _ in types})
     if len(symbols) < 500 or len(types) < 500:
-        sys.exit(f"{include}: only {len(symbols)} functions and {len(types)} variants found in cuda.h and cudaTypedefs.h; are these NVIDIA's headers of CUDA 12 or later?")
+        sys.exit(
+            f"{include}: only {len(symbols)} functions and {len(types)} variants found in cuda.h and cudaTypedefs.h; are these NVIDIA's headers of CUDA 12 or later?"
+        )
     lines = ["// Made from NVIDIA's cuda.h and cudaTypedefs.h by src/driver/generate_functions.py."]
     lines += ["#ifdef FAULTLINE_DRIVER_BASE"] + [f"FAULTLINE_DRIVER_BASE({base})" for base in bases] + ["#endif"]
     lines.append("#ifdef FAULTLINE_DRIVER_EXPORT")
     for symbol in sorted(symbols):
         declared, names = symbols[symbol]
-        lines.append(f"FAULTLINE_DRIVER_EXPORT({symbol}, {base_of(symbol)}, {stream_of(symbol)}, ({', '.join(declared)}), ({', '.join(names)}))")
+        lines.append(
+            f"FAULTLINE_DRIVER_EXPORT({symbol}, {base_of(symbol)}, {stream_of(symbol)}, ({', '.join(declared)}), ({', '.join(names)}))"
+        )
     lines.append("#endif")
     lines.append("#ifdef FAULTLINE_DRIVER_VARIANT")
     for (base, version, stream), typename in sorted(types.items()):

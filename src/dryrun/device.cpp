@@ -12,17 +12,25 @@ namespace {
 constexpr std::uint16_t kNoDevice = std::numeric_limits<std::uint16_t>::max();  // pinned host memory
 constexpr std::uint64_t kAddressesOfADevice = std::uint64_t{1} << 47;
 constexpr std::size_t kMostHeaps = std::numeric_limits<std::uint16_t>::max();
-constexpr std::uint32_t kCapabilities = kAddresses | kStacks | kStreams | kTensors | kCompleteFromStart | kEvents | kTimes | kSteps;
+constexpr std::uint32_t kCapabilities =
+    kAddresses | kStacks | kStreams | kTensors | kCompleteFromStart | kEvents | kTimes | kSteps;
 
-std::uint64_t budget_of(const DeviceSpec& spec) { return spec.capacity_bytes == 0 ? kNoBudget : spec.capacity_bytes - spec.context_bytes; }
+std::uint64_t budget_of(const DeviceSpec& spec) {
+  return spec.capacity_bytes == 0 ? kNoBudget : spec.capacity_bytes - spec.context_bytes;
+}
 
 }  // namespace
 
-Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes, std::string alloc_conf, std::string_view torch_version) {
+Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes,
+                               std::string alloc_conf, std::string_view torch_version) {
   DeviceSpec spec{std::move(name), capacity_bytes, context_bytes, {}, kNewestTorch, std::move(alloc_conf)};
-  if (capacity_bytes > kNoBudget) return Error{fmt::format("a device of {} bytes is larger than any", capacity_bytes), {}, {}};
+  if (capacity_bytes > kNoBudget)
+    return Error{fmt::format("a device of {} bytes is larger than any", capacity_bytes), {}, {}};
   if (capacity_bytes != 0 && context_bytes >= capacity_bytes) {
-    return Error{fmt::format("the context of {} leaves nothing of a device of {}", format_bytes(context_bytes), format_bytes(capacity_bytes)), {}, {}};
+    return Error{fmt::format("the context of {} leaves nothing of a device of {}", format_bytes(context_bytes),
+                             format_bytes(capacity_bytes)),
+                 {},
+                 {}};
   }
   if (!torch_version.empty()) {
     const auto version = parse_torch_version(torch_version);
@@ -31,14 +39,21 @@ Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, s
   }
   auto settings = parse_torch_settings(spec.alloc_conf, TorchTraits::of(spec.version));
   if (!settings) return settings.error();
-  if (!settings->native) return Error{"the allocator settings choose backend:cudaMallocAsync, which has no model", {}, {}};
+  if (!settings->native)
+    return Error{"the allocator settings choose backend:cudaMallocAsync, which has no model", {}, {}};
   spec.settings = *settings;
   return spec;
 }
 
 DryRunDevice::DryRunDevice(const DeviceSpec& spec, std::uint16_t index, Recorder& recorder, DryRunTables& tables)
-    : NotingDriver(budget_, index, HeapId(static_cast<std::uint16_t>(tables.heaps.size()))), recorder_(recorder), tables_(tables), index_(index), spec_(spec),
-      budget_(budget_of(spec), kFirstSegmentAddress + index * kAddressesOfADevice, reservation_bytes(spec.capacity_bytes)), full_budget_bytes_(budget_of(spec)),
+    : NotingDriver(budget_, index, HeapId(static_cast<std::uint16_t>(tables.heaps.size()))),
+      recorder_(recorder),
+      tables_(tables),
+      index_(index),
+      spec_(spec),
+      budget_(budget_of(spec), kFirstSegmentAddress + index * kAddressesOfADevice,
+              reservation_bytes(spec.capacity_bytes)),
+      full_budget_bytes_(budget_of(spec)),
       allocator_(spec.settings, TorchTraits::of(spec.version), {}) {
   TraceFileWriter& writer = recorder_.writer();
   if (index_ == 0) recorder_.keep(writer.define_origin({"dry-run", {}, 0, kCapabilities}));
@@ -52,11 +67,14 @@ DryRunDevice::DryRunDevice(const DeviceSpec& spec, std::uint16_t index, Recorder
   know_streams();
   allocator_.count_ages(spec_.settings.gc_threshold > 0);
   if (spec_.settings.memory_fraction < 1 && spec_.capacity_bytes != 0) {
-    own_limit_bytes_ = static_cast<std::uint64_t>(spec_.settings.memory_fraction * static_cast<double>(spec_.capacity_bytes));
+    own_limit_bytes_ =
+        static_cast<std::uint64_t>(spec_.settings.memory_fraction * static_cast<double>(spec_.capacity_bytes));
     allocator_.set_limit(own_limit_bytes_);
   }
   define_device();
-  recorder_.keep(writer.define_property(index_ == 0 ? "dry-run.context_bytes" : fmt::format("dry-run.context_bytes.{}", index_), std::to_string(spec_.context_bytes)));
+  recorder_.keep(
+      writer.define_property(index_ == 0 ? "dry-run.context_bytes" : fmt::format("dry-run.context_bytes.{}", index_),
+                             std::to_string(spec_.context_bytes)));
   if (index_ != 0) return;
   const std::string version = fmt::format("{}.{}", spec_.version.major, spec_.version.minor);
   recorder_.keep(writer.define_property("torch.alloc_conf", spec_.alloc_conf));
@@ -65,7 +83,8 @@ DryRunDevice::DryRunDevice(const DeviceSpec& spec, std::uint16_t index, Recorder
 }
 
 void DryRunDevice::define_device() {
-  recorder_.keep(recorder_.writer().define_device(index_, {index_, spec_.name, spec_.capacity_bytes, own_limit_bytes_.value_or(0)}));
+  recorder_.keep(recorder_.writer().define_device(
+      index_, {index_, spec_.name, spec_.capacity_bytes, own_limit_bytes_.value_or(0)}));
 }
 
 HeapId DryRunDevice::add_heap(const Heap& heap) {
@@ -80,7 +99,8 @@ void DryRunDevice::know_streams() {
 }
 
 StreamId DryRunDevice::own_stream(StreamId stream) const {
-  return stream.index() < tables_.streams.size() && tables_.streams[stream.index()].device == index_ ? stream : default_stream_;
+  return stream.index() < tables_.streams.size() && tables_.streams[stream.index()].device == index_ ? stream
+                                                                                                     : default_stream_;
 }
 
 HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor) {
@@ -90,7 +110,8 @@ HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor) {
     recorder_.keep(recorder_.writer().count("dry-run.pools_beyond_number", 1));
     return torch_heap_;
   }
-  const HeapId heap = add_heap({HeapKind::kTorchCaching, index_, driver_heap_, major, minor, fmt::format("torch private pool ({}, {})", major, minor)});
+  const HeapId heap = add_heap({HeapKind::kTorchCaching, index_, driver_heap_, major, minor,
+                                fmt::format("torch private pool ({}, {})", major, minor)});
   pools_.emplace(std::pair(major, minor), heap);
   arenas_[heap.index()] = allocator_.add_arena(true);
   heap_of_arena_.push_back(heap);
@@ -109,7 +130,8 @@ AllocationId DryRunDevice::remember(Event& event, Live live) {
   return id;
 }
 
-std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes, StreamId stream, HeapId heap, StackId stack, TensorId tensor) {
+std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes, StreamId stream, HeapId heap,
+                                                        StackId stack, TensorId tensor) {
   Event event = recorder_.stamp(EventKind::kAlloc, stack);
   event.size_bytes = size_bytes;
   event.device = index_;
@@ -122,7 +144,8 @@ std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes
     return std::nullopt;
   }
   const std::uint64_t rounded = allocator_.round(size_bytes);
-  const ListIndex list = allocator_.list_for(event.heap == torch_heap_ ? 0 : arenas_.at(event.heap.index()), rounded <= kTorchSmallRequest, event.stream);
+  const ListIndex list = allocator_.list_for(event.heap == torch_heap_ ? 0 : arenas_.at(event.heap.index()),
+                                             rounded <= kTorchSmallRequest, event.stream);
   BlockIndex block = allocator_.allocate(list, rounded, {}, {}, *this);
   if (block == kNoIndex) block = serve_beyond(event, list, rounded);
   if (block == kNoIndex) return std::nullopt;
@@ -183,7 +206,8 @@ void DryRunDevice::count_overcommitted() {
   ++overcommitted_;
   TraceFileWriter& writer = recorder_.writer();
   recorder_.keep(writer.define_property("dry-run.overcommitted_requests", std::to_string(overcommitted_)));
-  if (grown_limit_bytes_) recorder_.keep(writer.define_property("dry-run.needed_limit_bytes", std::to_string(*grown_limit_bytes_)));
+  if (grown_limit_bytes_)
+    recorder_.keep(writer.define_property("dry-run.needed_limit_bytes", std::to_string(*grown_limit_bytes_)));
 }
 
 Event DryRunDevice::freeing(const Live& live, AllocationId id, StackId stack) const {

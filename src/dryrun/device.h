@@ -30,10 +30,11 @@ struct DeviceSpec {
   std::uint64_t context_bytes = 0;
   TorchSettings settings;
   TorchVersion version;
-  std::string alloc_conf;            // as written
+  std::string alloc_conf;  // as written
 };
 // Checks what the program was started with; the error says which part of it does not hold.
-Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes, std::string alloc_conf, std::string_view torch_version);
+Result<DeviceSpec> device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes,
+                               std::string alloc_conf, std::string_view torch_version);
 
 struct DeviceStats {
   std::uint64_t requested_bytes = 0, peak_requested_bytes = 0;
@@ -75,7 +76,7 @@ class DryRunDevice final : private NotingDriver {
   const TorchAllocator& allocator() const { return allocator_; }
   const DeviceStats& stats() const { return stats_; }
   void reset_peaks();
-  std::uint64_t free_bytes() const;            // as cudaMemGetInfo would say; kUnlimitedBytes of an endless device
+  std::uint64_t free_bytes() const;  // as cudaMemGetInfo would say; kUnlimitedBytes of an endless device
   const Heap& heap(HeapId id) const { return tables_.heaps[id.index()]; }
   std::uint64_t stream_handle(StreamId id) const { return tables_.streams[id.index()].handle; }
   TorchFinalState state() const;
@@ -121,7 +122,7 @@ class DryRunDevice final : private NotingDriver {
   std::optional<std::uint64_t> own_limit_bytes_;    // the program's
   std::optional<std::uint64_t> grown_limit_bytes_;  // with overcommit, once it was too low
   bool overcommit_ = false;
-  bool told_ = false;                    // the first failure of an overcommitted device is in the trace
+  bool told_ = false;  // the first failure of an overcommitted device is in the trace
   std::uint64_t overcommitted_ = 0;
   DeviceStats stats_;
 };

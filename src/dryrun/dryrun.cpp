@@ -24,7 +24,8 @@ using namespace faultline;
 std::atomic<std::uint32_t> forks{0};  // how many fork()s lie between the first process and this one
 
 void count_forks() {
-  [[maybe_unused]] static const int registered = ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  [[maybe_unused]] static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
 }
 
 // Returns how long the text is; what does not fit is cut.
@@ -37,7 +38,9 @@ std::uint64_t copy_text(std::string_view text, char* to, std::uint64_t room) {
   return text.size();
 }
 
-HeapId heap_id(std::uint32_t heap) { return heap <= 0xFFFF ? HeapId(static_cast<std::uint16_t>(heap)) : DryRunDevice::kFirstTorchHeap; }
+HeapId heap_id(std::uint32_t heap) {
+  return heap <= 0xFFFF ? HeapId(static_cast<std::uint16_t>(heap)) : DryRunDevice::kFirstTorchHeap;
+}
 
 const char* or_empty(const char* text) { return text != nullptr ? text : ""; }
 
@@ -45,12 +48,12 @@ const char* or_empty(const char* text) { return text != nullptr ? text : ""; }
 
 struct faultline_dryrun {
   std::mutex mutex;
-  std::atomic<bool> let_go{false};   // of the file, by a child's own word or because the model broke
+  std::atomic<bool> let_go{false};  // of the file, by a child's own word or because the model broke
   std::uint32_t forks_at_open = 0;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<DryRunMachine> machine;
   TorchFinalState snapshot;
-  bool broken = false;               // the model cannot go on
+  bool broken = false;  // the model cannot go on
 
   // Without the lock, which in a forked child may be held by a thread that is not there.
   bool in_child() const { return forks.load(std::memory_order_relaxed) != forks_at_open; }
@@ -105,11 +108,13 @@ void mark(Recorder& recorder, EventKind kind, std::uint32_t extra, std::uint32_t
 
 extern "C" {
 
-faultline_dryrun* faultline_open(const char* trace_path, const char* device_name, uint64_t capacity_bytes, uint64_t context_bytes, const char* alloc_conf,
-                                 const char* torch_version, char* error_text, uint64_t error_bytes) {
+faultline_dryrun* faultline_open(const char* trace_path, const char* device_name, uint64_t capacity_bytes,
+                                 uint64_t context_bytes, const char* alloc_conf, const char* torch_version,
+                                 char* error_text, uint64_t error_bytes) {
   copy_text("", error_text, error_bytes);
   try {
-    auto spec = device_spec(or_empty(device_name), capacity_bytes, context_bytes, or_empty(alloc_conf), or_empty(torch_version));
+    auto spec = device_spec(or_empty(device_name), capacity_bytes, context_bytes, or_empty(alloc_conf),
+                            or_empty(torch_version));
     if (!spec) return copy_text(spec.error().message(), error_text, error_bytes), nullptr;
     auto recorder = Recorder::create(or_empty(trace_path));
     if (!recorder) return copy_text(recorder.error().message(), error_text, error_bytes), nullptr;
@@ -125,7 +130,8 @@ faultline_dryrun* faultline_open(const char* trace_path, const char* device_name
   }
 }
 
-uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes, uint64_t context_bytes) {
+uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes,
+                              uint64_t context_bytes) {
   return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint32_t {
     DeviceSpec spec = machine.first_spec();
     spec.name = or_empty(device_name);
@@ -137,7 +143,8 @@ uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name,
 }
 
 void faultline_close(faultline_dryrun* handle) {
-  if (handle == nullptr || handle->in_child()) return;  // a child's copy stays: to take it apart would write into the parent's file
+  if (handle == nullptr || handle->in_child())
+    return;  // a child's copy stays: to take it apart would write into the parent's file
   const bool is_whole = handle->usable();
   use_handle(handle, [](DryRunMachine& machine, Recorder& recorder) {
     const TorchFinalState state = machine.state();
@@ -151,7 +158,8 @@ uint64_t faultline_error(faultline_dryrun* handle, char* error_text, uint64_t er
   copy_text("", error_text, error_bytes);
   if (handle == nullptr || handle->in_child()) return 0;
   const std::lock_guard lock(handle->mutex);
-  if (handle->broken) return copy_text("the dry run's device stopped: this machine has no memory left for it", error_text, error_bytes);
+  if (handle->broken)
+    return copy_text("the dry run's device stopped: this machine has no memory left for it", error_text, error_bytes);
   const std::optional<std::string>& error = handle->recorder->error();
   return error ? copy_text(*error, error_text, error_bytes) : 0;
 }
@@ -178,7 +186,8 @@ uint32_t faultline_stack(faultline_dryrun* handle, uint32_t caller, uint32_t fra
   });
 }
 
-uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op, uint32_t name, uint32_t operands, uint32_t rank, const int64_t* dims) {
+uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op, uint32_t name, uint32_t operands,
+                          uint32_t rank, const int64_t* dims) {
   return use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
     Tensor tensor;
     if (dims != nullptr) tensor.shape.assign(dims, dims + rank);
@@ -191,18 +200,22 @@ uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op,
 }
 
 uint32_t faultline_stream(faultline_dryrun* handle, uint32_t device, uint64_t stream_handle) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) { return machine.stream(device, stream_handle).value; });
+  return use_handle(handle,
+                    [&](DryRunMachine& machine, Recorder&) { return machine.stream(device, stream_handle).value; });
 }
 
 uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major, uint64_t pool_minor) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) { return std::uint32_t{machine.device(device).pool(pool_major, pool_minor).value}; });
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    return std::uint32_t{machine.device(device).pool(pool_major, pool_minor).value};
+  });
 }
 
-int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack, uint32_t tensor, uint32_t* allocation,
-                        uint64_t* address) {
+int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream, uint32_t heap,
+                        uint32_t stack, uint32_t tensor, uint32_t* allocation, uint64_t* address) {
   DryRunDevice::Placed placed;
   const std::int32_t answer = use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::int32_t {
-    const auto block = machine.device(device).alloc(size_bytes, StreamId(stream), heap_id(heap), StackId(stack), TensorId(tensor));
+    const auto block =
+        machine.device(device).alloc(size_bytes, StreamId(stream), heap_id(heap), StackId(stack), TensorId(tensor));
     if (!block) return FAULTLINE_OUT_OF_MEMORY;
     placed = *block;
     return FAULTLINE_SERVED;
@@ -213,7 +226,8 @@ int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size
 }
 
 void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.free(AllocationId(allocation), StackId(stack)); });
+  use_handle(handle,
+             [&](DryRunMachine& machine, Recorder&) { machine.free(AllocationId(allocation), StackId(stack)); });
 }
 
 void faultline_empty_cache(faultline_dryrun* handle, uint32_t device, uint32_t stack) {
@@ -229,11 +243,15 @@ void faultline_set_overcommit(faultline_dryrun* handle, int32_t on) {
 }
 
 uint32_t faultline_pin(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) { return machine.device(0).pin(size_bytes, StackId(stack), TensorId(tensor)).value; });
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    return machine.device(0).pin(size_bytes, StackId(stack), TensorId(tensor)).value;
+  });
 }
 
 void faultline_unpin(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(0).unpin(AllocationId(allocation), StackId(stack)); });
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    machine.device(0).unpin(AllocationId(allocation), StackId(stack));
+  });
 }
 
 void faultline_op_begin(faultline_dryrun* handle, uint32_t name, uint32_t stack) {
@@ -241,7 +259,8 @@ void faultline_op_begin(faultline_dryrun* handle, uint32_t name, uint32_t stack)
 }
 
 void faultline_op_end(faultline_dryrun* handle, uint32_t text, int32_t failed, uint32_t stack) {
-  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) { mark(recorder, EventKind::kOpEnd, text, stack, failed != 0); });
+  use_handle(handle,
+             [&](DryRunMachine&, Recorder& recorder) { mark(recorder, EventKind::kOpEnd, text, stack, failed != 0); });
 }
 
 void faultline_tensor_note(faultline_dryrun* handle, uint32_t allocation, uint32_t tensor, uint32_t stack) {
@@ -263,11 +282,15 @@ void faultline_step_mark(faultline_dryrun* handle, uint64_t number, uint32_t nam
 }
 
 void faultline_property(faultline_dryrun* handle, const char* key, const char* value) {
-  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) { recorder.keep(recorder.writer().define_property(or_empty(key), or_empty(value))); });
+  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
+    recorder.keep(recorder.writer().define_property(or_empty(key), or_empty(value)));
+  });
 }
 
 void faultline_lost(faultline_dryrun* handle, const char* name, uint64_t count) {
-  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) { recorder.keep(recorder.writer().count(or_empty(name), count)); });
+  use_handle(handle, [&](DryRunMachine&, Recorder& recorder) {
+    recorder.keep(recorder.writer().count(or_empty(name), count));
+  });
 }
 
 void faultline_get_stats(faultline_dryrun* handle, uint32_t number, faultline_stats* stats) {
@@ -323,7 +346,8 @@ uint64_t faultline_snapshot_segments(faultline_dryrun* handle, faultline_segment
   return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint64_t {
     const TorchFinalState& state = handle->snapshot;
     const std::uint64_t count = segments == nullptr ? 0 : std::min<std::uint64_t>(room, state.segments.size());
-    for (std::size_t at = 0; at < count; ++at) segments[at] = segment_of(state.segments[at], state, machine.device(state.segments[at].device));
+    for (std::size_t at = 0; at < count; ++at)
+      segments[at] = segment_of(state.segments[at], state, machine.device(state.segments[at].device));
     return count;
   });
 }
@@ -334,7 +358,8 @@ uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, faultline_block* bl
     const std::uint64_t count = blocks == nullptr ? 0 : std::min<std::uint64_t>(room, state.blocks.size());
     for (std::size_t at = 0; at < count; ++at) {
       const FinalBlock& block = state.blocks[at];
-      blocks[at] = {block.address, block.size_bytes, block.requested_bytes, state.allocations[at].value, block.stack.value};
+      blocks[at] = {block.address, block.size_bytes, block.requested_bytes, state.allocations[at].value,
+                    block.stack.value};
     }
     return count;
   });

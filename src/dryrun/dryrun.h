@@ -35,11 +35,13 @@ enum { FAULTLINE_HEAP_DRIVER = 0, FAULTLINE_HEAP_TORCH = 1, FAULTLINE_HEAP_PINNE
 /* Makes the trace file (which must not exist) and an empty device. Segments may take capacity_bytes - context_bytes; capacity_bytes 0 is a
  * device without end. alloc_conf is PYTORCH_CUDA_ALLOC_CONF as written, torch_version is torch.__version__ (both may be NULL or ""; the newest
  * known release then). Returns NULL with one sentence in error_text (always terminated, cut to error_bytes) when something does not hold. */
-FAULTLINE_API faultline_dryrun* faultline_open(const char* trace_path, const char* device_name, uint64_t capacity_bytes, uint64_t context_bytes,
-                                               const char* alloc_conf, const char* torch_version, char* error_text, uint64_t error_bytes);
+FAULTLINE_API faultline_dryrun* faultline_open(const char* trace_path, const char* device_name, uint64_t capacity_bytes,
+                                               uint64_t context_bytes, const char* alloc_conf,
+                                               const char* torch_version, char* error_text, uint64_t error_bytes);
 
 /* A further device, with the settings of the first; returns its number. */
-FAULTLINE_API uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes, uint64_t context_bytes);
+FAULTLINE_API uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes,
+                                            uint64_t context_bytes);
 
 /* Writes the end state and finishes the file; the handle is gone. A process that ends without it leaves a readable trace without end state. */
 FAULTLINE_API void faultline_close(faultline_dryrun* handle);
@@ -59,20 +61,22 @@ FAULTLINE_API uint32_t faultline_frame(faultline_dryrun* handle, uint32_t functi
 /* The stack made by a call from the stack `caller` (0: the outermost) into `frame`. */
 FAULTLINE_API uint32_t faultline_stack(faultline_dryrun* handle, uint32_t caller, uint32_t frame);
 /* dtype, op, name and operands are strings (see struct Tensor in trace/tables.h); dims has rank entries. */
-FAULTLINE_API uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op, uint32_t name, uint32_t operands, uint32_t rank,
-                                        const int64_t* dims);
+FAULTLINE_API uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op, uint32_t name,
+                                        uint32_t operands, uint32_t rank, const int64_t* dims);
 /* stream_handle as the program knows it (cudaStream_t as a number); 0 is the device's default stream, which is also meant by an id of another device. */
 FAULTLINE_API uint32_t faultline_stream(faultline_dryrun* handle, uint32_t device, uint64_t stream_handle);
 
 /* --- device memory through PyTorch's allocator --------------------------------------------------------------------------------------- */
 
 /* The heap of a private pool (a CUDA graph's, a MemPool's), made on first use; (0, 0) is the default pool. */
-FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major, uint64_t pool_minor);
+FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major,
+                                      uint64_t pool_minor);
 
 /* A request of size_bytes > 0; FAULTLINE_HEAP_TORCH, or a heap of another device, is the device's default pool. FAULTLINE_SERVED: *allocation and *address are set. FAULTLINE_OUT_OF_MEMORY: both are 0, the failure is in the
  * trace with the device's free bytes, and PyTorch's own attempts (garbage collection, flush and retry) have happened. Either may be NULL. */
-FAULTLINE_API int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream, uint32_t heap, uint32_t stack,
-                                      uint32_t tensor, uint32_t* allocation, uint64_t* address);
+FAULTLINE_API int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream,
+                                      uint32_t heap, uint32_t stack, uint32_t tensor, uint32_t* allocation,
+                                      uint64_t* address);
 /* An allocation that is not live is passed over. */
 FAULTLINE_API void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack);
 
@@ -99,7 +103,8 @@ FAULTLINE_API void faultline_unpin(faultline_dryrun* handle, uint32_t allocation
 FAULTLINE_API void faultline_op_begin(faultline_dryrun* handle, uint32_t name, uint32_t stack);
 FAULTLINE_API void faultline_op_end(faultline_dryrun* handle, uint32_t text, int32_t failed, uint32_t stack);
 /* What is known of a tensor; allocation 0 where it has none of its own. */
-FAULTLINE_API void faultline_tensor_note(faultline_dryrun* handle, uint32_t allocation, uint32_t tensor, uint32_t stack);
+FAULTLINE_API void faultline_tensor_note(faultline_dryrun* handle, uint32_t allocation, uint32_t tensor,
+                                         uint32_t stack);
 FAULTLINE_API void faultline_step_mark(faultline_dryrun* handle, uint64_t number, uint32_t name);
 
 /* A property of the trace, and a named counter of what was lost or odd (counts add up). */
@@ -110,21 +115,21 @@ FAULTLINE_API void faultline_lost(faultline_dryrun* handle, const char* name, ui
 
 /* Block sizes, as torch.cuda.memory_stats() counts them; counts are since faultline_open unless they say current. */
 typedef struct faultline_stats {
-  uint64_t allocated_bytes;          /* allocated_bytes.all.current */
-  uint64_t peak_allocated_bytes;     /* since faultline_reset_peaks, like every peak here */
+  uint64_t allocated_bytes;      /* allocated_bytes.all.current */
+  uint64_t peak_allocated_bytes; /* since faultline_reset_peaks, like every peak here */
   uint64_t reserved_bytes;
   uint64_t peak_reserved_bytes;
-  uint64_t requested_bytes;          /* as asked for, before rounding */
+  uint64_t requested_bytes; /* as asked for, before rounding */
   uint64_t peak_requested_bytes;
-  uint64_t inactive_split_bytes;     /* free, beside live blocks of the same segment */
+  uint64_t inactive_split_bytes; /* free, beside live blocks of the same segment */
   uint64_t current_allocations;
   uint64_t allocations;
   uint64_t current_segments;
-  uint64_t segments_taken;           /* num_device_alloc */
-  uint64_t segments_returned;        /* num_device_free */
-  uint64_t alloc_retries;            /* num_alloc_retries */
-  uint64_t out_of_memories;          /* num_ooms */
-  uint64_t device_free_bytes;        /* torch.cuda.mem_get_info()[0]; of an endless device the largest number */
+  uint64_t segments_taken;    /* num_device_alloc */
+  uint64_t segments_returned; /* num_device_free */
+  uint64_t alloc_retries;     /* num_alloc_retries */
+  uint64_t out_of_memories;   /* num_ooms */
+  uint64_t device_free_bytes; /* torch.cuda.mem_get_info()[0]; of an endless device the largest number */
 } faultline_stats;
 
 FAULTLINE_API void faultline_get_stats(faultline_dryrun* handle, uint32_t device, faultline_stats* stats);
@@ -141,7 +146,7 @@ typedef struct faultline_segment {
   uint64_t stream_handle;
   uint64_t pool_major;
   uint64_t pool_minor;
-  uint32_t first_block;              /* into the blocks */
+  uint32_t first_block; /* into the blocks */
   uint32_t block_count;
   int32_t is_small;
   int32_t is_expandable;
@@ -152,12 +157,13 @@ typedef struct faultline_block {
   uint64_t address;
   uint64_t size_bytes;
   uint64_t requested_bytes;
-  uint32_t allocation;               /* 0: free */
+  uint32_t allocation; /* 0: free */
   uint32_t stack;
 } faultline_block;
 
 FAULTLINE_API void faultline_snapshot(faultline_dryrun* handle, uint64_t* segment_count, uint64_t* block_count);
-FAULTLINE_API uint64_t faultline_snapshot_segments(faultline_dryrun* handle, faultline_segment* segments, uint64_t room);
+FAULTLINE_API uint64_t faultline_snapshot_segments(faultline_dryrun* handle, faultline_segment* segments,
+                                                   uint64_t room);
 FAULTLINE_API uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, faultline_block* blocks, uint64_t room);
 
 /* --- answers for PyTorch's own tables ---------------------------------------------------------------------------------------------------- */
@@ -181,8 +187,10 @@ typedef struct faultline_guard_answer {
 } faultline_guard_answer;
 
 FAULTLINE_API faultline_guard_answer faultline_guard_current(const void* asked);
-FAULTLINE_API faultline_guard_answer faultline_guard_exchange(const void* asked, uint16_t device); /* makes it current, returns the former */
-FAULTLINE_API faultline_guard_answer faultline_guard_stream(const void* asked, uint16_t device);   /* its default stream */
+FAULTLINE_API faultline_guard_answer
+faultline_guard_exchange(const void* asked, uint16_t device); /* makes it current, returns the former */
+FAULTLINE_API faultline_guard_answer faultline_guard_stream(const void* asked,
+                                                            uint16_t device); /* its default stream */
 
 #ifdef __cplusplus
 }

@@ -16,17 +16,23 @@ struct Program {
   void run(DryRun& device) const {
     std::mt19937_64 random(seed);
     const auto below = [&](std::uint64_t limit) { return random() % limit; };
-    const std::array<std::uint32_t, 3> streams = {0, faultline_stream(device.handle(), 0, 0x5000), faultline_stream(device.handle(), 0, 0x3000)};
+    const std::array<std::uint32_t, 3> streams = {0, faultline_stream(device.handle(), 0, 0x5000),
+                                                  faultline_stream(device.handle(), 0, 0x3000)};
     std::vector<std::uint32_t> live;
     for (int at = 0; at < requests; ++at) {
       const std::uint32_t stack = device.line(static_cast<std::uint32_t>(at % 50 + 1));
       const std::uint64_t kind = below(100);
       if (kind < 55) {
-        const std::uint64_t size = below(3) == 0 ? 1 + below(kMiB) : below(4) == 0 ? 1 + below(60 * kMiB) : 1 + below(4 * kMiB);
-        const std::uint32_t heap = pools && below(4) == 0 ? faultline_pool(device.handle(), 0, 0, 1 + below(2)) : std::uint32_t{FAULTLINE_HEAP_TORCH};
+        const std::uint64_t size = below(3) == 0   ? 1 + below(kMiB)
+                                   : below(4) == 0 ? 1 + below(60 * kMiB)
+                                                   : 1 + below(4 * kMiB);
+        const std::uint32_t heap = pools && below(4) == 0 ? faultline_pool(device.handle(), 0, 0, 1 + below(2))
+                                                          : std::uint32_t{FAULTLINE_HEAP_TORCH};
         const Given given = device.alloc(size, streams[below(10) < 7 ? 0 : 1 + below(2)], heap, stack);
-        if (given.served()) live.push_back(given.allocation);
-        else if (!live.empty()) take(live, below(live.size()), device, stack);
+        if (given.served())
+          live.push_back(given.allocation);
+        else if (!live.empty())
+          take(live, below(live.size()), device, stack);
       } else if (kind < 94) {
         if (!live.empty()) take(live, below(live.size()), device, stack);
       } else if (kind == 97 && below(4) == 0) {
@@ -70,24 +76,30 @@ TEST_P(DryRunModel, EveryPlacementIsTheOneTheProofExpects) {
     EXPECT_GT(stats.alloc_retries, 0u);
     const auto failures = events_of(trace, EventKind::kAllocFailed);
     EXPECT_EQ(failures.size(), stats.out_of_memories);
-    if (GetParam().overcommit) EXPECT_EQ(failures.size(), 1u);
-    else EXPECT_GT(failures.size(), 0u);
+    if (GetParam().overcommit)
+      EXPECT_EQ(failures.size(), 1u);
+    else
+      EXPECT_GT(failures.size(), 0u);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, DryRunModel,
-                         testing::Values(Setup{"defaults", "", "2.11.0", false, false}, Setup{"older", "", "2.4.1", false, false},
-                                         Setup{"expandable", "expandable_segments:True", "2.11.0", false, false},
-                                         Setup{"split_limit", "max_split_size_mb:32", "2.11.0", false, false},
-                                         Setup{"rounding", "roundup_power2_divisions:4", "2.11.0", false, false},
-                                         Setup{"collecting", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75", "2.11.0", false, false},
-                                         Setup{"pools", "", "2.13.0", true, false}, Setup{"older_pools", "expandable_segments:True", "2.9.0", true, false},
-                                         Setup{"everything", "expandable_segments:True,max_split_size_mb:40", "2.13.0", true, false},
-                                         Setup{"overcommit", "", "2.11.0", false, true},
-                                         Setup{"overcommit_expandable", "expandable_segments:True", "2.11.0", false, true},
-                                         Setup{"overcommit_pools", "expandable_segments:True", "2.13.0", true, true},
-                                         Setup{"overcommit_limit", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75", "2.11.0", false, true}),
-                         [](const auto& setup) { return std::string(setup.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Settings, DryRunModel,
+    testing::Values(Setup{"defaults", "", "2.11.0", false, false}, Setup{"older", "", "2.4.1", false, false},
+                    Setup{"expandable", "expandable_segments:True", "2.11.0", false, false},
+                    Setup{"split_limit", "max_split_size_mb:32", "2.11.0", false, false},
+                    Setup{"rounding", "roundup_power2_divisions:4", "2.11.0", false, false},
+                    Setup{"collecting", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75", "2.11.0",
+                          false, false},
+                    Setup{"pools", "", "2.13.0", true, false},
+                    Setup{"older_pools", "expandable_segments:True", "2.9.0", true, false},
+                    Setup{"everything", "expandable_segments:True,max_split_size_mb:40", "2.13.0", true, false},
+                    Setup{"overcommit", "", "2.11.0", false, true},
+                    Setup{"overcommit_expandable", "expandable_segments:True", "2.11.0", false, true},
+                    Setup{"overcommit_pools", "expandable_segments:True", "2.13.0", true, true},
+                    Setup{"overcommit_limit", "garbage_collection_threshold:0.6,per_process_memory_fraction:0.75",
+                          "2.11.0", false, true}),
+    [](const auto& setup) { return std::string(setup.param.name); });
 
 TEST(DryRunDevice, ReplayOnTheSameDeviceGivesTheSameAddresses) {
   DryRun device(600 * kMiB, 100 * kMiB);
@@ -111,7 +123,8 @@ TEST(DryRunDevice, TraceSaysWhatItIs) {
   faultline_property(device.handle(), "program", "train.py");
   const Trace trace = device.finish();
   EXPECT_EQ(trace.source_kind, "dry-run");
-  EXPECT_EQ(trace.capabilities, std::uint32_t{kAddresses | kStacks | kStreams | kTensors | kCompleteFromStart | kEvents | kTimes | kSteps});
+  EXPECT_EQ(trace.capabilities,
+            std::uint32_t{kAddresses | kStacks | kStreams | kTensors | kCompleteFromStart | kEvents | kTimes | kSteps});
   ASSERT_EQ(trace.devices.size(), 1u);
   EXPECT_EQ(trace.devices[0], (Device{0, "a device", kGiB, 0}));
   EXPECT_EQ(trace.properties.at("torch.alloc_conf"), "max_split_size_mb:64");
@@ -273,7 +286,8 @@ TEST(DryRunDevice, SnapshotIsTheStateTheTraceEndsWith) {
   EXPECT_EQ(faultline_snapshot_blocks(device.handle(), blocks.data(), 1), 1u);
   const faultline_stats stats = device.stats();
   std::uint64_t reserved = 0, allocated = 0;
-  for (const faultline_segment& segment : segments) reserved += segment.size_bytes, allocated += segment.allocated_bytes;
+  for (const faultline_segment& segment : segments)
+    reserved += segment.size_bytes, allocated += segment.allocated_bytes;
   EXPECT_EQ(reserved, stats.reserved_bytes);
   EXPECT_EQ(allocated, stats.allocated_bytes);
   const Trace trace = device.finish();
@@ -292,9 +306,13 @@ TEST(DryRunNames, AreWrittenOnceAndComeBack) {
   EXPECT_EQ(device.text("float32"), device.text("float32"));
   EXPECT_EQ(device.line(7), device.line(7));
   const std::array<std::int64_t, 3> dims = {8, -1, 768};
-  const auto tensor = [&] { return faultline_tensor(device.handle(), device.text("float32"), device.text("aten::mm"), device.text("encoder.0"), device.text("float32[8,8]"), 3, dims.data()); };
+  const auto tensor = [&] {
+    return faultline_tensor(device.handle(), device.text("float32"), device.text("aten::mm"), device.text("encoder.0"),
+                            device.text("float32[8,8]"), 3, dims.data());
+  };
   EXPECT_EQ(tensor(), tensor());
-  const Given given = device.alloc(4096, faultline_stream(device.handle(), 0, 0x77), FAULTLINE_HEAP_TORCH, device.line(7), tensor());
+  const Given given =
+      device.alloc(4096, faultline_stream(device.handle(), 0, 0x77), FAULTLINE_HEAP_TORCH, device.line(7), tensor());
   const Trace trace = device.finish();
   const Event event = events_of(trace, EventKind::kAlloc).back();
   EXPECT_EQ(event.allocation.value, given.allocation);
@@ -323,7 +341,8 @@ TEST(DryRunNames, UnknownIdsCountAsNone) {
 
 TEST(DryRunMarks, StandInTheirOrder) {
   DryRun device(kGiB);
-  const std::uint32_t tensor = faultline_tensor(device.handle(), device.text("int64"), 0, device.text("labels"), 0, 0, nullptr);
+  const std::uint32_t tensor =
+      faultline_tensor(device.handle(), device.text("int64"), 0, device.text("labels"), 0, 0, nullptr);
   faultline_step_mark(device.handle(), 3, device.text("step"));
   faultline_op_begin(device.handle(), device.text("aten::mm"), device.line(4));
   faultline_tensor_note(device.handle(), 0, tensor, device.line(2));
@@ -333,14 +352,15 @@ TEST(DryRunMarks, StandInTheirOrder) {
   const Trace trace = device.finish();
   std::vector<EventKind> kinds;
   for (const Event& event : trace.events) kinds.push_back(event.kind);
-  ASSERT_EQ(kinds, (std::vector{EventKind::kStepMark, EventKind::kOpBegin, EventKind::kTensorNote, EventKind::kOpEnd, EventKind::kHostPin, EventKind::kTensorNote,
-                                EventKind::kHostUnpin}));
+  ASSERT_EQ(kinds, (std::vector{EventKind::kStepMark, EventKind::kOpBegin, EventKind::kTensorNote, EventKind::kOpEnd,
+                                EventKind::kHostPin, EventKind::kTensorNote, EventKind::kHostUnpin}));
   EXPECT_EQ(trace.events[0].size_bytes, 3u);
   EXPECT_TRUE(trace.events[3].has(kFailed));
   EXPECT_EQ(trace.strings.at(StringId(trace.events[3].extra)), "shapes cannot be multiplied");
   EXPECT_EQ(trace.heaps[trace.events[4].heap.index()].kind, HeapKind::kTorchPinnedHost);
   EXPECT_EQ(trace.events[5].allocation, trace.events[4].allocation);
-  EXPECT_TRUE(std::is_sorted(trace.events.begin(), trace.events.end(), [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; }));
+  EXPECT_TRUE(std::is_sorted(trace.events.begin(), trace.events.end(),
+                             [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; }));
 }
 
 }  // namespace
@@ -349,7 +369,8 @@ TEST(DryRunTest, EachDeviceHasAnAllocatorOfItsOwn) {
   ASSERT_EQ(faultline_add_device(dry.handle(), "the other", 2 * kGiB, 256 * kMiB), 1u);
   const auto on = [&](std::uint32_t device, std::uint64_t size_bytes, std::uint32_t stream = 0) {
     Given given;
-    given.answer = faultline_alloc(dry.handle(), device, size_bytes, stream, FAULTLINE_HEAP_TORCH, 0, 0, &given.allocation, &given.address);
+    given.answer = faultline_alloc(dry.handle(), device, size_bytes, stream, FAULTLINE_HEAP_TORCH, 0, 0,
+                                   &given.allocation, &given.address);
     return given;
   };
   const Given first = on(0, 800 * kMiB), second = on(1, 1600 * kMiB);
@@ -362,7 +383,8 @@ TEST(DryRunTest, EachDeviceHasAnAllocatorOfItsOwn) {
   EXPECT_EQ(stats.allocated_bytes, 1600 * kMiB);
   EXPECT_EQ(stats.out_of_memories, 1u);
   dry.free(second.allocation);
-  EXPECT_TRUE(on(1, 1600 * kMiB, faultline_stream(dry.handle(), 0, 7)).served()) << "a stream of the other device counts as the default one";
+  EXPECT_TRUE(on(1, 1600 * kMiB, faultline_stream(dry.handle(), 0, 7)).served())
+      << "a stream of the other device counts as the default one";
   EXPECT_EQ(dry.stats().allocated_bytes, 800 * kMiB);
   const std::uint32_t pool = faultline_pool(dry.handle(), 1, 0, 9);
   EXPECT_EQ(faultline_pool(dry.handle(), 1, 0, 9), pool);

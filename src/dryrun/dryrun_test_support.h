@@ -27,9 +27,11 @@ struct Given {
 
 class DryRun {
  public:
-  explicit DryRun(std::uint64_t capacity_bytes, std::uint64_t context_bytes = 0, const char* alloc_conf = "", const char* torch_version = "2.11.0") {
+  explicit DryRun(std::uint64_t capacity_bytes, std::uint64_t context_bytes = 0, const char* alloc_conf = "",
+                  const char* torch_version = "2.11.0") {
     std::array<char, 512> error{};
-    handle_ = faultline_open(path().c_str(), "a device", capacity_bytes, context_bytes, alloc_conf, torch_version, error.data(), error.size());
+    handle_ = faultline_open(path().c_str(), "a device", capacity_bytes, context_bytes, alloc_conf, torch_version,
+                             error.data(), error.size());
     EXPECT_NE(handle_, nullptr) << error.data();
   }
   ~DryRun() { faultline_close(handle_); }
@@ -39,9 +41,11 @@ class DryRun {
   faultline_dryrun* handle() const { return handle_; }
   std::string path() const { return folder_ / "trace"; }
 
-  Given alloc(std::uint64_t size_bytes, std::uint32_t stream = 0, std::uint32_t heap = FAULTLINE_HEAP_TORCH, std::uint32_t stack = 0, std::uint32_t tensor = 0) {
+  Given alloc(std::uint64_t size_bytes, std::uint32_t stream = 0, std::uint32_t heap = FAULTLINE_HEAP_TORCH,
+              std::uint32_t stack = 0, std::uint32_t tensor = 0) {
     Given given;
-    given.answer = faultline_alloc(handle_, 0, size_bytes, stream, heap, stack, tensor, &given.allocation, &given.address);
+    given.answer =
+        faultline_alloc(handle_, 0, size_bytes, stream, heap, stack, tensor, &given.allocation, &given.address);
     return given;
   }
   void free(std::uint32_t allocation, std::uint32_t stack = 0) { faultline_free(handle_, allocation, stack); }
@@ -91,7 +95,8 @@ inline ReplayResult expect_proved(const Trace& trace) {
   options.proof = true;
   Result<ReplayResult> proof = replay(trace, options);
   EXPECT_TRUE(proof.ok()) << proof.error().message();
-  for (const Mismatch& mismatch : proof->mismatches) ADD_FAILURE() << "event " << mismatch.event << ": " << mismatch.what;
+  for (const Mismatch& mismatch : proof->mismatches)
+    ADD_FAILURE() << "event " << mismatch.event << ": " << mismatch.what;
   EXPECT_EQ(proof->exact, proof->placements);
   EXPECT_EQ(proof->segment_events_exact, proof->segment_events);
   EXPECT_EQ(proof->end_blocks_exact, proof->end_blocks);

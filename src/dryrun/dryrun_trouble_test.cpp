@@ -9,9 +9,11 @@
 namespace faultline {
 namespace {
 
-std::string refusal(const std::string& path, const char* alloc_conf, const char* torch_version = "", std::uint64_t context_bytes = 0) {
+std::string refusal(const std::string& path, const char* alloc_conf, const char* torch_version = "",
+                    std::uint64_t context_bytes = 0) {
   std::array<char, 512> error{};
-  faultline_dryrun* handle = faultline_open(path.c_str(), "a device", kGiB, context_bytes, alloc_conf, torch_version, error.data(), error.size());
+  faultline_dryrun* handle = faultline_open(path.c_str(), "a device", kGiB, context_bytes, alloc_conf, torch_version,
+                                            error.data(), error.size());
   EXPECT_EQ(handle, nullptr);
   return error.data();
 }
@@ -20,7 +22,8 @@ TEST(DryRunOpen, RefusesSettingsThatPyTorchWouldRefuse) {
   const TemporaryFolder folder;
   EXPECT_NE(refusal(folder / "a", "max_split_size_mb:1").find("max_split_size_mb"), std::string::npos);
   EXPECT_NE(refusal(folder / "a", "expandable_segments").find("no value"), std::string::npos);
-  EXPECT_NE(refusal(folder / "a", "large_segment_size_mb:40", "2.6.0").find("large_segment_size_mb"), std::string::npos);
+  EXPECT_NE(refusal(folder / "a", "large_segment_size_mb:40", "2.6.0").find("large_segment_size_mb"),
+            std::string::npos);
   EXPECT_NE(refusal(folder / "a", "backend:cudaMallocAsync").find("cudaMallocAsync"), std::string::npos);
   EXPECT_NE(refusal(folder / "a", "", "new").find("version"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder / "a")) << "a file is only made for a device that can be";
@@ -43,7 +46,8 @@ TEST(DryRunOpen, RefusesAFileThatCannotBeMadeAndNamesIt) {
 TEST(DryRunOpen, CutsAnErrorToTheRoomThereIs) {
   const TemporaryFolder folder;
   std::array<char, 8> error{};
-  EXPECT_EQ(faultline_open((folder / "missing/trace").c_str(), "", 0, 0, nullptr, nullptr, error.data(), error.size()), nullptr);
+  EXPECT_EQ(faultline_open((folder / "missing/trace").c_str(), "", 0, 0, nullptr, nullptr, error.data(), error.size()),
+            nullptr);
   EXPECT_EQ(error[7], '\0');
   EXPECT_NE(error[6], '\0');
 }
@@ -167,13 +171,17 @@ TEST(DryRunTrouble, FullDiskStopsTheRecordingAndNotTheProgram) {
     std::uint64_t served = 0;
     for (int at = 0; at < 300'000; ++at) {
       std::uint32_t allocation = 0;
-      if (faultline_alloc(handle, 0, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, nullptr) == FAULTLINE_SERVED && allocation != 0) ++served;
+      if (faultline_alloc(handle, 0, 4096, 0, FAULTLINE_HEAP_TORCH, 0, 0, &allocation, nullptr) == FAULTLINE_SERVED &&
+          allocation != 0)
+        ++served;
       faultline_free(handle, allocation, 0);
     }
     // The model still knows how large the device is.
-    const bool refused = faultline_alloc(handle, 0, 200 * kMiB, 0, FAULTLINE_HEAP_TORCH, 0, 0, nullptr, nullptr) == FAULTLINE_OUT_OF_MEMORY;
+    const bool refused = faultline_alloc(handle, 0, 200 * kMiB, 0, FAULTLINE_HEAP_TORCH, 0, 0, nullptr, nullptr) ==
+                         FAULTLINE_OUT_OF_MEMORY;
     std::array<char, 256> error{};
-    const bool told = faultline_error(handle, error.data(), error.size()) != 0 && std::string(error.data()).find("no room") != std::string::npos;
+    const bool told = faultline_error(handle, error.data(), error.size()) != 0 &&
+                      std::string(error.data()).find("no room") != std::string::npos;
     faultline_close(handle);
     ::_exit(served == 300'000 && refused && told ? 0 : 1);
   }

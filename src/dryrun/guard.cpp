@@ -33,6 +33,8 @@ faultline_guard_answer faultline_guard_exchange(const void*, uint16_t device) {
   return former;
 }
 
-faultline_guard_answer faultline_guard_stream(const void*, uint16_t device) { return default_stream_of(static_cast<std::uint8_t>(device >> 8)); }
+faultline_guard_answer faultline_guard_stream(const void*, uint16_t device) {
+  return default_stream_of(static_cast<std::uint8_t>(device >> 8));
+}
 
 }  // extern "C"

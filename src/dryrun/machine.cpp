@@ -12,7 +12,8 @@ void DryRunMachine::add_device(const DeviceSpec& spec) {
 
 StreamId DryRunMachine::stream(std::uint32_t device, std::uint64_t handle) {
   const auto index = static_cast<std::uint16_t>(device < devices_.size() ? device : 0);
-  const auto [at, fresh] = streams_.try_emplace(std::pair(index, handle), static_cast<std::uint32_t>(tables_.streams.size()));
+  const auto [at, fresh] =
+      streams_.try_emplace(std::pair(index, handle), static_cast<std::uint32_t>(tables_.streams.size()));
   if (fresh) {
     tables_.streams.push_back({index, handle});
     recorder_.keep(recorder_.writer().define_stream(at->second, tables_.streams.back()));

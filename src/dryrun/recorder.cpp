@@ -54,7 +54,8 @@ TensorId Recorder::tensor(const Tensor& tensor) {
 
 Event Recorder::stamp(EventKind kind, StackId stack) const {
   Event event;
-  event.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  event.time_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   event.stack = known(stack);
   event.thread = this_thread();
   event.kind = kind;

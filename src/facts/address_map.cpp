@@ -25,7 +25,8 @@ std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
 }
 
 bool is_in(const std::vector<ByteRange>& ranges, std::uint64_t address) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), address, [](std::uint64_t a, const ByteRange& range) { return a < range.begin; });
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), address,
+                                      [](std::uint64_t a, const ByteRange& range) { return a < range.begin; });
   return after != ranges.begin() && std::prev(after)->contains(address);
 }
 
@@ -34,10 +35,12 @@ bool is_in(const std::vector<ByteRange>& ranges, std::uint64_t address) {
 AddressMap::AddressMap(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses, std::uint32_t event)
     : trace_(trace), lifetimes_(lifetimes), uses_(uses), event_(event) {
   std::vector<ByteRange> ranges;
-  for (const MappedRange& mapped : mapped_at(trace, event, [](const Event&) { return true; })) ranges.push_back(mapped.range);
+  for (const MappedRange& mapped : mapped_at(trace, event, [](const Event&) { return true; }))
+    ranges.push_back(mapped.range);
   lifetimes.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
     // A framework's block lies in a segment, which is mapped or not whatever the block is.
-    const bool is_block = uses.is_program(birth.heap) && uses.has_framework(birth.device) && trace.can(kCompleteFromStart);
+    const bool is_block =
+        uses.is_program(birth.heap) && uses.has_framework(birth.device) && trace.can(kCompleteFromStart);
     if (!life.taken_at(event) || !birth.has(kAddressKnown) || birth.size_bytes > ~birth.address || is_block) return;
     ranges.push_back(ByteRange::of(birth.address, birth.size_bytes));
   });
@@ -88,7 +91,8 @@ AddressPlace AddressMap::place(std::uint64_t address) const {
     if (here.where == Where::kInside) {
       if (inside.where == Where::kUnknown || (is_own && !inside_own)) inside = here, inside_own = is_own;
     } else if (here.where == Where::kFreed) {
-      const bool better = freed.where == Where::kUnknown || (is_own && !freed_own) || (is_own == freed_own && life.released > freed_at);
+      const bool better =
+          freed.where == Where::kUnknown || (is_own && !freed_own) || (is_own == freed_own && life.released > freed_at);
       if (better) freed = here, freed_own = is_own, freed_at = life.released;
     } else if (life.released > event_) {
       (is_own ? own : other).offer(here);

@@ -6,13 +6,18 @@ namespace faultline {
 namespace {
 
 struct Mapped {
-  explicit Mapped(std::string_view lines) : trace(traced(lines)), facts(trace, {}), map(trace, facts.lifetimes, facts.uses, static_cast<std::uint32_t>(trace.events.size() - 1)) {}
+  explicit Mapped(std::string_view lines)
+      : trace(traced(lines)),
+        facts(trace, {}),
+        map(trace, facts.lifetimes, facts.uses, static_cast<std::uint32_t>(trace.events.size() - 1)) {}
   Trace trace;
   Facts facts;
   AddressMap map;
 };
 
-const std::string kTwo = "alloc #s 2MiB driver @0x200000\nalloc #x 4096 @0x200000 at run.py:1 main\nalloc #y 4096 @0x3ff000 at run.py:2 main\n";
+const std::string kTwo =
+    "alloc #s 2MiB driver @0x200000\nalloc #x 4096 @0x200000 at run.py:1 main\nalloc #y 4096 @0x3ff000 at run.py:2 "
+    "main\n";
 
 TEST(AddressMap, TheTensorIsNamedBeforeItsSegment) {
   const Mapped at(kTwo);

@@ -14,12 +14,19 @@ constexpr auto kSetupRoles = kMovesModule | kConstructs | kLoadsState;
 }  // namespace
 
 std::string_view name_of(Category category) {
-  static constexpr std::array<std::string_view, kCategoryCount> kNames = {"parameters", "gradients", "optimizer", "activations", "temporaries", "other"};
+  static constexpr std::array<std::string_view, kCategoryCount> kNames = {"parameters",  "gradients",   "optimizer",
+                                                                          "activations", "temporaries", "other"};
   return kNames[static_cast<std::size_t>(category)];
 }
 
-Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, std::uint32_t focus)
-    : trace_(trace), lifetimes_(lifetimes), stacks_(stacks), steps_(steps), focus_(focus), categories_(trace.allocation_count + std::size_t{1}, Category::kOther) {
+Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps,
+                       std::uint32_t focus)
+    : trace_(trace),
+      lifetimes_(lifetimes),
+      stacks_(stacks),
+      steps_(steps),
+      focus_(focus),
+      categories_(trace.allocation_count + std::size_t{1}, Category::kOther) {
   if (!trace.can(kStacks)) return;
   for (std::size_t stack = 1; stack < trace.stacks.size() && !saw_backward_; ++stack) {
     saw_backward_ = stacks.has(StackId(static_cast<std::uint32_t>(stack)), kInBackward);
@@ -48,7 +55,9 @@ void Categories::find_workspaces() {
   };
   std::array<Seen, kWorkspaceBytes.size()> seen;
   lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
-    if (trace_.heaps[birth.heap.index()].kind != HeapKind::kTorchCaching || (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer))) return;
+    if (trace_.heaps[birth.heap.index()].kind != HeapKind::kTorchCaching ||
+        (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer)))
+      return;
     const auto at = std::find(kWorkspaceBytes.begin(), kWorkspaceBytes.end(), birth.size_bytes);
     if (at == kWorkspaceBytes.end()) return;
     Seen& size = seen[static_cast<std::size_t>(at - kWorkspaceBytes.begin())];
@@ -59,7 +68,8 @@ void Categories::find_workspaces() {
   });
   for (const Seen& size : seen) {
     const std::vector<AllocationId>& found = size.any_gone ? size.over_steps : size.staying;
-    if (found.size() <= 2 * trace_.streams.size()) workspaces_.insert(workspaces_.end(), found.begin(), found.end());  // the program's thread and the engine's
+    if (found.size() <= 2 * trace_.streams.size())
+      workspaces_.insert(workspaces_.end(), found.begin(), found.end());  // the program's thread and the engine's
   }
   std::sort(workspaces_.begin(), workspaces_.end());
 }
@@ -115,7 +125,9 @@ Category Categories::judge(AllocationId id) const {
   }
   if (roles & kSetupRoles) {
     const bool in_forward = roles & kInModuleCall;
-    if (!in_forward) return lasts || life.released - life.born > trace_.events.size() / 4 ? Category::kParameters : Category::kTemporaries;
+    if (!in_forward)
+      return lasts || life.released - life.born > trace_.events.size() / 4 ? Category::kParameters
+                                                                           : Category::kTemporaries;
   }
   if (ends_in_backward) return Category::kActivations;
   if (roles & kInModuleCall) {

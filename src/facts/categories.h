@@ -27,7 +27,8 @@ class Categories {
  public:
   // focus: the event at which live memory will be looked at (a failure, else the last event). What is released only after it, while an
   // exception unwinds, counts as not released.
-  Categories(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, std::uint32_t focus);
+  Categories(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps,
+             std::uint32_t focus);
 
   Category of(AllocationId id) const { return categories_[id.index()]; }
   const std::vector<AllocationId>& workspaces() const { return workspaces_; }  // of libraries, sorted

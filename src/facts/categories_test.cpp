@@ -8,7 +8,9 @@ namespace {
 
 std::uint64_t part(const CategoryBytes& bytes, Category category) { return bytes[static_cast<std::size_t>(category)]; }
 
-CategoryBytes live_at_peak(const Facts& facts) { return facts.live_by_category(0, facts.usage[0].peak_allocated.event); }
+CategoryBytes live_at_peak(const Facts& facts) {
+  return facts.live_by_category(0, facts.usage[0].peak_allocated.event);
+}
 
 constexpr std::uint64_t kFloat = 4;
 // Four times Linear(1024, 1024) with a bias.
@@ -54,7 +56,8 @@ TEST(Categories, AForwardsResultsAreActivationsUntilBackwardEndsThem) {
   const Facts facts(trace, {});
   const CategoryBytes live = live_at_peak(facts);
   EXPECT_EQ(part(live, Category::kParameters), 60ull * (512 * 512 + 512) * kFloat);
-  EXPECT_EQ(part(live, Category::kActivations), 61 * kMiB);  // sixty ReLU results, and the Linear result of the last layer at the peak
+  EXPECT_EQ(part(live, Category::kActivations),
+            61 * kMiB);  // sixty ReLU results, and the Linear result of the last layer at the peak
 }
 
 const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";
@@ -66,16 +69,26 @@ TEST(Categories, AWorkspaceIsOneThatStaysAndComesOnce) {
     return facts.categories[0].of(AllocationId(1));
   };
   EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc 2MiB stack=call\n")), Category::kTemporaries);
-  EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc 32MiB stack=call\nalloc 32MiB stack=call\n")), Category::kActivations);
-  EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc #b 32MiB stack=call\nfree #b\n")), Category::kActivations);
+  EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc 32MiB stack=call\nalloc 32MiB stack=call\n")),
+            Category::kActivations);
+  EXPECT_EQ(of_first(traced(head + "alloc 32MiB stack=call\nalloc #b 32MiB stack=call\nfree #b\n")),
+            Category::kActivations);
 }
 
 TEST(Categories, WeightsThatALibraryPlacesAreParametersWhereverItsThreadsBegin) {
-  const std::string packages = "/usr/lib/python3/dist-packages/", pool = "/usr/lib/python3.12/threading.py:1032 _bootstrap > /usr/lib/python3.12/concurrent/futures/thread.py:59 run > ";
-  for (const std::string& stack : {"run.py:3 main > " + packages + "transformers/modeling_utils.py:311 from_pretrained > " + packages + "accelerate/utils/modeling.py:300 set_module_tensor_to_device",
-                                   pool + packages + "transformers/core_model_loading.py:1289 _materialize_copy", pool + packages + "transformers/core_model_loading.py:1310 _job",
-                                   pool + packages + "transformers/modeling_utils.py:760 load_shard_file > " + packages + "transformers/modeling_utils.py:720 _load_state_dict_into_meta_model",
-                                   "run.py:3 main > " + packages + "accelerate/big_modeling.py:640 load_checkpoint_and_dispatch > " + packages + "accelerate/utils/modeling.py:1800 load_checkpoint_in_model"}) {
+  const std::string packages = "/usr/lib/python3/dist-packages/",
+                    pool =
+                        "/usr/lib/python3.12/threading.py:1032 _bootstrap > "
+                        "/usr/lib/python3.12/concurrent/futures/thread.py:59 run > ";
+  for (const std::string& stack :
+       {"run.py:3 main > " + packages + "transformers/modeling_utils.py:311 from_pretrained > " + packages +
+            "accelerate/utils/modeling.py:300 set_module_tensor_to_device",
+        pool + packages + "transformers/core_model_loading.py:1289 _materialize_copy",
+        pool + packages + "transformers/core_model_loading.py:1310 _job",
+        pool + packages + "transformers/modeling_utils.py:760 load_shard_file > " + packages +
+            "transformers/modeling_utils.py:720 _load_state_dict_into_meta_model",
+        "run.py:3 main > " + packages + "accelerate/big_modeling.py:640 load_checkpoint_and_dispatch > " + packages +
+            "accelerate/utils/modeling.py:1800 load_checkpoint_in_model"}) {
     const Trace trace = traced("alloc 4MiB at " + stack + "\nalloc 3MiB at run.py:9 main\n");
     const Facts facts(trace, {});
     EXPECT_EQ(facts.categories[0].of(AllocationId(1)), Category::kParameters) << stack;
@@ -84,7 +97,8 @@ TEST(Categories, WeightsThatALibraryPlacesAreParametersWhereverItsThreadsBegin) 
 }
 
 TEST(Categories, WhatZeroGradFreesWasAGradient) {
-  const Trace trace = traced("alloc #g 4MiB at run.py:3 main\nfree #g at run.py:4 main > " + kTorch + "optim/optimizer.py:1048 zero_grad\n");
+  const Trace trace = traced("alloc #g 4MiB at run.py:3 main\nfree #g at run.py:4 main > " + kTorch +
+                             "optim/optimizer.py:1048 zero_grad\n");
   EXPECT_EQ(Facts(trace, {}).categories[0].of(AllocationId(1)), Category::kGradients);
 }
 

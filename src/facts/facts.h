@@ -31,8 +31,8 @@ struct Facts {
   Steps steps;
   std::vector<std::uint32_t> faults;      // event indices: what hardware and driver reported
   std::vector<std::uint32_t> violations;  // likewise: the accesses that were caught
-  std::vector<DeviceUsage> usage;        // one per Trace::devices, in that order
-  std::vector<Categories> categories;    // likewise, each with its device's focus
+  std::vector<DeviceUsage> usage;         // one per Trace::devices, in that order
+  std::vector<Categories> categories;     // likewise, each with its device's focus
 
   // The first fault that the driver reported, after which every call fails; the number of events where there is none.
   std::uint32_t first_reported_fault() const;

@@ -28,7 +28,8 @@ inline Trace recording(const std::string& name) {
 inline std::string place(const Trace& trace, StackId stack) {
   if (stack.value == 0) return {};
   const Frame& frame = trace.stacks.frame(stack);
-  return std::string(trace.strings.at(frame.file)) + ":" + std::to_string(frame.line) + " " + std::string(trace.strings.at(frame.function));
+  return std::string(trace.strings.at(frame.file)) + ":" + std::to_string(frame.line) + " " +
+         std::string(trace.strings.at(frame.function));
 }
 
 }  // namespace faultline

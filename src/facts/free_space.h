@@ -27,7 +27,7 @@ struct SegmentPicture {
   std::uint64_t largest_free_bytes = 0;  // longest free piece
   StreamId stream;
   bool expandable = false;
-  std::uint32_t first_live = 0;          // into FreeSpace::live
+  std::uint32_t first_live = 0;  // into FreeSpace::live
   std::uint32_t live_count = 0;
   std::uint64_t free_bytes() const { return size_bytes - live_bytes; }
 };
@@ -38,7 +38,7 @@ struct FreeSpace {
   std::uint64_t reserved_bytes = 0;
   std::uint64_t live_bytes = 0;
   std::uint64_t pinned_free_bytes = 0;
-  std::uint64_t returnable_bytes = 0;    // free and returnable
+  std::uint64_t returnable_bytes = 0;  // free and returnable
   std::uint64_t largest_free_bytes = 0;
 };
 
@@ -49,6 +49,7 @@ struct HandleSizes {
 };
 
 // The state right after `event` on `device`. Without a framework there are no segments to look into, and the picture is empty.
-FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event, HandleSizes handles);
+FreeSpace picture_free_space(const Trace& trace, const Lifetimes& lifetimes, std::uint16_t device, std::uint32_t event,
+                             HandleSizes handles);
 
 }  // namespace faultline

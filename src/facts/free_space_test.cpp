@@ -7,7 +7,8 @@ namespace faultline {
 namespace {
 
 FreeSpace pictured(const Trace& trace) {
-  return picture_free_space(trace, Lifetimes(trace, {}), 0, static_cast<std::uint32_t>(trace.events.size() - 1), {2 * kMiB, 20 * kMiB});
+  return picture_free_space(trace, Lifetimes(trace, {}), 0, static_cast<std::uint32_t>(trace.events.size() - 1),
+                            {2 * kMiB, 20 * kMiB});
 }
 
 TEST(FreeSpace, FreePiecesBesideALiveBlockArePinned) {

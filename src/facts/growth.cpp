@@ -14,23 +14,29 @@
 namespace faultline {
 namespace {
 
-constexpr std::size_t kMostGrowths = 256;   // of the largest each is gone through the recording for
-constexpr std::size_t kMostStretches = 10;  // the steps, or without marks the time from a line's first allocation to its last, in so many parts
-constexpr std::uint64_t kManyRounds = 64;    // of one line alone: a pass through layers makes its memory at several
+constexpr std::size_t kMostGrowths = 256;  // of the largest each is gone through the recording for
+constexpr std::size_t kMostStretches =
+    10;  // the steps, or without marks the time from a line's first allocation to its last, in so many parts
+constexpr std::uint64_t kManyRounds = 64;  // of one line alone: a pass through layers makes its memory at several
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
-constexpr std::uint64_t kLeastSteps = 5;    // after the warm-up
-constexpr std::uint64_t kLeastRounds = 8;   // without step marks
+constexpr std::uint64_t kLeastSteps = 5;   // after the warm-up
+constexpr std::uint64_t kLeastRounds = 8;  // without step marks
 constexpr std::uint16_t kRolesThatStay = kMovesModule | kConstructs | kLoadsState | kInOptimizer | kCapturesGraph;
 
-bool is_memory(const Event& event) { return (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && !event.has(kFailed); }
+bool is_memory(const Event& event) {
+  return (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && !event.has(kFailed);
+}
 
 // Backward passes end where the program allocates elsewhere again. The engine's own threads have no frames and say nothing.
-std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& uses, const StackFacts& stacks, std::uint16_t device) {
+std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& uses, const StackFacts& stacks,
+                                           std::uint16_t device) {
   std::vector<std::uint32_t> ends;
   bool inside = false;
   for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
-    if (event.kind != EventKind::kAlloc || event.device != device || event.stack.value == 0 || event.has(kPreexisting) || !uses.is_program(event.heap)) continue;
+    if (event.kind != EventKind::kAlloc || event.device != device || event.stack.value == 0 ||
+        event.has(kPreexisting) || !uses.is_program(event.heap))
+      continue;
     const bool now = stacks.roles(event.stack) & (kInBackward | kRecomputes);
     if (inside && !now) ends.push_back(index - 1);
     inside = now;
@@ -41,10 +47,20 @@ std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& u
 class Finder {
  public:
   // With marks, the lines that keep memory from mark to mark; without, those whose first allocation comes at `from` or later.
-  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Categories& categories, std::uint16_t device, std::uint32_t end, std::uint32_t from,
-         std::vector<std::uint32_t> marks, RoundsBy by, std::string how)
-      : trace_(trace), uses_(trace), lifetimes_(lifetimes), stacks_(stacks), device_(device), end_(end), from_(from), marks_(std::move(marks)),
-        by_steps_(!marks_.empty()), by_(by), how_(std::move(how)) {
+  Finder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Categories& categories,
+         std::uint16_t device, std::uint32_t end, std::uint32_t from, std::vector<std::uint32_t> marks, RoundsBy by,
+         std::string how)
+      : trace_(trace),
+        uses_(trace),
+        lifetimes_(lifetimes),
+        stacks_(stacks),
+        device_(device),
+        end_(end),
+        from_(from),
+        marks_(std::move(marks)),
+        by_steps_(!marks_.empty()),
+        by_(by),
+        how_(std::move(how)) {
     find_workspaces(categories.workspaces());
   }
 
@@ -56,7 +72,8 @@ class Finder {
     lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
       if (life.born > end_ || birth.has(kPreexisting)) return;  // made before anything could be counted
       if (std::binary_search(workspaces_.begin(), workspaces_.end(), id)) return;
-      if (birth.device == device_ && uses_.is_program(birth.heap) && !trace_.heaps[birth.heap.index()].is_private()) visit(id, life, birth);
+      if (birth.device == device_ && uses_.is_program(birth.heap) && !trace_.heaps[birth.heap.index()].is_private())
+        visit(id, life, birth);
     });
   }
   void find_workspaces(const std::vector<AllocationId>& candidates);
@@ -97,12 +114,13 @@ class Finder {
     std::uint64_t most_inside = 0;
   };
   HashMap<std::uint32_t, Loop> loops_;  // by program frame
-  struct Activation {  // one function of the program as called from one place, whatever its line
+  struct Activation {                   // one function of the program as called from one place, whatever its line
     std::uint64_t model_calls = 0;
-    bool nested = false;        // the model has modules inside
-    bool unhooked = false;      // not all of them have hooks
+    bool nested = false;    // the model has modules inside
+    bool unhooked = false;  // not all of them have hooks
     std::uint32_t first_call = kNever;
-    std::uint64_t fresh = 0;    // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
+    std::uint64_t fresh =
+        0;  // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
     std::uint64_t made_bytes = 0;
   };
   HashMap<std::uint64_t, Activation> activations_;
@@ -135,7 +153,9 @@ void Finder::tally() {
     line.last_kept = std::max(line.last_kept, life.born);
     if (line.oldest.value == 0) line.oldest = id;
     line.let_go_later += life.released != kNever;
-    const auto round = by_steps_ ? static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin()) : line.kept;
+    const auto round =
+        by_steps_ ? static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin())
+                  : line.kept;
     line.rounds_kept += round != line.last_round;
     line.last_round = round;
   });
@@ -144,7 +164,9 @@ void Finder::tally() {
 std::uint64_t Finder::activation_of(StackId stack) const {
   if (stack.value == 0) return 0;  // the whole program, whatever the thread
   const Frame& frame = trace_.stacks.frame(stack);
-  return ((std::uint64_t{stacks_.program(trace_.stacks.parent(stack)).value} * 0x9e3779b97f4a7c15 + frame.file.value) * 0x9e3779b97f4a7c15) + frame.function.value;
+  return ((std::uint64_t{stacks_.program(trace_.stacks.parent(stack)).value} * 0x9e3779b97f4a7c15 + frame.file.value) *
+          0x9e3779b97f4a7c15) +
+         frame.function.value;
 }
 
 void Finder::count_rounds() {
@@ -175,8 +197,11 @@ void Finder::count_rounds() {
     const StackId program = stacks_.program(stack);
     if (tallies_[index].made == 0 || program.value == 0) continue;
     std::size_t calls = 0;
-    const auto is_program = [&](StackId at) { return stacks_.program(at) == program && trace_.stacks.frame_id(at) == trace_.stacks.frame_id(program); };
-    for (StackId at = stack; !is_program(at); at = trace_.stacks.parent(at)) calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
+    const auto is_program = [&](StackId at) {
+      return stacks_.program(at) == program && trace_.stacks.frame_id(at) == trace_.stacks.frame_id(program);
+    };
+    for (StackId at = stack; !is_program(at); at = trace_.stacks.parent(at))
+      calls += trace_.strings.at(trace_.stacks.frame(at).function) == "_call_impl";
     const bool unhooked = calls != 0 && !is_hooked(stack);
     for (StackId at = program;; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
@@ -191,7 +216,8 @@ void Finder::count_rounds() {
   // A recording that begins within a round shows what follows from a result before the next call: nothing tells it from what comes in.
   bool begins_within = false;
   lifetimes_.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
-    begins_within |= birth.has(kPreexisting) && birth.device == device_ && uses_.is_program(birth.heap) && life.released <= end_;
+    begins_within |=
+        birth.has(kPreexisting) && birth.device == device_ && uses_.is_program(birth.heap) && life.released <= end_;
   });
   if (begins_within) return;
   for (std::size_t index = 1; index < tallies_.size(); ++index) {
@@ -199,7 +225,8 @@ void Finder::count_rounds() {
     if (tallies_[index].made == 0 || (stacks_.roles(stack) & (kRolesThatStay | kInModuleCall))) continue;
     for (StackId at = stacks_.program(stack);; at = stacks_.program(trace_.stacks.parent(at))) {
       Activation& activation = activations_[activation_of(at)];
-      if (tallies_[index].first < activation.first_call && tallies_[index].last_made > activation.first_call) activation.fresh = std::max(activation.fresh, tallies_[index].made);
+      if (tallies_[index].first < activation.first_call && tallies_[index].last_made > activation.first_call)
+        activation.fresh = std::max(activation.fresh, tallies_[index].made);
       if (at.value == 0) break;
     }
   }
@@ -231,10 +258,13 @@ std::size_t Finder::stretches_of(const Tally& line) const {
 }
 
 std::size_t Finder::stretch_of(std::uint32_t event, const Tally& line, std::size_t count) const {
-  if (!by_steps_) return static_cast<std::size_t>((std::uint64_t{event} - line.first) * count / (std::uint64_t{end_} - line.first + 1));
+  if (!by_steps_)
+    return static_cast<std::size_t>((std::uint64_t{event} - line.first) * count /
+                                    (std::uint64_t{end_} - line.first + 1));
   const auto steps = marks_.begin() + kWarmUpSteps;
   if (event <= marks_[kWarmUpSteps - 1]) return count;
-  return static_cast<std::size_t>(std::lower_bound(steps, marks_.end(), event) - steps) * count / (marks_.size() - kWarmUpSteps);
+  return static_cast<std::size_t>(std::lower_bound(steps, marks_.end(), event) - steps) * count /
+         (marks_.size() - kWarmUpSteps);
 }
 
 std::vector<Stretches> Finder::stretches(const std::vector<StackId>& candidates) const {
@@ -270,7 +300,9 @@ bool Finder::is_as_deep_as_the_weights(const Growth& growth) const {
   HashMap<std::uint64_t, std::uint64_t> by_size;
   std::uint64_t total = 0, layered = 0;
   lifetimes_.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
-    if (birth.device != device_ || life.born >= growth.first_event || life.released <= end_ || !uses_.is_program(birth.heap)) return;
+    if (birth.device != device_ || life.born >= growth.first_event || life.released <= end_ ||
+        !uses_.is_program(birth.heap))
+      return;
     ++by_size[birth.size_bytes];
     total += birth.size_bytes;
   });
@@ -296,7 +328,9 @@ bool Finder::is_from_host(const Growth& growth) const {
 bool Finder::is_hooked(StackId stack) const {
   for (StackId at = stack; at.value != 0; at = trace_.stacks.parent(at)) {
     const Frame& frame = trace_.stacks.frame(at);
-    if (trace_.strings.at(frame.function) == "inner" && trace_.strings.at(frame.file).ends_with("torch/nn/modules/module.py")) return true;
+    if (trace_.strings.at(frame.function) == "inner" &&
+        trace_.strings.at(frame.file).ends_with("torch/nn/modules/module.py"))
+      return true;
   }
   return false;
 }
@@ -309,18 +343,26 @@ RoundsBy Finder::evidence_for(const Growth& growth, std::uint64_t peak_bytes) co
     const auto found = activations_.find(activation_of(at));
     if (found == activations_.end() || found->second.model_calls * 2 < growth.rounds) continue;
     const Activation& loop = found->second;
-    const bool lets_go = growth.kept_bytes * 2 <= loop.made_bytes;  // one pass that records a graph keeps most of what it makes
-    const bool fresh = loop.fresh * 10 >= growth.rounds * 9;        // something that no module made comes into each round
-    if (loop.nested ? fresh || (lets_go && loop.unhooked && is_hooked(growth.stacks.front().stack)) : lets_go && fresh) return RoundsBy::kModelCalls;
+    const bool lets_go =
+        growth.kept_bytes * 2 <= loop.made_bytes;  // one pass that records a graph keeps most of what it makes
+    const bool fresh = loop.fresh * 10 >= growth.rounds * 9;  // something that no module made comes into each round
+    if (loop.nested ? fresh || (lets_go && loop.unhooked && is_hooked(growth.stacks.front().stack)) : lets_go && fresh)
+      return RoundsBy::kModelCalls;
   }
   if (growth.stacks.size() != 1) return RoundsBy::kUnknown;
   const Tally& line = tallies_[growth.stacks.front().stack.index()];
-  const auto lets_go = [&](const Event& event) { return event.device == device_ && event.kind == EventKind::kFree && uses_.is_program(event.heap); };
-  const bool nothing_else = std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
+  const auto lets_go = [&](const Event& event) {
+    return event.device == device_ && event.kind == EventKind::kFree && uses_.is_program(event.heap);
+  };
+  const bool nothing_else =
+      std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
   if (line.kept < kManyRounds || line.made != line.kept || growth.from_host) return RoundsBy::kUnknown;
   if (nothing_else) return RoundsBy::kMany;
   const bool is_large = growth.kept_bytes * 10 >= peak_bytes;
-  return is_large && rounds_are_alike(trace_, uses_, lifetimes_, device_, growth.stacks.front().stack, line.first, line.last_kept, end_) ? RoundsBy::kAlike : RoundsBy::kUnknown;
+  return is_large && rounds_are_alike(trace_, uses_, lifetimes_, device_, growth.stacks.front().stack, line.first,
+                                      line.last_kept, end_)
+             ? RoundsBy::kAlike
+             : RoundsBy::kUnknown;
 }
 
 // Weights and their gradients stay together: as many as there are tensors of that size in models.
@@ -365,8 +407,12 @@ void Finder::measure_rounds(Growth& growth) const {
     if (life.born <= from && life.released > from) before += bytes;
     if (life.released > to) after += bytes;
     const auto is_ours = [&](const GrowingStack& one) { return one.stack == birth.stack; };
-    if (life.born <= from || life.released <= end_ || birth.has(kPreexisting) || std::binary_search(workspaces_.begin(), workspaces_.end(), id) || std::none_of(growth.stacks.begin(), growth.stacks.end(), is_ours)) return;
-    kept[static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin()) - kWarmUpSteps] += bytes;
+    if (life.born <= from || life.released <= end_ || birth.has(kPreexisting) ||
+        std::binary_search(workspaces_.begin(), workspaces_.end(), id) ||
+        std::none_of(growth.stacks.begin(), growth.stacks.end(), is_ours))
+      return;
+    kept[static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin()) -
+         kWarmUpSteps] += bytes;
   });
   growth.full_rounds = kept.size();
   growth.least_bytes = *std::min_element(kept.begin(), kept.end());
@@ -439,15 +485,18 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
     growth.rise_bytes = rise_since(growth.first_event);
     if (growth.kept_bytes < least_bytes || growth.rise_bytes < growth.kept_bytes / 2) continue;
     growth.bytes_per_round = growth.kept_bytes / std::max<std::uint64_t>(1, growth.rounds);
-    std::sort(growth.stacks.begin(), growth.stacks.end(), [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
+    std::sort(growth.stacks.begin(), growth.stacks.end(),
+              [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
     if (by_steps_) {
       if (are_gradients_of_models(growth)) continue;
       measure_rounds(growth);
     } else {
       growth.is_over = is_over(growth);
       growth.from_host = is_from_host(growth);
-      if (growth.is_over) growth.rounds_by = RoundsBy::kUnknown;
-      else if (growth.rounds_by == RoundsBy::kUnknown) growth.rounds_by = evidence_for(growth, peak_bytes);
+      if (growth.is_over)
+        growth.rounds_by = RoundsBy::kUnknown;
+      else if (growth.rounds_by == RoundsBy::kUnknown)
+        growth.rounds_by = evidence_for(growth, peak_bytes);
     }
     result.push_back(std::move(growth));
   }
@@ -457,18 +506,24 @@ std::vector<Growth> Finder::find(std::uint64_t peak_bytes) {
 
 }  // namespace
 
-std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, const Categories& categories,
-                                std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes) {
+std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
+                                const Steps& steps, const Categories& categories, std::uint16_t device,
+                                std::uint32_t end, std::uint64_t peak_bytes) {
   std::vector<std::uint32_t> marks = steps.ends;
   RoundsBy by = RoundsBy::kSteps;
   std::string how = steps.how;
-  const auto within = [&] { std::erase_if(marks, [&](std::uint32_t mark) { return mark > end; }); return marks.size() >= kWarmUpSteps + kLeastSteps; };
+  const auto within = [&] {
+    std::erase_if(marks, [&](std::uint32_t mark) { return mark > end; });
+    return marks.size() >= kWarmUpSteps + kLeastSteps;
+  };
   if (!within()) {
     marks = backward_passes(trace, HeapUses(trace), stacks, device);
     by = RoundsBy::kBackward;
     how = "backward passes";
   }
-  if (!within()) return Finder(trace, lifetimes, stacks, categories, device, end, 0, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
+  if (!within())
+    return Finder(trace, lifetimes, stacks, categories, device, end, 0, {}, RoundsBy::kUnknown, "rounds")
+        .find(peak_bytes);
   // What the last mark still saw may be gone at the end: a function returned and dropped its list. And a recording that goes on after the training,
   // with an evaluation say, has a second part without marks.
   const std::uint32_t last = marks.back();
@@ -477,11 +532,17 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
     growth.rounds_by = by;
     growth.round_kind = how;
   }
-  std::vector<Growth> found = Finder(trace, lifetimes, stacks, categories, device, end, 0, marks, by, how).find(peak_bytes);
-  std::vector<Growth> before = Finder(trace, lifetimes, stacks, categories, device, last, 0, std::move(marks), by, how).find(peak_bytes);
-  std::erase_if(before, [&](const Growth& one) { return std::any_of(found.begin(), found.end(), [&](const Growth& other) { return other.program == one.program; }); });
+  std::vector<Growth> found =
+      Finder(trace, lifetimes, stacks, categories, device, end, 0, marks, by, how).find(peak_bytes);
+  std::vector<Growth> before =
+      Finder(trace, lifetimes, stacks, categories, device, last, 0, std::move(marks), by, how).find(peak_bytes);
+  std::erase_if(before, [&](const Growth& one) {
+    return std::any_of(found.begin(), found.end(), [&](const Growth& other) { return other.program == one.program; });
+  });
   found.insert(found.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
-  std::vector<Growth> later = Finder(trace, lifetimes, stacks, categories, device, end, last, {}, RoundsBy::kUnknown, "rounds").find(peak_bytes);
+  std::vector<Growth> later =
+      Finder(trace, lifetimes, stacks, categories, device, end, last, {}, RoundsBy::kUnknown, "rounds")
+          .find(peak_bytes);
   found.insert(found.end(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
   found.insert(found.end(), std::make_move_iterator(in_place.begin()), std::make_move_iterator(in_place.end()));
   return found;

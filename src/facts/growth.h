@@ -30,39 +30,41 @@ enum class RoundsBy : std::uint8_t {
   kModelCalls,  // a whole model is called in each round
   kSizes,       // each round has its own size: data, not layers
   kMany,        // one line, again and again, nothing is let go in between, and nothing follows
-  kAlike,       // one line keeps what it makes, and what else a round makes is let go: the same lines and sizes in the same order each time
+  kAlike,  // one line keeps what it makes, and what else a round makes is let go: the same lines and sizes in the same order each time
   kUnknown,
 };
 
 struct GrowingStack {
   StackId stack;
   AllocationId oldest;
-  std::uint64_t kept_count = 0;   // allocations alive at the end
+  std::uint64_t kept_count = 0;  // allocations alive at the end
   std::uint64_t kept_bytes = 0;
 };
 
 struct Growth {
-  StackId program;                 // the loop's line; 0 when only the engine's frameless threads allocate
+  StackId program;  // the loop's line; 0 when only the engine's frameless threads allocate
   std::uint64_t rounds = 0;
   RoundsBy rounds_by = RoundsBy::kUnknown;
-  std::string round_kind;          // "optimizer steps (AdamW)", "backward passes" or "rounds"
+  std::string round_kind;            // "optimizer steps (AdamW)", "backward passes" or "rounds"
   std::vector<GrowingStack> stacks;  // most bytes first
   std::uint64_t kept_bytes = 0;
   std::uint64_t kept_count = 0;
   std::uint64_t bytes_per_round = 0;
-  std::uint64_t rise_bytes = 0;    // of the device's low-water mark; with marks of its use from the last mark of the warm-up to the last of all
-  std::uint64_t full_rounds = 0;   // from one mark to the next, those of the warm-up left out
-  std::uint64_t least_bytes = 0;   // what is kept of any of them is not less
+  std::uint64_t rise_bytes =
+      0;  // of the device's low-water mark; with marks of its use from the last mark of the warm-up to the last of all
+  std::uint64_t full_rounds = 0;  // from one mark to the next, those of the warm-up left out
+  std::uint64_t least_bytes = 0;  // what is kept of any of them is not less
   bool in_every_stretch = true;
-  bool let_go_later = false;       // after the last marked round
-  bool from_host = false;          // copies of host memory: data that is loaded
-  bool is_over = false;            // the program went on to lines that it had not come to before
-  bool in_place = false;           // one tensor, made anew in each round, larger each time
+  bool let_go_later = false;  // after the last marked round
+  bool from_host = false;     // copies of host memory: data that is loaded
+  bool is_over = false;       // the program went on to lines that it had not come to before
+  bool in_place = false;      // one tensor, made anew in each round, larger each time
   std::uint32_t first_event = 0;
 };
 
 // `end`: the moment to judge at, a failure or the last event.
-std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Steps& steps, const Categories& categories,
-                                std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes);
+std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
+                                const Steps& steps, const Categories& categories, std::uint16_t device,
+                                std::uint32_t end, std::uint64_t peak_bytes);
 
 }  // namespace faultline

@@ -7,20 +7,23 @@
 
 namespace faultline {
 
-bool rounds_are_alike(const Trace& trace, const HeapUses& uses, const Lifetimes& lifetimes, std::uint16_t device, StackId kept, std::uint32_t first, std::uint32_t last, std::uint32_t end) {
+bool rounds_are_alike(const Trace& trace, const HeapUses& uses, const Lifetimes& lifetimes, std::uint16_t device,
+                      StackId kept, std::uint32_t first, std::uint32_t last, std::uint32_t end) {
   constexpr std::uint64_t kNothing = 0, kFactor = 0x9e3779b97f4a7c15;
   HashMap<std::uint64_t, std::uint64_t> times;  // by what a round made
   std::uint64_t rounds = 0, made = kNothing;
   for (std::uint32_t index = first + 1; index <= last; ++index) {
     const Event& event = trace.events[index];
-    if (event.kind != EventKind::kAlloc || event.device != device || event.has(kFailed) || !uses.is_program(event.heap)) continue;
+    if (event.kind != EventKind::kAlloc || event.device != device || event.has(kFailed) || !uses.is_program(event.heap))
+      continue;
     if (event.stack == kept) {
       ++rounds;
       ++times[std::exchange(made, kNothing)];
       continue;
     }
     const Tensor& tensor = trace.tensors.at(TensorId(event.extra));
-    const bool is_loaded = trace.strings.at(tensor.op) == "aten::_to_copy" && trace.strings.at(tensor.operands).ends_with("@cpu");
+    const bool is_loaded =
+        trace.strings.at(tensor.op) == "aten::_to_copy" && trace.strings.at(tensor.operands).ends_with("@cpu");
     if (is_loaded || event.allocation.value == 0 || lifetimes.of(event.allocation).released > end) return false;
     made = (made * kFactor + event.stack.value + 1) * kFactor + event.size_bytes;
   }

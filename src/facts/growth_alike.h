@@ -11,6 +11,7 @@
 namespace faultline {
 
 // Whether nine in ten of the rounds between allocations of the stack `kept`, from event `first` to `last`, are alike. `end`: what is released by then was let go.
-bool rounds_are_alike(const Trace& trace, const HeapUses& uses, const Lifetimes& lifetimes, std::uint16_t device, StackId kept, std::uint32_t first, std::uint32_t last, std::uint32_t end);
+bool rounds_are_alike(const Trace& trace, const HeapUses& uses, const Lifetimes& lifetimes, std::uint16_t device,
+                      StackId kept, std::uint32_t first, std::uint32_t last, std::uint32_t end);
 
 }  // namespace faultline

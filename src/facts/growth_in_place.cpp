@@ -22,20 +22,27 @@ struct Line {
 
 }  // namespace
 
-std::vector<Growth> find_growth_in_place(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, std::uint16_t device,
-                                         const std::vector<std::uint32_t>& marks, std::uint64_t peak_bytes) {
+std::vector<Growth> find_growth_in_place(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
+                                         std::uint16_t device, const std::vector<std::uint32_t>& marks,
+                                         std::uint64_t peak_bytes) {
   const HeapUses uses(trace);
   const std::size_t rounds = marks.size() - kWarmUpSteps;
   std::vector<Line> lines(trace.stacks.size());
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> made(trace.stacks.size());  // in the earlier half of the rounds and in the later
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> made(
+      trace.stacks.size());  // in the earlier half of the rounds and in the later
   lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
-    if (birth.device != device || birth.has(kPreexisting) || !uses.is_program(birth.heap) || life.born <= marks[kWarmUpSteps - 1] || life.born > marks.back()) return;
-    const auto round = static_cast<std::size_t>(std::lower_bound(marks.begin(), marks.end(), life.born) - marks.begin()) - kWarmUpSteps;
+    if (birth.device != device || birth.has(kPreexisting) || !uses.is_program(birth.heap) ||
+        life.born <= marks[kWarmUpSteps - 1] || life.born > marks.back())
+      return;
+    const auto round =
+        static_cast<std::size_t>(std::lower_bound(marks.begin(), marks.end(), life.born) - marks.begin()) -
+        kWarmUpSteps;
     if (round < rounds / 2) made[birth.stack.index()].first += birth.size_bytes;
     if (round >= rounds - rounds / 2) made[birth.stack.index()].second += birth.size_bytes;
     Line& line = lines[birth.stack.index()];
     if (line.count == 0) line.first_bytes = birth.size_bytes, line.first_event = life.born;
-    line.fits = line.fits && round == line.count && life.released > marks[round + kWarmUpSteps] && (line.count == 0 || birth.size_bytes > line.last_bytes);
+    line.fits = line.fits && round == line.count && life.released > marks[round + kWarmUpSteps] &&
+                (line.count == 0 || birth.size_bytes > line.last_bytes);
     if (line.fits && line.count != 0) line.least_rise = std::min(line.least_rise, birth.size_bytes - line.last_bytes);
     line.last_bytes = birth.size_bytes;
     line.last = id;

@@ -6,7 +6,8 @@
 namespace faultline {
 
 // With `rounds`, `stacks`, `kept_bytes` (the last), `bytes_per_round` and `least_bytes` (the rise from one to the next).
-std::vector<Growth> find_growth_in_place(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, std::uint16_t device,
-                                         const std::vector<std::uint32_t>& marks, std::uint64_t peak_bytes);
+std::vector<Growth> find_growth_in_place(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
+                                         std::uint16_t device, const std::vector<std::uint32_t>& marks,
+                                         std::uint64_t peak_bytes);
 
 }  // namespace faultline

@@ -14,7 +14,9 @@ namespace faultline {
 inline constexpr std::uint64_t kWarmUpSteps = 2;  // lazy state is made in the first steps
 
 // What is worth telling.
-inline std::uint64_t least_growth(std::uint64_t peak_bytes) { return std::max(std::uint64_t{1} << 20, peak_bytes / 200); }
+inline std::uint64_t least_growth(std::uint64_t peak_bytes) {
+  return std::max(std::uint64_t{1} << 20, peak_bytes / 200);
+}
 
 struct Tally {
   std::uint64_t made = 0;

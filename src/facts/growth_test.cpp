@@ -8,8 +8,8 @@ namespace {
 
 std::vector<Growth> growths(const Trace& trace) {
   const Facts facts(trace, {});
-  return find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories.at(0), 0, static_cast<std::uint32_t>(trace.events.size() - 1),
-                     facts.usage.at(0).peak_allocated.allocated);
+  return find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories.at(0), 0,
+                     static_cast<std::uint32_t>(trace.events.size() - 1), facts.usage.at(0).peak_allocated.allocated);
 }
 
 // `rounds` returns to a line that keeps `bytes` each time, with something passing in between.
@@ -17,7 +17,8 @@ std::string kept_each_round(int rounds, const std::string& bytes) {
   std::string lines;
   for (int i = 0; i < rounds; ++i) {
     const std::string n = std::to_string(i);
-    lines += "alloc #kept" + n + " " + bytes + " at run.py:5 main\nalloc #tmp" + n + " 1MiB at run.py:6 main\nfree #tmp" + n + "\n";
+    lines += "alloc #kept" + n + " " + bytes + " at run.py:5 main\nalloc #tmp" + n +
+             " 1MiB at run.py:6 main\nfree #tmp" + n + "\n";
   }
   return lines;
 }
@@ -39,7 +40,8 @@ TEST(Growth, CountsRoundsBytesAndTensors) {
 std::string each_round(int rounds, const std::string& round) {
   std::string lines;
   for (int i = 0; i < rounds; ++i) {
-    for (const char c : round) lines += c == '#' && lines.ends_with(' ') ? "#" + std::to_string(i) + "_" : std::string(1, c);
+    for (const char c : round)
+      lines += c == '#' && lines.ends_with(' ') ? "#" + std::to_string(i) + "_" : std::string(1, c);
   }
   return lines;
 }
@@ -48,13 +50,21 @@ const std::string kCall = "/usr/lib/python3/dist-packages/torch/nn/modules/modul
 const std::string kModel = "stack inner = run.py:7 main > " + kCall + " > net.py:8 forward > " + kCall + "\n";
 
 TEST(Growth, CallsOfAModelWithSomethingNewInEachAreRounds) {
-  const auto found = growths(traced(kModel + each_round(12, "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n")));
+  const auto found = growths(traced(
+      kModel +
+      each_round(
+          12,
+          "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n")));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rounds_by, RoundsBy::kModelCalls);
 }
 
 TEST(Growth, ALoopThatIsOverWhenTheProgramGoesOnCollectedSomething) {
-  const std::string loop = kModel + each_round(12, "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n");
+  const std::string loop =
+      kModel +
+      each_round(
+          12,
+          "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n");
   const auto found = growths(traced(loop + "alloc #all 24MiB at run.py:9 main\n"));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].is_over);
@@ -65,41 +75,56 @@ TEST(Growth, ALoopThatIsOverWhenTheProgramGoesOnCollectedSomething) {
 // A round that also makes and lets go other memory, the same each time, and its twins that may be something else.
 TEST(Growth, RoundsThatAreAlikeAreALoop) {
   const std::string before = "alloc #w0 32MiB at run.py:2 main\nalloc #w1 32MiB at run.py:2 main\n";
-  const std::string round = "alloc #a 4MiB at run.py:4 main\nalloc #b 8MiB at run.py:5 main\nalloc #kept 2MiB at run.py:7 main\nfree #b\nfree #a\n";
+  const std::string round =
+      "alloc #a 4MiB at run.py:4 main\nalloc #b 8MiB at run.py:5 main\nalloc #kept 2MiB at run.py:7 main\nfree "
+      "#b\nfree #a\n";
   const auto by = [](const std::string& text) {
     const std::vector<Growth> found = growths(traced(text));
     return found.size() == 1 ? found[0].rounds_by : RoundsBy::kSteps;
   };
   EXPECT_EQ(by(before + each_round(100, round)), RoundsBy::kAlike);
-  EXPECT_EQ(by(before + each_round(63, round)), RoundsBy::kUnknown);                                          // few may be layers
-  EXPECT_EQ(by(before + each_round(100, round) + "alloc #all 200MiB at run.py:9 main\n"), RoundsBy::kUnknown);  // it is over
-  EXPECT_EQ(by(each_round(100, "alloc #w 4MiB preexisting\n") + each_round(100, round)), RoundsBy::kUnknown);  // as deep as the weights
-  EXPECT_EQ(by("alloc #most 8GiB at run.py:2 main\n" + each_round(100, round)), RoundsBy::kUnknown);           // a small part of the peak
+  EXPECT_EQ(by(before + each_round(63, round)), RoundsBy::kUnknown);  // few may be layers
+  EXPECT_EQ(by(before + each_round(100, round) + "alloc #all 200MiB at run.py:9 main\n"),
+            RoundsBy::kUnknown);  // it is over
+  EXPECT_EQ(by(each_round(100, "alloc #w 4MiB preexisting\n") + each_round(100, round)),
+            RoundsBy::kUnknown);  // as deep as the weights
+  EXPECT_EQ(by("alloc #most 8GiB at run.py:2 main\n" + each_round(100, round)),
+            RoundsBy::kUnknown);  // a small part of the peak
   std::string longer, other;
   for (int i = 0; i < 100; ++i) {
     const std::string n = std::to_string(i);
-    longer += "alloc #t" + n + " " + std::to_string(1024 * (i + 1)) + " at run.py:4 main\nalloc #k" + n + " 2MiB at run.py:7 main\nfree #t" + n + "\n";  // over all that is kept: a cache
-    other += "alloc #t" + n + " 4MiB at run.py:" + std::to_string(20 + i % 3) + " main\nalloc #k" + n + " 2MiB at run.py:7 main\nfree #t" + n + "\n";
+    longer += "alloc #t" + n + " " + std::to_string(1024 * (i + 1)) + " at run.py:4 main\nalloc #k" + n +
+              " 2MiB at run.py:7 main\nfree #t" + n + "\n";  // over all that is kept: a cache
+    other += "alloc #t" + n + " 4MiB at run.py:" + std::to_string(20 + i % 3) + " main\nalloc #k" + n +
+             " 2MiB at run.py:7 main\nfree #t" + n + "\n";
   }
   EXPECT_EQ(by(before + longer), RoundsBy::kUnknown);
   EXPECT_EQ(by(before + other), RoundsBy::kUnknown);
 }
 
 TEST(Growth, CallsThatOnlyHandOnTheirResultMayBeOnePass) {
-  const auto found = growths(traced(kModel + each_round(12, "alloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nalloc #z 1KiB at run.py:8 main > f.py:1 f\nfree #z\n")));
+  const auto found = growths(traced(kModel + each_round(12,
+                                                        "alloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree "
+                                                        "#t\nalloc #z 1KiB at run.py:8 main > f.py:1 f\nfree #z\n")));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rounds_by, RoundsBy::kUnknown);
 }
 
 TEST(Growth, AsManyRoundsAsWeightsMayBeLayers) {
   const std::string weights = each_round(12, "alloc #w 4MiB preexisting\n");
-  const auto found = growths(traced(kModel + weights + each_round(12, "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n")));
+  const auto found = growths(traced(
+      kModel + weights +
+      each_round(
+          12,
+          "alloc #x 1MiB at run.py:6 main\nalloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree #t\nfree #x\n")));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rounds_by, RoundsBy::kUnknown);
 }
 
 TEST(Growth, BackwardPassesAreRoundsWhereNoStepIsMarked) {
-  const std::string round = "alloc #x 1MiB at run.py:6 main\nalloc #k 2MiB at run.py:7 main\nalloc #b 512 at run.py:8 main > /usr/lib/python3/dist-packages/torch/_tensor.py:630 backward\nfree #b\nfree #x\n";
+  const std::string round =
+      "alloc #x 1MiB at run.py:6 main\nalloc #k 2MiB at run.py:7 main\nalloc #b 512 at run.py:8 main > "
+      "/usr/lib/python3/dist-packages/torch/_tensor.py:630 backward\nfree #b\nfree #x\n";
   const auto found = growths(traced(each_round(12, round)));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rounds_by, RoundsBy::kBackward);
@@ -109,14 +134,16 @@ TEST(Growth, BackwardPassesAreRoundsWhereNoStepIsMarked) {
 TEST(Growth, ABufferThatIsFullAtTheEndDoesNotGrow) {
   std::string lines;
   for (int i = 0; i < 40; ++i) {
-    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) + " 1MiB at run.py:6 main\nfree #y" + std::to_string(i) + "\n";
+    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) +
+             " 1MiB at run.py:6 main\nfree #y" + std::to_string(i) + "\n";
     if (i >= 33) lines += "free #x" + std::to_string(i - 33) + "\n";
   }
   EXPECT_TRUE(growths(traced(lines)).empty());
 }
 
 TEST(Growth, WhatIsLetGoAfterTheLastStepIsSaid) {
-  std::string lines = each_round(12, "alloc #k 2MiB at run.py:5 main\nalloc #t 1MiB at run.py:6 main\nfree #t\nstep 1 Optimizer.step#SGD.step\n");
+  std::string lines = each_round(
+      12, "alloc #k 2MiB at run.py:5 main\nalloc #t 1MiB at run.py:6 main\nfree #t\nstep 1 Optimizer.step#SGD.step\n");
   for (int i = 0; i < 12; ++i) lines += "free #" + std::to_string(i) + "_k\n";
   const auto found = growths(traced(lines));
   ASSERT_EQ(found.size(), 1u);
@@ -138,14 +165,13 @@ TEST(Growth, FewRoundsSayNothing) {
   EXPECT_EQ(growths(traced(kept_each_round(8, "2MiB"))).size(), 1u);
 }
 
-TEST(Growth, WhatIsSmallIsLeftAlone) {
-  EXPECT_TRUE(growths(traced(kept_each_round(12, "64KiB"))).empty());
-}
+TEST(Growth, WhatIsSmallIsLeftAlone) { EXPECT_TRUE(growths(traced(kept_each_round(12, "64KiB"))).empty()); }
 
 TEST(Growth, MemoryThatTurnsOverDoesNotGrow) {
   std::string lines;
   for (int i = 0; i < 40; ++i) {
-    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) + " 2MiB at run.py:6 main\n";
+    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) +
+             " 2MiB at run.py:6 main\n";
     if (i >= 10) lines += "free #x" + std::to_string(i - 10) + "\nfree #y" + std::to_string(i - 10) + "\n";
   }
   EXPECT_TRUE(growths(traced(lines)).empty());
@@ -154,7 +180,8 @@ TEST(Growth, MemoryThatTurnsOverDoesNotGrow) {
 TEST(Growth, AQueueThatLosesItsOldestIsNotCalledGrowth) {
   std::string lines;
   for (int i = 0; i < 42; ++i) {
-    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) + " 1MiB at run.py:6 main\nfree #y" + std::to_string(i) + "\n";
+    lines += "alloc #x" + std::to_string(i) + " 2MiB at run.py:5 main\nalloc #y" + std::to_string(i) +
+             " 1MiB at run.py:6 main\nfree #y" + std::to_string(i) + "\n";
     if (i % 3 == 2) lines += "free #x" + std::to_string(i / 3) + "\n";
   }
   EXPECT_TRUE(growths(traced(lines)).empty());
@@ -162,7 +189,8 @@ TEST(Growth, AQueueThatLosesItsOldestIsNotCalledGrowth) {
 
 TEST(Growth, WhatFillsUpOnceDoesNotGrow) {
   std::string lines = kept_each_round(10, "2MiB");
-  for (int i = 0; i < 30; ++i) lines += "alloc #later" + std::to_string(i) + " 1MiB at run.py:9 main\nfree #later" + std::to_string(i) + "\n";
+  for (int i = 0; i < 30; ++i)
+    lines += "alloc #later" + std::to_string(i) + " 1MiB at run.py:9 main\nfree #later" + std::to_string(i) + "\n";
   EXPECT_TRUE(growths(traced(lines)).empty());
 }
 
@@ -188,7 +216,9 @@ TEST(Growth, WhatWasThereBeforeDoesNotCount) {
 
 TEST(Growth, StepsCountWhereTheyAreMarked) {
   std::string lines;
-  for (int i = 1; i <= 8; ++i) lines += "alloc #k" + std::to_string(i) + " 2MiB at run.py:5 main\nstep " + std::to_string(i) + " Optimizer.step#SGD.step\n";
+  for (int i = 1; i <= 8; ++i)
+    lines += "alloc #k" + std::to_string(i) + " 2MiB at run.py:5 main\nstep " + std::to_string(i) +
+             " Optimizer.step#SGD.step\n";
   const std::vector<Growth> found = growths(traced(lines));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rounds, 8u);
@@ -207,7 +237,9 @@ std::string each_step(int steps, const std::string& round, const std::string& in
 }
 
 TEST(Growth, OfEachMarkedRoundTheLeastIsKnown) {
-  const auto found = growths(traced(each_step(12, "alloc #k% 2MiB at run.py:5 main\nalloc #t% 1MiB at run.py:6 main\nfree #t%\n", "alloc #more 6MiB at run.py:5 main\n")));
+  const auto found =
+      growths(traced(each_step(12, "alloc #k% 2MiB at run.py:5 main\nalloc #t% 1MiB at run.py:6 main\nfree #t%\n",
+                               "alloc #more 6MiB at run.py:5 main\n")));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].full_rounds, 10u);
   EXPECT_EQ(found[0].least_bytes, 2 * kMiB);
@@ -228,7 +260,8 @@ TEST(Growth, AStepThatKeepsNothingIsTheLeast) {
 }
 
 TEST(Growth, WorkspacesAreNotKeptByTheLine) {
-  const auto found = growths(traced(each_step(12, "alloc #k% 2MiB at run.py:5 main\n", "alloc #w 8519680 at run.py:5 main\n")));
+  const auto found =
+      growths(traced(each_step(12, "alloc #k% 2MiB at run.py:5 main\n", "alloc #w 8519680 at run.py:5 main\n")));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kept_count, 12u);
   EXPECT_EQ(found[0].kept_bytes, 24 * kMiB);
@@ -239,8 +272,9 @@ TEST(Growth, ATensorThatEachStepMakesLargerGrows) {
     std::string lines = "alloc #p0 64KiB at run.py:3 main\n";
     for (int i = 1; i <= 12; ++i) {
       const std::string n = std::to_string(i), kib = std::to_string(256 * i);
-      lines += "alloc #p" + n + " " + kib + "KiB at run.py:5 main\nfree #p" + std::to_string(i - 1) + "\nalloc #t" + n + " " + (other_bytes.empty() ? kib + "KiB" : other_bytes) +
-               " at run.py:6 main\nfree #t" + n + "\nstep " + n + " Optimizer.step#SGD.step\n";
+      lines += "alloc #p" + n + " " + kib + "KiB at run.py:5 main\nfree #p" + std::to_string(i - 1) + "\nalloc #t" + n +
+               " " + (other_bytes.empty() ? kib + "KiB" : other_bytes) + " at run.py:6 main\nfree #t" + n + "\nstep " +
+               n + " Optimizer.step#SGD.step\n";
     }
     return lines;
   };
@@ -261,7 +295,8 @@ TEST(Growth, GradientsOfModelsThatAreKeptAreNone) {
       lines += weights;
       for (int i = 0; i < 4; ++i) {
         const std::string n = f + "_" + std::to_string(i);
-        lines += "alloc #g" + n + " 2MiB at run.py:9 main > /usr/lib/python3/dist-packages/torch/_tensor.py:525 backward\n";
+        lines +=
+            "alloc #g" + n + " 2MiB at run.py:9 main > /usr/lib/python3/dist-packages/torch/_tensor.py:525 backward\n";
         if (i != 0) lines += "free #g" + f + "_" + std::to_string(i - 1) + "\n";
         lines += "step " + std::to_string(fold * 4 + i) + " Optimizer.step#SGD.step\n";
       }
@@ -278,7 +313,8 @@ TEST(Growth, WhatOnlyTheFirstStepsMakeIsWarmUp) {
     if (i <= 2) {
       for (int k = 0; k < 10; ++k) lines += "alloc 2MiB at run.py:5 main\n";
     }
-    lines += "alloc #t" + std::to_string(i) + " 2MiB at run.py:6 main\nfree #t" + std::to_string(i) + "\nstep " + std::to_string(i) + " Optimizer.step#SGD.step\n";
+    lines += "alloc #t" + std::to_string(i) + " 2MiB at run.py:6 main\nfree #t" + std::to_string(i) + "\nstep " +
+             std::to_string(i) + " Optimizer.step#SGD.step\n";
   }
   EXPECT_TRUE(growths(traced(lines)).empty());
 }
@@ -288,7 +324,8 @@ TEST(Growth, IsJudgedAtAFailureNotAfterItsCleanup) {
   for (int i = 0; i < 12; ++i) lines += "free #kept" + std::to_string(i) + "\n";
   const Trace trace = traced(lines);
   const Facts facts(trace, {});
-  const auto at_failure = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories.at(0), 0, facts.usage[0].failures.back().event, 0);
+  const auto at_failure = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories.at(0), 0,
+                                      facts.usage[0].failures.back().event, 0);
   EXPECT_EQ(at_failure.size(), 1u);
   EXPECT_TRUE(growths(trace).empty());
 }

@@ -7,7 +7,9 @@
 namespace faultline {
 namespace {
 
-bool is_framework(HeapKind kind) { return kind == HeapKind::kTorchCaching || kind == HeapKind::kBfc || kind == HeapKind::kOther; }
+bool is_framework(HeapKind kind) {
+  return kind == HeapKind::kTorchCaching || kind == HeapKind::kBfc || kind == HeapKind::kOther;
+}
 
 constexpr std::ptrdiff_t kRequestsLookedAt = 64;
 constexpr std::uint64_t kLeastShare = 4;  // who then got at least a quarter of it has found a way
@@ -52,8 +54,10 @@ HandledFailures::HandledFailures(const Trace& trace) {
   std::vector<std::uint32_t> served;
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
-    if (event.kind == EventKind::kAllocFailed && from_driver(event)) failed.push_back(static_cast<std::uint32_t>(index));
-    if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kMap) && from_driver(event)) served.push_back(static_cast<std::uint32_t>(index));
+    if (event.kind == EventKind::kAllocFailed && from_driver(event))
+      failed.push_back(static_cast<std::uint32_t>(index));
+    if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kMap) && from_driver(event))
+      served.push_back(static_cast<std::uint32_t>(index));
   }
   if (failed.empty()) return;
   const StackLibraries libraries(trace);
@@ -62,7 +66,8 @@ HandledFailures::HandledFailures(const Trace& trace) {
     const std::string asker = libraries.of(refused.stack);
     const auto is_way_out = [&](std::uint32_t at) {
       const Event& event = trace.events[at];
-      return event.device == refused.device && event.thread == refused.thread && event.size_bytes >= refused.size_bytes / kLeastShare &&
+      return event.device == refused.device && event.thread == refused.thread &&
+             event.size_bytes >= refused.size_bytes / kLeastShare &&
              (libraries.file(event.stack) == libraries.file(refused.stack) || libraries.of(event.stack) == asker);
     };
     const auto first = std::upper_bound(served.begin(), served.end(), index);
@@ -71,6 +76,8 @@ HandledFailures::HandledFailures(const Trace& trace) {
   }
 }
 
-bool HandledFailures::contains(std::uint32_t event) const { return std::binary_search(handled_.begin(), handled_.end(), event); }
+bool HandledFailures::contains(std::uint32_t event) const {
+  return std::binary_search(handled_.begin(), handled_.end(), event);
+}
 
 }  // namespace faultline

@@ -27,7 +27,7 @@ class HeapUses {
   bool has_framework(std::uint16_t device) const { return device < framework_.size() && framework_[device]; }
 
  private:
-  std::vector<HeapUse> uses_;   // by heap
+  std::vector<HeapUse> uses_;    // by heap
   std::vector<bool> framework_;  // by device
 };
 

@@ -13,11 +13,13 @@ namespace faultline {
 inline constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
 
 struct Lifetime {
-  std::uint32_t born = kNever;       // event index of its Alloc
-  std::uint32_t released = kNever;   // the program let go (Free requested, or both)
-  std::uint32_t returned = kNever;   // the heap can hand it out again
+  std::uint32_t born = kNever;      // event index of its Alloc
+  std::uint32_t released = kNever;  // the program let go (Free requested, or both)
+  std::uint32_t returned = kNever;  // the heap can hand it out again
   bool alive_at(std::uint32_t event) const { return born <= event && event < released; }
-  bool taken_at(std::uint32_t event) const { return born <= event && event < returned; }  // alive, or let go and not yet given back
+  bool taken_at(std::uint32_t event) const {
+    return born <= event && event < returned;
+  }  // alive, or let go and not yet given back
 };
 
 class Lifetimes {

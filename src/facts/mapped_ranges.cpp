@@ -24,11 +24,14 @@ void unmap(Mapped& mapped, ByteRange range) {
 
 }  // namespace
 
-std::vector<MappedRange> mapped_at(const Trace& trace, std::uint32_t event, const std::function<bool(const Event&)>& counts) {
+std::vector<MappedRange> mapped_at(const Trace& trace, std::uint32_t event,
+                                   const std::function<bool(const Event&)>& counts) {
   Mapped mapped;
   for (std::size_t index = 0; index <= event && index < trace.events.size(); ++index) {
     const Event& at = trace.events[index];
-    if ((at.kind != EventKind::kMap && at.kind != EventKind::kUnmap) || at.has(kFailed) || at.size_bytes > ~at.address || !counts(at)) continue;
+    if ((at.kind != EventKind::kMap && at.kind != EventKind::kUnmap) || at.has(kFailed) ||
+        at.size_bytes > ~at.address || !counts(at))
+      continue;
     const ByteRange range = ByteRange::of(at.address, at.size_bytes);
     unmap(mapped, range);
     if (at.kind == EventKind::kMap) mapped[range.begin] = {range, &at};

@@ -16,6 +16,7 @@ struct MappedRange {
 };
 
 // Right after `event`, by address, as Map and Unmap events left it; only those that count are looked at.
-std::vector<MappedRange> mapped_at(const Trace& trace, std::uint32_t event, const std::function<bool(const Event&)>& counts);
+std::vector<MappedRange> mapped_at(const Trace& trace, std::uint32_t event,
+                                   const std::function<bool(const Event&)>& counts);
 
 }  // namespace faultline

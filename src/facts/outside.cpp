@@ -31,7 +31,8 @@ std::optional<std::uint64_t> stated(const Trace& trace, const std::string& name)
 
 }  // namespace
 
-std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses, std::uint16_t device, std::uint32_t event) {
+std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses,
+                                       std::uint16_t device, std::uint32_t event) {
   std::map<std::string, OutsidePart> by_asker;
   std::optional<StackLibraries> libraries;
   const auto add = [&](const std::string& what, std::uint64_t bytes) {
@@ -41,13 +42,15 @@ std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& life
     ++part.count;
   };
   const auto is_outside = [&](const Event& at) { return at.device == device && uses.of(at.heap) == HeapUse::kOutside; };
-  for (const MappedRange& mapped : mapped_at(trace, event, is_outside)) add(asker_of(trace, *mapped.by, libraries), mapped.range.size());
+  for (const MappedRange& mapped : mapped_at(trace, event, is_outside))
+    add(asker_of(trace, *mapped.by, libraries), mapped.range.size());
   lifetimes.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
     if (life.taken_at(event) && is_outside(birth)) add(asker_of(trace, birth, libraries), birth.size_bytes);
   });
   std::vector<OutsidePart> parts;
   for (auto& [what, part] : by_asker) parts.push_back(std::move(part));
-  std::stable_sort(parts.begin(), parts.end(), [](const OutsidePart& a, const OutsidePart& b) { return a.bytes > b.bytes; });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const OutsidePart& a, const OutsidePart& b) { return a.bytes > b.bytes; });
   if (parts.size() > kMostParts) {
     OutsidePart rest{std::to_string(parts.size() - kMostParts + 1) + " other libraries", 0, 0};
     for (std::size_t at = kMostParts - 1; at < parts.size(); ++at) {

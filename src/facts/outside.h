@@ -19,7 +19,8 @@ struct OutsidePart {
 };
 
 // Right after `event`, most bytes first.
-std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses, std::uint16_t device, std::uint32_t event);
+std::vector<OutsidePart> outside_parts(const Trace& trace, const Lifetimes& lifetimes, const HeapUses& uses,
+                                       std::uint16_t device, std::uint32_t event);
 
 // A context and its libraries: 0.6 to 0.8 GiB were measured; what is beyond this, others hold.
 inline constexpr std::uint64_t kUsualOutsideBytes = std::uint64_t{3} << 29;

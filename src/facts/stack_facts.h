@@ -17,15 +17,15 @@
 namespace faultline {
 
 enum StackRole : std::uint16_t {
-  kInModuleCall = 1,     // inside some module's forward, or a function of that name
-  kMovesModule = 2,      // Module.to / cuda / half: parameters and buffers
-  kConstructs = 4,       // __init__, reset_parameters, build_model: memory that belongs to an object being made
-  kLoadsState = 8,       // load_state_dict, torch.load, from_pretrained, …
+  kInModuleCall = 1,  // inside some module's forward, or a function of that name
+  kMovesModule = 2,   // Module.to / cuda / half: parameters and buffers
+  kConstructs = 4,    // __init__, reset_parameters, build_model: memory that belongs to an object being made
+  kLoadsState = 8,    // load_state_dict, torch.load, from_pretrained, …
   kInOptimizer = 16,
   kInitsOptimizer = 32,  // the optimizer's lazy state
   kInZeroGrad = 64,
   kInBackward = 128,
-  kRecomputes = 256,     // activation checkpointing runs a forward again
+  kRecomputes = 256,  // activation checkpointing runs a forward again
   kCapturesGraph = 512,
 };
 
@@ -45,7 +45,9 @@ class StackFacts {
   StackId program(StackId stack) const { return nodes_[stack.index()].program; }  // 0: no user frame
   // The innermost frame that has a Python line, user's or not, or a line of the user's own compiled code; 0: none.
   StackId innermost_python(StackId stack) const { return nodes_[stack.index()].python; }
-  StackId line(StackId stack) const { return user(stack).value != 0 ? user(stack) : innermost_python(stack); }  // the line to show; 0: none
+  StackId line(StackId stack) const {
+    return user(stack).value != 0 ? user(stack) : innermost_python(stack);
+  }  // the line to show; 0: none
 
  private:
   struct Node {

@@ -34,15 +34,18 @@ std::uint16_t roles(const std::string& frames) {
 const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";
 
 TEST(StackFacts, InstalledPackagesAreLibraries) {
-  for (const char* path : {"/usr/lib/python3/dist-packages/torch/nn/functional.py", "/home/ada/.venv/lib/python3.12/site-packages/transformers/trainer.py",
-                           "/usr/lib/python3.12/threading.py", "C:\\Python\\Lib\\site-packages\\torch\\_ops.py", "<frozen runpy>", "/tmp/torchinductor_ada/7m/c7mla6e.py", "<eval_with_key>.3"}) {
+  for (const char* path : {"/usr/lib/python3/dist-packages/torch/nn/functional.py",
+                           "/home/ada/.venv/lib/python3.12/site-packages/transformers/trainer.py",
+                           "/usr/lib/python3.12/threading.py", "C:\\Python\\Lib\\site-packages\\torch\\_ops.py",
+                           "<frozen runpy>", "/tmp/torchinductor_ada/7m/c7mla6e.py", "<eval_with_key>.3"}) {
     EXPECT_TRUE(is_library_file(path)) << path;
     EXPECT_FALSE(is_native_file(path)) << path;
   }
 }
 
 TEST(StackFacts, ProgramsNotebooksAndPromptsAreTheUsers) {
-  for (const char* path : {"/home/ada/train.py", "train.py", "/tmp/ipykernel_1/2.py", "<ipython-input-3-0a1b>", "<stdin>", "<string>", "/home/ada/torch/train.py", "/home/ada/lib/python3_course/train.py",
+  for (const char* path : {"/home/ada/train.py", "train.py", "/tmp/ipykernel_1/2.py", "<ipython-input-3-0a1b>",
+                           "<stdin>", "<string>", "/home/ada/torch/train.py", "/home/ada/lib/python3_course/train.py",
                            "/home/ada/faultline/train.py", "/home/ada/libfaultline/python/faultline/train.py"}) {
     EXPECT_FALSE(is_library_file(path)) << path;
     EXPECT_FALSE(is_native_file(path)) << path;
@@ -50,21 +53,29 @@ TEST(StackFacts, ProgramsNotebooksAndPromptsAreTheUsers) {
 }
 
 TEST(StackFacts, CompiledCodeIsNative) {
-  for (const char* path : {"", "??", "/build/aten/src/ATen/native/Copy.cpp", "csrc/flash.cu", "libtorch_cuda.so", "/lib/x86_64-linux-gnu/libc.so.6"}) {
+  for (const char* path : {"", "??", "/build/aten/src/ATen/native/Copy.cpp", "csrc/flash.cu", "libtorch_cuda.so",
+                           "/lib/x86_64-linux-gnu/libc.so.6"}) {
     EXPECT_TRUE(is_native_file(path)) << path;
     EXPECT_TRUE(is_library_file(path)) << path;
   }
 }
 
 TEST(StackFacts, UserIsTheInnermostLineOfTheProgram) {
-  EXPECT_EQ(user_line("run.py:9 main > model.py:4 block > " + kTorch + "functional.py:12 linear > Linear.cpp:5 at::linear"), "model.py:4 block");
-  EXPECT_EQ(user_line("/tmp/ipykernel_1/2.py:3 <module> > " + kTorch + "functional.py:12 linear"), "/tmp/ipykernel_1/2.py:3 <module>");
+  EXPECT_EQ(
+      user_line("run.py:9 main > model.py:4 block > " + kTorch + "functional.py:12 linear > Linear.cpp:5 at::linear"),
+      "model.py:4 block");
+  EXPECT_EQ(user_line("/tmp/ipykernel_1/2.py:3 <module> > " + kTorch + "functional.py:12 linear"),
+            "/tmp/ipykernel_1/2.py:3 <module>");
   EXPECT_EQ(user_line(kTorch + "optim/adam.py:1 step"), "");
 }
 
 TEST(StackFacts, CompiledCodeOfTheUserIsTheUsers) {
-  EXPECT_EQ(user_line("/home/ada/main.cpp:9 main > /home/ada/scale.cu:4 launch > /usr/local/cuda/lib64/libcudart.so.13:0 +0x1a2b"), "/home/ada/scale.cu:4 launch");
-  EXPECT_EQ(user_line("run.py:9 main > /home/ada/ops/scale.cu:4 launch > /pytorch/c10/cuda/Stream.cpp:7 c10"), "/home/ada/ops/scale.cu:4 launch");
+  EXPECT_EQ(
+      user_line(
+          "/home/ada/main.cpp:9 main > /home/ada/scale.cu:4 launch > /usr/local/cuda/lib64/libcudart.so.13:0 +0x1a2b"),
+      "/home/ada/scale.cu:4 launch");
+  EXPECT_EQ(user_line("run.py:9 main > /home/ada/ops/scale.cu:4 launch > /pytorch/c10/cuda/Stream.cpp:7 c10"),
+            "/home/ada/ops/scale.cu:4 launch");
   EXPECT_EQ(user_line("/home/ada/a.out:0 +0x1a2b > /opt/lib/libfoo.so.2:0 +0x77"), "");
 }
 
@@ -74,7 +85,8 @@ TEST(StackFacts, GeneratedCodeIsNotTheUsers) {
   std::size_t generated = 0;
   for (const Event& event : trace.events) {
     EXPECT_EQ(place(trace, facts.user(event.stack)).find("torchinductor"), std::string::npos);
-    for (StackId at = event.stack; at != StackId(); at = trace.stacks.parent(at)) generated += place(trace, at).find("torchinductor") != std::string::npos;
+    for (StackId at = event.stack; at != StackId(); at = trace.stacks.parent(at))
+      generated += place(trace, at).find("torchinductor") != std::string::npos;
   }
   EXPECT_GT(generated, 0u);
 }
@@ -108,7 +120,8 @@ TEST(StackFacts, RolesComeFromTheFramesOnTheWay) {
 }
 
 TEST(StackFacts, AFunctionThatSaysItSetsUpAModelIsBelieved) {
-  for (const char* name : {"load_weights", "create_layers", "init_params", "build_model", "restore_checkpoint", "__init__"}) {
+  for (const char* name :
+       {"load_weights", "create_layers", "init_params", "build_model", "restore_checkpoint", "__init__"}) {
     EXPECT_TRUE(roles(std::string("run.py:1 main > net.py:2 ") + name) & kConstructs) << name;
   }
   for (const char* name : {"load_batch", "make_input", "weights", "model", "step"}) {

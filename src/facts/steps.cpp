@@ -22,7 +22,9 @@ Steps find_steps(const Trace& trace) {
   }
   std::string_view best;
   for (const auto& [name, use] : uses) {
-    if (best.empty() || use.first > uses[best].first || (use.first == uses[best].first && use.second < uses[best].second)) best = name;
+    if (best.empty() || use.first > uses[best].first ||
+        (use.first == uses[best].first && use.second < uses[best].second))
+      best = name;
   }
   for (const std::uint32_t index : marks) {
     if (kind_of(trace.events[index]) == best) steps.ends.push_back(index);

@@ -8,20 +8,24 @@ namespace {
 using Ends = std::vector<std::uint32_t>;
 
 TEST(Steps, OptimizerStepsAreNamedByTheirOptimizer) {
-  const Trace trace = traced("alloc 512\nstep 1 Optimizer.step#AdamW.step\nalloc 512\nstep 2 Optimizer.step#AdamW.step\n");
+  const Trace trace =
+      traced("alloc 512\nstep 1 Optimizer.step#AdamW.step\nalloc 512\nstep 2 Optimizer.step#AdamW.step\n");
   const Steps steps = find_steps(trace);
   EXPECT_EQ(steps.ends, (Ends{1, 3}));
   EXPECT_EQ(steps.how, "optimizer steps (AdamW)");
 }
 
 TEST(Steps, OfTwoOptimizersTheMoreFrequentCounts) {
-  const Trace trace = traced("step 1 Optimizer.step#Adam.step\nstep 1 Optimizer.step#SGD.step\nstep 2 Optimizer.step#SGD.step\n");
+  const Trace trace =
+      traced("step 1 Optimizer.step#Adam.step\nstep 1 Optimizer.step#SGD.step\nstep 2 Optimizer.step#SGD.step\n");
   EXPECT_EQ(find_steps(trace).how, "optimizer steps (SGD)");
   EXPECT_EQ(find_steps(trace).ends, (Ends{1, 2}));
 }
 
 TEST(Steps, AmongEqualsTheFirstCounts) {
-  const Trace trace = traced("step 1 Optimizer.step#SGD.step\nstep 1 Optimizer.step#Adam.step\nstep 2 Optimizer.step#SGD.step\nstep 2 Optimizer.step#Adam.step\n");
+  const Trace trace = traced(
+      "step 1 Optimizer.step#SGD.step\nstep 1 Optimizer.step#Adam.step\nstep 2 Optimizer.step#SGD.step\nstep 2 "
+      "Optimizer.step#Adam.step\n");
   EXPECT_EQ(find_steps(trace).how, "optimizer steps (SGD)");
 }
 

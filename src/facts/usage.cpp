@@ -24,7 +24,8 @@ void add(UsageMoment& moment, HeapUse use, std::uint64_t bytes, bool has_framewo
 void take(UsageMoment& moment, HeapUse use, std::uint64_t bytes, bool has_framework) {
   if (use == HeapUse::kOutside) moment.outside -= std::min(moment.outside, bytes);
   if (use == HeapUse::kProgram) moment.allocated -= std::min(moment.allocated, bytes);
-  if (use == HeapUse::kSegments || (use == HeapUse::kProgram && !has_framework)) moment.reserved -= std::min(moment.reserved, bytes);
+  if (use == HeapUse::kSegments || (use == HeapUse::kProgram && !has_framework))
+    moment.reserved -= std::min(moment.reserved, bytes);
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ bool is_served_after_all(const Trace& trace, std::uint32_t failure) {
     const Event& event = trace.events[at];
     if (event.device != failed.device || event.heap != failed.heap) continue;
     if (event.kind == EventKind::kAllocFailed) return false;
-    if (event.kind == EventKind::kAlloc) return (event.size_bytes + kRounding - 1) / kRounding == (failed.size_bytes + kRounding - 1) / kRounding;
+    if (event.kind == EventKind::kAlloc)
+      return (event.size_bytes + kRounding - 1) / kRounding == (failed.size_bytes + kRounding - 1) / kRounding;
   }
   return false;
 }
@@ -68,7 +70,8 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
     moment.time_ns = event.time_ns;
     switch (event.kind) {
       case EventKind::kAlloc:
-        add(moment, use, use == HeapUse::kProgram ? lifetimes.held_bytes(event.allocation) : event.size_bytes, uses.has_framework(event.device));
+        add(moment, use, use == HeapUse::kProgram ? lifetimes.held_bytes(event.allocation) : event.size_bytes,
+            uses.has_framework(event.device));
         break;
       case EventKind::kFree:
         if (event.allocation.value == 0) break;
@@ -86,7 +89,8 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
       case EventKind::kAllocFailed:
         if (handled.contains(moment.event)) break;
         ++usage.failure_count;
-        if (usage.failures.size() == DeviceUsage::kMaxFailures) usage.failures.pop_back();  // the last one is always kept
+        if (usage.failures.size() == DeviceUsage::kMaxFailures)
+          usage.failures.pop_back();  // the last one is always kept
         usage.failures.push_back(moment);
         break;
       case EventKind::kMap: add(moment, use, event.size_bytes, uses.has_framework(event.device)); break;

@@ -6,7 +6,9 @@
 namespace faultline {
 namespace {
 
-std::vector<DeviceUsage> measured(const Trace& trace) { return measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace)); }
+std::vector<DeviceUsage> measured(const Trace& trace) {
+  return measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace));
+}
 
 TEST(Usage, PeaksAreHeldBytesAndSegments) {
   const Trace trace = traced(R"(
@@ -38,7 +40,8 @@ TEST(Usage, MemoryThatWaitsForAStreamIsPendingNotAllocated) {
 }
 
 TEST(Usage, MappedMemoryIsReserved) {
-  const Trace trace = traced("map driver 20MiB @0x10000000\nmap driver 20MiB @0x11400000\nunmap driver 20MiB @0x10000000\n");
+  const Trace trace =
+      traced("map driver 20MiB @0x10000000\nmap driver 20MiB @0x11400000\nunmap driver 20MiB @0x10000000\n");
   const DeviceUsage usage = measured(trace).at(0);
   EXPECT_EQ(usage.peak_reserved.reserved, 40 * kMiB);
   EXPECT_EQ(usage.end.reserved, 20 * kMiB);

@@ -46,7 +46,9 @@ Trace sample(std::uint64_t seed) {
 
 class EveryModel : public testing::TestWithParam<const Model*> {
  protected:
-  Result<ReplayResult> run(const Trace& trace, const ReplayOptions& options = {}) { return GetParam()->replay(trace, options); }
+  Result<ReplayResult> run(const Trace& trace, const ReplayOptions& options = {}) {
+    return GetParam()->replay(trace, options);
+  }
   ReplayOptions tracing() {
     ReplayOptions options;
     options.want_trace = true;
@@ -97,8 +99,10 @@ TEST_P(EveryModel, LiveBlocksLieInSegmentsAndNeverOverlap) {
     Occupied blocks;
     for (const Event& event : result->trace->events) {
       const bool driver = result->trace->heaps[event.heap.index()].kind == HeapKind::kDriver;
-      if (event.kind == EventKind::kMap || (event.kind == EventKind::kAlloc && driver)) segments.put(event.address, event.size_bytes);
-      if (event.kind == EventKind::kUnmap || (event.returns_to_heap() && driver)) segments.cut(event.address, event.address + event.size_bytes);
+      if (event.kind == EventKind::kMap || (event.kind == EventKind::kAlloc && driver))
+        segments.put(event.address, event.size_bytes);
+      if (event.kind == EventKind::kUnmap || (event.returns_to_heap() && driver))
+        segments.cut(event.address, event.address + event.size_bytes);
       if (driver) continue;
       if (event.kind == EventKind::kAlloc) {
         blocks.put(event.address, event.size_bytes);
@@ -182,7 +186,8 @@ TEST_P(EveryModel, UnknownSettingsAreRefusedWithTheKnownOnes) {
   options.changes = {{"no_such_setting", "1"}};
   const auto result = run(sample(6), options);
   ASSERT_FALSE(result.ok());
-  for (const std::string_view name : GetParam()->setting_names()) EXPECT_NE(result.error().next.find(name), std::string::npos);
+  for (const std::string_view name : GetParam()->setting_names())
+    EXPECT_NE(result.error().next.find(name), std::string::npos);
 }
 
 TEST_P(EveryModel, AnEmptyTraceIsReplayed) {
@@ -202,7 +207,8 @@ TEST_P(EveryModel, HostileTracesEnd) {
     Trace& trace = requests.trace();
     trace.capabilities = kAddresses;
     trace.allocation_count = 400;
-    const std::vector<std::uint64_t> addresses = {0, 512, kMiB, 0x7f0000000000, 0x7f0000200000, 0x7f0001400000, ~0ull, ~0ull - kMiB};
+    const std::vector<std::uint64_t> addresses = {
+        0, 512, kMiB, 0x7f0000000000, 0x7f0000200000, 0x7f0001400000, ~0ull, ~0ull - kMiB};
     const std::vector<std::uint64_t> sizes = {0, 1, 512, kMiB, 2 * kMiB, 20 * kMiB, 1ull << 46, 1ull << 47, ~0ull};
     for (int step = 0; step < 1500; ++step) {
       Event event;
@@ -216,8 +222,10 @@ TEST_P(EveryModel, HostileTracesEnd) {
       trace.events.push_back(event);
     }
     trace.preexisting_count = static_cast<std::uint32_t>(random() % 3 == 0 ? random() % 2000 : 0);
-    trace.final_segments = {{0x7f0000000000, 20 * kMiB, 0, HeapId(1), StreamId(0), {}, false, false, 0, 5}, {512, ~0ull, 0, HeapId(99), StreamId(9), {}, true, true, 7, 9}};
-    trace.final_blocks = {{0x7f0000000000, 512, 1, {}, FinalBlock::State::kActive}, {kMiB, ~0ull, ~0ull, {}, FinalBlock::State::kPendingFree}};
+    trace.final_segments = {{0x7f0000000000, 20 * kMiB, 0, HeapId(1), StreamId(0), {}, false, false, 0, 5},
+                            {512, ~0ull, 0, HeapId(99), StreamId(9), {}, true, true, 7, 9}};
+    trace.final_blocks = {{0x7f0000000000, 512, 1, {}, FinalBlock::State::kActive},
+                          {kMiB, ~0ull, ~0ull, {}, FinalBlock::State::kPendingFree}};
     if (random() % 2 == 0) trace.properties["torch.alloc_conf"] = "expandable_segments:True,max_split_size_mb:32";
     if (random() % 2 == 0) trace.properties["torch.garbage_collection_threshold"] = "0.5";
     ReplayOptions proof;
@@ -238,11 +246,12 @@ TEST_P(EveryModel, HostileTracesEnd) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryModel, testing::ValuesIn(all_models().begin(), all_models().end()), [](const auto& tested) {
-  std::string name(tested.param->name);
-  std::erase(name, '-');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, EveryModel, testing::ValuesIn(all_models().begin(), all_models().end()),
+                         [](const auto& tested) {
+                           std::string name(tested.param->name);
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace faultline

@@ -44,7 +44,8 @@ std::vector<std::string_view> close_names(const std::string& word) {
   for (const GpuEntry& entry : gpu_catalogue()) {
     std::size_t distance = word.size();
     const auto compare = [&](std::string_view known) {
-      distance = std::min(distance, word.size() >= 3 && known.starts_with(word) ? std::size_t{0} : edit_distance(word, known));
+      distance =
+          std::min(distance, word.size() >= 3 && known.starts_with(word) ? std::size_t{0} : edit_distance(word, known));
     };
     for_each_word(entry.words, compare);
     for_each_word(entry.loose_words, compare);
@@ -64,8 +65,12 @@ Error unknown(std::string_view text, const std::string& word) {
     sentence += names[at];
   }
   if (!names.empty()) sentence += ")";
-  const bool may_be_size = !word.empty() && word.size() <= 3 && std::all_of(text.begin(), text.end(), is_digit) && word.find_first_not_of('0') != std::string::npos;
-  return {sentence + (may_be_size ? "; a size has its unit with it: " + std::string(text) + "GiB" : "; a size such as 24GiB works too"), {}, {}};
+  const bool may_be_size = !word.empty() && word.size() <= 3 && std::all_of(text.begin(), text.end(), is_digit) &&
+                           word.find_first_not_of('0') != std::string::npos;
+  return {sentence + (may_be_size ? "; a size has its unit with it: " + std::string(text) + "GiB"
+                                  : "; a size such as 24GiB works too"),
+          {},
+          {}};
 }
 
 // "3050" is a card that is not known rather than three kilobytes.
@@ -160,7 +165,11 @@ Result<std::vector<Gpu>> find_gpus(std::string_view text) {
     }
     Result<Gpu> gpu = find_gpu(item);
     if (!gpu) return gpu.error();
-    if (count == 0 || gpus.size() + count > kMostGpus) return Error{fmt::format("{} GPUs in one program are {}; 1 to {} can be planned", gpus.size() + count, count == 0 ? "too few" : "too many", kMostGpus), {}, {}};
+    if (count == 0 || gpus.size() + count > kMostGpus)
+      return Error{fmt::format("{} GPUs in one program are {}; 1 to {} can be planned", gpus.size() + count,
+                               count == 0 ? "too few" : "too many", kMostGpus),
+                   {},
+                   {}};
     gpus.insert(gpus.end(), static_cast<std::size_t>(count), *gpu);
   }
   return gpus;

@@ -45,7 +45,7 @@ struct Gpu {
   int warp_size = 32;
   std::uint64_t l2_bytes = 0;
   std::uint64_t max_shared_bytes_per_block = 0;  // after a kernel has asked for it
-  std::string_view note;                         // a clause to show the user, about a choice that was made for them; may be empty
+  std::string_view note;  // a clause to show the user, about a choice that was made for them; may be empty
 };
 
 // A name, or a size such as 24GiB. A size makes a device of compute capability 8.0 with an A100's multiprocessors and kContextWhenUnknown.

@@ -55,15 +55,19 @@ TEST(Gpus, NoTwoEntriesAnswerToTheSameWord) {
 }
 
 TEST(Gpus, CaseSpacesDashesAndBrandsDoNotMatter) {
-  for (const char* text :
-       {"RTX-4090", "rtx 4090", "rtx-4090", "RTX_4090", "4090", "GeForce RTX 4090", "NVIDIA GeForce RTX 4090", "nvidia rtx4090 24GB"})
+  for (const char* text : {"RTX-4090", "rtx 4090", "rtx-4090", "RTX_4090", "4090", "GeForce RTX 4090",
+                           "NVIDIA GeForce RTX 4090", "nvidia rtx4090 24GB"})
     EXPECT_EQ(name_of(text), "RTX-4090") << text;
-  for (const char* text : {"t4", "T4", "Tesla T4", "NVIDIA T4", "nvidia-tesla-t4", "T4 GPU", "T4-16GB"}) EXPECT_EQ(name_of(text), "T4") << text;
-  for (const char* text : {"A100-80GB", "a100 80gb", "A100-80G", "A100-SXM4-80GB", "NVIDIA A100 80GB PCIe", "a100_80GiB"})
+  for (const char* text : {"t4", "T4", "Tesla T4", "NVIDIA T4", "nvidia-tesla-t4", "T4 GPU", "T4-16GB"})
+    EXPECT_EQ(name_of(text), "T4") << text;
+  for (const char* text :
+       {"A100-80GB", "a100 80gb", "A100-80G", "A100-SXM4-80GB", "NVIDIA A100 80GB PCIe", "a100_80GiB"})
     EXPECT_EQ(name_of(text), "A100-80GB") << text;
   for (const char* text : {"NVIDIA A100-PCIE-40GB", "A100 40GB"}) EXPECT_EQ(name_of(text), "A100-40GB") << text;
-  for (const char* text : {"RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation"}) EXPECT_EQ(name_of(text), "RTX-6000-Ada") << text;
-  for (const char* text : {"RTX PRO 6000", "NVIDIA RTX PRO 6000 Blackwell Server Edition"}) EXPECT_EQ(name_of(text), "RTX-PRO-6000") << text;
+  for (const char* text : {"RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation"})
+    EXPECT_EQ(name_of(text), "RTX-6000-Ada") << text;
+  for (const char* text : {"RTX PRO 6000", "NVIDIA RTX PRO 6000 Blackwell Server Edition"})
+    EXPECT_EQ(name_of(text), "RTX-PRO-6000") << text;
   EXPECT_EQ(name_of("A6000"), "RTX-A6000");
   EXPECT_EQ(name_of("A10"), "A10");
   EXPECT_EQ(name_of("A10G"), "A10G");
@@ -80,7 +84,8 @@ TEST(Gpus, ANameThatFitsTwoCardsIsTheSmallerAndSaysSo) {
   EXPECT_NE(find_gpu("V100")->note.find("V100-32GB"), std::string_view::npos);
   EXPECT_NE(find_gpu("H100")->note.find("80 GB"), std::string_view::npos);
   EXPECT_TRUE(find_gpu("A100-40GB")->note.empty());
-  for (const GpuEntry& entry : gpu_catalogue()) EXPECT_EQ(entry.loose_words.empty(), entry.loose_note.empty()) << entry.gpu.name;
+  for (const GpuEntry& entry : gpu_catalogue())
+    EXPECT_EQ(entry.loose_words.empty(), entry.loose_note.empty()) << entry.gpu.name;
 }
 
 TEST(Gpus, ACardWithASmallerTwinOutsideTheCatalogueIsNotGuessed) {
@@ -112,7 +117,8 @@ TEST(Gpus, EveryFigureOfAnEntryIsThere) {
 // with the context). Fitted to the reports in docs/gpus.md.
 std::uint64_t estimated_context_bytes(int sm_count, int max_threads_per_sm) {
   constexpr std::uint64_t kFixed = 48 * kMiB, kPerThread = 2355, kStep = 16 * kMiB;
-  const std::uint64_t bytes = kFixed + kPerThread * static_cast<std::uint64_t>(sm_count) * static_cast<std::uint64_t>(max_threads_per_sm);
+  const std::uint64_t bytes =
+      kFixed + kPerThread * static_cast<std::uint64_t>(sm_count) * static_cast<std::uint64_t>(max_threads_per_sm);
   return (bytes + kStep - 1) / kStep * kStep;
 }
 
@@ -140,8 +146,9 @@ TEST(Gpus, ASizeIsADeviceOfThatSize) {
     const char* text;
     std::uint64_t bytes;
   };
-  for (const Case& c : {Case{"24GiB", 24 * kGiB}, Case{"24GB", 24000000000}, Case{"24 GB", 24000000000}, Case{"1.5g", kGiB + kGiB / 2},
-                        Case{"512MiB", 512 * kMiB}, Case{"8589934592", 8 * kGiB}, Case{"80g", 80 * kGiB}, Case{"16m", 16 * kMiB}}) {
+  for (const Case& c :
+       {Case{"24GiB", 24 * kGiB}, Case{"24GB", 24000000000}, Case{"24 GB", 24000000000}, Case{"1.5g", kGiB + kGiB / 2},
+        Case{"512MiB", 512 * kMiB}, Case{"8589934592", 8 * kGiB}, Case{"80g", 80 * kGiB}, Case{"16m", 16 * kMiB}}) {
     const Result<Gpu> gpu = find_gpu(c.text);
     ASSERT_TRUE(gpu) << c.text;
     EXPECT_EQ(gpu->capacity_bytes, c.bytes) << c.text;
@@ -154,11 +161,14 @@ TEST(Gpus, ASizeIsADeviceOfThatSize) {
 }
 
 TEST(Gpus, AnUnknownNameIsAnsweredWithCloseOnesAndTheWayOut) {
-  EXPECT_EQ(message_for("RTX 4091"), "'RTX 4091' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too");
-  EXPECT_EQ(message_for("A100-60GB"),
-            "'A100-60GB' is no GPU that Faultline knows (close to it: A100-40GB, A100-80GB); a size such as 24GiB works too");
+  EXPECT_EQ(message_for("RTX 4091"),
+            "'RTX 4091' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too");
+  EXPECT_EQ(
+      message_for("A100-60GB"),
+      "'A100-60GB' is no GPU that Faultline knows (close to it: A100-40GB, A100-80GB); a size such as 24GiB works too");
   EXPECT_EQ(message_for("nonsense"), "'nonsense' is no GPU that Faultline knows; a size such as 24GiB works too");
-  for (const char* text : {"", " ", "-1GiB", "0GiB", "big", "3050", "1e400GiB", "GiB", "nvidia", "rtx", "24GiBs", "\xff\xfe"})
+  for (const char* text :
+       {"", " ", "-1GiB", "0GiB", "big", "3050", "1e400GiB", "GiB", "nvidia", "rtx", "24GiBs", "\xff\xfe"})
     EXPECT_FALSE(message_for(text).empty()) << text;
   EXPECT_LT(message_for(std::string(100000, 'a')).size(), 200u);
 }
@@ -170,14 +180,18 @@ TEST(Gpus, ThePageAboutThemHasTheSameFigures) {
   for (const GpuEntry& entry : gpu_catalogue()) {
     const Gpu& gpu = entry.gpu;
     const std::string row = fmt::format("| {} | {} | {:.2f} {}", gpu.name, gpu.full_name,
-                                        static_cast<double>(gpu.capacity_bytes) / static_cast<double>(kGiB), to_string(gpu.capacity_source));
+                                        static_cast<double>(gpu.capacity_bytes) / static_cast<double>(kGiB),
+                                        to_string(gpu.capacity_source));
     const std::size_t at = page.find(row);
     ASSERT_NE(at, std::string::npos) << row;
     const std::string line = page.substr(at, page.find('\n', at) - at);
-    EXPECT_NE(line.find(fmt::format("| {} {} |", gpu.context_bytes / kMiB, to_string(gpu.context_source))), std::string::npos) << line;
+    EXPECT_NE(line.find(fmt::format("| {} {} |", gpu.context_bytes / kMiB, to_string(gpu.context_source))),
+              std::string::npos)
+        << line;
     const std::string limits =
-        fmt::format("| {} | {}.{} | {} | {} | {} | {} |", gpu.name, gpu.compute_major, gpu.compute_minor, gpu.sm_count, gpu.max_threads_per_sm,
-                    static_cast<double>(gpu.l2_bytes) / static_cast<double>(kMiB), gpu.max_shared_bytes_per_block / kKiB);
+        fmt::format("| {} | {}.{} | {} | {} | {} | {} |", gpu.name, gpu.compute_major, gpu.compute_minor, gpu.sm_count,
+                    gpu.max_threads_per_sm, static_cast<double>(gpu.l2_bytes) / static_cast<double>(kMiB),
+                    gpu.max_shared_bytes_per_block / kKiB);
     EXPECT_NE(page.find(limits), std::string::npos) << limits;
   }
 }
@@ -187,7 +201,8 @@ TEST(GpusTest, SeveralAreNamedByACountOrAList) {
     const Result<std::vector<Gpu>> gpus = find_gpus(text);
     std::string all;
     if (!gpus) return "unknown: " + gpus.error().message();
-    for (const Gpu& gpu : *gpus) all += (all.empty() ? "" : " ") + std::string(gpu.name.empty() ? format_bytes(gpu.capacity_bytes) : gpu.name);
+    for (const Gpu& gpu : *gpus)
+      all += (all.empty() ? "" : " ") + std::string(gpu.name.empty() ? format_bytes(gpu.capacity_bytes) : gpu.name);
     return all;
   };
   EXPECT_EQ(names("T4"), "T4");

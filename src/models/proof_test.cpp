@@ -27,7 +27,9 @@ Trace loaded(const std::filesystem::path& path) {
   return trace.ok() ? std::move(*trace) : Trace{};
 }
 
-Trace recording(const std::string& name) { return loaded(std::filesystem::path(FAULTLINE_FIXTURES) / "torch" / (name + ".pickle.xz")); }
+Trace recording(const std::string& name) {
+  return loaded(std::filesystem::path(FAULTLINE_FIXTURES) / "torch" / (name + ".pickle.xz"));
+}
 
 ReplayResult proved(const Trace& trace, std::uint16_t device = 0) {
   ReplayOptions options;
@@ -48,7 +50,8 @@ TEST(Proof, EveryRecordedPlacementAndDriverCallIsPredicted) {
     for (const Device& device : trace.devices) {
       const ReplayResult result = proved(trace, device.index);
       EXPECT_EQ(result.exact, result.placements) << (result.mismatches.empty() ? "" : result.mismatches[0].what);
-      EXPECT_EQ(result.segment_events_exact, result.segment_events) << (result.mismatches.empty() ? "" : result.mismatches[0].what);
+      EXPECT_EQ(result.segment_events_exact, result.segment_events)
+          << (result.mismatches.empty() ? "" : result.mismatches[0].what);
       EXPECT_EQ(result.end_blocks_exact, result.end_blocks);
       placements += result.placements;
     }
@@ -66,7 +69,9 @@ TEST(Proof, WrongSettingsAreFoundOut) {
 
 TEST(Proof, OneWrongAddressIsOneMismatch) {
   Trace trace = recording("gpt");
-  const auto is_small_alloc = [&](const Event& event) { return event.kind == EventKind::kAlloc && trace.heaps[event.heap.index()].kind == HeapKind::kTorchCaching; };
+  const auto is_small_alloc = [&](const Event& event) {
+    return event.kind == EventKind::kAlloc && trace.heaps[event.heap.index()].kind == HeapKind::kTorchCaching;
+  };
   auto at = std::find_if(trace.events.begin() + 3000, trace.events.end(), is_small_alloc);
   ASSERT_NE(at, trace.events.end());
   at->address += 1ull << 40;
@@ -81,15 +86,24 @@ TEST(WhatIf, PredictsWhatTheOtherRecordingMeasured) {
     std::string from, to;
     SettingChanges changes;
   };
-  const std::vector<Twin> twins = {{"churn_default", "churn_expandable", {{"expandable_segments", "True"}}},
+  const std::vector<Twin> twins = {
+      {"churn_default", "churn_expandable", {{"expandable_segments", "True"}}},
       {"churn_default", "churn_max_split_64", {{"max_split_size_mb", "64"}}},
-      {"churn_default", "churn_max_split_21_rounding", {{"max_split_size_mb", "21"}, {"max_non_split_rounding_mb", "64"}}},
-      {"churn_default", "churn_roundup_4", {{"roundup_power2_divisions", "4"}}}, {"churn_default", "churn_roundup_1", {{"roundup_power2_divisions", "1"}}},
+      {"churn_default",
+       "churn_max_split_21_rounding",
+       {{"max_split_size_mb", "21"}, {"max_non_split_rounding_mb", "64"}}},
+      {"churn_default", "churn_roundup_4", {{"roundup_power2_divisions", "4"}}},
+      {"churn_default", "churn_roundup_1", {{"roundup_power2_divisions", "1"}}},
       {"churn_default", "churn_large_segment_40", {{"large_segment_size_mb", "40"}}},
-      {"churn_default", "churn_expandable_large_segment", {{"large_segment_size_mb", "64"}, {"expandable_segments", "True"}}},
+      {"churn_default",
+       "churn_expandable_large_segment",
+       {{"large_segment_size_mb", "64"}, {"expandable_segments", "True"}}},
       {"churn_default", "churn_expandable_max_split", {{"expandable_segments", "True"}, {"max_split_size_mb", "64"}}},
-      {"churn_default", "churn_expandable_roundup", {{"expandable_segments", "True"}, {"roundup_power2_divisions", "8"}}},
-      {"churn_expandable", "churn_default", {{"expandable_segments", "False"}}}, {"streams_many", "streams_many_expandable", {{"expandable_segments", "True"}}},
+      {"churn_default",
+       "churn_expandable_roundup",
+       {{"expandable_segments", "True"}, {"roundup_power2_divisions", "8"}}},
+      {"churn_expandable", "churn_default", {{"expandable_segments", "False"}}},
+      {"streams_many", "streams_many_expandable", {{"expandable_segments", "True"}}},
       {"graphs", "graphs_expandable", {{"expandable_segments", "True"}}}};
   for (const Twin& twin : twins) {
     SCOPED_TRACE(twin.from + " as " + twin.to);

@@ -28,9 +28,13 @@ bool known_name(std::string_view name) {
 
 Error unknown_name(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const Model* model : kModels) names.insert(names.end(), model->setting_names().begin(), model->setting_names().end());
+  for (const Model* model : kModels)
+    names.insert(names.end(), model->setting_names().begin(), model->setting_names().end());
   const std::string nearest = nearest_word(name, names);
-  return {fmt::format("'{}' is not a setting that a replay can change{}", name, nearest.empty() ? "" : "; the nearest is " + nearest), {}, fmt::format("Known: {}.", fmt::join(names, ", "))};
+  return {fmt::format("'{}' is not a setting that a replay can change{}", name,
+                      nearest.empty() ? "" : "; the nearest is " + nearest),
+          {},
+          fmt::format("Known: {}.", fmt::join(names, ", "))};
 }
 
 }  // namespace
@@ -41,7 +45,9 @@ Result<ReplayResult> replay(const Trace& trace, const ReplayOptions& options) {
   for (const Model* model : kModels) {
     if (model->knows(trace, options.device)) return model->replay(trace, options);
   }
-  return Error{fmt::format("no model knows the allocator behind device {}", options.device), {}, "A replay needs a trace of PyTorch's caching allocator."};
+  return Error{fmt::format("no model knows the allocator behind device {}", options.device),
+               {},
+               "A replay needs a trace of PyTorch's caching allocator."};
 }
 
 Result<SettingChanges> parse_setting_changes(std::string_view text) {
@@ -50,13 +56,15 @@ Result<SettingChanges> parse_setting_changes(std::string_view text) {
   while (begin < text.size()) {
     // A comma inside brackets belongs to a list value.
     std::size_t end = begin;
-    for (int depth = 0; end < text.size() && (text[end] != ',' || depth > 0); ++end) depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
+    for (int depth = 0; end < text.size() && (text[end] != ',' || depth > 0); ++end)
+      depth += text[end] == '[' ? 1 : text[end] == ']' ? -1 : 0;
     const std::string_view item = trimmed(text.substr(begin, end - begin));
     begin = end + 1;
     if (item.empty()) continue;
     const std::size_t sign = item.find_first_of("=:");
     if (sign == std::string_view::npos) {
-      return Error{fmt::format("'{}' has no value", item), {}, "Write name=value, for example expandable_segments=True."};
+      return Error{
+          fmt::format("'{}' has no value", item), {}, "Write name=value, for example expandable_segments=True."};
     }
     const std::string_view name = trimmed(item.substr(0, sign));
     if (!known_name(name)) return unknown_name(name);

@@ -23,17 +23,19 @@ namespace faultline {
 using SettingChanges = std::vector<std::pair<std::string, std::string>>;
 
 struct ReplayOptions {
-  SettingChanges changes;                          // on top of the settings the trace carries
-  std::optional<std::uint64_t> segment_budget_bytes;  // how much the driver can give this process in segments; nullopt: the recording's own answers
-  bool proof = false;                              // compare with the recording and follow it where it differs
+  SettingChanges changes;  // on top of the settings the trace carries
+  std::optional<std::uint64_t>
+      segment_budget_bytes;  // how much the driver can give this process in segments; nullopt: the recording's own answers
+  bool proof = false;        // compare with the recording and follow it where it differs
   std::uint16_t device = 0;
   bool want_trace = false;
-  std::vector<std::uint64_t>* held_bytes = nullptr;  // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
+  std::vector<std::uint64_t>* held_bytes =
+      nullptr;  // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
 };
 
 // Why and where a replay could not serve a request.
 struct ReplayFailure {
-  std::uint64_t event = 0;          // index of the Alloc (or AllocFailed) event in the input trace
+  std::uint64_t event = 0;  // index of the Alloc (or AllocFailed) event in the input trace
   std::uint64_t requested_bytes = 0;
   std::uint64_t segment_bytes = 0;  // what the driver was asked for
   std::uint64_t allocated_bytes = 0;
@@ -46,29 +48,30 @@ struct Mismatch {
 };
 
 struct ReplayResult {
-  std::string model;                   // "torch-native"
-  std::string settings;                // canonical text of the settings in force
-  std::uint64_t events = 0;            // events consumed
-  std::uint64_t placements = 0;        // allocations placed (proof: compared)
-  std::uint64_t exact = 0;             // proof: at the recorded address
-  std::uint64_t segment_events = 0;    // proof: recorded segment alloc/free/map/unmap
+  std::string model;                 // "torch-native"
+  std::string settings;              // canonical text of the settings in force
+  std::uint64_t events = 0;          // events consumed
+  std::uint64_t placements = 0;      // allocations placed (proof: compared)
+  std::uint64_t exact = 0;           // proof: at the recorded address
+  std::uint64_t segment_events = 0;  // proof: recorded segment alloc/free/map/unmap
   std::uint64_t segment_events_exact = 0;
-  std::vector<Mismatch> mismatches;    // the first few
-  std::uint64_t inferred_private_segments = 0;  // proof: segments whose private pool the recording does not name, told from what happened
+  std::vector<Mismatch> mismatches;  // the first few
+  std::uint64_t inferred_private_segments =
+      0;  // proof: segments whose private pool the recording does not name, told from what happened
   std::uint64_t end_blocks = 0;        // proof: blocks in the recording's own end state …
   std::uint64_t end_blocks_exact = 0;  // … that the model has at the same place, of the same size, in the same state
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t peak_reserved_bytes = 0;
   std::uint64_t end_allocated_bytes = 0;
   std::uint64_t end_reserved_bytes = 0;
-  std::uint64_t segments_taken = 0;    // driver calls made for memory
+  std::uint64_t segments_taken = 0;  // driver calls made for memory
   std::uint64_t segments_returned = 0;
-  std::uint64_t cache_flushes = 0;     // times the whole cache was given back to serve one request
-  std::vector<ReplayFailure> failures; // out of memory in the replay, first few; the replay goes on without that block
+  std::uint64_t cache_flushes = 0;      // times the whole cache was given back to serve one request
+  std::vector<ReplayFailure> failures;  // out of memory in the replay, first few; the replay goes on without that block
   std::uint64_t failure_count = 0;
   std::uint64_t recorded_failures = 0;         // requests that failed in the recording …
   std::uint64_t recorded_failures_served = 0;  // … and that the replay could serve (what-if)
-  std::optional<Trace> trace;          // with want_trace
+  std::optional<Trace> trace;                  // with want_trace
 };
 
 Result<ReplayResult> replay(const Trace& trace, const ReplayOptions& options);

@@ -57,7 +57,9 @@ Trace crowded_trace(std::size_t events, std::size_t live, Sizes sizes) {
   const auto any = [&] { return std::uint64_t{1} << (9 + random() % 12) | (random() % 4096); };
   std::vector<std::uint64_t> some;
   for (int at = 0; at < 200; ++at) some.push_back(any());
-  const auto size = [&] { return sizes == Sizes::kOne ? 4096 : sizes == Sizes::kSome ? some[random() % some.size()] : any(); };
+  const auto size = [&] {
+    return sizes == Sizes::kOne ? 4096 : sizes == Sizes::kSome ? some[random() % some.size()] : any();
+  };
   std::vector<AllocationId> alive;
   for (std::size_t at = 0; at < live; ++at) alive.push_back(make.alloc(size()));
   while (trace.events.size() < events) {
@@ -77,7 +79,8 @@ void run(benchmark::State& state, const Trace& trace, const ReplayOptions& optio
     if (!result || (options.proof && result->exact != result->placements)) state.SkipWithError("the replay failed");
     benchmark::DoNotOptimize(result);
   }
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(trace.events.size()));
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) *
+                          static_cast<std::int64_t>(trace.events.size()));
 }
 
 ReplayOptions with(SettingChanges changes) {
@@ -87,14 +90,18 @@ ReplayOptions with(SettingChanges changes) {
 }
 
 void WhatIfTraining(benchmark::State& state) { run(state, training_trace(1'000'000), {}); }
-void WhatIfTrainingExpandable(benchmark::State& state) { run(state, training_trace(1'000'000), with({{"expandable_segments", "True"}})); }
+void WhatIfTrainingExpandable(benchmark::State& state) {
+  run(state, training_trace(1'000'000), with({{"expandable_segments", "True"}}));
+}
 void WhatIfTrainingTrace(benchmark::State& state) {
   ReplayOptions options;
   options.want_trace = true;
   run(state, training_trace(1'000'000), options);
 }
 void WhatIfCrowded(benchmark::State& state) { run(state, crowded_trace(3'000'000, 100'000, Sizes::kSome), {}); }
-void WhatIfCrowdedExpandable(benchmark::State& state) { run(state, crowded_trace(3'000'000, 100'000, Sizes::kSome), with({{"expandable_segments", "True"}})); }
+void WhatIfCrowdedExpandable(benchmark::State& state) {
+  run(state, crowded_trace(3'000'000, 100'000, Sizes::kSome), with({{"expandable_segments", "True"}}));
+}
 void WhatIfCrowdedAnySize(benchmark::State& state) { run(state, crowded_trace(3'000'000, 100'000, Sizes::kAny), {}); }
 void WhatIfOneSize(benchmark::State& state) { run(state, crowded_trace(3'000'000, 100'000, Sizes::kOne), {}); }
 

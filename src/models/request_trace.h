@@ -10,7 +10,8 @@ namespace faultline {
 class RequestTrace {
  public:
   RequestTrace() {
-    trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"}, {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
+    trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"},
+                    {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
     trace_.streams = {{0, 0}};
     trace_.devices = {{0, "", 0, 0}};
   }

@@ -21,7 +21,8 @@ std::vector<Row> table() {
   add("expandable_segments", {"True", "False"}, "True");
   add("max_split_size_mb", {"unlimited", "32", "64", "128", "256", "512"}, "128");
   add("roundup_power2_divisions", {"0", "2", "4", "8", "16"}, "8");
-  for (const char* divisions : {"4", "8"}) rows.push_back({{{"expandable_segments", "True"}, {"roundup_power2_divisions", divisions}}});
+  for (const char* divisions : {"4", "8"})
+    rows.push_back({{{"expandable_segments", "True"}, {"roundup_power2_divisions", divisions}}});
   add("large_segment_size_mb", {"40", "64", "128"}, "");
   return rows;
 }
@@ -53,7 +54,9 @@ std::vector<SettingChanges> sensible_settings(const Trace& trace) {
   for (Row& row : table()) {
     if (recorded) {
       TorchSettings changed = recorded->settings;
-      if (!apply_changes(changed, recorded->traits, row.changes) || std::find(seen.begin(), seen.end(), changed) != seen.end()) continue;
+      if (!apply_changes(changed, recorded->traits, row.changes) ||
+          std::find(seen.begin(), seen.end(), changed) != seen.end())
+        continue;
       seen.push_back(changed);
     }
     fitting.push_back(std::move(row.changes));

@@ -11,7 +11,8 @@
 namespace faultline {
 namespace {
 
-constexpr double kWorthSaying = 0.01;  // of what is needed, and a tenth of what is missing; less is no reason to change a setting that is not enough
+constexpr double kWorthSaying =
+    0.01;  // of what is needed, and a tenth of what is missing; less is no reason to change a setting that is not enough
 
 using Changes = std::map<std::string, std::string>;
 
@@ -20,9 +21,13 @@ std::string autocast_type(const Gpu& gpu) { return gpu.compute_major >= 8 ? "bfl
 
 std::string instruction(const std::string& change, const std::string& value) {
   if (change == "autocast") {
-    return "Call the model under torch.autocast(\"cuda\", dtype=torch." + value + ") (the model only, the loss outside" + (value == "float16" ? "; float16 also wants a GradScaler in training, which the dry run did not have)" : ")");
+    return "Call the model under torch.autocast(\"cuda\", dtype=torch." + value +
+           ") (the model only, the loss outside" +
+           (value == "float16" ? "; float16 also wants a GradScaler in training, which the dry run did not have)"
+                               : ")");
   }
-  if (change == "checkpoint") return "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)";
+  if (change == "checkpoint")
+    return "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)";
   if (change == "foreach") return "Make the optimizer with foreach=False";
   if (change == "no_grad") return "Call the model under torch.no_grad(): the program never calls backward";
   return "Call optimizer.zero_grad(set_to_none=True)";
@@ -45,13 +50,15 @@ std::string folder_name(const Changes& changes) {
 }
 
 std::uint64_t at_peak(const Plan& plan, Category category) {
-  const auto found = std::find_if(plan.live_at_peak.begin(), plan.live_at_peak.end(), [&](const auto& part) { return part.first == name_of(category); });
+  const auto found = std::find_if(plan.live_at_peak.begin(), plan.live_at_peak.end(),
+                                  [&](const auto& part) { return part.first == name_of(category); });
   return found == plan.live_at_peak.end() ? 0 : found->second;
 }
 
 // Most changes are those of training: without backward they have nothing to act on.
 bool trains(const Plan& plan, const ProcessSummary& as_run) {
-  return plan.steps != 0 || as_run.does("backward") || at_peak(plan, Category::kGradients) != 0 || at_peak(plan, Category::kOptimizer) != 0;
+  return plan.steps != 0 || as_run.does("backward") || at_peak(plan, Category::kGradients) != 0 ||
+         at_peak(plan, Category::kOptimizer) != 0;
 }
 
 std::vector<Changes> single_changes(const Plan& plan, const ProcessSummary& as_run, const Gpu& gpu) {
@@ -79,7 +86,8 @@ PlanChange described(const Changes& changes, const DryRunResult& run, const Plan
   for (const auto& [name, value] : changes) {
     const auto done = run.main()->changes.find(name);
     if (done == run.main()->changes.end()) {
-      change.why_not = name == "checkpoint" ? "the model has no repeated layers that it was found in" : "there was nothing to change";
+      change.why_not = name == "checkpoint" ? "the model has no repeated layers that it was found in"
+                                            : "there was nothing to change";
       return change;
     }
     if (name == "checkpoint") change.detail = done->second;
@@ -91,7 +99,8 @@ PlanChange described(const Changes& changes, const DryRunResult& run, const Plan
 
 std::vector<PlanChange> try_all(const Reruns& reruns, const Plan& plan, const std::vector<Changes>& candidates) {
   std::vector<Attempt> attempts;
-  for (const Changes& changes : candidates) attempts.push_back({"tries/" + folder_name(changes), plan.command, changes, {}, plan.steps_to_repeat()});
+  for (const Changes& changes : candidates)
+    attempts.push_back({"tries/" + folder_name(changes), plan.command, changes, {}, plan.steps_to_repeat()});
   const std::vector<DryRunResult> results = reruns.run(attempts);
   std::vector<PlanChange> tried;
   for (std::size_t at = 0; at < results.size(); ++at) tried.push_back(described(candidates[at], results[at], plan));
@@ -105,9 +114,14 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   for (const SettingChanges& changes : sensible_settings(trace)) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);
     if (!under || (best && under->needed_bytes() >= best->needed_bytes)) continue;
-    const PlanChange change{"setting", "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes), {}, true, under->fits, under->needed_bytes(), {}};
+    const PlanChange change{
+        "setting", "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes), {}, true, under->fits, under->needed_bytes(), {}};
     const std::uint64_t saved = plan.saved_bytes(change);
-    if (saved > (change.fits ? 0 : std::max(static_cast<std::uint64_t>(kWorthSaying * static_cast<double>(plan.needed_bytes)), plan.missing_bytes() / 10))) best = change;
+    if (saved > (change.fits
+                     ? 0
+                     : std::max(static_cast<std::uint64_t>(kWorthSaying * static_cast<double>(plan.needed_bytes)),
+                                plan.missing_bytes() / 10)))
+      best = change;
   }
   if (best) plan.changes.push_back(std::move(*best));
 }
@@ -115,8 +129,10 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
 std::string why_no_batch_is_enough(const Plan& plan) {
   const std::uint64_t lasting = at_peak(plan, Category::kParameters) + at_peak(plan, Category::kOptimizer);
   if (!plan.gpu || plan.context_bytes + lasting <= plan.gpu->capacity_bytes) return {};
-  return fmt::format("none is small enough: parameters and the optimizer's state alone take {}, and with the context's {} that is more than {}", format_bytes(lasting), format_bytes(plan.context_bytes),
-                     format_bytes(plan.gpu->capacity_bytes));
+  return fmt::format(
+      "none is small enough: parameters and the optimizer's state alone take {}, and with the context's {} that is "
+      "more than {}",
+      format_bytes(lasting), format_bytes(plan.context_bytes), format_bytes(plan.gpu->capacity_bytes));
 }
 
 void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& gpu, Plan& plan) {
@@ -125,7 +141,8 @@ void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& 
   reruns.tell(fmt::format("trying {} change{} to the program", singles.size(), singles.size() == 1 ? "" : "s"));
   std::vector<PlanChange> tried = try_all(reruns, plan, singles);
   Changes together, main_two;
-  bool any_fits = std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.fits; });
+  bool any_fits =
+      std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.fits; });
   for (std::size_t at = 0; at < singles.size(); ++at) {
     any_fits = any_fits || tried[at].fits;
     if (plan.saved_bytes(tried[at]) == 0) continue;

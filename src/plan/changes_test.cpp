@@ -20,7 +20,8 @@ Plan too_large() {
 
 // Autocast takes 3 GiB off, checkpointing 2; nothing alone is enough.
 std::uint64_t with_changes(const Attempt& attempt, std::uint64_t) {
-  return 12 * kGiB - kContextBytes - (attempt.changes.contains("autocast") ? 3 * kGiB : 0) - (attempt.changes.contains("checkpoint") ? 2 * kGiB : 0);
+  return 12 * kGiB - kContextBytes - (attempt.changes.contains("autocast") ? 3 * kGiB : 0) -
+         (attempt.changes.contains("checkpoint") ? 2 * kGiB : 0);
 }
 
 TEST(Changes, WhereNothingAloneIsEnoughTheyAreTriedTogether) {
@@ -48,8 +49,10 @@ TEST(Changes, WhereNothingAloneIsEnoughTheyAreTriedTogether) {
 
 // The changes of training are tried where something trains.
 TEST(Changes, AProgramThatOnlyInfersIsNotToldToTrainOtherwise) {
-  for (const auto& [category, bytes, trains] : {std::tuple("parameters", kGiB, false), std::tuple("temporaries", kGiB, false), std::tuple("other", kGiB, false), std::tuple("gradients", kGiB, true),
-                                                std::tuple("optimizer", kGiB, true), std::tuple("activations", kGiB, false)}) {
+  for (const auto& [category, bytes, trains] :
+       {std::tuple("parameters", kGiB, false), std::tuple("temporaries", kGiB, false), std::tuple("other", kGiB, false),
+        std::tuple("gradients", kGiB, true), std::tuple("optimizer", kGiB, true),
+        std::tuple("activations", kGiB, false)}) {
     MadeUpProgram program;
     Plan plan = too_large();
     plan.steps = 0;
@@ -66,9 +69,12 @@ TEST(Changes, WhatNeverCallsBackwardIsTriedWithoutAGraphOnly) {
     const char* stopped;
     std::string tried;  // the first
   };
-  for (const Row& row : {Row{{"graph"}, "", "tries/no_grad"}, Row{{}, "", ""}, Row{{"graph"}, "after 120 seconds", ""}, Row{{"backward", "graph"}, "", "tries/autocast"}}) {
+  for (const Row& row : {Row{{"graph"}, "", "tries/no_grad"}, Row{{}, "", ""}, Row{{"graph"}, "after 120 seconds", ""},
+                         Row{{"backward", "graph"}, "", "tries/autocast"}}) {
     MadeUpProgram program;
-    program.takes = [](const Attempt& attempt, std::uint64_t) { return attempt.changes.contains("no_grad") ? 3 * kGiB : 12 * kGiB; };
+    program.takes = [](const Attempt& attempt, std::uint64_t) {
+      return attempt.changes.contains("no_grad") ? 3 * kGiB : 12 * kGiB;
+    };
     Plan plan = too_large();
     plan.steps = 0;
     plan.stopped = row.stopped;
@@ -84,12 +90,14 @@ TEST(Changes, WhatNeverCallsBackwardIsTriedWithoutAGraphOnly) {
 }
 
 TEST(Changes, NoBatchIsSmallEnoughWhereWhatLastsDoesNotFit) {
-  for (const auto& [parameters, optimizer, activations, none] : {std::tuple(9.0, 0.0, 0.0, true), std::tuple(3.0, 6.0, 1.0, true), std::tuple(2.0, 4.0, 30.0, false), std::tuple(1.0, 0.0, 20.0, false),
-                                                                 std::tuple(7.9, 0.0, 20.0, true)}) {
+  for (const auto& [parameters, optimizer, activations, none] :
+       {std::tuple(9.0, 0.0, 0.0, true), std::tuple(3.0, 6.0, 1.0, true), std::tuple(2.0, 4.0, 30.0, false),
+        std::tuple(1.0, 0.0, 20.0, false), std::tuple(7.9, 0.0, 20.0, true)}) {
     Plan plan = too_large();
     plan.context_bytes = kContextBytes;
     const auto bytes = [](double gib) { return static_cast<std::uint64_t>(gib * static_cast<double>(kGiB)); };
-    plan.live_at_peak = {{"parameters", bytes(parameters)}, {"optimizer", bytes(optimizer)}, {"activations", bytes(activations)}};
+    plan.live_at_peak = {
+        {"parameters", bytes(parameters)}, {"optimizer", bytes(optimizer)}, {"activations", bytes(activations)}};
     EXPECT_EQ(!why_no_batch_is_enough(plan).empty(), none) << parameters << " " << optimizer;
   }
 }
@@ -100,7 +108,8 @@ TEST(Changes, WhatTheProgramDoesAlreadyIsNotTried) {
   ProcessSummary as_run;
   as_run.uses = {"autocast", "checkpoint", "foreach", "set_to_none=False"};
   add_changes(program.reruns(), as_run, gpu_of_8_gib(), plan);
-  for (const Attempt& attempt : program.attempts) EXPECT_FALSE(attempt.changes.contains("autocast") || attempt.changes.contains("checkpoint")) << attempt.folder;
+  for (const Attempt& attempt : program.attempts)
+    EXPECT_FALSE(attempt.changes.contains("autocast") || attempt.changes.contains("checkpoint")) << attempt.folder;
   ASSERT_GE(program.attempts.size(), 2u);
   EXPECT_TRUE(program.attempts[0].changes.contains("foreach"));
   EXPECT_TRUE(program.attempts[1].changes.contains("set_to_none"));
@@ -136,7 +145,8 @@ TEST(Changes, ARunThatBreaksOrHadNothingToChangeIsNotTried) {
 
 // Every second block of pairs that share a segment is freed: with other settings they share none, and all of a segment can be given back.
 TEST(Changes, ASettingThatSavesIsFoundByReplay) {
-  std::string lines = "source dry-run\nproperty torch.version = 2.11.0\ndevice 0 capacity=8GiB\nalloc #s 600MiB driver\n";
+  std::string lines =
+      "source dry-run\nproperty torch.version = 2.11.0\ndevice 0 capacity=8GiB\nalloc #s 600MiB driver\n";
   for (int block = 0; block < 40; ++block) lines += "alloc #a" + std::to_string(block) + " 9MiB at train.py:1 main\n";
   for (int block = 0; block < 40; block += 2) lines += "free #a" + std::to_string(block) + "\n";
   for (int block = 0; block < 10; ++block) lines += "alloc #b" + std::to_string(block) + " 18MiB at train.py:2 main\n";

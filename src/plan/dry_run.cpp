@@ -12,23 +12,31 @@ constexpr std::uint64_t kEndlessBytes = kTiB;
 
 }  // namespace
 
-bool ProcessSummary::does(const std::string& what) const { return std::find(uses.begin(), uses.end(), what) != uses.end(); }
+bool ProcessSummary::does(const std::string& what) const {
+  return std::find(uses.begin(), uses.end(), what) != uses.end();
+}
 
 void settle_ends(DryRunResult& run) {
   for (ProcessSummary& process : run.processes) {
-    if (run.status != 0 && run.status < 128 && process.last_was_out_of_memory && process.stopped.empty() && !process.exception) process.ended_out_of_memory = true;
+    if (run.status != 0 && run.status < 128 && process.last_was_out_of_memory && process.stopped.empty() &&
+        !process.exception)
+      process.ended_out_of_memory = true;
   }
   most_needing_first(run.processes);
 }
 
 void most_needing_first(std::vector<ProcessSummary>& processes) {
-  const auto rank = [](const ProcessSummary& s) { return std::tuple(s.died_of_memory(), s.failures != 0, s.peak_reserved, !s.ended_in_order, s.operations); };
-  std::stable_sort(processes.begin(), processes.end(), [&](const ProcessSummary& a, const ProcessSummary& b) { return rank(a) > rank(b); });
+  const auto rank = [](const ProcessSummary& s) {
+    return std::tuple(s.died_of_memory(), s.failures != 0, s.peak_reserved, !s.ended_in_order, s.operations);
+  };
+  std::stable_sort(processes.begin(), processes.end(),
+                   [&](const ProcessSummary& a, const ProcessSummary& b) { return rank(a) > rank(b); });
 }
 
 ShownGpu shown_gpu(const std::optional<Gpu>& named) {
   if (!named) return {*find_gpu(std::to_string(kEndlessBytes)), "GPU of any size", true};
-  return {*named, named->name.empty() ? "GPU of " + format_bytes(named->capacity_bytes) : std::string(named->full_name), false};
+  return {*named, named->name.empty() ? "GPU of " + format_bytes(named->capacity_bytes) : std::string(named->full_name),
+          false};
 }
 
 }  // namespace faultline

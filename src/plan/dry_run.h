@@ -25,7 +25,7 @@ struct ProcessSummary {
   std::uint64_t allocations = 0;
   std::uint64_t failures = 0;
   std::uint64_t operations = 0;
-  double began_s = 0, ended_s = 0;             // on the machine's clock; 0: not known
+  double began_s = 0, ended_s = 0;  // on the machine's clock; 0: not known
   std::uint64_t steps = 0;
   std::string stopped;
   std::optional<PlanException> exception;
@@ -34,10 +34,11 @@ struct ProcessSummary {
   std::uint64_t vary_value = 0;                // the number as the program has it, and where
   std::string vary_where;
   std::string unsupported;
-  std::string unplanned, unplanned_line;       // what could not be planned first, also where the program went on after it
-  std::string stand_in_line;                   // where it last read a value that was not computed, if its end may come of that
-  bool last_was_out_of_memory = false;         // nothing was served after the last failure
-  bool ended_out_of_memory = false;            // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
+  std::string unplanned, unplanned_line;  // what could not be planned first, also where the program went on after it
+  std::string stand_in_line;            // where it last read a value that was not computed, if its end may come of that
+  bool last_was_out_of_memory = false;  // nothing was served after the last failure
+  bool ended_out_of_memory =
+      false;  // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
   bool died_of_memory() const { return ended_out_of_memory || (exception && exception->type == "OutOfMemoryError"); }
   bool does(const std::string& what) const;
 };
@@ -45,7 +46,7 @@ struct ProcessSummary {
 struct DryRunResult {
   int status = 0;  // 128 + N: ended by signal N
   double seconds = 0;
-  bool out_of_time = false;  // it was ended because it had not ended by itself
+  bool out_of_time = false;               // it was ended because it had not ended by itself
   std::vector<ProcessSummary> processes;  // see most_needing_first
   PlanEffects effects;
   std::string log;  // what it printed, of a run that was kept quiet; empty: it is not kept
@@ -68,18 +69,21 @@ ShownGpu shown_gpu(const std::optional<Gpu>& named);
 
 // One more run of the program, on the same GPU, which grows where it is not enough; but not for the first failures, which the program is known to catch.
 struct Attempt {
-  std::string folder;                          // to keep it in, below the run's own
+  std::string folder;  // to keep it in, below the run's own
   std::vector<std::string> command;
-  std::map<std::string, std::string> changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
-  std::optional<std::pair<std::string, std::uint64_t>> vary;  // a number in the program's source, and another value for it
-  std::uint64_t steps = 0;                     // to go as far as another run did: stop after so many, and not before; 0: as the first run
-  std::uint64_t refused = 0;                   // so many requests fail as they did
+  std::map<std::string, std::string>
+      changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
+  std::optional<std::pair<std::string, std::uint64_t>>
+      vary;                 // a number in the program's source, and another value for it
+  std::uint64_t steps = 0;  // to go as far as another run did: stop after so many, and not before; 0: as the first run
+  std::uint64_t refused = 0;  // so many requests fail as they did
 };
 
 struct Reruns {
-  std::function<std::vector<DryRunResult>(const std::vector<Attempt>&)> run;  // quietly, beside each other; a result without processes was not run
-  std::function<void(const std::string&)> tell;                               // the user, what is being done
-  std::function<bool()> interrupted;                                          // nothing more is to be started
+  std::function<std::vector<DryRunResult>(const std::vector<Attempt>&)>
+      run;                                       // quietly, beside each other; a result without processes was not run
+  std::function<void(const std::string&)> tell;  // the user, what is being done
+  std::function<bool()> interrupted;             // nothing more is to be started
 };
 
 }  // namespace faultline

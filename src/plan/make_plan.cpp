@@ -16,20 +16,39 @@ constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer
 
 // A run that died of memory is run again on a device that grows, to learn how much it needs in all; what it caught before fails again. It can be told in the first run's place where it
 // reached the request that had failed.
-std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
+std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, const DryRunResult& first,
+                                              const Reruns& reruns) {
   reruns.tell("out of memory; running it once more on a larger GPU, to learn how much it needs");
-  DryRunResult again = std::move(reruns.run({{std::string(layout::kLarger), question.command, {}, {}, 0, std::max<std::uint64_t>(first.main()->failures, 1) - 1}}).front());
+  DryRunResult again = std::move(reruns
+                                     .run({{std::string(layout::kLarger),
+                                            question.command,
+                                            {},
+                                            {},
+                                            0,
+                                            std::max<std::uint64_t>(first.main()->failures, 1) - 1}})
+                                     .front());
   const ProcessSummary* main = again.main();
   if (main != nullptr && !main->trace.empty() && main->operations >= first.main()->operations) return again;
   reruns.tell("the second run ended before the request that had failed, so how much it needs in all is not known");
   return std::nullopt;
 }
 
-void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told, const Reruns& reruns, PlannedRun& run) {
+void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told,
+                    const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const bool fails = plan.verdict == Verdict::kDoesNotFit;
-  if (!fails && plan.verdict > Verdict::kFitsUntil) {  // it did not come to its end: nothing can be said of changes to it
-    if (!question.vary.empty()) plan.vary = PlanVary{question.vary, {}, 0, 0, false, 0, 0, {}, "it was not searched for, because the program does not run to its end as it is"};
+  if (!fails &&
+      plan.verdict > Verdict::kFitsUntil) {  // it did not come to its end: nothing can be said of changes to it
+    if (!question.vary.empty())
+      plan.vary = PlanVary{question.vary,
+                           {},
+                           0,
+                           0,
+                           false,
+                           0,
+                           0,
+                           {},
+                           "it was not searched for, because the program does not run to its end as it is"};
     return;
   }
   const bool wants_changes = fails || question.try_changes;
@@ -37,13 +56,16 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (wants_changes) add_settings(run.trace, run.needs, plan);
   if (!wants_changes && !wants_search) return;
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
-  if (takes_long && (wants_changes || question.vary.empty())) plan.changes_skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
+  if (takes_long && (wants_changes || question.vary.empty()))
+    plan.changes_skipped =
+        fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
   if (wants_changes && !takes_long) add_changes(reruns, told, question.gpu_at(run.needs.slot), plan);
   if (const std::string why_not = why_no_batch_is_enough(plan); fails && question.vary.empty() && !why_not.empty()) {
     PlanVary& vary = plan.vary.emplace();
     vary.name = "batch size";
     vary.why_not = why_not;
-  } else if (wants_search && (!takes_long || !question.vary.empty())) add_search(reruns, question.vary, plan);
+  } else if (wants_search && (!takes_long || !question.vary.empty()))
+    add_search(reruns, question.vary, plan);
 }
 
 }  // namespace
@@ -51,19 +73,24 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
 std::string nothing_planned(const PlanQuestion& question, const DryRunResult& first) {
   for (const ProcessSummary& process : first.processes) {
     if (process.unsupported.empty()) continue;
-    return "this program cannot be dry-run: " + process.unsupported + (question.real ? "" : ". --real runs it with real numbers instead, which is slower");
+    return "this program cannot be dry-run: " + process.unsupported +
+           (question.real ? "" : ". --real runs it with real numbers instead, which is slower");
   }
   const ProcessSummary* main = first.main();
   if (main != nullptr && !main->trace.empty()) return {};
-  return fmt::format("nothing was planned: {} did not import PyTorch{}", question.command.front(),
-                     first.status != 0 ? fmt::format(" and ended with status {}", first.status) : " (or is no Python program)");
+  return fmt::format(
+      "nothing was planned: {} did not import PyTorch{}", question.command.front(),
+      first.status != 0 ? fmt::format(" and ended with status {}", first.status) : " (or is no Python program)");
 }
 
-Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns) {
+Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, const DryRunResult& first,
+                                              const Reruns& reruns) {
   const bool may_again = question.may_run_again && !first.effects.input_was_cut;
-  if (first.effects.input_was_cut) reruns.tell("the program is not run again: not all that it read from standard input could be kept");
+  if (first.effects.input_was_cut)
+    reruns.tell("the program is not run again: not all that it read from standard input could be kept");
   std::optional<DryRunResult> overcommitted;
-  if (first.main()->died_of_memory() && may_again && !reruns.interrupted()) overcommitted = run_overcommitted(question, first, reruns);
+  if (first.main()->died_of_memory() && may_again && !reruns.interrupted())
+    overcommitted = run_overcommitted(question, first, reruns);
   const DryRunResult& told = overcommitted ? *overcommitted : first;
 
   const std::string& path = told.main()->trace;
@@ -77,7 +104,8 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->judgement = judge(run->trace);
   run->needs = needs_of(run->trace, !first.main()->died_of_memory(), slot);
   run->plan = describe(question, first, told, *run, reruns.interrupted());
-  if (question.gpu && !question.no_try && may_again && !reruns.interrupted()) try_what_helps(question, first, *told.main(), reruns, *run);
+  if (question.gpu && !question.no_try && may_again && !reruns.interrupted())
+    try_what_helps(question, first, *told.main(), reruns, *run);
   return run;
 }
 

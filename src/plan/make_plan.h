@@ -18,12 +18,14 @@ namespace faultline {
 
 struct PlanQuestion {
   std::vector<std::string> command;
-  std::optional<Gpu> gpu;     // none: not named; of several the first
+  std::optional<Gpu> gpu;      // none: not named; of several the first
   std::vector<Gpu> more_gpus;  // the others
-  const Gpu& gpu_at(std::size_t slot) const { return slot == 0 || slot > more_gpus.size() ? *gpu : more_gpus[slot - 1]; }
-  std::string folder;         // where the first run is kept
-  std::string vary;           // the number to search the largest fitting value of; empty: the usual ones, where it does not fit
-  bool real = false;          // numbers were computed
+  const Gpu& gpu_at(std::size_t slot) const {
+    return slot == 0 || slot > more_gpus.size() ? *gpu : more_gpus[slot - 1];
+  }
+  std::string folder;  // where the first run is kept
+  std::string vary;   // the number to search the largest fitting value of; empty: the usual ones, where it does not fit
+  bool real = false;  // numbers were computed
   bool may_run_again = true;  // a program that writes for real, unless it was asked for
   bool try_changes = false;   // also when it fits, or takes long
   bool no_try = false;
@@ -41,6 +43,7 @@ struct PlannedRun {
 };
 
 // first: the program as the user would run it, of which something was planned.
-Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns);
+Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, const DryRunResult& first,
+                                              const Reruns& reruns);
 
 }  // namespace faultline

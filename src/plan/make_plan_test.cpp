@@ -67,7 +67,9 @@ TEST(MakePlan, WithoutAGpuTheCatalogueIsListedAndHasTheSameNumber) {
   const Plan& plan = (*planned)->plan;
   EXPECT_EQ(plan.verdict, Verdict::kMeasured);
   EXPECT_EQ(plan.fits.size(), gpu_catalogue().size());
-  for (const PlanFit& fit : plan.fits) EXPECT_EQ(fit.fits, plan.needed_bytes - plan.context_bytes + fit.gpu.context_bytes <= fit.gpu.capacity_bytes) << fit.gpu.name;
+  for (const PlanFit& fit : plan.fits)
+    EXPECT_EQ(fit.fits, plan.needed_bytes - plan.context_bytes + fit.gpu.context_bytes <= fit.gpu.capacity_bytes)
+        << fit.gpu.name;
 }
 
 TEST(MakePlan, AnErrorOfTheProgramsOwnIsNoVerdictOnItsMemory) {
@@ -117,11 +119,14 @@ TEST(MakePlan, ASignalAfterTheProgramsEndIsNotedAndOneBeforeItIsAnInterruption) 
 
 TEST(MakePlan, NothingIsPlannedWithoutATraceOrWhereSomethingIsUnsupported) {
   const PlanQuestion question = MadeUpProgram().question();
-  EXPECT_EQ(nothing_planned(question, {}), "nothing was planned: python did not import PyTorch (or is no Python program)");
+  EXPECT_EQ(nothing_planned(question, {}),
+            "nothing was planned: python did not import PyTorch (or is no Python program)");
   DryRunResult run = MadeUpProgram::left(kGiB, false);
   EXPECT_EQ(nothing_planned(question, run), "");
   run.processes.front().unsupported = "sparse tensors (train.py:3)";
-  EXPECT_EQ(nothing_planned(question, run), "this program cannot be dry-run: sparse tensors (train.py:3). --real runs it with real numbers instead, which is slower");
+  EXPECT_EQ(nothing_planned(question, run),
+            "this program cannot be dry-run: sparse tensors (train.py:3). --real runs it with real numbers instead, "
+            "which is slower");
 }
 
 TEST(DryRun, ThePlanIsAboutTheProcessThatRanOutElseTheOneThatTookMost) {

@@ -12,16 +12,18 @@ namespace {
 constexpr double kWorthOpening = 0.10;  // of all bytes; a smaller row says enough as it is
 
 struct Node {
-  std::string path;                       // with numbers as *
+  std::string path;                             // with numbers as *
   std::set<std::string, std::less<>> concrete;  // the paths behind it
   std::uint64_t bytes = 0;
   CategoryBytes live{};
-  std::uint64_t own_bytes = 0;            // made by the module itself, not by one inside it
+  std::uint64_t own_bytes = 0;  // made by the module itself, not by one inside it
   CategoryBytes own_live{};
   std::map<std::string, Node, std::less<>> children;
 };
 
-bool is_number(std::string_view word) { return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos; }
+bool is_number(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 // The names of allocations: what the last note before the event says, a parameter's without its own last word.
 std::vector<std::string_view> module_names(const Facts& facts, std::uint32_t until) {
@@ -70,7 +72,8 @@ PlanModule described(const std::string& path, std::uint64_t count, std::uint64_t
   for (std::size_t at = 0; at < kCategoryCount; ++at) {
     if (live[at] != 0) module.live.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
   }
-  std::stable_sort(module.live.begin(), module.live.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(module.live.begin(), module.live.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   return module;
 }
 
@@ -80,7 +83,8 @@ std::vector<Row> parts_of(const Node& node) {
   if (node.own_bytes == 0 && node.children.size() == 1) {
     const auto& [word, only] = *node.children.begin();
     if (word == "*" && only.children.empty()) return parts;
-    if (word == "*" || only.concrete.size() == node.concrete.size()) return only.children.empty() ? std::vector<Row>{{&only, false}} : parts_of(only);
+    if (word == "*" || only.concrete.size() == node.concrete.size())
+      return only.children.empty() ? std::vector<Row>{{&only, false}} : parts_of(only);
   }
   if (node.own_bytes != 0 && !node.children.empty()) parts.push_back({&node, true});
   for (const auto& [word, child] : node.children) parts.push_back({&child, false});
@@ -100,7 +104,9 @@ std::vector<Row> cut(const Node& root, std::uint64_t all_bytes, std::size_t most
       largest = at;
       parts = std::move(opened);
     }
-    if (largest == rows.size() || static_cast<double>(rows[largest].bytes()) < kWorthOpening * static_cast<double>(all_bytes)) return rows;
+    if (largest == rows.size() ||
+        static_cast<double>(rows[largest].bytes()) < kWorthOpening * static_cast<double>(all_bytes))
+      return rows;
     if (rows.size() - 1 + parts.size() > most_rows) return rows;
     rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(largest));
     rows.insert(rows.end(), parts.begin(), parts.end());
@@ -109,7 +115,8 @@ std::vector<Row> cut(const Node& root, std::uint64_t all_bytes, std::size_t most
 
 }  // namespace
 
-std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t most_rows) {
+std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, std::uint32_t event,
+                                   std::size_t most_rows) {
   const std::vector<std::string_view> names = module_names(facts, event);
   Node root;
   CategoryBytes nameless{};
@@ -120,13 +127,16 @@ std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, 
     const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
     const auto category = static_cast<std::size_t>(facts.categories[device_slot].of(id));
     all_bytes += bytes;
-    if (names[id.index()].empty()) nameless[category] += bytes;
-    else add(root, names[id.index()], bytes, category);
+    if (names[id.index()].empty())
+      nameless[category] += bytes;
+    else
+      add(root, names[id.index()], bytes, category);
   });
   std::vector<PlanModule> modules;
   for (const Row& row : cut(root, all_bytes, most_rows)) {
     const bool has_inner = row.only_itself && !row.node->children.empty();
-    modules.push_back(described(row.node->path + (has_inner ? " itself" : ""), row.node->concrete.size(), row.bytes(), row.only_itself ? row.node->own_live : row.node->live));
+    modules.push_back(described(row.node->path + (has_inner ? " itself" : ""), row.node->concrete.size(), row.bytes(),
+                                row.only_itself ? row.node->own_live : row.node->live));
   }
   for (std::size_t at = 0; at < kCategoryCount; ++at) {
     if (nameless[at] == 0) continue;
@@ -135,7 +145,8 @@ std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, 
     modules.push_back(described("(" + std::string(name_of(static_cast<Category>(at))) + ")", 1, nameless[at], only));
   }
   std::erase_if(modules, [](const PlanModule& module) { return module.bytes == 0; });
-  std::stable_sort(modules.begin(), modules.end(), [](const PlanModule& a, const PlanModule& b) { return a.bytes > b.bytes; });
+  std::stable_sort(modules.begin(), modules.end(),
+                   [](const PlanModule& a, const PlanModule& b) { return a.bytes > b.bytes; });
   return modules;
 }
 

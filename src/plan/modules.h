@@ -14,6 +14,7 @@
 
 namespace faultline {
 
-std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t most_rows = 16);
+std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, std::uint32_t event,
+                                   std::size_t most_rows = 16);
 
 }  // namespace faultline

@@ -35,7 +35,8 @@ std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> rows(std::size_t 
   static const Trace trace = traced(kModel);
   const Facts facts(trace, {});
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> found;
-  for (const PlanModule& module : modules_at(facts, 0, static_cast<std::uint32_t>(trace.events.size() - 1), most_rows)) {
+  for (const PlanModule& module :
+       modules_at(facts, 0, static_cast<std::uint32_t>(trace.events.size() - 1), most_rows)) {
     found[module.path] = {module.count, module.bytes / kGiB};
   }
   return found;

@@ -34,7 +34,8 @@ std::uint64_t context_of(const Trace& trace, std::size_t slot) {
 }
 
 // reserved_bytes is where to begin to look.
-std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t reserved_bytes) {
+std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes,
+                                                 std::uint64_t reserved_bytes) {
   std::uint64_t enough = (reserved_bytes + kResolution - 1) / kResolution * kResolution, too_little = 0;
   if (!is_served(trace, slot, changes, enough)) {
     too_little = enough;
@@ -63,17 +64,20 @@ bool caught_failures(const Trace& trace, bool died) {
 std::size_t fullest_device(const Trace& trace) {
   if (trace.devices.size() < 2) return 0;
   const auto slot_of = [&](std::uint16_t index) {
-    const auto found = std::find_if(trace.devices.begin(), trace.devices.end(), [&](const Device& device) { return device.index == index; });
+    const auto found = std::find_if(trace.devices.begin(), trace.devices.end(),
+                                    [&](const Device& device) { return device.index == index; });
     return found == trace.devices.end() ? std::size_t{0} : static_cast<std::size_t>(found - trace.devices.begin());
   };
-  const auto failed = std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
+  const auto failed = std::find_if(trace.events.rbegin(), trace.events.rend(),
+                                   [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
   if (failed != trace.events.rend()) return slot_of(failed->device);
   const std::vector<DeviceUsage> usages = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace));
   std::size_t fullest = 0;
   double most = -1;
   for (const DeviceUsage& usage : usages) {
     const std::size_t slot = slot_of(usage.device);
-    const auto taken = static_cast<double>(usage.peak_reserved.reserved + (usage.peak_reserved.reserved != 0 ? context_of(trace, slot) : 0));
+    const auto taken = static_cast<double>(usage.peak_reserved.reserved +
+                                           (usage.peak_reserved.reserved != 0 ? context_of(trace, slot) : 0));
     const double share = taken / static_cast<double>(std::max<std::uint64_t>(1, trace.devices[slot].capacity_bytes));
     if (share > most) {
       most = share;
@@ -91,27 +95,42 @@ Needs needs_of(const Trace& trace, bool fits, std::size_t slot) {
   needs.outside_bytes = usage.peak_outside_bytes;
   needs.reserved_bytes = usage.peak_reserved.reserved;
   needs.segment_bytes = needs.reserved_bytes;
-  if (!caught_failures(trace, !fits)) needs.segment_bytes = least_segment_bytes(trace, slot, {}, needs.reserved_bytes).value_or(needs.reserved_bytes);  // a replay would serve what was caught, too
+  if (!caught_failures(trace, !fits))
+    needs.segment_bytes = least_segment_bytes(trace, slot, {}, needs.reserved_bytes)
+                              .value_or(needs.reserved_bytes);  // a replay would serve what was caught, too
   needs.fits = fits;
   const std::uint64_t capacity_bytes = trace.devices[slot].capacity_bytes;
-  if (fits && capacity_bytes > needs.beside_bytes()) needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
+  if (fits && capacity_bytes > needs.beside_bytes())
+    needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
   return needs;
 }
 
 Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   const ProcessSummary* main = rerun.main();
-  if (main == nullptr || !main->ended_in_order || main->trace.empty()) return Error{"the program did not run to its end" + (rerun.log.empty() ? std::string() : " (see " + rerun.log + ")"), {}, {}};
+  if (main == nullptr || !main->ended_in_order || main->trace.empty())
+    return Error{
+        "the program did not run to its end" + (rerun.log.empty() ? std::string() : " (see " + rerun.log + ")"),
+        {},
+        {}};
   const Result<Trace> trace = load(main->trace);
   std::error_code ignored;
   std::filesystem::remove(main->trace, ignored);
   if (main->exception) {
-    return Error{fmt::format("the program then fails with {}: {}", main->exception->type, main->exception->message.substr(0, main->exception->message.find('\n'))), {}, {}};
+    return Error{fmt::format("the program then fails with {}: {}", main->exception->type,
+                             main->exception->message.substr(0, main->exception->message.find('\n'))),
+                 {},
+                 {}};
   }
   for (const ProcessSummary& process : rerun.processes) {
     if (!process.unplanned.empty()) return Error{"something could then not be planned: " + process.unplanned, {}, {}};
   }
-  if (main->stopped.empty() && rerun.status != 0 && rerun.status < 128) return Error{fmt::format("the program then ends with status {}", rerun.status), {}, {}};
-  if (!main->stopped.empty() && (as_is.stopped.empty() || main->steps < as_is.steps)) return Error{fmt::format("the dry run of it was stopped {}, before it had come as far as the program as it is", main->stopped), {}, {}};
+  if (main->stopped.empty() && rerun.status != 0 && rerun.status < 128)
+    return Error{fmt::format("the program then ends with status {}", rerun.status), {}, {}};
+  if (!main->stopped.empty() && (as_is.stopped.empty() || main->steps < as_is.steps))
+    return Error{fmt::format("the dry run of it was stopped {}, before it had come as far as the program as it is",
+                             main->stopped),
+                 {},
+                 {}};
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
   return needs_of(*trace, main->failures == 0, fullest_device(*trace));
 }
@@ -132,7 +151,8 @@ std::vector<PlanFit> fits_on_catalogue(const Needs& needs) {
     there.context_bytes = entry.gpu.context_bytes;
     fits.push_back({plan_gpu(entry.gpu), there.needed_bytes() <= entry.gpu.capacity_bytes});
   }
-  std::stable_sort(fits.begin(), fits.end(), [](const PlanFit& a, const PlanFit& b) { return a.gpu.capacity_bytes < b.gpu.capacity_bytes; });
+  std::stable_sort(fits.begin(), fits.end(),
+                   [](const PlanFit& a, const PlanFit& b) { return a.gpu.capacity_bytes < b.gpu.capacity_bytes; });
   return fits;
 }
 

@@ -48,5 +48,4 @@ std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& tra
 // The GPUs of the catalogue, smallest first.
 std::vector<PlanFit> fits_on_catalogue(const Needs& needs);
 
-
 }  // namespace faultline

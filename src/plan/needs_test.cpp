@@ -41,7 +41,9 @@ TEST(Needs, OfAProgramThatGotThroughAreNeverMoreThanItsDeviceHad) {
   lines.replace(lines.find("8GiB"), 4, "850MiB");
   EXPECT_EQ(needs_of(traced(lines), true).needed_bytes(), 850 * kMiB);
   EXPECT_EQ(needs_of(traced(lines), false).needed_bytes(), 900 * kMiB);
-  const std::string caught = "source dry-run\nproperty dry-run.context_bytes = 524288000\ndevice 0 capacity=8GiB\nalloc #s 7GiB driver\nalloc #a 7GiB at train.py:1 main\nalloc-failed 1GiB at train.py:2 main\n";
+  const std::string caught =
+      "source dry-run\nproperty dry-run.context_bytes = 524288000\ndevice 0 capacity=8GiB\nalloc #s 7GiB driver\nalloc "
+      "#a 7GiB at train.py:1 main\nalloc-failed 1GiB at train.py:2 main\n";
   EXPECT_EQ(needs_of(traced(caught), true).needed_bytes(), 7 * kGiB + 500 * kMiB);  // what it caught is no part of it
   EXPECT_EQ(needs_of(traced(caught), false).needed_bytes(), 8 * kGiB + 500 * kMiB);
 }
@@ -74,10 +76,15 @@ TEST(Needs, OfARerunThatDidNotComeAsFarAreNotKnown) {
     const char* as_is_stopped;
     const char* why;
   };
-  for (const Row& row : {Row{"", 0, "", 5, "", ""}, Row{"sparse tensors", 0, "", 5, "", "something could then not be planned: sparse tensors"}, Row{"", 3, "", 5, "", "the program then ends with status 3"},
-                         Row{"", 0, "after 120 seconds", 5, "", "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
-                         Row{"", 0, "after 120 seconds", 4, "after 5 optimizer steps", "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
-                         Row{"", 0, "after 5 optimizer steps", 5, "after 5 optimizer steps", ""}}) {
+  for (const Row& row :
+       {Row{"", 0, "", 5, "", ""},
+        Row{"sparse tensors", 0, "", 5, "", "something could then not be planned: sparse tensors"},
+        Row{"", 3, "", 5, "", "the program then ends with status 3"},
+        Row{"", 0, "after 120 seconds", 5, "",
+            "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
+        Row{"", 0, "after 120 seconds", 4, "after 5 optimizer steps",
+            "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
+        Row{"", 0, "after 5 optimizer steps", 5, "after 5 optimizer steps", ""}}) {
     DryRunResult rerun = MadeUpProgram::left(kGiB, true);
     rerun.status = row.status;
     rerun.processes.front().unplanned = row.unplanned;
@@ -100,7 +107,8 @@ TEST(Needs, TheCatalogueIsJudgedByTheSameNumberWithEachGpusOwnContext) {
   EXPECT_FALSE(fits.front().fits);
   EXPECT_TRUE(fits.back().fits);
   for (std::size_t at = 0; at < fits.size(); ++at) {
-    EXPECT_EQ(fits[at].fits, 20 * kGiB + fits[at].gpu.context_bytes <= fits[at].gpu.capacity_bytes) << fits[at].gpu.name;
+    EXPECT_EQ(fits[at].fits, 20 * kGiB + fits[at].gpu.context_bytes <= fits[at].gpu.capacity_bytes)
+        << fits[at].gpu.name;
     if (at != 0) {
       EXPECT_LE(fits[at - 1].gpu.capacity_bytes, fits[at].gpu.capacity_bytes);
     }

@@ -7,7 +7,8 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<std::string_view, static_cast<std::size_t>(Verdict::kInterrupted) + 1> kNames = {"fits", "fits-tightly", "fits-until", "does-not-fit", "measured", "not-planned", "program-error", "interrupted"};
+constexpr std::array<std::string_view, static_cast<std::size_t>(Verdict::kInterrupted) + 1> kNames = {
+    "fits", "fits-tightly", "fits-until", "does-not-fit", "measured", "not-planned", "program-error", "interrupted"};
 
 constexpr double kTightShare = 0.05;  // of the capacity
 
@@ -16,14 +17,16 @@ constexpr double kTightShare = 0.05;  // of the capacity
 bool is_tight(const PlanGpu& gpu, std::uint64_t needed_bytes) {
   const std::uint64_t spare = gpu.capacity_bytes > needed_bytes ? gpu.capacity_bytes - needed_bytes : 0;
   const bool sure = gpu.context_source == to_string(FigureSource::kMeasured);
-  return static_cast<double>(spare) < kTightShare * static_cast<double>(gpu.capacity_bytes) || (!sure && spare < gpu.context_bytes / 2);
+  return static_cast<double>(spare) < kTightShare * static_cast<double>(gpu.capacity_bytes) ||
+         (!sure && spare < gpu.context_bytes / 2);
 }
 
 std::string_view name_of(Verdict verdict) { return kNames[static_cast<std::size_t>(verdict)]; }
 
 PlanGpu plan_gpu(const Gpu& gpu) {
   const std::string name = gpu.name.empty() ? describe(gpu) : std::string(gpu.full_name);
-  return {name, gpu.capacity_bytes, std::string(to_string(gpu.capacity_source)), gpu.context_bytes, std::string(to_string(gpu.context_source))};
+  return {name, gpu.capacity_bytes, std::string(to_string(gpu.capacity_source)), gpu.context_bytes,
+          std::string(to_string(gpu.context_source))};
 }
 
 std::vector<Try> tries_of(const Plan& plan) {
@@ -33,11 +36,15 @@ std::vector<Try> tries_of(const Plan& plan) {
     if (saved_bytes == 0) continue;
     const std::string what = change.what + (change.detail.empty() ? "" : " (" + change.detail + ")");
     // Confirmed is what makes it fit; what only helps is said without that mark.
-    if (change.fits) tries.push_back({what + "; it then fits.", true, saved_bytes, true});
-    else tries.push_back({what + "; by a dry run it saves " + format_bytes(saved_bytes) + ", which is not enough alone.", std::nullopt, 0, true});
+    if (change.fits)
+      tries.push_back({what + "; it then fits.", true, saved_bytes, true});
+    else
+      tries.push_back({what + "; by a dry run it saves " + format_bytes(saved_bytes) + ", which is not enough alone.",
+                       std::nullopt, 0, true});
   }
   if (plan.vary && plan.vary->largest_fitting != 0 && plan.vary->largest_fitting < plan.vary->current) {
-    tries.push_back({"Use " + plan.vary->name + " = " + std::to_string(plan.vary->largest_fitting) + "; it then fits.", true, 0, true});
+    tries.push_back({"Use " + plan.vary->name + " = " + std::to_string(plan.vary->largest_fitting) + "; it then fits.",
+                     true, 0, true});
   }
   return tries;
 }

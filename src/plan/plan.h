@@ -19,8 +19,8 @@ namespace faultline {
 
 enum class Verdict : std::uint8_t {
   kFits,
-  kTight,         // it fits, but with less room than the figures are sure of
-  kFitsUntil,     // it was stopped while its memory grew with every step: the GPU is full at a later one
+  kTight,      // it fits, but with less room than the figures are sure of
+  kFitsUntil,  // it was stopped while its memory grew with every step: the GPU is full at a later one
   kDoesNotFit,
   kMeasured,      // no GPU was named: which ones it fits on is listed
   kUnplanned,     // something could not be planned, or nothing was seen of the GPU: no verdict on the memory
@@ -65,8 +65,8 @@ struct PlanNote {
 
 // A change that was tried, and what the program needs with it.
 struct PlanChange {
-  std::string kind;  // setting (replayed), program (dry-run again)
-  std::string what;  // as an instruction: "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+  std::string kind;    // setting (replayed), program (dry-run again)
+  std::string what;    // as an instruction: "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
   std::string detail;  // what was done, for example which layers; may be empty
   bool tried = true;   // false: see why_not
   bool fits = false;
@@ -77,14 +77,14 @@ struct PlanChange {
 // The search for the largest value of a number of the program, its batch size as a rule.
 struct PlanVary {
   std::string name;
-  std::string where;              // "train.py:12", "the argument --batch-size"
+  std::string where;  // "train.py:12", "the argument --batch-size"
   std::uint64_t current = 0;
-  std::uint64_t largest_fitting = 0;  // 0: none was found
-  bool tight = false;                 // it fits, but tightly
-  std::uint64_t smallest_failing = 0; // 0: none was found
+  std::uint64_t largest_fitting = 0;   // 0: none was found
+  bool tight = false;                  // it fits, but tightly
+  std::uint64_t smallest_failing = 0;  // 0: none was found
   std::uint64_t runs = 0;
-  std::string stopped;            // why it ended before the largest was found; may be empty
-  std::string why_not;            // the search could not be made
+  std::string stopped;  // why it ended before the largest was found; may be empty
+  std::string why_not;  // the search could not be made
 };
 
 struct PlanException {
@@ -95,18 +95,20 @@ struct PlanException {
 
 // What the program would have done to the machine. A confined program did it to a layer of its own, which is gone.
 struct PlanEffects {
-  bool confined = false;             // false: the user allowed its writes, and they are there
-  bool known = false;                // false: the watch ended before it could tell
-  std::vector<std::string> written;  // names of files made or changed, the first few hundred; below the working folder from there
+  bool confined = false;  // false: the user allowed its writes, and they are there
+  bool known = false;     // false: the watch ended before it could tell
+  std::vector<std::string>
+      written;  // names of files made or changed, the first few hundred; below the working folder from there
   std::uint64_t written_count = 0;
   std::vector<std::string> removed;
   std::uint64_t removed_count = 0;
-  std::uint64_t connections = 0;     // to other machines; told, not kept aside
+  std::uint64_t connections = 0;      // to other machines; told, not kept aside
   std::vector<std::string> machines;  // "203.0.113.7:443"
-  bool offline = false;              // and refused
-  bool ran_out_of_space = false;     // what it wrote was too much for the disk
-  bool input_was_cut = false;        // what it read from standard input could not be kept whole for another run
-  std::vector<std::string> done_for_real;  // files that were changed all the same: open before the program began, or the kernel's own
+  bool offline = false;               // and refused
+  bool ran_out_of_space = false;      // what it wrote was too much for the disk
+  bool input_was_cut = false;         // what it read from standard input could not be kept whole for another run
+  std::vector<std::string>
+      done_for_real;  // files that were changed all the same: open before the program began, or the kernel's own
 };
 
 // One of several GPUs, at its fullest.
@@ -119,52 +121,64 @@ struct PlanDevice {
 struct Plan {
   Verdict verdict = Verdict::kFits;
   std::vector<std::string> command;
-  int exit_status = 0;             // the program's own; 128 + N: signal N
-  std::optional<PlanGpu> gpu;      // none: it was not named; of several the one that the plan is about
-  std::uint64_t device = 0;        // its number
+  int exit_status = 0;              // the program's own; 128 + N: signal N
+  std::optional<PlanGpu> gpu;       // none: it was not named; of several the one that the plan is about
+  std::uint64_t device = 0;         // its number
   std::vector<PlanDevice> devices;  // all, where there are several
   std::uint64_t context_bytes = 0;
-  std::uint64_t needed_bytes = 0;  // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
-  std::uint64_t taken_bytes = 0;   // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
-  std::uint64_t limit_bytes = 0;   // the program's own limit on PyTorch's memory; 0: none
+  std::uint64_t needed_bytes =
+      0;  // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
+  std::uint64_t taken_bytes =
+      0;  // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
+  std::uint64_t limit_bytes = 0;  // the program's own limit on PyTorch's memory; 0: none
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t peak_reserved_bytes = 0;
   std::uint64_t peak_outside_bytes = 0;  // taken beside PyTorch's allocator, the context apart
   std::vector<std::pair<std::string, std::uint64_t>> live_at_peak;  // by category, the fixed order of accounts
-  std::vector<PlanModule> modules;  // at the peak, most bytes first
+  std::vector<PlanModule> modules;                                  // at the peak, most bytes first
 
-  bool failed = false;              // a request could not be served and the program ended of it
+  bool failed = false;  // a request could not be served and the program ended of it
   Location failed_at;
-  std::uint64_t failed_in_step = 0;  // from 1; 0: no step was seen to end after it, or not failed
+  std::uint64_t failed_in_step = 0;   // from 1; 0: no step was seen to end after it, or not failed
   std::uint64_t caught_failures = 0;  // the program went on after them
-  std::uint64_t steps = 0;           // optimizer steps seen
-  std::string stopped;               // "after 8 optimizer steps"; empty: the program ended by itself
-  std::string how;                   // fake, real
+  std::uint64_t steps = 0;            // optimizer steps seen
+  std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
+  std::string how;                    // fake, real
   double seconds = 0;
   std::uint64_t operations = 0;
-  std::uint64_t processes = 1;       // that used the GPU; the plan is about the one that needs most
-  std::uint64_t together_bytes = 0;  // the most that processes which ran at one time take, each counted at its fullest; 0: one alone
+  std::uint64_t processes = 1;  // that used the GPU; the plan is about the one that needs most
+  std::uint64_t together_bytes =
+      0;  // the most that processes which ran at one time take, each counted at its fullest; 0: one alone
   std::optional<PlanException> exception;
-  std::string unplanned;             // kUnplanned: why; may be known of a program that did not fit, too
-  std::string unplanned_line;        // "train.py:12"; may be empty
-  std::string stand_in_line;         // the program failed, and may have for a value that was not computed, which it last read here
-  std::uint64_t until_step = 0;      // kFitsUntil: about the last that fits
-  std::string until_unit;            // what is counted: step, round
+  std::string unplanned;       // kUnplanned: why; may be known of a program that did not fit, too
+  std::string unplanned_line;  // "train.py:12"; may be empty
+  std::string
+      stand_in_line;  // the program failed, and may have for a value that was not computed, which it last read here
+  std::uint64_t until_step = 0;  // kFitsUntil: about the last that fits
+  std::string until_unit;        // what is counted: step, round
 
-  std::vector<PlanFit> fits;         // without a GPU: the catalogue
+  std::vector<PlanFit> fits;  // without a GPU: the catalogue
   std::vector<PlanChange> changes;
-  std::string changes_skipped;       // why no change was tried where one would be; may be empty
+  std::string changes_skipped;  // why no change was tried where one would be; may be empty
   std::optional<PlanVary> vary;
   std::vector<PlanNote> notes;
   PlanEffects effects;
   std::string folder;
-  std::string trace;                 // file name in the folder of the trace that the report is about
+  std::string trace;  // file name in the folder of the trace that the report is about
 
-  std::uint64_t missing_bytes() const { return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0; }
-  std::uint64_t spare_bytes() const { return gpu && gpu->capacity_bytes > whole_need() ? gpu->capacity_bytes - whole_need() : 0; }
+  std::uint64_t missing_bytes() const {
+    return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0;
+  }
+  std::uint64_t spare_bytes() const {
+    return gpu && gpu->capacity_bytes > whole_need() ? gpu->capacity_bytes - whole_need() : 0;
+  }
   std::uint64_t whole_need() const { return needed_bytes > together_bytes ? needed_bytes : together_bytes; }
-  std::uint64_t steps_to_repeat() const { return steps + (stopped.empty() ? 1 : 0); }  // for a run that goes as far as this one: past the last step where the program ended by itself
-  std::uint64_t saved_bytes(const PlanChange& change) const { return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0; }
+  std::uint64_t steps_to_repeat() const {
+    return steps + (stopped.empty() ? 1 : 0);
+  }  // for a run that goes as far as this one: past the last step where the program ended by itself
+  std::uint64_t saved_bytes(const PlanChange& change) const {
+    return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0;
+  }
 };
 
 // The changes that were found to help, as advice for the finding of the failure.

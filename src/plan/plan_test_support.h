@@ -25,16 +25,20 @@ inline Gpu gpu_of_8_gib() {
 
 struct MadeUpProgram {
   std::function<std::uint64_t(const Attempt&)> batch = [](const Attempt&) { return std::uint64_t{16}; };
-  std::function<std::uint64_t(const Attempt&, std::uint64_t)> takes = [](const Attempt&, std::uint64_t of) { return kGiB + of * 512 * kMiB; };
+  std::function<std::uint64_t(const Attempt&, std::uint64_t)> takes = [](const Attempt&, std::uint64_t of) {
+    return kGiB + of * 512 * kMiB;
+  };
   std::vector<Attempt> attempts;  // that were asked for
   std::vector<std::string> told;
 
   // The trace of one block of so many bytes, in a file. On a device that is too small the request fails, and with `grows` is served after it.
   static std::string trace(std::uint64_t bytes, bool grows, std::uint64_t capacity_bytes = 8 * kGiB) {
     static int number = 0;
-    const std::string path = testing::TempDir() + "plan-" + std::to_string(::getpid()) + "-" + std::to_string(++number) + ".txt";
+    const std::string path =
+        testing::TempDir() + "plan-" + std::to_string(::getpid()) + "-" + std::to_string(++number) + ".txt";
     std::ofstream file(path);
-    file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes << "\ndevice 0 capacity=" << capacity_bytes << "\n";
+    file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes
+         << "\ndevice 0 capacity=" << capacity_bytes << "\n";
     const bool fails = kContextBytes + bytes > capacity_bytes;
     if (fails) file << "alloc-failed " << bytes << " at train.py:7 main\n";
     if (!fails || grows) file << "alloc #s " << bytes << " driver\nalloc #a " << bytes << " at train.py:7 main\n";

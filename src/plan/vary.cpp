@@ -15,7 +15,8 @@ namespace {
 constexpr std::uint64_t kMostRuns = 8;
 constexpr std::uint64_t kCloseEnough = 64;  // a border known to this part of the value is close enough
 constexpr std::array<std::string_view, 3> kUsualNames = {"batch_size", "batch", "bs"};
-constexpr std::array<std::string_view, 6> kUsualArguments = {"--batch-size", "--per-device-train-batch-size", "--train-batch-size", "--batch", "--bs", "-b"};
+constexpr std::array<std::string_view, 6> kUsualArguments = {
+    "--batch-size", "--per-device-train-batch-size", "--train-batch-size", "--batch", "--bs", "-b"};
 
 std::string with_dashes(std::string_view name) {
   std::string text(name);
@@ -42,7 +43,8 @@ bool names_it(std::string_view word, const std::string& name) {
   if (!name.empty()) {
     const std::size_t dot = word.rfind('.');
     const std::string_view last = !word.starts_with('-') && dot != std::string_view::npos ? word.substr(dot + 1) : word;
-    return with_dashes("--" + std::string(last)) == with_dashes("--" + name) || with_dashes(word) == with_dashes("--" + name) || word == name;
+    return with_dashes("--" + std::string(last)) == with_dashes("--" + name) ||
+           with_dashes(word) == with_dashes("--" + name) || word == name;
   }
   const std::string dashed = with_dashes(word);
   const bool usual = std::find(kUsualArguments.begin(), kUsualArguments.end(), dashed) != kUsualArguments.end();
@@ -54,7 +56,8 @@ std::optional<InCommand> find_in_command(const std::vector<std::string>& command
     const std::string& word = command[at];
     const std::size_t sign = word.find('=');
     if (sign != std::string::npos && names_it(word.substr(0, sign), name)) {
-      if (const auto value = number_in(std::string_view(word).substr(sign + 1))) return InCommand{at, word.substr(0, sign + 1), word.substr(0, sign), *value};
+      if (const auto value = number_in(std::string_view(word).substr(sign + 1)))
+        return InCommand{at, word.substr(0, sign + 1), word.substr(0, sign), *value};
     }
     if (sign == std::string::npos && word.starts_with('-') && at + 1 < command.size() && names_it(word, name)) {
       if (const auto value = number_in(command[at + 1])) return InCommand{at + 1, "", word, *value};
@@ -68,24 +71,31 @@ struct Point {
   std::uint64_t value = 0;
   std::uint64_t needed_bytes = 0;
   bool fits = false;
-  std::string problem;          // the number means nothing
-  std::string where;            // of a number in the source: where it stands, and what it is there
+  std::string problem;  // the number means nothing
+  std::string where;    // of a number in the source: where it stands, and what it is there
   std::uint64_t original = 0;
 };
 
 class Search {
  public:
   Search(const Reruns& reruns, const Plan& plan, const std::string& name)
-      : reruns_(reruns), plan_(plan), in_command_(find_in_command(plan.command, name)), current_{0, plan.needed_bytes, plan.verdict != Verdict::kDoesNotFit, {}, {}, 0} {}
+      : reruns_(reruns),
+        plan_(plan),
+        in_command_(find_in_command(plan.command, name)),
+        current_{0, plan.needed_bytes, plan.verdict != Verdict::kDoesNotFit, {}, {}, 0} {}
 
   // Nothing where no number of that name, or of a usual one, was found.
   std::optional<PlanVary> run(const std::string& name) {
     std::optional<Point> lowest = in_command_ ? std::nullopt : find_in_source(name);
-    if (in_command_) vary_ = {in_command_->name, "in the command", in_command_->value, 0, false, 0, 0, {}, {}};
-    else if (!lowest) return std::nullopt;
+    if (in_command_)
+      vary_ = {in_command_->name, "in the command", in_command_->value, 0, false, 0, 0, {}, {}};
+    else if (!lowest)
+      return std::nullopt;
     current_.value = vary_.current;
-    if (current_.fits) search_up();
-    else search_down(lowest ? std::move(*lowest) : try_value(1));
+    if (current_.fits)
+      search_up();
+    else
+      search_down(lowest ? std::move(*lowest) : try_value(1));
     vary_.runs = runs_;
     vary_.tight = vary_.largest_fitting != 0 && is_tight(*plan_.gpu, needed_bytes_);
     return std::move(vary_);
@@ -96,8 +106,10 @@ class Search {
     std::vector<Attempt> attempts;
     for (const std::uint64_t value : values) {
       Attempt attempt{fmt::format("tries/{}={}", in_command_ ? "argument" : vary_.name, value), plan_.command, {}, {}};
-      if (in_command_) attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
-      else attempt.vary = {vary_.name, value};
+      if (in_command_)
+        attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
+      else
+        attempt.vary = {vary_.name, value};
       attempt.steps = plan_.steps_to_repeat();
       attempts.push_back(std::move(attempt));
     }
@@ -106,7 +118,12 @@ class Search {
     std::vector<Point> points;
     for (std::size_t at = 0; at < results.size(); ++at) {
       const Result<Needs> needs = needs_of(results[at], plan_);
-      Point point{values[at], needs ? needs->needed_bytes() : 0, needs && needs->fits, needs ? std::string() : needs.error().what, {}, 0};
+      Point point{values[at],
+                  needs ? needs->needed_bytes() : 0,
+                  needs && needs->fits,
+                  needs ? std::string() : needs.error().what,
+                  {},
+                  0};
       if (const ProcessSummary* main = results[at].main()) {
         point.where = main->vary_where;
         point.original = main->vary_value;
@@ -135,7 +152,8 @@ class Search {
 
   // It does not fit as it is: from below.
   void search_down(Point lowest) {
-    if (!lowest.problem.empty() && lowest.value == 1 && vary_.current > 2) lowest = try_value(2);  // batch normalisation needs two
+    if (!lowest.problem.empty() && lowest.value == 1 && vary_.current > 2)
+      lowest = try_value(2);  // batch normalisation needs two
     if (!lowest.problem.empty()) {
       vary_.why_not = "with " + std::to_string(lowest.value) + ", " + lowest.problem;
     } else if (lowest.needed_bytes >= current_.needed_bytes && vary_.current > lowest.value) {
@@ -177,7 +195,9 @@ class Search {
       vary_.smallest_failing = high.value;
       needed_bytes_ = low.needed_bytes;
       const std::uint64_t before = high.value - low.value;
-      if (before <= std::max<std::uint64_t>(1, low.value / kCloseEnough) || runs_ + 1 >= kMostRuns || reruns_.interrupted()) return;
+      if (before <= std::max<std::uint64_t>(1, low.value / kCloseEnough) || runs_ + 1 >= kMostRuns ||
+          reruns_.interrupted())
+        return;
       const double span = static_cast<double>(high.needed_bytes) - static_cast<double>(low.needed_bytes);
       const double room = static_cast<double>(plan_.gpu->capacity_bytes) - static_cast<double>(low.needed_bytes);
       const double share = span > 0 && !far_off ? std::clamp(room / span, 0.0, 1.0) : 0.5;
@@ -190,8 +210,10 @@ class Search {
           vary_.stopped = fmt::format("with {}, {}", point.value, point.problem);
           return;
         }
-        if (point.fits && point.value > low.value) low = std::move(point);
-        else if (!point.fits && point.value < high.value) high = std::move(point);
+        if (point.fits && point.value > low.value)
+          low = std::move(point);
+        else if (!point.fits && point.value < high.value)
+          high = std::move(point);
       }
       if (low.value >= high.value) return;
       far_off = high.value - low.value > before / 2;
@@ -214,12 +236,25 @@ void add_search(const Reruns& reruns, const std::string& name, Plan& plan) {
   plan.vary = Search(reruns, plan, name).run(name);
   constexpr std::string_view kInterrupted = "the search was interrupted";
   if (plan.vary) {
-    if (reruns.interrupted() && plan.vary->stopped.empty()) (plan.vary->largest_fitting != 0 ? plan.vary->stopped : plan.vary->why_not) = kInterrupted;
+    if (reruns.interrupted() && plan.vary->stopped.empty())
+      (plan.vary->largest_fitting != 0 ? plan.vary->stopped : plan.vary->why_not) = kInterrupted;
     return;
   }
-  const std::string found_none = name.empty() ? fmt::format("no number called {} was found in the command or in the program's own files; --vary NAME names another", fmt::join(kUsualNames, ", "))
-                                              : std::string("no number of this name was found in the command or in the program's own files");
-  plan.vary = PlanVary{name.empty() ? "batch size" : name, {}, 0, 0, false, 0, 0, {}, reruns.interrupted() ? std::string(kInterrupted) : found_none};
+  const std::string found_none =
+      name.empty()
+          ? fmt::format(
+                "no number called {} was found in the command or in the program's own files; --vary NAME names another",
+                fmt::join(kUsualNames, ", "))
+          : std::string("no number of this name was found in the command or in the program's own files");
+  plan.vary = PlanVary{name.empty() ? "batch size" : name,
+                       {},
+                       0,
+                       0,
+                       false,
+                       0,
+                       0,
+                       {},
+                       reruns.interrupted() ? std::string(kInterrupted) : found_none};
 }
 
 }  // namespace faultline

@@ -11,7 +11,9 @@ namespace {
 constexpr std::uint64_t kLargest = 13;
 
 std::uint64_t in_source(const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 16; }
-std::uint64_t in_command(const Attempt& attempt) { return attempt.command.empty() ? 16 : std::stoull(attempt.command.back()); }
+std::uint64_t in_command(const Attempt& attempt) {
+  return attempt.command.empty() ? 16 : std::stoull(attempt.command.back());
+}
 
 Plan plan_for(const MadeUpProgram& program, Verdict verdict) {
   Plan plan;
@@ -47,7 +49,8 @@ TEST(Vary, WhatFitsIsDoubledUntilItDoesNot) {
 }
 
 TEST(Vary, ANumberInTheCommandIsChangedThere) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"--batch-size", "16"}, {"--per_device_train_batch_size", "16"}, {"-b", "16"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--batch-size", "16"}, {"--per_device_train_batch_size", "16"}, {"-b", "16"}}) {
     MadeUpProgram program;
     program.batch = in_command;
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
@@ -65,7 +68,9 @@ TEST(Vary, ANumberInTheCommandIsChangedThere) {
 TEST(Vary, ANameIsFoundInSettingsOfAnyForm) {
   for (const char* word : {"--sequence-length=16", "sequence_length=16", "model.sequence_length=16"}) {
     MadeUpProgram program;
-    program.batch = [](const Attempt& attempt) { return std::stoull(attempt.command.back().substr(attempt.command.back().find('=') + 1)); };
+    program.batch = [](const Attempt& attempt) {
+      return std::stoull(attempt.command.back().substr(attempt.command.back().find('=') + 1));
+    };
     Plan plan;
     plan.verdict = Verdict::kDoesNotFit;
     plan.gpu = plan_gpu(gpu_of_8_gib());
@@ -119,7 +124,8 @@ TEST(Vary, AValueThatBreaksTheProgramEndsTheSearchAndIsSaid) {
   breaks.run = [&](const std::vector<Attempt>& attempts) {
     std::vector<DryRunResult> results = works.run(attempts);
     for (std::size_t at = 0; at < attempts.size(); ++at) {
-      if (attempts[at].vary->second >= 8) results[at].processes.front().exception = PlanException{"ValueError", "not enough data", {}};
+      if (attempts[at].vary->second >= 8)
+        results[at].processes.front().exception = PlanException{"ValueError", "not enough data", {}};
     }
     return results;
   };
@@ -143,7 +149,8 @@ TEST(Vary, WhereNothingLargerFailsTheSearchEndsByItself) {
 }
 
 TEST(Vary, TheMarkOfTheLargestIsTightWhereItLeavesLittle) {
-  for (const auto& [each, largest, tight] : {std::tuple(512 * kMiB, std::uint64_t{13}, true), std::tuple(2 * kGiB, std::uint64_t{3}, false)}) {
+  for (const auto& [each, largest, tight] :
+       {std::tuple(512 * kMiB, std::uint64_t{13}, true), std::tuple(2 * kGiB, std::uint64_t{3}, false)}) {
     MadeUpProgram program;
     program.batch = in_source;
     program.takes = [each = each](const Attempt&, std::uint64_t batch) { return kGiB + batch * each; };
@@ -157,7 +164,8 @@ TEST(Vary, TheMarkOfTheLargestIsTightWhereItLeavesLittle) {
 
 // A run that is stopped earlier than the program as it is confirms nothing.
 TEST(Vary, RunsGoAsFarAsTheProgramAsItIs) {
-  for (const auto& [stopped, steps] : {std::pair("", std::uint64_t{21}), std::pair("after 20 optimizer steps", std::uint64_t{20})}) {
+  for (const auto& [stopped, steps] :
+       {std::pair("", std::uint64_t{21}), std::pair("after 20 optimizer steps", std::uint64_t{20})}) {
     MadeUpProgram program;
     program.batch = in_source;
     Plan plan = plan_for(program, Verdict::kDoesNotFit);

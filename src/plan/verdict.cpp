@@ -19,12 +19,15 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
   const std::string prefix = "dry-run.note.";
   std::vector<PlanNote> notes;
   std::vector<std::uint64_t> other_lines;
-  for (auto at = trace.properties.lower_bound(prefix); at != trace.properties.end() && at->first.starts_with(prefix); ++at) {
+  for (auto at = trace.properties.lower_bound(prefix); at != trace.properties.end() && at->first.starts_with(prefix);
+       ++at) {
     const Result<Json> json = parse_json<Json>(at->second);
     if (!json || !json->is_object()) continue;
     PlanNote note;
     read_json(*json, note);
-    const auto known = std::find_if(notes.begin(), notes.end(), [&](const PlanNote& other) { return other.kind == note.kind && other.text == note.text; });
+    const auto known = std::find_if(notes.begin(), notes.end(), [&](const PlanNote& other) {
+      return other.kind == note.kind && other.text == note.text;
+    });
     if (known == notes.end()) {
       notes.push_back(std::move(note));
       other_lines.push_back(0);
@@ -34,9 +37,12 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
     }
   }
   for (std::size_t at = 0; at < notes.size(); ++at) {
-    if (other_lines[at] != 0) notes[at].line += fmt::format(" and {} other line{}", other_lines[at], other_lines[at] == 1 ? "" : "s");
+    if (other_lines[at] != 0)
+      notes[at].line += fmt::format(" and {} other line{}", other_lines[at], other_lines[at] == 1 ? "" : "s");
   }
-  const auto rank = [](const PlanNote& note) { return note.kind == "mode" ? 0 : note.kind == "skipped" ? 1 : note.kind == "kernel" ? 2 : 3; };
+  const auto rank = [](const PlanNote& note) {
+    return note.kind == "mode" ? 0 : note.kind == "skipped" ? 1 : note.kind == "kernel" ? 2 : 3;
+  };
   std::stable_sort(notes.begin(), notes.end(), [&](const PlanNote& a, const PlanNote& b) { return rank(a) < rank(b); });
   return notes;
 }
@@ -46,7 +52,8 @@ void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
   const UsageMoment& peak = facts.usage[slot].peak_allocated;
   plan.peak_allocated_bytes = peak.allocated;
   const CategoryBytes live = facts.live_by_category(slot, peak.event);
-  for (std::size_t at = 0; at < kCategoryCount; ++at) plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
+  for (std::size_t at = 0; at < kCategoryCount; ++at)
+    plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
   plan.modules = modules_at(facts, slot, peak.event);
 }
 
@@ -54,7 +61,8 @@ void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
 void describe_devices(const Facts& facts, std::size_t slot, Plan& plan) {
   plan.device = facts.usage[slot].device;
   if (facts.usage.size() < 2) return;
-  for (const DeviceUsage& usage : facts.usage) plan.devices.push_back({usage.device, usage.peak_allocated.allocated, usage.peak_reserved.reserved});
+  for (const DeviceUsage& usage : facts.usage)
+    plan.devices.push_back({usage.device, usage.peak_allocated.allocated, usage.peak_reserved.reserved});
 }
 
 void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
@@ -63,14 +71,17 @@ void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
   const std::uint32_t event = failures.back().event;
   plan.failed_at = whereabouts(facts, slot, event).location;
   const auto next = std::lower_bound(facts.steps.ends.begin(), facts.steps.ends.end(), event);
-  if (next != facts.steps.ends.end()) plan.failed_in_step = 1 + static_cast<std::uint64_t>(next - facts.steps.ends.begin());
+  if (next != facts.steps.ends.end())
+    plan.failed_in_step = 1 + static_cast<std::uint64_t>(next - facts.steps.ends.begin());
 }
 
 // What is held at the end of each step.
 std::vector<double> live_at_steps(const Facts& facts, std::size_t slot) {
   const std::vector<std::uint32_t>& ends = facts.steps.ends;
   std::vector<double> live(ends.size() + 1, 0.0);
-  const auto step_of = [&](std::uint32_t event) { return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), event) - ends.begin()); };
+  const auto step_of = [&](std::uint32_t event) {
+    return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), event) - ends.begin());
+  };
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
     if (birth.device != facts.usage[slot].device || !facts.uses.is_program(birth.heap)) return;
     const auto bytes = static_cast<double>(facts.lifetimes.held_bytes(id));
@@ -95,7 +106,8 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
   if (!plan.gpu || plan.stopped.empty()) return;
   double bytes_each = 0, rounds_seen = 0;
   const auto number = [](const Finding& finding, std::string_view name) {
-    const auto at = std::find_if(finding.evidence.begin(), finding.evidence.end(), [&](const Evidence& evidence) { return evidence.name == name; });
+    const auto at = std::find_if(finding.evidence.begin(), finding.evidence.end(),
+                                 [&](const Evidence& evidence) { return evidence.name == name; });
     const auto* value = at == finding.evidence.end() ? nullptr : std::get_if<std::int64_t>(&at->value);
     return value == nullptr ? 0.0 : static_cast<double>(*value);
   };
@@ -103,7 +115,8 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
     if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device) continue;
     const double rounds = number(finding, "steps"), each = number(finding, "bytes_per_step");
     rounds_seen = std::max(rounds_seen, rounds);
-    bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;  // a line may be reached several times in a step
+    bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps))
+                                  : each;  // a line may be reached several times in a step
   }
   if (bytes_each <= 0) return;
   if (const double measured = growth_per_step(facts, slot); plan.steps != 0 && measured > 0) bytes_each = measured;
@@ -122,9 +135,14 @@ void describe_unplanned(const DryRunResult& run, Plan& plan) {
     plan.unplanned_line = process.unplanned_line;
   }
   const ProcessSummary& main = *run.main();
-  if (!plan.unplanned.empty() || allocations != 0 || (!run.main()->ended_in_order && plan.peak_reserved_bytes != 0) || plan.peak_outside_bytes != 0 || main.exception) return;
+  if (!plan.unplanned.empty() || allocations != 0 || (!run.main()->ended_in_order && plan.peak_reserved_bytes != 0) ||
+      plan.peak_outside_bytes != 0 || main.exception)
+    return;
   if (!main.stopped.empty()) {
-    plan.unplanned = fmt::format("nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then (--seconds 0 lets it run on)", main.stopped);
+    plan.unplanned = fmt::format(
+        "nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then "
+        "(--seconds 0 lets it run on)",
+        main.stopped);
   } else if (run.status == 0) {
     plan.unplanned = "nothing was seen on the GPU: the program ran to its end without using it";
   }
@@ -142,8 +160,10 @@ void describe_together(const std::vector<ProcessSummary>& processes, Plan& plan)
     if (count > 1) plan.together_bytes = std::max(plan.together_bytes, bytes);
   }
   if (!plan.gpu || plan.failed || plan.together_bytes <= plan.gpu->capacity_bytes || !plan.unplanned.empty()) return;
-  plan.unplanned = fmt::format("{} processes used the GPU, and those that ran at one time take up to {} together, which is more than its {}; each was planned alone, and not whether they are at their fullest at the same moment",
-                               plan.processes, format_bytes(plan.together_bytes), format_bytes(plan.gpu->capacity_bytes));
+  plan.unplanned = fmt::format(
+      "{} processes used the GPU, and those that ran at one time take up to {} together, which is more than its {}; "
+      "each was planned alone, and not whether they are at their fullest at the same moment",
+      plan.processes, format_bytes(plan.together_bytes), format_bytes(plan.gpu->capacity_bytes));
 }
 
 // The program was over and its summary written when a signal ended the process: libraries can fall while they are unloaded.
@@ -156,7 +176,8 @@ Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Pl
   if (interrupted || !main.ended_in_order || run.status == 128 + SIGINT) return Verdict::kInterrupted;
   if (!plan.unplanned.empty()) return Verdict::kUnplanned;
   const bool failed = main.exception || (run.status != 0 && !fell_at_the_end(run, main));
-  if (failed && main.stopped.empty()) return Verdict::kProgramError;  // after the dry run's own stop it is the stop that the program reports
+  if (failed && main.stopped.empty())
+    return Verdict::kProgramError;  // after the dry run's own stop it is the stop that the program reports
   if (!plan.gpu) return Verdict::kMeasured;
   if (plan.until_step != 0) return Verdict::kFitsUntil;
   return is_tight(*plan.gpu, plan.whole_need()) ? Verdict::kTight : Verdict::kFits;
@@ -164,7 +185,8 @@ Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Pl
 
 }  // namespace
 
-Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run, bool interrupted) {
+Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run,
+              bool interrupted) {
   const ProcessSummary& as_asked = *first.main();
   const ProcessSummary& main = *told.main();
   const std::vector<ProcessSummary>& processes = told.processes;
@@ -188,23 +210,34 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.how = question.real ? "real" : "fake";
   plan.seconds = first.seconds;
   plan.operations = main.operations;
-  plan.processes = static_cast<std::uint64_t>(std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
+  plan.processes = static_cast<std::uint64_t>(
+      std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
   if (!plan.failed && plan.stopped.empty()) plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
-  if (plan.devices.empty()) describe_together(first.processes, plan);  // of several GPUs it is not known which process used which at its fullest
+  if (plan.devices.empty())
+    describe_together(first.processes,
+                      plan);  // of several GPUs it is not known which process used which at its fullest
   if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
   if (fell_at_the_end(first, as_asked)) {
-    plan.notes.push_back({"mode", fmt::format("signal {} ended the process when the program was already over; the plan is complete", first.status - 128), "", 1});
+    plan.notes.push_back(
+        {"mode",
+         fmt::format("signal {} ended the process when the program was already over; the plan is complete",
+                     first.status - 128),
+         "", 1});
   }
   if (plan.failed && main.exception && !main.died_of_memory()) {
-    plan.notes.push_back({"mode", fmt::format("on a larger GPU the program ended with {}: what it needs is counted until there", main.exception->type), "", 1});
+    plan.notes.push_back({"mode",
+                          fmt::format("on a larger GPU the program ended with {}: what it needs is counted until there",
+                                      main.exception->type),
+                          "", 1});
   }
-  if (plan.failed && !plan.unplanned.empty()) plan.notes.push_back({"mode", "not planned, and the program went on: " + plan.unplanned, plan.unplanned_line, 1});
+  if (plan.failed && !plan.unplanned.empty())
+    plan.notes.push_back({"mode", "not planned, and the program went on: " + plan.unplanned, plan.unplanned_line, 1});
   plan.folder = question.folder;
   plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
   if (!plan.gpu) plan.fits = fits_on_catalogue(run.needs);

@@ -6,6 +6,7 @@
 namespace faultline {
 
 // Everything but the changes and the search. told: the first run, or after an out-of-memory the one on a device that grew; run: its trace, judged.
-Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run, bool interrupted);
+Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run,
+              bool interrupted);
 
 }  // namespace faultline

@@ -20,10 +20,13 @@ Plan planned(const DryRunResult& first) {
 DryRunResult growing(std::uint64_t steps, std::uint64_t kept_mib, const std::string& stopped) {
   DryRunResult run = MadeUpProgram::left(kGiB, false);
   std::ofstream file(run.processes.front().trace);
-  file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes << "\ndevice 0 capacity=" << 8 * kGiB << "\n";
+  file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes
+       << "\ndevice 0 capacity=" << 8 * kGiB << "\n";
   file << "alloc #o 200MiB driver\nalloc #w 200MiB at train.py:7 main\n";
   for (std::uint64_t step = 1; step <= steps; ++step) {
-    if (kept_mib != 0) file << "alloc #s" << step << " " << kept_mib << "MiB driver\nalloc #a" << step << " " << kept_mib << "MiB at train.py:7 main\n";
+    if (kept_mib != 0)
+      file << "alloc #s" << step << " " << kept_mib << "MiB driver\nalloc #a" << step << " " << kept_mib
+           << "MiB at train.py:7 main\n";
     file << "step " << step << " Optimizer.step#SGD.step\n";
   }
   run.processes.front().steps = steps;
@@ -37,7 +40,8 @@ TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
     ASSERT_EQ(plan.verdict, Verdict::kFitsUntil) << each;
     EXPECT_EQ(plan.until_unit, "step");
     EXPECT_EQ(plan.needed_bytes, kContextBytes + (200 + 12 * each) * kMiB);
-    EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB)) << each;  // the 200 MiB of the first step are no growth
+    EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB))
+        << each;  // the 200 MiB of the first step are no growth
   }
 }
 
@@ -49,11 +53,12 @@ TEST(Verdict, WhatDoesNotGrowOrCameToItsEndFits) {
 TEST(Verdict, AnOutOfMemoryThatIsCaughtBeforeAFailingEndIsWantOfMemory) {
   struct Row {
     int status;
-    bool last;         // nothing was served after it
+    bool last;  // nothing was served after it
     const char* stopped;
     Verdict verdict;
   };
-  for (const Row& row : {Row{1, true, "", Verdict::kDoesNotFit}, Row{3, true, "", Verdict::kDoesNotFit}, Row{0, true, "", Verdict::kFits}, Row{1, false, "", Verdict::kProgramError},
+  for (const Row& row : {Row{1, true, "", Verdict::kDoesNotFit}, Row{3, true, "", Verdict::kDoesNotFit},
+                         Row{0, true, "", Verdict::kFits}, Row{1, false, "", Verdict::kProgramError},
                          Row{1, true, "after 8 optimizer steps", Verdict::kFits}}) {
     DryRunResult run = MadeUpProgram::left(kGiB, false);
     run.status = row.status;
@@ -93,7 +98,8 @@ TEST(Verdict, ProcessesThatRunAtOneTimeShareTheGpu) {
     bool share;
     Verdict verdict;
   };
-  for (const Row& row : {Row{2, 12, 18, true, Verdict::kFits}, Row{6, 12, 18, true, Verdict::kUnplanned}, Row{6, 20.5, 30, false, Verdict::kFits}, Row{6, 1, 9, false, Verdict::kFits},
+  for (const Row& row : {Row{2, 12, 18, true, Verdict::kFits}, Row{6, 12, 18, true, Verdict::kUnplanned},
+                         Row{6, 20.5, 30, false, Verdict::kFits}, Row{6, 1, 9, false, Verdict::kFits},
                          Row{6, 5, 11, true, Verdict::kUnplanned}, Row{5, 5, 11, true, Verdict::kTight}}) {
     DryRunResult run = MadeUpProgram::left(2 * kGiB, false);
     ProcessSummary& first = run.processes.front();
@@ -106,7 +112,8 @@ TEST(Verdict, ProcessesThatRunAtOneTimeShareTheGpu) {
     other.ended_s = row.ended;
     run.processes.push_back(other);
     const Plan plan = planned(run);
-    EXPECT_EQ(plan.together_bytes, row.share ? (2 + row.other_gib) * kGiB + 2 * kContextBytes : 0) << row.other_gib << " " << row.began;
+    EXPECT_EQ(plan.together_bytes, row.share ? (2 + row.other_gib) * kGiB + 2 * kContextBytes : 0)
+        << row.other_gib << " " << row.began;
     EXPECT_EQ(plan.verdict, row.verdict) << row.other_gib << " " << row.began;
   }
 }

@@ -48,7 +48,8 @@ void round_to_total(AccountTable& table, std::uint64_t unit_bytes) {
     return static_cast<__int128>(part.size_bytes) * 100 - static_cast<__int128>(part.hundredths) * unit_bytes;
   };
   const auto less = [&](const AccountRow& a, const AccountRow& b) { return error(a) < error(b); };
-  if (std::abs(missing) > std::ssize(table.parts)) return;  // rounding does not miss by more: sizes that no memory has do not add up
+  if (std::abs(missing) > std::ssize(table.parts))
+    return;  // rounding does not miss by more: sizes that no memory has do not add up
   for (; missing > 0; --missing) ++std::max_element(table.parts.begin(), table.parts.end(), less)->hundredths;
   for (; missing < 0; ++missing) --std::min_element(table.parts.begin(), table.parts.end(), less)->hundredths;
 }
@@ -57,8 +58,11 @@ void round_to_total(AccountTable& table, std::uint64_t unit_bytes) {
 
 AccountTable account_table(const Account& account) {
   AccountTable table;
-  const auto add = [&](std::string label, std::uint64_t size_bytes) { table.parts.push_back({std::move(label), size_bytes, 0}); };
-  for (const auto& [name, size_bytes] : account.live) add(name != "other" ? name : account.has_framework ? "other tensors" : "held by the program", size_bytes);
+  const auto add = [&](std::string label, std::uint64_t size_bytes) {
+    table.parts.push_back({std::move(label), size_bytes, 0});
+  };
+  for (const auto& [name, size_bytes] : account.live)
+    add(name != "other" ? name : account.has_framework ? "other tensors" : "held by the program", size_bytes);
   add("cached, not in use", account.cached);
   std::uint64_t explained = 0;
   for (const auto& [what, size_bytes] : account.outside) explained += size_bytes;
@@ -76,15 +80,18 @@ AccountTable account_table(const Account& account) {
   const std::uint64_t unit_bytes = total >= kGiB ? kGiB : total >= kMiB ? kMiB : kKiB;
   table.unit = unit_bytes == kGiB ? "GiB" : unit_bytes == kMiB ? "MiB" : "KiB";
 
-  table.total = {account.capacity_known ? "capacity" : "known", static_cast<std::uint64_t>(std::min(total, Wide{UINT64_MAX})),
-                 to_hundredths(total, unit_bytes)};
+  table.total = {account.capacity_known ? "capacity" : "known",
+                 static_cast<std::uint64_t>(std::min(total, Wide{UINT64_MAX})), to_hundredths(total, unit_bytes)};
   round_to_total(table, unit_bytes);
-  std::erase_if(table.parts, [&](const AccountRow& part) { return part.size_bytes == 0 && !(part.label == "unknown" && account.capacity_known); });
+  std::erase_if(table.parts, [&](const AccountRow& part) {
+    return part.size_bytes == 0 && !(part.label == "unknown" && account.capacity_known);
+  });
   return table;
 }
 
 std::string device_name(const Page& page, const DeviceReport& device) {
-  return fmt::format("GPU {}", device.index) + (device.name.empty() ? "" : " (" + page.clean(device.name) + ")") + (device.process.empty() ? "" : " of " + page.clean(device.process));
+  return fmt::format("GPU {}", device.index) + (device.name.empty() ? "" : " (" + page.clean(device.name) + ")") +
+         (device.process.empty() ? "" : " of " + page.clean(device.process));
 }
 
 void print_account(Page& page, const DeviceReport& device) {
@@ -95,39 +102,47 @@ void print_account(Page& page, const DeviceReport& device) {
   const std::string moment = account.moment.empty() ? "" : " " + page.clean(account.moment);
   page.blank();
   page.paragraph(0, fmt::format("Where the memory of {} was{}", device_name(page, device), moment), Style::kStrong);
-  if (!account.capacity_known) page.paragraph(2, "This input does not tell how much memory the GPU has; only known parts are listed.");
+  if (!account.capacity_known)
+    page.paragraph(2, "This input does not tell how much memory the GPU has; only known parts are listed.");
 
   const std::string total = hundredths_text(table.total.hundredths);
   const int number_columns = display_width(total);
   int label_columns = display_width(table.total.label);
-  for (const AccountRow& part : table.parts) label_columns = std::max(label_columns, display_width(page.clean(part.label)));
+  for (const AccountRow& part : table.parts)
+    label_columns = std::max(label_columns, display_width(page.clean(part.label)));
   label_columns = std::min(label_columns, page.width() / 2);
 
   const auto head = [&](std::string_view sign, const std::string& label) {
-    return fmt::format("  {} {}  ", sign, pad_right(shorten_middle(page.clean(label), label_columns, page.unicode()), label_columns));
+    return fmt::format("  {} {}  ", sign,
+                       pad_right(shorten_middle(page.clean(label), label_columns, page.unicode()), label_columns));
   };
   std::string_view sign = " ";
   for (const AccountRow& part : table.parts) {
     const std::string number = pad_left(hundredths_text(part.hundredths), number_columns) + " " + table.unit + "  ";
-    const bool is_outside = std::any_of(account.outside.begin(), account.outside.end(), [&](const auto& known) { return known.first == part.label; });
-    const bool waste = is_outside || part.label == "cached, not in use" || part.label == "outside the framework" || part.label == "unknown";
+    const bool is_outside = std::any_of(account.outside.begin(), account.outside.end(),
+                                        [&](const auto& known) { return known.first == part.label; });
+    const bool waste = is_outside || part.label == "cached, not in use" || part.label == "outside the framework" ||
+                       part.label == "unknown";
     const Style style = part.label == "free" ? Style::kGood : waste ? Style::kReserved : Style::kAllocated;
     const int room = page.width() - display_width(head(sign, "")) - display_width(number);
     // A part too small for the unit says its size in its own.
     const bool tiny = part.size_bytes != 0 && part.hundredths <= 1;
     const std::string own_unit = "(" + format_bytes(part.size_bytes) + ")";
-    const std::string picture = tiny ? (display_width(own_unit) <= room ? own_unit : "")
-                                     : bar(part.size_bytes, table.total.size_bytes, std::min(kBarColumns, room), page.unicode());
+    const std::string picture =
+        tiny ? (display_width(own_unit) <= room ? own_unit : "")
+             : bar(part.size_bytes, table.total.size_bytes, std::min(kBarColumns, room), page.unicode());
     page.line({{head(sign, part.label)}, {number}, {picture, tiny ? Style::kDim : style}});
     sign = "+";
   }
   page.line({{head("=", table.total.label) + total + " " + table.unit, Style::kStrong}});
   if (!table.adds_up) {
     const bool missing = account.capacity > table.total.size_bytes;
-    const std::uint64_t difference = missing ? account.capacity - table.total.size_bytes : table.total.size_bytes - account.capacity;
-    page.paragraph(
-        2, fmt::format("This does not add up: {} too {}. That is a fault of this report.", format_bytes(difference), missing ? "little" : "much"),
-        Style::kWarning);
+    const std::uint64_t difference =
+        missing ? account.capacity - table.total.size_bytes : table.total.size_bytes - account.capacity;
+    page.paragraph(2,
+                   fmt::format("This does not add up: {} too {}. That is a fault of this report.",
+                               format_bytes(difference), missing ? "little" : "much"),
+                   Style::kWarning);
   }
 }
 

@@ -22,7 +22,11 @@ TEST(AccountTable, PrintedPartsSumToThePrintedTotalForAnySizes) {
     account.capacity_known = true;
     const int shift = static_cast<int>(random() % 40) + 10;
     const auto size = [&] { return random() >> (64 - shift); };
-    account.live = {{"parameters", size()}, {"gradients", size()}, {"optimizer", size()}, {"activations", size()}, {"other", size()}};
+    account.live = {{"parameters", size()},
+                    {"gradients", size()},
+                    {"optimizer", size()},
+                    {"activations", size()},
+                    {"other", size()}};
     account.cached = size();
     account.outside_framework = size();
     account.free = size();
@@ -35,7 +39,8 @@ TEST(AccountTable, PrintedPartsSumToThePrintedTotalForAnySizes) {
     ASSERT_EQ(printed_sum(table), table.total.hundredths);
     const double unit_bytes = table.unit == "GiB" ? kGiB : table.unit == "MiB" ? kMiB : kKiB;
     for (const AccountRow& part : table.parts) {
-      ASSERT_NEAR(static_cast<double>(part.hundredths), static_cast<double>(part.size_bytes) * 100 / unit_bytes, 1.0) << part.label;
+      ASSERT_NEAR(static_cast<double>(part.hundredths), static_cast<double>(part.size_bytes) * 100 / unit_bytes, 1.0)
+          << part.label;
     }
   }
 }

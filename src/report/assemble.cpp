@@ -14,7 +14,8 @@ namespace {
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
 
 // What neither the program nor the free bytes account for: what other libraries asked for, then what no one asked for.
-void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const UsageMoment& moment, bool free_known, std::uint64_t rest, Account& account) {
+void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const UsageMoment& moment, bool free_known,
+                std::uint64_t rest, Account& account) {
   if (rest == 0) return;
   const Device& device = trace.devices[slot];
   std::uint64_t left = rest;
@@ -28,7 +29,9 @@ void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const 
   if (free_known || unasked) {
     const std::uint64_t bytes = free_known ? left : context;
     const bool others_too = bytes > kUsualOutsideBytes;
-    if (bytes != 0 && (unasked || !account.outside.empty())) account.outside.emplace_back(others_too ? "CUDA context, driver and other processes" : "CUDA context and driver", bytes);
+    if (bytes != 0 && (unasked || !account.outside.empty()))
+      account.outside.emplace_back(others_too ? "CUDA context, driver and other processes" : "CUDA context and driver",
+                                   bytes);
     left -= bytes;
     account.outside_framework = rest - left;
     // Without a reading at that moment what is left was free: all that was asked for, and all that was not, is known.
@@ -42,7 +45,9 @@ void split_rest(const Trace& trace, const Facts& facts, std::size_t slot, const 
 Account account_of(const Trace& trace, const Statements& statements, const Facts& facts, std::size_t slot) {
   const UsageMoment& moment = facts.focus(slot);
   Account account;
-  account.moment = !facts.usage[slot].failures.empty() ? "at the failure" : trace.can(kEvents) ? "at the peak" : "when the snapshot was taken";
+  account.moment = !facts.usage[slot].failures.empty() ? "at the failure"
+                   : trace.can(kEvents)                ? "at the peak"
+                                                       : "when the snapshot was taken";
   const CategoryBytes live = facts.live_by_category(slot, moment.event);
   std::uint64_t live_sum = 0;
   for (std::size_t at = 0; at < kCategoryCount; ++at) {
@@ -50,7 +55,8 @@ Account account_of(const Trace& trace, const Statements& statements, const Facts
     live_sum += live[at];
   }
   account.has_framework = facts.uses.has_framework(trace.devices[slot].index);
-  if (!account.has_framework) {  // no cache stands between the program and the driver; pages mapped by hand are no allocations
+  if (!account
+           .has_framework) {  // no cache stands between the program and the driver; pages mapped by hand are no allocations
     account.live.back().second += less(moment.reserved, live_sum);
     live_sum = std::max(live_sum, moment.reserved);
   }
@@ -59,11 +65,13 @@ Account account_of(const Trace& trace, const Statements& statements, const Facts
   const Event& event = trace.events[moment.event];
   const bool free_known = event.kind == EventKind::kAllocFailed && event.has(kHasDeviceFree);
   account.free = free_known ? event.address : 0;
-  account.capacity_known = trace.devices[slot].capacity_bytes >= held + account.free && trace.devices[slot].capacity_bytes != 0;
+  account.capacity_known =
+      trace.devices[slot].capacity_bytes >= held + account.free && trace.devices[slot].capacity_bytes != 0;
   account.capacity = account.capacity_known ? trace.devices[slot].capacity_bytes : held + account.free;
   std::uint64_t rest = account.capacity - held - account.free;
   // A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
-  if (const std::optional<std::uint64_t> context = statements.planned_context_bytes; context && account.capacity_known && !free_known) {
+  if (const std::optional<std::uint64_t> context = statements.planned_context_bytes;
+      context && account.capacity_known && !free_known) {
     account.outside_framework = std::min(rest, *context);
     account.free = rest - account.outside_framework;
     rest = 0;
@@ -85,9 +93,16 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   report.event_count = trace.source_event_count();
   if (!trace.events.empty()) report.account = account_of(trace, judgement.statements, facts, slot);
   if (usage.peak_allocated.allocated != 0) report.holders = holders_at(facts, slot, usage.peak_allocated.event);
-  for (const UsageMoment& moment : usage.curve) report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
+  for (const UsageMoment& moment : usage.curve)
+    report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {
-    report.model = {proof->model, proof->placements, proof->exact, proof->segment_events, proof->segment_events_exact, {}, judgement.statements.placed_by_model};
+    report.model = {proof->model,
+                    proof->placements,
+                    proof->exact,
+                    proof->segment_events,
+                    proof->segment_events_exact,
+                    {},
+                    judgement.statements.placed_by_model};
   } else if (facts.uses.has_framework(usage.device)) {
     report.model.why_not = judgement.no_proof_because[slot];
   }
@@ -137,7 +152,10 @@ void add_part(Report part, const std::string& name, Report& whole) {
     device.process = name;
     whole.devices.push_back(std::move(device));
   }
-  const auto is_told = [&](const NotJudged& item) { return std::any_of(whole.not_judged.begin(), whole.not_judged.end(), [&](const NotJudged& told) { return told.rule == item.rule && told.why == item.why; }); };
+  const auto is_told = [&](const NotJudged& item) {
+    return std::any_of(whole.not_judged.begin(), whole.not_judged.end(),
+                       [&](const NotJudged& told) { return told.rule == item.rule && told.why == item.why; });
+  };
   for (NotJudged& item : part.not_judged) {
     if (!is_told(item)) whole.not_judged.push_back(std::move(item));
   }
@@ -154,8 +172,10 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
   report.findings = judgement.findings;
   report.not_judged = judgement.not_judged;
   for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) {
-    if (judgement.statements.message_only) add_message_device(trace.devices[slot], judgement.statements.error, report);
-    else report.devices.push_back(device_report(trace, judgement, slot));
+    if (judgement.statements.message_only)
+      add_message_device(trace.devices[slot], judgement.statements.error, report);
+    else
+      report.devices.push_back(device_report(trace, judgement, slot));
   }
   return report;
 }
@@ -167,8 +187,11 @@ Report make_report(const Input& input) {
   whole.lost = input.lost;
   whole.notes = input.notes;
   whole.left_out = input.left_out;
-  for (const InputPart& part : input.parts) add_part(make_report(part.trace, judge(part.trace, part.statements)), input.parts.size() > 1 ? part.name : std::string(), whole);
-  std::stable_sort(whole.findings.begin(), whole.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  for (const InputPart& part : input.parts)
+    add_part(make_report(part.trace, judge(part.trace, part.statements)),
+             input.parts.size() > 1 ? part.name : std::string(), whole);
+  std::stable_sort(whole.findings.begin(), whole.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   const bool is_explained = !whole.findings.empty() && whole.findings.front().severity == Severity::kError;
   whole.unseen = unseen_of(input, is_explained);
   return whole;
@@ -179,13 +202,16 @@ static void weigh(Report& report, const Plan& plan) {
   const bool runs = plan.verdict == Verdict::kFits || plan.verdict == Verdict::kTight;
   for (Finding& finding : report.findings) {
     // The program caught it and went on: it costs what was skipped, but the program runs.
-    if (runs && finding.rule == "memory/out-of-memory" && finding.severity == Severity::kError) finding.severity = Severity::kWarning;
+    if (runs && finding.rule == "memory/out-of-memory" && finding.severity == Severity::kError)
+      finding.severity = Severity::kWarning;
     if (plan.verdict != Verdict::kFits) continue;
     const bool waste = finding.rule == "memory/fragmentation" || finding.rule == "memory/unreturned-cache";
-    const bool of_a_library = finding.rule != "memory/leak" && is_library_file(finding.location.file) && finding.call_path.empty();
+    const bool of_a_library =
+        finding.rule != "memory/leak" && is_library_file(finding.location.file) && finding.call_path.empty();
     if (finding.severity == Severity::kWarning && (waste || of_a_library)) finding.severity = Severity::kNote;
   }
-  std::stable_sort(report.findings.begin(), report.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
 }
 
 void attach_plan(Report& report, Plan plan) {

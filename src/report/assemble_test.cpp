@@ -39,7 +39,8 @@ alloc-failed 9GiB torch device-free=7GiB at run.py:7 main
 )");
   EXPECT_EQ(sum_of(account), 16 * kGiB);
   EXPECT_EQ(account.free, 7 * kGiB);
-  EXPECT_EQ(account.outside, (Parts{{"NCCL", 256 * kMiB}, {"cuBLAS", 32 * kMiB}, {"CUDA context and driver", 1 * kGiB - 288 * kMiB}}));
+  EXPECT_EQ(account.outside,
+            (Parts{{"NCCL", 256 * kMiB}, {"cuBLAS", 32 * kMiB}, {"CUDA context and driver", 1 * kGiB - 288 * kMiB}}));
   EXPECT_EQ(account.unknown, 0u);
 }
 
@@ -60,20 +61,25 @@ map 1GiB driver @0x900000000 at main.cu:4 main
 }
 
 TEST(Assemble, WithoutAMeasureOfFreeMemoryTheRestIsUnknown) {
-  const Account account = account_of("device 0 capacity=16GiB\nheap driver\nalloc #x 2GiB driver @0x100000000 at main.cu:3 main\n");
+  const Account account =
+      account_of("device 0 capacity=16GiB\nheap driver\nalloc #x 2GiB driver @0x100000000 at main.cu:3 main\n");
   EXPECT_EQ(account.unknown, 14 * kGiB);
   EXPECT_TRUE(account.outside.empty());
 }
 
 TEST(Assemble, OfAMessageEveryByteIsNamedThatItNames) {
   const auto trace = read_error_text(
-      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 1.00 GiB is free. Process 7 has 9.00 GiB memory in use. Including "
-      "non-PyTorch memory, this process has 69.00 GiB memory in use. Of the allocated memory 66.00 GiB is allocated by PyTorch, with 4.00 GiB allocated in private pools (e.g., CUDA Graphs), and "
-      "1.50 GiB is reserved by PyTorch but unallocated.", "text");
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB "
+      "of which 1.00 GiB is free. Process 7 has 9.00 GiB memory in use. Including "
+      "non-PyTorch memory, this process has 69.00 GiB memory in use. Of the allocated memory 66.00 GiB is allocated by "
+      "PyTorch, with 4.00 GiB allocated in private pools (e.g., CUDA Graphs), and "
+      "1.50 GiB is reserved by PyTorch but unallocated.",
+      "text");
   ASSERT_TRUE(trace.ok());
   const Account account = make_report(*trace, judge(*trace)).devices.at(0).account;
   const auto near = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b < 4 : b - a < 4; };
-  EXPECT_TRUE(near(account.live.back().second, 62 * kGiB)) << account.live.back().second;  // what is printed as allocated includes the pools' free blocks
+  EXPECT_TRUE(near(account.live.back().second, 62 * kGiB))
+      << account.live.back().second;  // what is printed as allocated includes the pools' free blocks
   EXPECT_TRUE(near(account.cached, 5 * kGiB + kGiB / 2)) << account.cached;
   EXPECT_TRUE(near(account.outside_framework, 10 * kGiB + kGiB / 2)) << account.outside_framework;
   EXPECT_TRUE(near(account.free, kGiB));
@@ -85,7 +91,8 @@ TEST(Assemble, AccountsOfMessagesAddUp) {
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FAULTLINE_FIXTURES) / "errors")) {
     std::ostringstream text;
     text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-    const auto trace = entry.path().extension() == ".txt" ? read_error_text(text.str(), "text") : Result<Trace>(Error{});
+    const auto trace =
+        entry.path().extension() == ".txt" ? read_error_text(text.str(), "text") : Result<Trace>(Error{});
     if (!trace) continue;
     for (const DeviceReport& device : make_report(*trace, judge(*trace)).devices) {
       EXPECT_EQ(sum_of(device.account), device.account.capacity) << entry.path();

@@ -17,23 +17,52 @@ namespace {
 
 // $ is the number of the line's repetition, % a number that grows over all lines.
 constexpr std::array<const char*, 34> kLines = {
-    "device $ capacity=8GiB\nheap d$ kind=driver device=$\n", "heap h$ kind=torch below=driver pool=1.$\n", "stream % handle=%\n", "lost c$ 1\n", "property p$ = v\n",
-    "stack s$ = main.py:$ f$\n", "stack t$ = /usr/lib/libcudart.so.12 g$ > /opt/lib$.so h\n", "tensor x$ = float32[$,$] op=aten::mse_loss operands=\"float32[$,1] float32[$]\"\n",
-    "call l$ = launch k$ grid=1 block=1 arguments=0:%\n", "call c$ = copy from=% host-to-device\n", "call f$ = fault \"Warp Illegal Address\" kernel=k$ line=$ addresses=%\n",
-    "call d$ = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuCtxSynchronize code=700\n", "alloc 1MiB @%000000\n", "alloc 2MiB driver @%000000\n", "alloc 1MiB @%000000 at main.py:$ f$\n",
-    "alloc 1MiB @%000000 at main.py:3 f > lib.py:$ g\n", "alloc #a% 512 @%000000\nfree #a% at main.py:$ f\n", "alloc-failed 1GiB at main.py:$ f\n", "alloc-failed 1GiB driver at /opt/lib$.so f\n",
-    "free failed driver @% at main.py:$ f\n", "map 2MiB driver @%000000\n", "unmap 2MiB driver @%000000\n", "step $\n", "op-begin aten::mm at main.py:$ f\ntensor-note tensor=float32[8,$]\n",
-    "op-end \"shapes cannot be multiplied\" failed\n", "alloc 4MiB tensor=float32[1024,$] at main.py:$ f\n", "set 512 @% failed at main.py:$ f\n", "sync for=device\n", "launch call=l0 at main.py:$ f\n",
-    "fault call=f0 @%\n", "fault call=d0\n", "copy 512 @% call=c0 at main.py:$ f\n", "alloc 18446744073709551615 at main.py:$ f\n", "host-pin 1MiB @%000000 driver at main.py:$ f\n"};
+    "device $ capacity=8GiB\nheap d$ kind=driver device=$\n",
+    "heap h$ kind=torch below=driver pool=1.$\n",
+    "stream % handle=%\n",
+    "lost c$ 1\n",
+    "property p$ = v\n",
+    "stack s$ = main.py:$ f$\n",
+    "stack t$ = /usr/lib/libcudart.so.12 g$ > /opt/lib$.so h\n",
+    "tensor x$ = float32[$,$] op=aten::mse_loss operands=\"float32[$,1] float32[$]\"\n",
+    "call l$ = launch k$ grid=1 block=1 arguments=0:%\n",
+    "call c$ = copy from=% host-to-device\n",
+    "call f$ = fault \"Warp Illegal Address\" kernel=k$ line=$ addresses=%\n",
+    "call d$ = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuCtxSynchronize code=700\n",
+    "alloc 1MiB @%000000\n",
+    "alloc 2MiB driver @%000000\n",
+    "alloc 1MiB @%000000 at main.py:$ f$\n",
+    "alloc 1MiB @%000000 at main.py:3 f > lib.py:$ g\n",
+    "alloc #a% 512 @%000000\nfree #a% at main.py:$ f\n",
+    "alloc-failed 1GiB at main.py:$ f\n",
+    "alloc-failed 1GiB driver at /opt/lib$.so f\n",
+    "free failed driver @% at main.py:$ f\n",
+    "map 2MiB driver @%000000\n",
+    "unmap 2MiB driver @%000000\n",
+    "step $\n",
+    "op-begin aten::mm at main.py:$ f\ntensor-note tensor=float32[8,$]\n",
+    "op-end \"shapes cannot be multiplied\" failed\n",
+    "alloc 4MiB tensor=float32[1024,$] at main.py:$ f\n",
+    "set 512 @% failed at main.py:$ f\n",
+    "sync for=device\n",
+    "launch call=l0 at main.py:$ f\n",
+    "fault call=f0 @%\n",
+    "fault call=d0\n",
+    "copy 512 @% call=c0 at main.py:$ f\n",
+    "alloc 18446744073709551615 at main.py:$ f\n",
+    "host-pin 1MiB @%000000 driver at main.py:$ f\n"};
 
 std::string trace_of(const std::uint8_t* bytes, std::size_t size) {
-  std::string text = "faultline-trace-text 1\ndevice 0 capacity=80GiB\nheap driver\nheap torch below=driver\nstack base = main.py:1 main\n";
+  std::string text =
+      "faultline-trace-text 1\ndevice 0 capacity=80GiB\nheap driver\nheap torch below=driver\nstack base = main.py:1 "
+      "main\n";
   std::uint64_t total = 0x7f00;
   for (std::size_t at = 0; at + 1 < size && text.size() < (1 << 19); at += 2) {
     const std::string_view line = kLines[bytes[at] % kLines.size()];
     const std::uint64_t times = bytes[at + 1] < 200 ? bytes[at + 1] : std::uint64_t{bytes[at + 1]} * 40;
     for (std::uint64_t i = 1; i <= times && text.size() < (1 << 19); ++i, ++total) {
-      for (const char c : line) text += c == '$' ? std::to_string(i) : c == '%' ? "0x" + std::to_string(total) : std::string(1, c);
+      for (const char c : line)
+        text += c == '$' ? std::to_string(i) : c == '%' ? "0x" + std::to_string(total) : std::string(1, c);
     }
   }
   return text;

@@ -16,7 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   for (const DeviceReport& device : report.devices) {
     const Account& account = device.account;
     const auto add = [](std::uint64_t sum, const auto& part) { return sum + part.second; };
-    FAULTLINE_CHECK(std::accumulate(account.live.begin(), account.live.end(), account.cached + account.outside_framework + account.free + account.unknown, add) == account.capacity);
+    FAULTLINE_CHECK(std::accumulate(account.live.begin(), account.live.end(),
+                                    account.cached + account.outside_framework + account.free + account.unknown,
+                                    add) == account.capacity);
   }
   return 0;
 }

@@ -1,4 +1,3 @@
-#include "facts/stack_facts.h"
 #include "report/finding_text.h"
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "facts/stack_facts.h"
 
 namespace faultline {
 namespace {
@@ -21,17 +21,17 @@ constexpr std::size_t kHoldersShown = 3;
 constexpr std::size_t kTriesShown = 3;
 constexpr std::size_t kDevicesShown = 8;
 constexpr std::size_t kRelatedShown = 4;  // of one role
-constexpr int kPlaceColumns = 22;  // with less, a holder's place takes a line of its own
+constexpr int kPlaceColumns = 22;         // with less, a holder's place takes a line of its own
 
-bool same_line(const Location& a, const Location& b) {
-  return a.file == b.file && a.line == b.line;
-}
+bool same_line(const Location& a, const Location& b) { return a.file == b.file && a.line == b.line; }
 
 std::string_view explain_cause(std::string_view cause) {
   if (cause == "exhausted") return "what is in use and the request are together more than there was";
   if (cause == "fragmented") return "enough memory was free, but not in one piece";
-  if (cause == "idle-cache") return "memory that the framework kept for reuse was free but could not serve this request";
-  if (cause == "outside-framework") return "memory taken outside the framework (CUDA itself, libraries such as NCCL) was missing";
+  if (cause == "idle-cache")
+    return "memory that the framework kept for reuse was free but could not serve this request";
+  if (cause == "outside-framework")
+    return "memory taken outside the framework (CUDA itself, libraries such as NCCL) was missing";
   if (cause == "other-process") return "another process held memory of this GPU";
   if (cause == "own-limit") return "the program's own limit was reached, not the GPU's capacity";
   return {};
@@ -39,13 +39,17 @@ std::string_view explain_cause(std::string_view cause) {
 
 void print_headline(Page& page, const FindingGroup& group) {
   const Finding& finding = group.first();
-  const Style style = finding.severity == Severity::kError ? Style::kError : finding.severity == Severity::kWarning ? Style::kWarning : Style::kNote;
+  const Style style = finding.severity == Severity::kError     ? Style::kError
+                      : finding.severity == Severity::kWarning ? Style::kWarning
+                                                               : Style::kNote;
   std::string severity(name_of(finding.severity));
   for (char& letter : severity) letter = static_cast<char>(letter - 'a' + 'A');
-  const std::string times = group.count() > 1 ? fmt::format("  {}{}", page.glyph("×", "x"), format_count(group.count())) : "";
+  const std::string times =
+      group.count() > 1 ? fmt::format("  {}{}", page.glyph("×", "x"), format_count(group.count())) : "";
   page.line({{severity, style},
              {"  " + page.clean(finding.rule) + times, Style::kStrong},
-             {fmt::format("  ({})", finding.confidence == Confidence::kHint ? "a hint" : name_of(finding.confidence)), Style::kDim}});
+             {fmt::format("  ({})", finding.confidence == Confidence::kHint ? "a hint" : name_of(finding.confidence)),
+              Style::kDim}});
   page.paragraph(2, page.clean(finding.message));
 }
 
@@ -56,7 +60,8 @@ void print_devices(Page& page, const FindingGroup& group) {
   std::size_t told = 0;
   for (const auto& [process, device] : devices) {
     if (told++ == kDevicesShown) break;
-    text += fmt::format("{}GPU {}{}", text.empty() ? "" : ", ", device, process.empty() ? "" : " of " + page.clean(process));
+    text += fmt::format("{}GPU {}{}", text.empty() ? "" : ", ", device,
+                        process.empty() ? "" : " of " + page.clean(process));
   }
   if (told > kDevicesShown) text += fmt::format(" and {} more", devices.size() - kDevicesShown);
   page.row("on", text);
@@ -80,7 +85,8 @@ void print_where(Page& page, const Finding& finding, bool every_line) {
     }
   }
   if (hidden != 0) page.row("", fmt::format("and {} more", hidden), Style::kDim);
-  if (&look != &finding.location && finding.location.known()) page.row("inside", page.place(finding.location, room), Style::kDim);
+  if (&look != &finding.location && finding.location.known())
+    page.row("inside", page.place(finding.location, room), Style::kDim);
 }
 
 std::string_view label_of(std::string_view role) {
@@ -118,7 +124,8 @@ std::string number_text(std::string_view name, double value) {
   }
   if (has_word(name, "ns")) return format_duration(value);
   if (has_word(name, "percent")) return fmt::format("{:.1f} %", value);
-  if (has_word(name, "ratio") || has_word(name, "fraction") || has_word(name, "share")) return fmt::format("{:.1f} %", value * 100);
+  if (has_word(name, "ratio") || has_word(name, "fraction") || has_word(name, "share"))
+    return fmt::format("{:.1f} %", value * 100);
   return fmt::format("{:.4g}", value);
 }
 
@@ -180,15 +187,22 @@ void print_tries(Page& page, const std::vector<Try>& all, const FindingDetail& d
     const bool saves = attempt.saves_bytes != 0;
     std::string text = what;
     if (!attempt.confirmed) {
-      if (saves) text += fmt::format("{}Should save about {} (not something a replay can check).", stop, format_bytes(attempt.saves_bytes));
-      else if (stop != " ") text += ".";
+      if (saves)
+        text += fmt::format("{}Should save about {} (not something a replay can check).", stop,
+                            format_bytes(attempt.saves_bytes));
+      else if (stop != " ")
+        text += ".";
     } else if (*attempt.confirmed) {
       const std::string gain = saves ? fmt::format(": it saves {}", format_bytes(attempt.saves_bytes)) : "";
-      text += fmt::format("{}Confirmed by {}{}.", stop, attempt.by_dry_run ? "a dry run" : "a replay of this recording", gain);
+      text += fmt::format("{}Confirmed by {}{}.", stop, attempt.by_dry_run ? "a dry run" : "a replay of this recording",
+                          gain);
     } else {
       text += stop + "A replay of this recording showed that it does not help.";
     }
-    page.item(!attempt.confirmed ? page.dot() : *attempt.confirmed ? page.yes() : page.no(), text, label, Page::kRowIndent);
+    page.item(!attempt.confirmed   ? page.dot()
+              : *attempt.confirmed ? page.yes()
+                                   : page.no(),
+              text, label, Page::kRowIndent);
     label = "";
   };
   // What is known to work first, then advice; what was refuted only for those who ask.
@@ -207,8 +221,12 @@ void print_holders(Page& page, std::string_view label, const std::vector<Holder>
   if (holders.empty()) return;
   const std::size_t shown = every_line ? holders.size() : std::min(holders.size(), kHoldersShown);
   int bytes_columns = 0, count_columns = 0, category_columns = 0;
-  const auto count_text = [&](const Holder& holder) { return fmt::format("{}{}", page.glyph("×", "x"), format_count(holder.count)); };
-  const auto category = [&](const Holder& holder) { return shorten_middle(page.clean(holder.category), 14, page.unicode()); };
+  const auto count_text = [&](const Holder& holder) {
+    return fmt::format("{}{}", page.glyph("×", "x"), format_count(holder.count));
+  };
+  const auto category = [&](const Holder& holder) {
+    return shorten_middle(page.clean(holder.category), 14, page.unicode());
+  };
   for (std::size_t at = 0; at < shown; ++at) {
     bytes_columns = std::max(bytes_columns, display_width(format_bytes(holders[at].bytes)));
     count_columns = std::max(count_columns, display_width(count_text(holders[at])));
@@ -216,8 +234,9 @@ void print_holders(Page& page, std::string_view label, const std::vector<Holder>
   }
   for (std::size_t at = 0; at < shown; ++at) {
     const Holder& holder = holders[at];
-    const std::string numbers = fmt::format("{}  {}  {}  ", pad_left(format_bytes(holder.bytes), bytes_columns),
-                                            pad_right(count_text(holder), count_columns), pad_right(category(holder), category_columns));
+    const std::string numbers =
+        fmt::format("{}  {}  {}  ", pad_left(format_bytes(holder.bytes), bytes_columns),
+                    pad_right(count_text(holder), count_columns), pad_right(category(holder), category_columns));
     const int indent = Page::kRowIndent + bytes_columns + 2;
     const int room = page.row_room() - display_width(numbers);
     const bool one_line = room >= kPlaceColumns;
@@ -230,13 +249,16 @@ void print_holders(Page& page, std::string_view label, const std::vector<Holder>
       page.line({head, {numbers}});
       page.paragraph(indent, place);
     }
-    if (holder.location.known() && !holder.detail.empty()) page.paragraph(indent, page.clean(holder.detail), Style::kDim);
+    if (holder.location.known() && !holder.detail.empty())
+      page.paragraph(indent, page.clean(holder.detail), Style::kDim);
     label = "";
   }
   if (shown == holders.size()) return;
   std::uint64_t rest_bytes = 0;
   for (std::size_t at = shown; at < holders.size(); ++at) rest_bytes += holders[at].bytes;
-  page.row("", fmt::format("{}  {} more place{}", pad_left(format_bytes(rest_bytes), bytes_columns), format_count(holders.size() - shown), holders.size() - shown == 1 ? "" : "s"),
+  page.row("",
+           fmt::format("{}  {} more place{}", pad_left(format_bytes(rest_bytes), bytes_columns),
+                       format_count(holders.size() - shown), holders.size() - shown == 1 ? "" : "s"),
            Style::kDim);
 }
 
@@ -265,7 +287,9 @@ std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings) {
       groups[at->second].members.push_back(&finding);
     }
   }
-  const auto worse = [](const FindingGroup& a, const FindingGroup& b) { return a.first().severity < b.first().severity; };
+  const auto worse = [](const FindingGroup& a, const FindingGroup& b) {
+    return a.first().severity < b.first().severity;
+  };
   std::stable_sort(groups.begin(), groups.end(), worse);
   return groups;
 }
@@ -287,7 +311,8 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   print_where(page, finding, detail.every_line);
   if (!finding.memory.empty()) page.row("memory", page.clean(finding.memory));
   if (group.members.size() > 1) {
-    page.row("seen", fmt::format("{} times, {} together", format_count(group.count()), format_bytes(group.size_bytes())));
+    page.row("seen",
+             fmt::format("{} times, {} together", format_count(group.count()), format_bytes(group.size_bytes())));
   }
   if (finding.allocated_at.known()) page.row("allocated", page.place(finding.allocated_at, room));
   if (finding.freed_at.known()) page.row("freed", page.place(finding.freed_at, room));
@@ -307,7 +332,8 @@ std::string finding_line(const Page& page, const FindingGroup& group) {
   const Location& look = place_to_look(group.first());
   std::string text = page.clean(group.first().rule);
   if (!look.file.empty()) {
-    text += " at " + shorten_middle(page.clean(look.file.substr(look.file.rfind('/') + 1)), 40, page.unicode()) + (look.line != 0 ? fmt::format(":{}", look.line) : "");
+    text += " at " + shorten_middle(page.clean(look.file.substr(look.file.rfind('/') + 1)), 40, page.unicode()) +
+            (look.line != 0 ? fmt::format(":{}", look.line) : "");
   }
   return text;
 }

@@ -60,7 +60,8 @@ void read_json(const Json& json, std::vector<Evidence>& evidence) {
     } else if (value.is_string()) {
       item.value = value.get<std::string>();
     } else {
-      item.value = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();  // null: not finite
+      item.value =
+          value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();  // null: not finite
     }
     evidence.push_back(std::move(item));
   }
@@ -101,7 +102,8 @@ void fields(Archive& archive, Account& account) {
   if constexpr (Archive::kWrites) {
     NamedBytes live = account.live;
     for (const char* name : {"parameters", "gradients", "optimizer", "activations", "temporaries", "other"}) {
-      if (std::none_of(live.begin(), live.end(), [&](const auto& part) { return part.first == name; })) live.emplace_back(name, 0);
+      if (std::none_of(live.begin(), live.end(), [&](const auto& part) { return part.first == name; }))
+        live.emplace_back(name, 0);
     }
     archive("live", live);
   } else {
@@ -154,7 +156,8 @@ void read_json(const Json& json, std::vector<CurvePoint>& curve) {
   CurveLists lists;
   read_json(json, lists);
   const std::size_t count = std::min({lists.time_ns.size(), lists.allocated.size(), lists.reserved.size()});
-  for (std::size_t at = 0; at < count; ++at) curve.push_back({lists.time_ns[at], lists.allocated[at], lists.reserved[at]});
+  for (std::size_t at = 0; at < count; ++at)
+    curve.push_back({lists.time_ns[at], lists.allocated[at], lists.reserved[at]});
 }
 
 void fields(auto& archive, DeviceReport& device) {
@@ -204,12 +207,11 @@ void fields(Archive& archive, Report& report) {
 namespace {
 
 // One value on one line; lists without spaces, they may be long.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 void write(const Json& json, std::size_t indent, std::string& out) {
-  const bool flat = std::none_of(json.begin(), json.end(), [](const Json& child) { return child.is_structured() && !child.empty(); });
+  const bool flat =
+      std::none_of(json.begin(), json.end(), [](const Json& child) { return child.is_structured() && !child.empty(); });
   if (!json.is_structured() || (flat && json.is_array())) {
     out += dump(json);
     return;

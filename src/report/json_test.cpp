@@ -30,17 +30,20 @@ std::string violation(const json& schema, const json& value, const json& root, c
   for (const auto& [keyword, rule] : schema.items()) {
     if (keyword == "$schema" || keyword == "title" || keyword == "description" || keyword == "$defs") continue;
     if (keyword == "$ref") {
-      const std::string inner = violation(root.at(json::json_pointer(rule.get<std::string>().substr(1))), value, root, at);
+      const std::string inner =
+          violation(root.at(json::json_pointer(rule.get<std::string>().substr(1))), value, root, at);
       if (!inner.empty()) return inner;
     } else if (keyword == "const") {
       if (value != rule) return at + ": not " + rule.dump();
     } else if (keyword == "enum") {
       if (std::find(rule.begin(), rule.end(), value) == rule.end()) return at + ": none of " + rule.dump();
     } else if (keyword == "minimum") {
-      if (value.is_number_integer() && !value.is_number_unsigned() && value < rule) return at + ": below " + rule.dump();
+      if (value.is_number_integer() && !value.is_number_unsigned() && value < rule)
+        return at + ": below " + rule.dump();
     } else if (keyword == "type") {
       const json types = rule.is_array() ? rule : json::array({rule});
-      if (std::none_of(types.begin(), types.end(), [&](const json& type) { return is_of_type(value, type); })) return at + ": not " + rule.dump();
+      if (std::none_of(types.begin(), types.end(), [&](const json& type) { return is_of_type(value, type); }))
+        return at + ": not " + rule.dump();
     } else if (keyword == "required") {
       for (const json& name : rule) {
         if (!value.contains(name)) return at + ": lacks " + name.dump();
@@ -66,19 +69,17 @@ std::string violation(const json& schema, const json& value, const json& root, c
   return {};
 }
 
-json schema() {
-  return json::parse(std::ifstream(FAULTLINE_FIXTURES "/../../docs/report.schema.json"));
-}
+json schema() { return json::parse(std::ifstream(FAULTLINE_FIXTURES "/../../docs/report.schema.json")); }
 
-json parsed(const Report& report) {
-  return json::parse(to_json(report));
-}
+json parsed(const Report& report) { return json::parse(to_json(report)); }
 
 TEST(Json, EveryFieldOfTheContractIsThere) {
   const json report = parsed(samples::out_of_memory());
   EXPECT_EQ(report["schema"], "faultline.report/1");
-  EXPECT_EQ(report["input"],
-            (json{{"kind", "torch-snapshot"}, {"path", "/home/ada/llm/runs/oom.pickle"}, {"events", 6805}, {"lost", {{"frames_without_file", 0}}}}));
+  EXPECT_EQ(report["input"], (json{{"kind", "torch-snapshot"},
+                                   {"path", "/home/ada/llm/runs/oom.pickle"},
+                                   {"events", 6805},
+                                   {"lost", {{"frames_without_file", 0}}}}));
 
   const json& finding = report["findings"][0];
   EXPECT_EQ(finding["rule"], "memory/out-of-memory");
@@ -105,7 +106,8 @@ TEST(Json, EveryFieldOfTheContractIsThere) {
   EXPECT_EQ(device["name"], "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(device["account"]["moment"], "at the failure");
   EXPECT_EQ(device["account"]["capacity_known"], true);
-  EXPECT_EQ(device["peak"], (json{{"allocated", samples::mib(74029.77)}, {"reserved", samples::mib(78751.3)}, {"event", 6702}}));
+  EXPECT_EQ(device["peak"],
+            (json{{"allocated", samples::mib(74029.77)}, {"reserved", samples::mib(78751.3)}, {"event", 6702}}));
   EXPECT_EQ(device["model"]["name"], "torch-native");
   EXPECT_EQ(device["model"]["placements"], 2410);
   EXPECT_EQ(device["model"]["exact"], 2410);
@@ -115,11 +117,13 @@ TEST(Json, EveryFieldOfTheContractIsThere) {
 }
 
 TEST(Json, AccountPartsSumToTheCapacity) {
-  for (const Report& report : {samples::out_of_memory(), samples::leak(), samples::clean(), samples::unknown_capacity()}) {
+  for (const Report& report :
+       {samples::out_of_memory(), samples::leak(), samples::clean(), samples::unknown_capacity()}) {
     const json document = parsed(report);
     const json& account = document["devices"][0]["account"];
     std::uint64_t sum = 0;
-    for (const char* part : {"cached", "outside_framework", "free", "unknown"}) sum += account[part].get<std::uint64_t>();
+    for (const char* part : {"cached", "outside_framework", "free", "unknown"})
+      sum += account[part].get<std::uint64_t>();
     for (const json& part : account["live"]) sum += part.get<std::uint64_t>();
     EXPECT_EQ(sum, account["capacity"].get<std::uint64_t>());
   }
@@ -130,12 +134,11 @@ TEST(Json, LiveHasAllItsPartsEvenWhenTheAccountNamesNone) {
   report.devices.resize(1);
   const json document = parsed(report);
   const json& live = document["devices"][0]["account"]["live"];
-  for (const char* part : {"parameters", "gradients", "optimizer", "activations", "temporaries", "other"}) EXPECT_EQ(live[part], 0) << part;
+  for (const char* part : {"parameters", "gradients", "optimizer", "activations", "temporaries", "other"})
+    EXPECT_EQ(live[part], 0) << part;
 }
 
-TEST(Json, LostIsAlwaysThere) {
-  EXPECT_EQ(parsed(Report{})["input"]["lost"], json::object());
-}
+TEST(Json, LostIsAlwaysThere) { EXPECT_EQ(parsed(Report{})["input"]["lost"], json::object()); }
 
 TEST(Json, AReplaySaidYesNoOrNothing) {
   const json document = parsed(samples::out_of_memory());
@@ -152,9 +155,7 @@ TEST(Json, BytesAreWholeNumbersUpToTheLargest) {
   EXPECT_NE(to_json(report).find("\"bytes\": 18446744073709551615"), std::string::npos);
 }
 
-TEST(Json, EqualFindingsAreNotGrouped) {
-  EXPECT_EQ(parsed(samples::leak())["findings"].size(), 3u);
-}
+TEST(Json, EqualFindingsAreNotGrouped) { EXPECT_EQ(parsed(samples::leak())["findings"].size(), 3u); }
 
 TEST(Json, BadUtf8IsReplacedAndDoesNotThrow) {
   const json document = parsed(samples::hostile());
@@ -165,8 +166,8 @@ TEST(Json, BadUtf8IsReplacedAndDoesNotThrow) {
 
 TEST(Json, ReportsFitTheSchema) {
   const json rules = schema();
-  for (const Report& report :
-       {samples::out_of_memory(), samples::leak(), samples::fragmentation(), samples::clean(), samples::unknown_capacity(), Report{}}) {
+  for (const Report& report : {samples::out_of_memory(), samples::leak(), samples::fragmentation(), samples::clean(),
+                               samples::unknown_capacity(), Report{}}) {
     EXPECT_EQ(violation(rules, parsed(report), rules, ""), "");
   }
 }
@@ -189,8 +190,15 @@ TEST(Json, PlainValuesShareALine) {
 }
 
 TEST(Json, ThePageIsMadeFromTheReportAlone) {
-  std::vector<Report> reports = {samples::out_of_memory(), samples::leak(), samples::fragmentation(), samples::clean(), samples::unknown_capacity(), samples::hostile(), Report{}};
-  for (const char* name : {"torch/gpt_oom.pickle.xz", "torch/frag.pickle.xz", "coredump/triton_oob.core.xz", "errors/torch28_room_left.txt"}) {
+  std::vector<Report> reports = {samples::out_of_memory(),
+                                 samples::leak(),
+                                 samples::fragmentation(),
+                                 samples::clean(),
+                                 samples::unknown_capacity(),
+                                 samples::hostile(),
+                                 Report{}};
+  for (const char* name : {"torch/gpt_oom.pickle.xz", "torch/frag.pickle.xz", "coredump/triton_oob.core.xz",
+                           "errors/torch28_room_left.txt"}) {
     Result<Input> input = open_input(std::string(FAULTLINE_FIXTURES "/") + name);
     ASSERT_TRUE(input.ok()) << name;
     reports.push_back(make_report(*input));

@@ -16,7 +16,8 @@ namespace {
 constexpr int kRows = 8;
 constexpr int kCellHeights = 8;  // a character cell has eight heights
 constexpr int kWidestPlot = 96;
-constexpr double kNearCapacity = 0.6;  // below this share of the capacity, the picture shows the memory in use, not the empty GPU above it
+constexpr double kNearCapacity =
+    0.6;  // below this share of the capacity, the picture shows the memory in use, not the empty GPU above it
 
 struct Column {
   std::uint64_t allocated = 0;
@@ -84,23 +85,26 @@ void print_memory_picture(Page& page, const DeviceReport& device) {
   const bool capacity_known = device.account.capacity_known && device.account.capacity != 0;
   const auto capacity = static_cast<double>(device.account.capacity);
   const bool show_limit = capacity_known && static_cast<double>(highest) >= kNearCapacity * capacity;
-  const bool beyond = show_limit && device.model.is_source && highest > device.account.capacity;  // a dry run can go on past the end of the device
+  const bool beyond = show_limit && device.model.is_source &&
+                      highest > device.account.capacity;  // a dry run can go on past the end of the device
   const std::uint64_t top_bytes = show_limit ? std::max(highest, device.account.capacity) : highest;
   const int limit_row = beyond ? (height_of(device.account.capacity, top_bytes) - 1) / kCellHeights : kRows;
 
   const int label_columns = display_width(format_bytes(top_bytes)) + 2;
   const int plot_columns = std::clamp(page.width() - label_columns - 3, 10, kWidestPlot);
   const std::vector<Column> columns = columns_of(device.curve, static_cast<std::size_t>(plot_columns));
-  const auto peak = std::max_element(columns.begin(), columns.end(), [](const Column& a, const Column& b) { return a.allocated < b.allocated; });
+  const auto peak = std::max_element(columns.begin(), columns.end(),
+                                     [](const Column& a, const Column& b) { return a.allocated < b.allocated; });
   const auto peak_column = static_cast<int>(peak - columns.begin());
 
   page.blank();
   page.paragraph(0, fmt::format("Memory of {} over time", device_name(page, device)), Style::kStrong);
   const bool wide = page.width() >= 76;
   const std::string limit = show_limit ? "   " + std::string(page.glyph("┄", "=")) : "";
-  const std::string limit_text = show_limit       ? " capacity"
-                                 : capacity_known ? (wide ? "   (the GPU has " : "   (of ") + format_bytes(device.account.capacity) + ")"
-                                                  : "";
+  const std::string limit_text =
+      show_limit       ? " capacity"
+      : capacity_known ? (wide ? "   (the GPU has " : "   (of ") + format_bytes(device.account.capacity) + ")"
+                       : "";
   page.line({{"  " + std::string(page.glyph("█", "#")), Style::kAllocated},
              {wide ? " allocated, in use   " : " allocated   "},
              {std::string(page.glyph("─", "-")), Style::kReserved},
@@ -110,14 +114,15 @@ void print_memory_picture(Page& page, const DeviceReport& device) {
 
   if (show_limit && !beyond) {
     const std::vector<Cell> limit_cells(columns.size(), {page.glyph("┄", "="), Style::kLimit});
-    print_plot_line(page, fmt::format("{} {}", pad_left(format_bytes(top_bytes), label_columns), page.glyph("┤", "+")), limit_cells);
+    print_plot_line(page, fmt::format("{} {}", pad_left(format_bytes(top_bytes), label_columns), page.glyph("┤", "+")),
+                    limit_cells);
   }
   for (int row = kRows - 1; row >= 0; --row) {
     const bool names_top = row == kRows - 1 && (!show_limit || beyond);
-    const std::string label = row == limit_row  ? format_bytes(device.account.capacity)
-                              : names_top       ? format_bytes(top_bytes)
+    const std::string label = row == limit_row ? format_bytes(device.account.capacity)
+                              : names_top      ? format_bytes(top_bytes)
                               : row == kRows / 2 - 1 && std::abs(row - limit_row) > 1 ? format_bytes(top_bytes / 2)
-                                                : "";
+                                                                                      : "";
     const std::string_view axis = label.empty() ? page.glyph("│", "|") : page.glyph("┤", "+");
     std::vector<Cell> cells;
     for (const Column& column : columns) {
@@ -131,12 +136,15 @@ void print_memory_picture(Page& page, const DeviceReport& device) {
   page.line({{pad_left("0", label_columns) + " " + std::string(page.glyph("└", "+")) + axis, Style::kDim}});
 
   const std::string peak_text = fmt::format("{} peak {}", page.glyph("▲", "^"), format_bytes(device.peak_allocated));
-  const double span_ns = static_cast<double>(device.curve.back().time_ns) - static_cast<double>(device.curve.front().time_ns);
-  const std::string end_text = fmt::format("{} events", format_count(device.event_count)) + (span_ns > 0 ? " over " + format_duration(span_ns) : "");
+  const double span_ns =
+      static_cast<double>(device.curve.back().time_ns) - static_cast<double>(device.curve.front().time_ns);
+  const std::string end_text = fmt::format("{} events", format_count(device.event_count)) +
+                               (span_ns > 0 ? " over " + format_duration(span_ns) : "");
   const int peak_columns = display_width(peak_text), end_columns = display_width(end_text);
   const bool to_left = peak_column + peak_columns > plot_columns;
   const int peak_at = to_left ? std::max(0, peak_column + 1 - peak_columns) : peak_column;
-  const std::string shown_peak = to_left ? fmt::format("peak {} {}", format_bytes(device.peak_allocated), page.glyph("▲", "^")) : peak_text;
+  const std::string shown_peak =
+      to_left ? fmt::format("peak {} {}", format_bytes(device.peak_allocated), page.glyph("▲", "^")) : peak_text;
   const std::string margin(static_cast<std::size_t>(label_columns + 2), ' ');
   const std::string before(static_cast<std::size_t>(peak_at), ' ');
   const int end_at = plot_columns - end_columns;

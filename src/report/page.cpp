@@ -10,17 +10,24 @@ constexpr int kNarrowest = 48;  // tables need so much
 constexpr int kWidest = 120;    // longer lines are hard to read
 
 std::string_view code_of(Style style) {
-  static constexpr std::array<std::string_view, 10> kCodes = {  // in the order of the styles
-      "", "\x1b[1m", "\x1b[2m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;36m", "\x1b[32m", "\x1b[34m", "\x1b[33m", "\x1b[31m"};
+  static constexpr std::array<std::string_view, 10> kCodes = {// in the order of the styles
+                                                              "",           "\x1b[1m",    "\x1b[2m",  "\x1b[1;31m",
+                                                              "\x1b[1;33m", "\x1b[1;36m", "\x1b[32m", "\x1b[34m",
+                                                              "\x1b[33m",   "\x1b[31m"};
   return kCodes[static_cast<std::size_t>(style)];
 }
 
 }  // namespace
 
 Page::Page(const TerminalOptions& options)
-    : paths_{options.cwd, options.home, options.unicode}, docs_(options.docs), width_(std::clamp(options.width, kNarrowest, kWidest)), colour_(options.colour) {}
+    : paths_{options.cwd, options.home, options.unicode},
+      docs_(options.docs),
+      width_(std::clamp(options.width, kNarrowest, kWidest)),
+      colour_(options.colour) {}
 
-std::string Page::document(const std::string& name) const { return clean(docs_.empty() ? name + " (of Faultline's sources)" : docs_ + "/" + name); }
+std::string Page::document(const std::string& name) const {
+  return clean(docs_.empty() ? name + " (of Faultline's sources)" : docs_ + "/" + name);
+}
 
 std::string Page::sentence(std::string_view text) const {
   std::string shown;
@@ -51,7 +58,8 @@ void Page::line(std::span<const Piece> pieces) {
 }
 
 void Page::paragraph(int indent, std::string_view text, Style style) {
-  for (const std::string& part : wrap(text, width_ - indent)) line({{std::string(static_cast<std::size_t>(indent), ' ')}, {part, style}});
+  for (const std::string& part : wrap(text, width_ - indent))
+    line({{std::string(static_cast<std::size_t>(indent), ' ')}, {part, style}});
 }
 
 void Page::row(std::string_view label, std::string_view text, Style style) {

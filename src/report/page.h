@@ -14,7 +14,18 @@
 
 namespace faultline {
 
-enum class Style : std::uint8_t { kPlain, kStrong, kDim, kError, kWarning, kNote, kGood, kAllocated, kReserved, kLimit };
+enum class Style : std::uint8_t {
+  kPlain,
+  kStrong,
+  kDim,
+  kError,
+  kWarning,
+  kNote,
+  kGood,
+  kAllocated,
+  kReserved,
+  kLimit
+};
 
 struct Piece {
   std::string text;
@@ -27,7 +38,9 @@ class Page {
 
   int width() const { return width_; }
   bool unicode() const { return paths_.unicode; }
-  std::string_view glyph(std::string_view unicode_form, std::string_view ascii_form) const { return unicode() ? unicode_form : ascii_form; }
+  std::string_view glyph(std::string_view unicode_form, std::string_view ascii_form) const {
+    return unicode() ? unicode_form : ascii_form;
+  }
   Piece yes() const { return {std::string(glyph("✔", "*")), Style::kGood}; }
   Piece no() const { return {std::string(glyph("✘", "x")), Style::kDim}; }
   Piece dot() const { return {std::string(glyph("·", "-"))}; }

@@ -12,7 +12,8 @@ namespace {
 
 bool take_folder(std::string_view& path, std::string_view folder) {
   while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
-  if (folder.size() < 2 || !path.starts_with(folder) || path.size() <= folder.size() || path[folder.size()] != '/') return false;
+  if (folder.size() < 2 || !path.starts_with(folder) || path.size() <= folder.size() || path[folder.size()] != '/')
+    return false;
   path.remove_prefix(folder.size() + 1);
   return true;
 }
@@ -51,14 +52,17 @@ std::string shorten_path(std::string_view path, const PathStyle& style, int widt
 }
 
 std::string describe_place(const Location& location, const PathStyle& style, int width) {
-  const auto name = [&](std::string_view text) { return shorten_middle(clean(text, style.unicode), std::max(width - 4, 20), style.unicode); };
+  const auto name = [&](std::string_view text) {
+    return shorten_middle(clean(text, style.unicode), std::max(width - 4, 20), style.unicode);
+  };
   std::string text;
   if (!location.file.empty()) {
     const std::string line = location.line == 0 ? std::string() : fmt::format(":{}", location.line);
     text = shorten_path(location.file, style, std::max(width - display_width(line), 8)) + line;
   }
   // A line outside every function needs no name for where it is not.
-  if (!location.function.empty() && location.function != "<module>") text += (text.empty() ? "in " : " in ") + name(location.function);
+  if (!location.function.empty() && location.function != "<module>")
+    text += (text.empty() ? "in " : " in ") + name(location.function);
   if (!location.op.empty()) text += (text.empty() ? "op " : ", op ") + name(location.op);
   if (!location.kernel.empty()) text += (text.empty() ? "kernel " : ", kernel ") + name(location.kernel);
   return text;

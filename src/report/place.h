@@ -18,7 +18,6 @@ struct PathStyle {
 // cwd and home are taken off, then folders in the middle give way.
 std::string shorten_path(std::string_view path, const PathStyle& style, int width);
 
-
 // "train.py:83 in train_step, op aten::mm, kernel gemm". Empty when nothing is known.
 std::string describe_place(const Location& location, const PathStyle& style, int width);
 

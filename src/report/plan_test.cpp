@@ -38,7 +38,8 @@ Plan sample_plan() {
   plan.seconds = 2.5;
   plan.exception = PlanException{"ValueError", "no", {"a.py", 3, "f", "", ""}};
   plan.fits = {{PlanGpu{"H200", 140 * kGiB, "measured", kGiB, "measured"}, true}};
-  plan.changes = {{"program", "Use checkpointing", "12 × Block", true, true, 9 * kGiB, ""}, {"setting", "Set X", "", false, false, 0, "it broke"}};
+  plan.changes = {{"program", "Use checkpointing", "12 × Block", true, true, 9 * kGiB, ""},
+                  {"setting", "Set X", "", false, false, 0, "it broke"}};
   plan.vary = PlanVary{"batch_size", "train.py:4", 8, 5, true, 6, 4, "", ""};
   plan.notes = {{"value", "a number was read", "train.py:15", 3}};
   plan.folder = "/tmp/run";
@@ -75,7 +76,8 @@ TEST(PlanText, FilesAreAsBeforeOnlyWhereAllWasKeptAside) {
   allowed.confined = false;
   full.ran_out_of_space = true;
   given.done_for_real = {"log.txt"};
-  for (const PlanEffects& not_all : {allowed, full, given}) EXPECT_EQ(text_with(not_all).find(claim), std::string::npos);
+  for (const PlanEffects& not_all : {allowed, full, given})
+    EXPECT_EQ(text_with(not_all).find(claim), std::string::npos);
   EXPECT_NE(text_with(given).find("1 changed (log.txt)"), std::string::npos);
 }
 
@@ -125,12 +127,18 @@ TEST(Plan, WhatCannotHurtIsANoteWhereItFits) {
     Severity weighed;
   };
   const char* const library = "/usr/lib/python3/dist-packages/torch/nn/functional.py";
-  for (const Row& row : {Row{"memory/fragmentation", Severity::kWarning, "train.py", Verdict::kFits, Severity::kNote}, Row{"memory/fragmentation", Severity::kWarning, "train.py", Verdict::kTight, Severity::kWarning},
-                         Row{"memory/unreturned-cache", Severity::kWarning, "train.py", Verdict::kFits, Severity::kNote}, Row{"tensor/silent-upcast", Severity::kWarning, library, Verdict::kFits, Severity::kNote},
-                         Row{"tensor/silent-upcast", Severity::kWarning, "train.py", Verdict::kFits, Severity::kWarning}, Row{"tensor/silent-upcast", Severity::kWarning, library, Verdict::kDoesNotFit, Severity::kWarning},
-                         Row{"memory/leak", Severity::kWarning, library, Verdict::kFits, Severity::kWarning}, Row{"memory/leak", Severity::kError, "train.py", Verdict::kFits, Severity::kError},
-                         Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kFits, Severity::kWarning}, Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kTight, Severity::kWarning},
-                         Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kDoesNotFit, Severity::kError}}) {
+  for (const Row& row :
+       {Row{"memory/fragmentation", Severity::kWarning, "train.py", Verdict::kFits, Severity::kNote},
+        Row{"memory/fragmentation", Severity::kWarning, "train.py", Verdict::kTight, Severity::kWarning},
+        Row{"memory/unreturned-cache", Severity::kWarning, "train.py", Verdict::kFits, Severity::kNote},
+        Row{"tensor/silent-upcast", Severity::kWarning, library, Verdict::kFits, Severity::kNote},
+        Row{"tensor/silent-upcast", Severity::kWarning, "train.py", Verdict::kFits, Severity::kWarning},
+        Row{"tensor/silent-upcast", Severity::kWarning, library, Verdict::kDoesNotFit, Severity::kWarning},
+        Row{"memory/leak", Severity::kWarning, library, Verdict::kFits, Severity::kWarning},
+        Row{"memory/leak", Severity::kError, "train.py", Verdict::kFits, Severity::kError},
+        Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kFits, Severity::kWarning},
+        Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kTight, Severity::kWarning},
+        Row{"memory/out-of-memory", Severity::kError, "train.py", Verdict::kDoesNotFit, Severity::kError}}) {
     Report report;
     Finding finding;
     finding.rule = row.rule;
@@ -140,7 +148,8 @@ TEST(Plan, WhatCannotHurtIsANoteWhereItFits) {
     Plan plan = sample_plan();
     plan.verdict = row.verdict;
     attach_plan(report, std::move(plan));
-    EXPECT_EQ(report.findings.front().severity, row.weighed) << row.rule << " in " << row.file << " " << name_of(row.verdict);
+    EXPECT_EQ(report.findings.front().severity, row.weighed)
+        << row.rule << " in " << row.file << " " << name_of(row.verdict);
     EXPECT_EQ(exit_status(report), row.weighed == Severity::kNote ? 0 : 1);
   }
 }
@@ -168,17 +177,55 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
   };
   const Row rows[] = {
       {[&](Plan& plan) { fits(plan); }, "8.00 GiB to spare", "caught"},
-      {[&](Plan& plan) { fits(plan); plan.caught_failures = 1; }, "FITS on Tesla T4, after an out-of-memory that the program caught It needs", "fits; "},
-      {[&](Plan& plan) { fits(plan); plan.caught_failures = 4; }, "It ran out of memory 4 times and went on; what it asked for then is not in this number.", "It ran out of memory once"},
-      {[&](Plan& plan) { fits(plan); plan.together_bytes = 9 * kGiB; plan.processes = 2; }, "take up to 9.00 GiB together and the GPU has 14.00 GiB: 5.00 GiB to spare; the one that needs most needs 6.00 GiB.", "8.00 GiB to spare"},
+      {[&](Plan& plan) {
+         fits(plan);
+         plan.caught_failures = 1;
+       },
+       "FITS on Tesla T4, after an out-of-memory that the program caught It needs", "fits; "},
+      {[&](Plan& plan) {
+         fits(plan);
+         plan.caught_failures = 4;
+       },
+       "It ran out of memory 4 times and went on; what it asked for then is not in this number.",
+       "It ran out of memory once"},
+      {[&](Plan& plan) {
+         fits(plan);
+         plan.together_bytes = 9 * kGiB;
+         plan.processes = 2;
+       },
+       "take up to 9.00 GiB together and the GPU has 14.00 GiB: 5.00 GiB to spare; the one that needs most needs 6.00 "
+       "GiB.",
+       "8.00 GiB to spare"},
       {[](Plan& plan) { plan.failed_in_step = 3; }, "It fits until step 3, which fails.", "optimizer steps before"},
-      {[](Plan& plan) { plan.failed_in_step = 0; plan.steps = 20; }, "train.py:12 in forward, after 20 optimizer steps", "in step"},
-      {[](Plan& plan) { plan.failed_in_step = 0; plan.steps = 0; }, "train.py:12 in forward at the peak", "before the first step"},
-      {[](Plan& plan) { plan.notes = {{"value", "masked_select() with an unknown mask: all 9 elements were taken, the most there can be", "train.py:3", 1}}; }, "so it may need less: --real computes them", "FITS on"},
+      {[](Plan& plan) {
+         plan.failed_in_step = 0;
+         plan.steps = 20;
+       },
+       "train.py:12 in forward, after 20 optimizer steps", "in step"},
+      {[](Plan& plan) {
+         plan.failed_in_step = 0;
+         plan.steps = 0;
+       },
+       "train.py:12 in forward at the peak", "before the first step"},
+      {[](Plan& plan) {
+         plan.notes = {{"value",
+                        "masked_select() with an unknown mask: all 9 elements were taken, the most there can be",
+                        "train.py:3", 1}};
+       },
+       "so it may need less: --real computes them", "FITS on"},
       {[](Plan&) {}, "DOES NOT FIT", "so it may need less"},
-      {[](Plan& plan) { plan.taken_bytes = 17 * kGiB; }, "That is 1.00 GiB more than it takes at the fullest", "Where there is room"},
-      {[](Plan& plan) { plan.vary.reset(); plan.changes = {{"program", "Use X", "", true, false, 18 * kGiB, ""}}; }, "One change was tried, and nothing that was tried helps", "None of these is enough"},
-      {[](Plan& plan) { plan.vary.reset(); plan.changes = {{"program", "Use X", "", true, false, 17 * kGiB, ""}}; }, "None of these is enough.", "nothing that was tried helps"},
+      {[](Plan& plan) { plan.taken_bytes = 17 * kGiB; }, "That is 1.00 GiB more than it takes at the fullest",
+       "Where there is room"},
+      {[](Plan& plan) {
+         plan.vary.reset();
+         plan.changes = {{"program", "Use X", "", true, false, 18 * kGiB, ""}};
+       },
+       "One change was tried, and nothing that was tried helps", "None of these is enough"},
+      {[](Plan& plan) {
+         plan.vary.reset();
+         plan.changes = {{"program", "Use X", "", true, false, 17 * kGiB, ""}};
+       },
+       "None of these is enough.", "nothing that was tried helps"},
   };
   for (const Row& row : rows) {
     Plan plan = sample_plan();

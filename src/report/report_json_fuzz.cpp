@@ -7,7 +7,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace faultline;
   const std::string text(reinterpret_cast<const char*>(bytes), size);
   const std::string start = "{\"schema\":\"faultline.report/1\",";
-  for (const std::string& document : {text, start + text, start + "\"plan\":" + text + "}", start + "\"findings\":[" + text + "]}"}) {
+  for (const std::string& document :
+       {text, start + text, start + "\"plan\":" + text + "}", start + "\"findings\":[" + text + "]}"}) {
     const std::optional<Report> report = report_of(document);
     if (!report) continue;
     FAULTLINE_CHECK(!to_terminal(*report, {}).empty());

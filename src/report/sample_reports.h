@@ -16,7 +16,8 @@ inline std::uint64_t mib(double count) {
 }
 
 // Training as it looks from above: parameters stay, every step's activations rise and fall, what leaks piles up.
-inline std::vector<CurvePoint> training_curve(double base_mib, double swing_mib, double leak_mib_per_step, int steps, double cached_mib) {
+inline std::vector<CurvePoint> training_curve(double base_mib, double swing_mib, double leak_mib_per_step, int steps,
+                                              double cached_mib) {
   std::vector<CurvePoint> curve;
   double reserved = 0;
   for (int at = 0; at < 240; ++at) {
@@ -41,8 +42,8 @@ inline DeviceReport h100() {
   device.account.outside_framework = mib(644);
   device.account.free = mib(211.81);
   device.account.unknown = mib(1402.2);
-  device.account.capacity =
-      mib(12851.4) * 2 + mib(25702.8) + mib(22310.25) + mib(310.5) + mib(3.42) + mib(4721.53) + mib(644) + mib(211.81) + mib(1402.2);
+  device.account.capacity = mib(12851.4) * 2 + mib(25702.8) + mib(22310.25) + mib(310.5) + mib(3.42) + mib(4721.53) +
+                            mib(644) + mib(211.81) + mib(1402.2);
   device.curve = training_curve(50000, 22000, 600, 4, 4700);
   device.peak_allocated = mib(74029.77);
   device.peak_reserved = mib(78751.3);
@@ -63,9 +64,11 @@ inline Report out_of_memory() {
   finding.severity = Severity::kError;
   finding.confidence = Confidence::kProved;
   finding.message =
-      "GPU 0 ran out of memory: 2.00 GiB were asked for, and the largest free piece was 1.21 GiB although 4.61 GiB lay unused in the cache.";
+      "GPU 0 ran out of memory: 2.00 GiB were asked for, and the largest free piece was 1.21 GiB although 4.61 GiB lay "
+      "unused in the cache.";
   finding.cause = "fragmented";
-  finding.location = {"/home/ada/llm/venv/lib/python3.11/site-packages/torch/nn/functional.py", 3494, "cross_entropy", "aten::log_softmax", ""};
+  finding.location = {"/home/ada/llm/venv/lib/python3.11/site-packages/torch/nn/functional.py", 3494, "cross_entropy",
+                      "aten::log_softmax", ""};
   finding.call_path = {{"/home/ada/llm/train.py", 83, "training_step", "", ""},
                        {"/home/ada/llm/train.py", 141, "main", "", ""},
                        {"/home/ada/llm/train.py", 150, "<module>", "", ""}};
@@ -77,18 +80,20 @@ inline Report out_of_memory() {
                       {"free_pieces", std::int64_t{1317}},
                       {"reserved_fraction", 0.9655},
                       {"settings", std::string("max_split_size_mb:512")}};
-  finding.holders = {{mib(25702.8), 296, "optimizer", {"/home/ada/llm/train.py", 61, "make_optimizer", "", ""}, ""},
-                     {mib(12851.4), 148, "parameters", {"/home/ada/llm/model/transformer.py", 212, "__init__", "", ""}, ""},
-                     {mib(12851.4), 148, "gradients", {"/home/ada/llm/train.py", 90, "training_step", "", ""}, ""},
-                     {mib(16384),
-                      32,
-                      "activations",
-                      {"/home/ada/llm/model/attention/rotary/scaled_dot_product_with_bias.py", 47, "forward", "", ""},
-                      "32 tensors float32 [16, 32, 2048, 128]"},
-                     {mib(310.5), 2, "temporaries", {}, "cuBLAS workspace"}};
-  finding.tries = {{"Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the program starts.", true, mib(4198)},
-                   {"Compute the loss in two halves of the batch: the logits are the largest tensor of the step.", std::nullopt, 0},
-                   {"Set PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8.", false, 0}};
+  finding.holders = {
+      {mib(25702.8), 296, "optimizer", {"/home/ada/llm/train.py", 61, "make_optimizer", "", ""}, ""},
+      {mib(12851.4), 148, "parameters", {"/home/ada/llm/model/transformer.py", 212, "__init__", "", ""}, ""},
+      {mib(12851.4), 148, "gradients", {"/home/ada/llm/train.py", 90, "training_step", "", ""}, ""},
+      {mib(16384),
+       32,
+       "activations",
+       {"/home/ada/llm/model/attention/rotary/scaled_dot_product_with_bias.py", 47, "forward", "", ""},
+       "32 tensors float32 [16, 32, 2048, 128]"},
+      {mib(310.5), 2, "temporaries", {}, "cuBLAS workspace"}};
+  finding.tries = {
+      {"Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the program starts.", true, mib(4198)},
+      {"Compute the loss in two halves of the batch: the logits are the largest tensor of the step.", std::nullopt, 0},
+      {"Set PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8.", false, 0}};
   finding.fingerprint = "memory/out-of-memory:train.py:training_step";
   report.findings = {finding};
   report.not_judged = {{"order/stream-race", "this input records no accesses"},
@@ -197,7 +202,8 @@ inline Report hostile() {
   Report report = leak();
   report.findings.resize(1);
   Finding& finding = report.findings.front();
-  finding.message = "\x1b[2J\x1b]0;owned\x07 first\nsecond\r\xc2\x9bthird \xe2\x80\xaegnp.exe \xff\xfe \xc0\xaf \xed\xa0\x80 end";
+  finding.message =
+      "\x1b[2J\x1b]0;owned\x07 first\nsecond\r\xc2\x9bthird \xe2\x80\xaegnp.exe \xff\xfe \xc0\xaf \xed\xa0\x80 end";
   finding.location.file = "/home/ada/llm/\x1b[31mred\xff.py";
   finding.location.function = std::string("f\0g", 3) + std::string(300, 'x');
   finding.allocated_at.file = "/a/" + std::string(200, 'b') + "/" + std::string(200, 'c') + ".py";

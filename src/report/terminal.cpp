@@ -17,7 +17,7 @@
 namespace faultline {
 namespace {
 
-constexpr std::size_t kFindingsShown = 2;     // in full; more than a screen is read by those who ask for it
+constexpr std::size_t kFindingsShown = 2;  // in full; more than a screen is read by those who ask for it
 constexpr std::size_t kFindingsNamed = 6;
 constexpr std::size_t kCountersShown = 32;
 constexpr std::size_t kDevicesShown = 4;
@@ -35,12 +35,16 @@ std::string input_text(const Page& page, const Report& report, int room) {
 
 void print_findings(Page& page, const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
   const std::size_t shown = verbose ? groups.size() : std::min(groups.size(), kFindingsShown);
-  for (std::size_t at = 0; at < shown; ++at) print_finding(page, groups[at], {verbose, report.devices.size() > 1, report.plan.has_value()});
+  for (std::size_t at = 0; at < shown; ++at)
+    print_finding(page, groups[at], {verbose, report.devices.size() > 1, report.plan.has_value()});
   if (shown == groups.size()) return;
   page.blank();
   const std::size_t named = std::min(groups.size(), shown + kFindingsNamed);
-  for (std::size_t at = shown; at < named; ++at) page.row(at == shown ? "also" : "", fmt::format("{}: {}", name_of(groups[at].first().severity), finding_line(page, groups[at])));
-  if (named < groups.size()) page.row("", fmt::format("and {} more", plural(groups.size() - named, "finding")), Style::kDim);
+  for (std::size_t at = shown; at < named; ++at)
+    page.row(at == shown ? "also" : "",
+             fmt::format("{}: {}", name_of(groups[at].first().severity), finding_line(page, groups[at])));
+  if (named < groups.size())
+    page.row("", fmt::format("and {} more", plural(groups.size() - named, "finding")), Style::kDim);
 }
 
 // A recording from the first call to the driver on: where it has no events, nothing was done.
@@ -50,7 +54,8 @@ void print_clean(Page& page, const Report& report) {
   if (!report.unseen.empty()) {
     page.paragraph(0, "Nothing was found in what was seen; that is not all there was.", Style::kWarning);
     for (const std::string& sentence : report.unseen) page.paragraph(2, page.sentence(sentence));
-    page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
+    page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"),
+                                  input_text(page, report, page.width() / 2)));
     return;
   }
   if (report.input_kind == "core-dump") {
@@ -60,20 +65,26 @@ void print_clean(Page& page, const Report& report) {
   }
   if (report.input_events == 0 && !is_run(report)) {
     page.paragraph(0, "This input holds a state and no history: what can be judged of it is in order.");
-    page.paragraph(2, fmt::format("Looked at {}. Record with torch.cuda.memory._record_memory_history() to see growth and failures.",
-                                  input_text(page, report, page.width() / 2)));
+    page.paragraph(
+        2,
+        fmt::format("Looked at {}. Record with torch.cuda.memory._record_memory_history() to see growth and failures.",
+                    input_text(page, report, page.width() / 2)));
     return;
   }
   page.paragraph(0, "Nothing wrong was found.", Style::kGood);
-  if (report.input_events == 0) return page.paragraph(2, "The program called the driver, but took no GPU memory and gave the GPU nothing to do.");
-  page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"), input_text(page, report, page.width() / 2)));
+  if (report.input_events == 0)
+    return page.paragraph(2, "The program called the driver, but took no GPU memory and gave the GPU nothing to do.");
+  page.paragraph(2, fmt::format("Looked at {} of {}.", plural(report.input_events, "event"),
+                                input_text(page, report, page.width() / 2)));
 }
 
 // Devices worth a table and a picture: those with trouble; without trouble, the one that used most.
 std::vector<const DeviceReport*> devices_to_show(const Report& report, bool every_one) {
   std::vector<const DeviceReport*> chosen;
   for (const DeviceReport& device : report.devices) {
-    const auto troubled = [&](const Finding& finding) { return finding.device == device.index && finding.process == device.process && finding.severity != Severity::kNote; };
+    const auto troubled = [&](const Finding& finding) {
+      return finding.device == device.index && finding.process == device.process && finding.severity != Severity::kNote;
+    };
     if (every_one || std::any_of(report.findings.begin(), report.findings.end(), troubled)) chosen.push_back(&device);
   }
   if (chosen.empty() && !report.devices.empty()) {
@@ -84,7 +95,8 @@ std::vector<const DeviceReport*> devices_to_show(const Report& report, bool ever
 }
 
 void print_devices(Page& page, const Report& report, const TerminalOptions& options) {
-  const bool holders_told = report.plan || std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) { return !finding.holders.empty(); });
+  const bool holders_told = report.plan || std::any_of(report.findings.begin(), report.findings.end(),
+                                                       [](const Finding& finding) { return !finding.holders.empty(); });
   for (const DeviceReport* device : devices_to_show(report, options.verbose)) {
     if (options.verbose) {
       print_account(page, *device);
@@ -104,8 +116,9 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
     }
     ++told;
     const std::string label = report.devices.size() == 1 ? "peak" : fmt::format("GPU {}", device.index);
-    page.row(label, fmt::format("{} allocated (at event {}), {} reserved{}", format_bytes(device.peak_allocated), format_count(device.peak_event),
-                                format_bytes(device.peak_reserved), device.process.empty() ? "" : ", " + page.clean(device.process)));
+    page.row(label, fmt::format("{} allocated (at event {}), {} reserved{}", format_bytes(device.peak_allocated),
+                                format_count(device.peak_event), format_bytes(device.peak_reserved),
+                                device.process.empty() ? "" : ", " + page.clean(device.process)));
   }
   if (untold != 0) page.row("", fmt::format("and {} more", plural(untold, "GPU")), Style::kDim);
 }
@@ -120,12 +133,18 @@ void print_model(Page& page, const DeviceReport& device) {
   if (model.name.empty()) return;
   if (model.placements == 0 && model.segment_events == 0) return;  // nothing to replay
   if (model.is_source) {
-    page.row("model", fmt::format("the addresses are those of {}, Faultline's model of PyTorch's allocator: nothing was recorded on a GPU", name));
+    page.row(
+        "model",
+        fmt::format(
+            "the addresses are those of {}, Faultline's model of PyTorch's allocator: nothing was recorded on a GPU",
+            name));
     return;
   }
-  std::string text = fmt::format("a replay with {} put {} of {} allocations", name, format_count(model.exact), format_count(model.placements));
+  std::string text = fmt::format("a replay with {} put {} of {} allocations", name, format_count(model.exact),
+                                 format_count(model.placements));
   if (model.segment_events != 0) {
-    text += fmt::format(" and {} of {} segments", format_count(model.segment_events_exact), format_count(model.segment_events));
+    text += fmt::format(" and {} of {} segments", format_count(model.segment_events_exact),
+                        format_count(model.segment_events));
   }
   const bool exact = model.exact == model.placements && model.segment_events_exact == model.segment_events;
   page.row("model", text + " where the recording has them" + (exact ? "" : "; what-if numbers are estimates"));
@@ -136,7 +155,8 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
   for (std::size_t at = 0; at < models; ++at) print_model(page, report.devices[at]);
   if (!clean || !report.parts.empty()) {
     const std::string parts = report.parts.empty() ? "" : fmt::format(", {} parts", report.parts.size());
-    page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts, plural(report.input_events, "event")));
+    page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts,
+                                  plural(report.input_events, "event")));
   }
   for (const std::string& sentence : report.unseen) {
     if (!clean || report.plan) page.row("not seen", page.sentence(sentence), Style::kWarning);
@@ -144,7 +164,8 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
   for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
   const std::size_t notes = verbose ? report.notes.size() : std::min(report.notes.size(), kRemarksShown);
   for (std::size_t at = 0; at < notes; ++at) page.row("note", page.clean(report.notes[at]), Style::kWarning);
-  if (notes < report.notes.size()) page.row("", fmt::format("and {} more", plural(report.notes.size() - notes, "note")), Style::kDim);
+  if (notes < report.notes.size())
+    page.row("", fmt::format("and {} more", plural(report.notes.size() - notes, "note")), Style::kDim);
   std::string lost;
   std::size_t told = 0, untold = 0;
   for (const auto& [name, count] : report.lost) {
@@ -158,27 +179,31 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
   std::map<std::string, std::vector<std::string>> rules_by_reason;
   for (const NotJudged& item : report.not_judged) rules_by_reason[item.why].push_back(page.clean(item.rule));
   for (const auto& [why, rules] : rules_by_reason) {
-    const std::string named = verbose || rules.size() <= kRulesNamed ? fmt::format("{}", fmt::join(rules, ", ")) : plural(rules.size(), "rule");
+    const std::string named = verbose || rules.size() <= kRulesNamed ? fmt::format("{}", fmt::join(rules, ", "))
+                                                                     : plural(rules.size(), "rule");
     page.row("not judged:", named + ": " + page.clean(why), Style::kDim);
   }
-  if (!verbose) page.row("more", "--verbose: who holds what, the numbers behind each finding, memory over time", Style::kDim);
+  if (!verbose)
+    page.row("more", "--verbose: who holds what, the numbers behind each finding, memory over time", Style::kDim);
 }
 
 void print_summary(Page& page, const Report& report, const std::vector<FindingGroup>& groups) {
   const auto count = [&](Severity severity) {
-    return static_cast<std::uint64_t>(
-        std::count_if(groups.begin(), groups.end(), [&](const FindingGroup& g) { return g.first().severity == severity; }));
+    return static_cast<std::uint64_t>(std::count_if(
+        groups.begin(), groups.end(), [&](const FindingGroup& g) { return g.first().severity == severity; }));
   };
   std::string found;
   for (const Severity severity : {Severity::kError, Severity::kWarning, Severity::kNote}) {
-    if (const std::uint64_t number = count(severity); number != 0) found += (found.empty() ? "" : ", ") + plural(number, name_of(severity));
+    if (const std::uint64_t number = count(severity); number != 0)
+      found += (found.empty() ? "" : ", ") + plural(number, name_of(severity));
   }
   const bool clean = exit_status(report) == 0;
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
-  const std::string verdict = !report.unseen.empty()               ? "nothing found in what was seen, which is not all"
+  const std::string verdict = !report.unseen.empty()             ? "nothing found in what was seen, which is not all"
                               : report.input_kind == "core-dump" ? "no exception in the core dump"
-                              : report.input_events == 0 && !is_run(report) ? "nothing found in a state without its history"
-                                                                 : "clean";
+                              : report.input_events == 0 && !is_run(report)
+                                  ? "nothing found in a state without its history"
+                                  : "clean";
   if (!has_trouble && !report.plan) found = found.empty() ? verdict : verdict + ", " + found;
   if (has_trouble) {
     found += ": " + finding_line(page, groups.front());
@@ -191,10 +216,15 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
     exact += device.model.exact;
   }
   std::string read = fmt::format(" {} {} read", page.glyph("·", "-"), plural(report.input_events, "event"));
-  if (placements != 0) read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
+  if (placements != 0)
+    read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
   page.blank();
   const bool is_error = !clean && (!has_trouble || groups.front().first().severity == Severity::kError);
-  page.line({{"SUMMARY: " + found, clean && report.unseen.empty() ? Style::kGood : clean ? Style::kWarning : is_error ? Style::kError : Style::kWarning}, {read}});
+  page.line({{"SUMMARY: " + found, clean && report.unseen.empty() ? Style::kGood
+                                   : clean                        ? Style::kWarning
+                                   : is_error                     ? Style::kError
+                                                                  : Style::kWarning},
+             {read}});
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace faultline {
 
 struct TerminalOptions {
   bool colour = false;
-  int width = 80;       // columns; text is kept between 48 and 120
-  bool unicode = true;  // false: ASCII only
+  int width = 80;        // columns; text is kept between 48 and 120
+  bool unicode = true;   // false: ASCII only
   std::string home;      // shown as ~
   std::string cwd;       // paths below it are shown relative to it
   std::string docs;      // where "docs/rules/…" lies; empty: not known

@@ -1,8 +1,6 @@
 // Golden reports: golden/NAME.txt is what a person reads. FAULTLINE_WRITE_GOLDEN=1 rewrites them; look at the difference before keeping it.
 #include "report/terminal.h"
 
-#include "report/json.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "report/json.h"
 #include "report/sample_reports.h"
 #include "report/text.h"
 
@@ -34,9 +33,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 struct Golden {
   std::string name;
@@ -77,7 +74,8 @@ TEST(Terminal, ReportsReadAsTheirGoldenFiles) {
 TEST(Terminal, NoLineIsWiderThanTheTerminalButTheSummary) {
   for (const int width : {48, 60, 72, 80, 100, 120}) {
     for (const bool unicode : {true, false}) {
-      for (const Report& report : {samples::out_of_memory(), samples::leak(), samples::clean(), samples::unknown_capacity()}) {
+      for (const Report& report :
+           {samples::out_of_memory(), samples::leak(), samples::clean(), samples::unknown_capacity()}) {
         for (const std::string& line : lines_of(to_terminal(report, options_of(width, unicode)))) {
           EXPECT_TRUE(display_width(line) <= width || line.starts_with("SUMMARY:")) << width << ": " << line;
           EXPECT_FALSE(line.ends_with(' ')) << line;
@@ -109,7 +107,8 @@ TEST(Terminal, ColourOnlyWhenAskedAndOnlyColour) {
   options.colour = true;
   std::string coloured = to_terminal(samples::out_of_memory(), options);
   EXPECT_TRUE(contains(coloured, "\x1b[1;31mERROR\x1b[0m"));
-  for (std::size_t at; (at = coloured.find("\x1b[")) != std::string::npos;) coloured.erase(at, coloured.find('m', at) - at + 1);
+  for (std::size_t at; (at = coloured.find("\x1b[")) != std::string::npos;)
+    coloured.erase(at, coloured.find('m', at) - at + 1);
   EXPECT_EQ(coloured, plain);
 }
 
@@ -121,7 +120,8 @@ TEST(Terminal, AReportIsOneScreenUnlessAllIsAskedFor) {
     many.findings.back().severity = Severity::kNote;
     many.findings.back().fingerprint += std::to_string(at);
   }
-  for (const Report& report : {samples::out_of_memory(), samples::leak(), samples::fragmentation(), samples::clean(), samples::unknown_capacity()}) {
+  for (const Report& report : {samples::out_of_memory(), samples::leak(), samples::fragmentation(), samples::clean(),
+                               samples::unknown_capacity()}) {
     EXPECT_LE(lines_of(to_terminal(report, options_of(80))).size(), kScreen) << to_terminal(report, options_of(80));
   }
   EXPECT_LE(lines_of(to_terminal(many, options_of(80))).size(), 2 * kScreen) << to_terminal(many, options_of(80));
@@ -186,12 +186,15 @@ TEST(Terminal, WhatWasNotSeenTakesTheVerdictAndIsTold) {
   Report report = samples::clean();
   report.unseen = {"The program was ended by signal 9 (SIGKILL); nothing explains it."};
   const std::string text = to_terminal(report, options_of(120));
-  EXPECT_TRUE(text.starts_with("Nothing was found in what was seen; that is not all there was.\n  The program was ended by signal 9 (SIGKILL)")) << text;
+  EXPECT_TRUE(text.starts_with(
+      "Nothing was found in what was seen; that is not all there was.\n  The program was ended by signal 9 (SIGKILL)"))
+      << text;
   EXPECT_TRUE(contains(text, "SUMMARY: nothing found in what was seen, which is not all")) << text;
   EXPECT_FALSE(contains(text, "clean ·") || contains(text, "Nothing wrong")) << text;
   Report with_findings = samples::leak();
   with_findings.unseen = report.unseen;
-  EXPECT_TRUE(contains(to_terminal(with_findings, options_of(120)), "  not seen    The program was ended by signal 9")) << to_terminal(with_findings, options_of(120));
+  EXPECT_TRUE(contains(to_terminal(with_findings, options_of(120)), "  not seen    The program was ended by signal 9"))
+      << to_terminal(with_findings, options_of(120));
   EXPECT_EQ(report_of(to_json(report))->unseen, report.unseen);
 }
 
@@ -199,9 +202,13 @@ TEST(Terminal, APageThatASentenceNamesCanBeOpened) {
   Report report = samples::clean();
   report.unseen = {"It lacks what docs/virtual-gpu.md lists. That is all."};
   TerminalOptions options = options_of(120);
-  EXPECT_TRUE(contains(to_terminal(report, options), "It lacks what docs/virtual-gpu.md (of Faultline's sources) lists. That is all.")) << to_terminal(report, options);
+  EXPECT_TRUE(contains(to_terminal(report, options),
+                       "It lacks what docs/virtual-gpu.md (of Faultline's sources) lists. That is all."))
+      << to_terminal(report, options);
   options.docs = "/opt/faultline";
-  EXPECT_TRUE(contains(to_terminal(report, options), "It lacks what /opt/faultline/docs/virtual-gpu.md lists. That is all.")) << to_terminal(report, options);
+  EXPECT_TRUE(
+      contains(to_terminal(report, options), "It lacks what /opt/faultline/docs/virtual-gpu.md lists. That is all."))
+      << to_terminal(report, options);
   report.unseen = {"A folder docs/ and an end.md are no page."};
   EXPECT_TRUE(contains(to_terminal(report, options), report.unseen[0])) << to_terminal(report, options);
 }
@@ -249,7 +256,8 @@ TEST(Terminal, AShortSpikeIsNotLostInTheNarrowestPicture) {
   for (CurvePoint& point : device.curve) point = {point.time_ns, kMiB, 2 * kMiB};
   device.curve[101].allocated = device.curve[101].reserved = device.peak_reserved;
   const std::vector<std::string> lines = lines_of(to_terminal(report, verbose_of(48)));
-  const auto top = std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return line.starts_with("  4.85 GiB ┤"); });
+  const auto top = std::find_if(lines.begin(), lines.end(),
+                                [](const std::string& line) { return line.starts_with("  4.85 GiB ┤"); });
   ASSERT_NE(top, lines.end());
   EXPECT_TRUE(contains(*top, "█")) << *top;
 }

@@ -18,7 +18,8 @@ struct CodeRange {
   char32_t first, last;
 };
 bool within(char32_t code, const auto& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](CodeRange range) { return code >= range.first && code <= range.last; });
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [&](CodeRange range) { return code >= range.first && code <= range.last; });
 }
 
 int columns_of(char32_t code) {
@@ -31,17 +32,30 @@ int columns_of(char32_t code) {
                                                       {0xFF01, 0xFF60},
                                                       {0x1F300, 0x1FAFF},
                                                       {0x20000, 0x3FFFD}}};
-  static constexpr std::array<CodeRange, 4> kCombining = {{{0x300, 0x36F}, {0x1AB0, 0x1AFF}, {0x20D0, 0x20FF}, {0xFE20, 0xFE2F}}};
+  static constexpr std::array<CodeRange, 4> kCombining = {
+      {{0x300, 0x36F}, {0x1AB0, 0x1AFF}, {0x20D0, 0x20FF}, {0xFE20, 0xFE2F}}};
   return within(code, kCombining) ? 0 : within(code, kWide) ? 2 : 1;
 }
 
 std::string_view in_ascii(char32_t code) {
   static constexpr std::array<std::pair<char32_t, std::string_view>, 14> kSpelled = {{
-      {0xB7, "-"}, {0x2022, "-"}, {0xD7, "x"}, {0x2013, "-"}, {0x2014, "-"}, {0x2212, "-"},
-      {0x2018, "'"}, {0x2019, "'"}, {0x201C, "\""}, {0x201D, "\""}, {0x2026, "..."}, {0x2192, "->"},
-      {0x2264, "<="}, {0x2265, ">="},
+      {0xB7, "-"},
+      {0x2022, "-"},
+      {0xD7, "x"},
+      {0x2013, "-"},
+      {0x2014, "-"},
+      {0x2212, "-"},
+      {0x2018, "'"},
+      {0x2019, "'"},
+      {0x201C, "\""},
+      {0x201D, "\""},
+      {0x2026, "..."},
+      {0x2192, "->"},
+      {0x2264, "<="},
+      {0x2265, ">="},
   }};
-  const auto found = std::find_if(kSpelled.begin(), kSpelled.end(), [&](const auto& spelled) { return spelled.first == code; });
+  const auto found =
+      std::find_if(kSpelled.begin(), kSpelled.end(), [&](const auto& spelled) { return spelled.first == code; });
   return found == kSpelled.end() ? "?" : found->second;
 }
 
@@ -51,7 +65,8 @@ std::size_t word_end(std::string_view text) {
   std::size_t end = std::min(text.find(' '), text.size());
   if (const std::size_t open = text.substr(0, end).rfind('['); open != std::string_view::npos) {
     const std::size_t close = text.find(']', open);
-    if (close != std::string_view::npos && close - open < kLongestShape) end = std::min(text.find(' ', close), text.size());
+    if (close != std::string_view::npos && close - open < kLongestShape)
+      end = std::min(text.find(' ', close), text.size());
   }
   if (end == 0 || text[end - 1] < '0' || text[end - 1] > '9') return end;
   for (const std::string_view unit : {" B", " KiB", " MiB", " GiB", " TiB", " %"}) {

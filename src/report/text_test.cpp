@@ -1,8 +1,8 @@
-#include "facts/stack_facts.h"
 #include "report/text.h"
 
 #include <gtest/gtest.h>
 
+#include "facts/stack_facts.h"
 #include "report/place.h"
 
 namespace faultline {
@@ -22,9 +22,7 @@ TEST(Clean, DirectionOverridesAndInvisibleCharactersBecomeVisibleText) {
             "a\\u202eb\\u200bc");
 }
 
-TEST(Clean, NewlinesAndTabsBecomeSpaces) {
-  EXPECT_EQ(clean("a\nb\tc\r", true), "a b c ");
-}
+TEST(Clean, NewlinesAndTabsBecomeSpaces) { EXPECT_EQ(clean("a\nb\tc\r", true), "a b c "); }
 
 TEST(Clean, BadUtf8IsReplacedByteByByte) {
   EXPECT_EQ(clean("\xff", true), "\uFFFD");
@@ -91,7 +89,8 @@ TEST(ShortenPath, FoldersInTheMiddleGiveWayBeforeTheName) {
 }
 
 TEST(DescribePlace, SaysFileLineFunctionOpAndKernel) {
-  EXPECT_EQ(describe_place({"/home/ada/llm/a.py", 3, "f", "aten::mm", "gemm"}, kStyle, 80), "a.py:3 in f, op aten::mm, kernel gemm");
+  EXPECT_EQ(describe_place({"/home/ada/llm/a.py", 3, "f", "aten::mm", "gemm"}, kStyle, 80),
+            "a.py:3 in f, op aten::mm, kernel gemm");
   EXPECT_EQ(describe_place({"a.py", 0, "<module>", "", ""}, kStyle, 80), "a.py");
   EXPECT_EQ(describe_place({"", 0, "", "", "gemm"}, kStyle, 80), "kernel gemm");
   EXPECT_EQ(describe_place({}, kStyle, 80), "");

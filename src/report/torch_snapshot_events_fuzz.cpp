@@ -31,13 +31,42 @@ class Choices {
   std::span<const std::uint8_t> bytes_;
 };
 
-constexpr std::array<const char*, 11> kActions = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot",
-    "free", "?"};
+constexpr std::array<const char*, 11> kActions = {"alloc",
+                                                  "free_requested",
+                                                  "free_completed",
+                                                  "segment_alloc",
+                                                  "segment_free",
+                                                  "segment_map",
+                                                  "segment_unmap",
+                                                  "oom",
+                                                  "snapshot",
+                                                  "free",
+                                                  "?"};
 constexpr std::array<const char*, 4> kStates = {"active_allocated", "inactive", "active_pending_free", "?"};
-constexpr std::array<const char*, 8> kConfigs = {"", "expandable_segments:True", "max_split_size_mb:64", "roundup_power2_divisions:4", "garbage_collection_threshold:0.5",
-    "max_split_size_mb:21,expandable_segments:True", "nonsense:::", "roundup_power2_divisions:[256:1,>:8]"};
-constexpr std::array<const char*, 16> kSizes = {"0", "1", "512", "513", "1048576", "1048577", "2097152", "10485760", "20971520", "25165824", "1073741824", "137438953472",
-    "4611686018427387904", "9223372036854775807", "18446744073709551615", "-5"};
+constexpr std::array<const char*, 8> kConfigs = {"",
+                                                 "expandable_segments:True",
+                                                 "max_split_size_mb:64",
+                                                 "roundup_power2_divisions:4",
+                                                 "garbage_collection_threshold:0.5",
+                                                 "max_split_size_mb:21,expandable_segments:True",
+                                                 "nonsense:::",
+                                                 "roundup_power2_divisions:[256:1,>:8]"};
+constexpr std::array<const char*, 16> kSizes = {"0",
+                                                "1",
+                                                "512",
+                                                "513",
+                                                "1048576",
+                                                "1048577",
+                                                "2097152",
+                                                "10485760",
+                                                "20971520",
+                                                "25165824",
+                                                "1073741824",
+                                                "137438953472",
+                                                "4611686018427387904",
+                                                "9223372036854775807",
+                                                "18446744073709551615",
+                                                "-5"};
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 std::string address(std::uint8_t choice) {
@@ -48,21 +77,26 @@ std::string address(std::uint8_t choice) {
 
 std::string entry(Choices& from) {
   const std::uint8_t action = from.next(), place = from.next(), size = from.next(), rest = from.next();
-  std::string text = std::string("{\"action\":\"") + kActions[action % kActions.size()] + "\",\"" + (action % kActions.size() == 7 ? "device_free" : "addr") + "\":" + address(place) +
-                     ",\"size\":" + kSizes[size % kSizes.size()] + ",\"stream\":" + std::to_string(rest & 3) + ",\"time_us\":" + std::to_string(rest >> 4);
-  if (rest & 4) text += ",\"frames\":[{\"filename\":\"train.py\",\"line\":" + std::to_string(size >> 4) + ",\"name\":\"f\"}]";
+  std::string text = std::string("{\"action\":\"") + kActions[action % kActions.size()] + "\",\"" +
+                     (action % kActions.size() == 7 ? "device_free" : "addr") + "\":" + address(place) +
+                     ",\"size\":" + kSizes[size % kSizes.size()] + ",\"stream\":" + std::to_string(rest & 3) +
+                     ",\"time_us\":" + std::to_string(rest >> 4);
+  if (rest & 4)
+    text += ",\"frames\":[{\"filename\":\"train.py\",\"line\":" + std::to_string(size >> 4) + ",\"name\":\"f\"}]";
   if (rest & 8) text += ",\"pool_id\":[0," + std::to_string(size >> 6) + "]";
   return text + "}";
 }
 
 std::string segment(Choices& from) {
   const std::uint8_t place = from.next(), size = from.next(), rest = from.next();
-  std::string text = "{\"device\":" + std::to_string(rest & 1) + ",\"address\":" + address(place) + ",\"total_size\":" + kSizes[size % kSizes.size()] +
-                     ",\"stream\":" + std::to_string(rest >> 6) + ",\"is_expandable\":" + (rest & 2 ? "true" : "false") + ",\"segment_pool_id\":[0," + std::to_string(rest >> 2 & 1) +
-                     "],\"blocks\":[";
+  std::string text = "{\"device\":" + std::to_string(rest & 1) + ",\"address\":" + address(place) +
+                     ",\"total_size\":" + kSizes[size % kSizes.size()] + ",\"stream\":" + std::to_string(rest >> 6) +
+                     ",\"is_expandable\":" + (rest & 2 ? "true" : "false") + ",\"segment_pool_id\":[0," +
+                     std::to_string(rest >> 2 & 1) + "],\"blocks\":[";
   for (int left = rest >> 3 & 7; left > 0; --left) {
     const std::uint8_t block = from.next();
-    text += std::string("{\"address\":") + address(from.next()) + ",\"size\":" + kSizes[block % kSizes.size()] + ",\"state\":\"" + kStates[block >> 6] + "\"}" + (left > 1 ? "," : "");
+    text += std::string("{\"address\":") + address(from.next()) + ",\"size\":" + kSizes[block % kSizes.size()] +
+            ",\"state\":\"" + kStates[block >> 6] + "\"}" + (left > 1 ? "," : "");
   }
   return text + "]}";
 }
@@ -72,8 +106,8 @@ std::string snapshot(Choices& from) {
   std::string segments, traces, notes;
   for (int left = shape & 7; left > 0; --left) segments += (segments.empty() ? "" : ",") + segment(from);
   for (int left = shape >> 6; left > 0; --left) {
-    notes += std::string(notes.empty() ? "" : ",") + "{\"stage\":\"" + (left & 1 ? "END" : "START") + "\",\"name\":\"Optimizer.step#A\",\"device\":0,\"time_us\":" +
-             std::to_string(from.next() & 15) + "}";
+    notes += std::string(notes.empty() ? "" : ",") + "{\"stage\":\"" + (left & 1 ? "END" : "START") +
+             "\",\"name\":\"Optimizer.step#A\",\"device\":0,\"time_us\":" + std::to_string(from.next() & 15) + "}";
   }
   const char* conf = kConfigs[shape >> 3 & 7];
   std::array<std::string, 2> entries;
@@ -81,8 +115,9 @@ std::string snapshot(Choices& from) {
     std::string& device = entries[from.next() % 8 == 7];
     device += (device.empty() ? "" : ",") + entry(from);
   }
-  return "{\"segments\":[" + segments + "],\"device_traces\":[[" + entries[0] + "],[" + entries[1] + "]],\"external_annotations\":[" + notes +
-         "],\"allocator_settings\":{\"PYTORCH_CUDA_ALLOC_CONF\":\"" + conf + "\"}}";
+  return "{\"segments\":[" + segments + "],\"device_traces\":[[" + entries[0] + "],[" + entries[1] +
+         "]],\"external_annotations\":[" + notes + "],\"allocator_settings\":{\"PYTORCH_CUDA_ALLOC_CONF\":\"" + conf +
+         "\"}}";
 }
 
 }  // namespace
@@ -99,7 +134,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const Judgement judgement = judge(*trace);
   const Report report = make_report(*trace, judgement);
   for (const DeviceReport& device : report.devices) {
-    std::uint64_t sum = device.account.cached + device.account.outside_framework + device.account.free + device.account.unknown;
+    std::uint64_t sum =
+        device.account.cached + device.account.outside_framework + device.account.free + device.account.unknown;
     for (const auto& [category, live] : device.account.live) sum += live;
     FAULTLINE_CHECK(sum == device.account.capacity);
   }

@@ -31,9 +31,13 @@ std::string how_it_ended(const Ending& ending) {
   const std::int64_t status = ending.command_status.value_or(0);
   std::string how = status == 0 ? std::string() : "ended with status " + std::to_string(status);
   if (!ending.exception_type.empty()) {
-    std::string words = ending.exception_type + (ending.exception_message.empty() ? "" : ": " + ending.exception_message.substr(0, ending.exception_message.find('\n')));
+    std::string words =
+        ending.exception_type + (ending.exception_message.empty()
+                                     ? ""
+                                     : ": " + ending.exception_message.substr(0, ending.exception_message.find('\n')));
     if (words.size() > kMostText) words = words.substr(0, kMostText) + "…";
-    how = (how.empty() ? "met an exception that nobody caught" : how + ", by an exception that nobody caught") + " (" + words + ")";
+    how = (how.empty() ? "met an exception that nobody caught" : how + ", by an exception that nobody caught") + " (" +
+          words + ")";
   } else if (status > 128 && status <= 128 + 64) {
     how += ", which a shell gives for a program that " + signal_words(static_cast<int>(status - 128)) + " ended";
   }
@@ -42,7 +46,9 @@ std::string how_it_ended(const Ending& ending) {
 
 // The last call that the driver refused, and from which line; empty: none was.
 std::string last_refusal(const Trace& trace) {
-  const auto refused = std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& event) { return event.kind == EventKind::kOpEnd && event.has(kFailed); });
+  const auto refused = std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& event) {
+    return event.kind == EventKind::kOpEnd && event.has(kFailed);
+  });
   if (refused == trace.events.rend()) return {};
   std::string words(trace.strings.at(StringId(refused->extra)));
   if (words.find(": CUDA_ERROR") == std::string::npos) return {};
@@ -59,7 +65,9 @@ std::string last_refusal(const Trace& trace) {
 std::pair<std::uint64_t, std::string> all_refused(const Trace& trace) {
   std::pair<std::uint64_t, std::string> refused;
   for (const Event& event : trace.events) {
-    const std::string_view words = event.kind == EventKind::kOpEnd && event.has(kFailed) ? trace.strings.at(StringId(event.extra)) : std::string_view();
+    const std::string_view words = event.kind == EventKind::kOpEnd && event.has(kFailed)
+                                       ? trace.strings.at(StringId(event.extra))
+                                       : std::string_view();
     if (words.find(": CUDA_ERROR") == std::string_view::npos) return {};
     if (refused.first++ == 0) refused.second = words;
   }
@@ -77,19 +85,29 @@ std::string how_process_ended(const Ending& ending) {
 struct Loss {
   std::string_view counter, one, several;
 };
-constexpr std::array<Loss, 7> kLosses = {{{kLostCutChunks, "piece is cut off", "pieces are cut off"}, {kLostDamagedChunks, "piece is damaged", "pieces are damaged"},
-    {kLostMissingEvents, "event is missing", "events are missing"}, {kLostUnusableEvents, "event makes no sense", "events make no sense"},
-    {kLostWriterStopped, "thread stopped writing", "threads stopped writing"}, {kLostDroppedRecords, "record was dropped", "records were dropped"},
-    {kLostUnkept, "byte could not be written to disk", "bytes could not be written to disk"}}};
+constexpr std::array<Loss, 7> kLosses = {
+    {{kLostCutChunks, "piece is cut off", "pieces are cut off"},
+     {kLostDamagedChunks, "piece is damaged", "pieces are damaged"},
+     {kLostMissingEvents, "event is missing", "events are missing"},
+     {kLostUnusableEvents, "event makes no sense", "events make no sense"},
+     {kLostWriterStopped, "thread stopped writing", "threads stopped writing"},
+     {kLostDroppedRecords, "record was dropped", "records were dropped"},
+     {kLostUnkept, "byte could not be written to disk", "bytes could not be written to disk"}}};
 // What is odd without being missing.
-constexpr std::array<Loss, 5> kOddities = {{{kLostUnfinishedWriters, "thread did not say that it was done", "threads did not say that they were done"},
-    {kLostUnknownRecords, "record of an unknown kind was passed over", "records of an unknown kind were passed over"}, {kLostBadDefinitions, "definition makes no sense", "definitions make no sense"},
-    {kLostUnknownReferences, "event names something that is not there", "events name something that is not there"}, {kLostFinalState, "final state is not complete", "final states are not complete"}}};
+constexpr std::array<Loss, 5> kOddities = {
+    {{kLostUnfinishedWriters, "thread did not say that it was done", "threads did not say that they were done"},
+     {kLostUnknownRecords, "record of an unknown kind was passed over", "records of an unknown kind were passed over"},
+     {kLostBadDefinitions, "definition makes no sense", "definitions make no sense"},
+     {kLostUnknownReferences, "event names something that is not there", "events name something that is not there"},
+     {kLostFinalState, "final state is not complete", "final states are not complete"}}};
 const Loss* loss_of(std::string_view counter) {
-  const auto at = std::find_if(kLosses.begin(), kLosses.end(), [&](const Loss& loss) { return loss.counter == counter; });
+  const auto at =
+      std::find_if(kLosses.begin(), kLosses.end(), [&](const Loss& loss) { return loss.counter == counter; });
   return at != kLosses.end() ? &*at : nullptr;
 }
-bool means_loss(std::string_view counter) { return counter.find("could not be read") != std::string_view::npos || loss_of(counter) != nullptr; }
+bool means_loss(std::string_view counter) {
+  return counter.find("could not be read") != std::string_view::npos || loss_of(counter) != nullptr;
+}
 
 void add_losses(const std::map<std::string, std::uint64_t>& lost, std::map<std::string, std::uint64_t>& losses) {
   for (const auto& [name, count] : lost) {
@@ -118,18 +136,25 @@ std::string virtual_words(const std::map<std::string, std::uint64_t>& refused) {
       names += fmt::format(" and {} more", refused.size() - kMostNames);
       break;
     }
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", name, times == 1 ? "once" : format_count(times) + " times");
+    names +=
+        fmt::format("{}{} ({})", names.empty() ? "" : ", ", name, times == 1 ? "once" : format_count(times) + " times");
   }
   const bool is_runtime = refused.contains("cuGetExportTable");
-  const char* const why = is_runtime ? "Programs on the CUDA runtime do not run on it: that needs NVIDIA's private tables" : "It runs no kernels, and lacks what docs/virtual-gpu.md lists";
-  return fmt::format("The virtual GPU refused calls that it cannot do: {}. {}. What the program would have done with them was not seen: run it without --gpu where there is a GPU; for PyTorch faultline plan needs none.", names, why);
+  const char* const why = is_runtime
+                              ? "Programs on the CUDA runtime do not run on it: that needs NVIDIA's private tables"
+                              : "It runs no kernels, and lacks what docs/virtual-gpu.md lists";
+  return fmt::format(
+      "The virtual GPU refused calls that it cannot do: {}. {}. What the program would have done with them was not "
+      "seen: run it without --gpu where there is a GPU; for PyTorch faultline plan needs none.",
+      names, why);
 }
 
 }  // namespace
 
 std::string loss_words(const std::string& counter, std::uint64_t count) {
   const Loss* loss = loss_of(counter);
-  const auto odd = std::find_if(kOddities.begin(), kOddities.end(), [&](const Loss& one) { return one.counter == counter; });
+  const auto odd =
+      std::find_if(kOddities.begin(), kOddities.end(), [&](const Loss& one) { return one.counter == counter; });
   if (loss == nullptr && odd != kOddities.end()) loss = &*odd;
   return format_count(count) + " " + (loss == nullptr ? counter : std::string(count == 1 ? loss->one : loss->several));
 }
@@ -139,18 +164,22 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
   Ending first = input.parts.front().statements.ending;
   std::string how = how_it_ended(first), refusal;
   const auto has_exception = [](const InputPart& part) { return !part.statements.ending.exception_type.empty(); };
-  if (const auto part = std::find_if(input.parts.begin(), input.parts.end(), has_exception); !how.empty() && part != input.parts.end()) {
+  if (const auto part = std::find_if(input.parts.begin(), input.parts.end(), has_exception);
+      !how.empty() && part != input.parts.end()) {
     first.exception_type = part->statements.ending.exception_type;
     first.exception_message = part->statements.ending.exception_message;
     how = how_it_ended(first);
   }
-  if (first.command_status.value_or(0) == 0 && first.command_signal == 0) how.clear();  // the command went well; what its processes did is told of each
+  if (first.command_status.value_or(0) == 0 && first.command_signal == 0)
+    how.clear();  // the command went well; what its processes did is told of each
   for (const InputPart& part : input.parts) {
     if (refusal.empty()) refusal = last_refusal(part.trace);
   }
   if (!how.empty() && !is_explained) {
-    unseen.push_back(refusal.empty() ? "The program " + how + "; nothing that was recorded of its GPU memory explains it."
-                                     : "The program " + how + "; no finding explains it. The last call that the driver refused was " + refusal + ".");
+    unseen.push_back(refusal.empty()
+                         ? "The program " + how + "; nothing that was recorded of its GPU memory explains it."
+                         : "The program " + how +
+                               "; no finding explains it. The last call that the driver refused was " + refusal + ".");
   } else if (first.command_signal != 0) {
     unseen.push_back("The program " + how + "; what it would have done after that was not seen.");
   }
@@ -161,26 +190,42 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
     const std::string who = part.name.empty() ? "the process" : part.name;
     for (const auto& [name, times] : refused_by_virtual(part.trace)) refused[name] += times;
     if (const auto [calls, call] = all_refused(part.trace); calls != 0) {
-      unseen.push_back(fmt::format("The driver refused every call that was recorded of {} ({}), first {}: it did nothing on a GPU.", who, format_count(calls), call));
+      unseen.push_back(
+          fmt::format("The driver refused every call that was recorded of {} ({}), first {}: it did nothing on a GPU.",
+                      who, format_count(calls), call));
     }
     const RecordedPart recorded = recorded_part(part.trace);
-    if (const std::string own = how_process_ended(part.statements.ending); !own.empty() && !is_explained) unseen.push_back(fmt::format("{} {}; nothing that was recorded of its GPU memory explains it.", who, own));
+    if (const std::string own = how_process_ended(part.statements.ending); !own.empty() && !is_explained)
+      unseen.push_back(fmt::format("{} {}; nothing that was recorded of its GPU memory explains it.", who, own));
     if (recorded.all) add_losses(part.trace.lost, losses);  // else it is said already that some is missing
     if (recorded.all && recorded.all_calls && why_lost.empty()) why_lost = recorded.because;
-    if (!recorded.all) unseen.push_back(fmt::format("Recording of {} ended before it did, {}; what came after was not seen.", who, recorded.because));
-    else if (!recorded.all_calls) unseen.push_back(fmt::format("Launches, copies and waits of {} are not recorded from a moment on, {}.", who, recorded.because));
-    const bool is_replaced = std::any_of(input.parts.begin(), input.parts.end(), [&](const InputPart& other) { return !part.name.empty() && other.name.starts_with(part.name + "-"); });
+    if (!recorded.all)
+      unseen.push_back(
+          fmt::format("Recording of {} ended before it did, {}; what came after was not seen.", who, recorded.because));
+    else if (!recorded.all_calls)
+      unseen.push_back(fmt::format("Launches, copies and waits of {} are not recorded from a moment on, {}.", who,
+                                   recorded.because));
+    const bool is_replaced = std::any_of(input.parts.begin(), input.parts.end(), [&](const InputPart& other) {
+      return !part.name.empty() && other.name.starts_with(part.name + "-");
+    });
     if (!part.statements.is_recorded || part.statements.ending.exited || !recorded.all || is_replaced) continue;
-    if (!first.command_status) unseen.push_back(fmt::format("How {} ended was not seen: its recording stops without an end.", who));
-    else if (how.empty()) unseen.push_back(fmt::format("{} ended without exit(), by _exit(), a signal or another program in its place, or the end of its recording is lost; what it held then was not judged.", who));
+    if (!first.command_status)
+      unseen.push_back(fmt::format("How {} ended was not seen: its recording stops without an end.", who));
+    else if (how.empty())
+      unseen.push_back(
+          fmt::format("{} ended without exit(), by _exit(), a signal or another program in its place, or the end of "
+                      "its recording is lost; what it held then was not judged.",
+                      who));
   }
   if (!losses.empty()) {
     std::string names;
     for (const auto& [name, count] : losses) names += (names.empty() ? "" : ", ") + loss_words(name, count);
-    unseen.push_back("Not all of the recording could be read: " + names + (why_lost.empty() ? "." : "; " + why_lost + "."));
+    unseen.push_back("Not all of the recording could be read: " + names +
+                     (why_lost.empty() ? "." : "; " + why_lost + "."));
   }
   if (!refused.empty()) unseen.push_back(virtual_words(refused));
-  for (std::string& sentence : unseen) sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
+  for (std::string& sentence : unseen)
+    sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
   return unseen;
 }
 

@@ -13,9 +13,12 @@ std::string caller(const std::string& stack) {
 const std::string kLib = "/usr/lib/python3/dist-packages/torch/";
 
 TEST(CallingFrame, WhatHandsTheOperationOnIsPassedOver) {
-  EXPECT_EQ(caller("run.py:3 main > " + kLib + "_compile.py:54 inner > " + kLib + "_dynamo/eval_frame.py:1263 _fn"), "run.py:3 main");
+  EXPECT_EQ(caller("run.py:3 main > " + kLib + "_compile.py:54 inner > " + kLib + "_dynamo/eval_frame.py:1263 _fn"),
+            "run.py:3 main");
   EXPECT_EQ(caller("run.py:3 main > " + kLib + "_tensor.py:39 wrapped"), "run.py:3 main");
-  EXPECT_EQ(caller("run.py:3 main > " + kLib + "nn/functional.py:3104 cross_entropy > " + kLib + "_dynamo/eval_frame.py:1263 _fn"), kLib + "nn/functional.py:3104 cross_entropy");
+  EXPECT_EQ(caller("run.py:3 main > " + kLib + "nn/functional.py:3104 cross_entropy > " + kLib +
+                   "_dynamo/eval_frame.py:1263 _fn"),
+            kLib + "nn/functional.py:3104 cross_entropy");
 }
 
 TEST(CallingFrame, AUsersOwnFileIsNeverPassedOver) {

@@ -7,10 +7,12 @@
 namespace faultline {
 namespace {
 
-constexpr ByteInterval kMargin = ByteInterval::exactly(kDriverMarginBytes), kUsual = ByteInterval::exactly(kUsualOutsideBytes);
+constexpr ByteInterval kMargin = ByteInterval::exactly(kDriverMarginBytes),
+                       kUsual = ByteInterval::exactly(kUsualOutsideBytes);
 constexpr std::uint64_t kBeyondAnyDevice = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaterial = kGiB;  // smaller holdings of others are not called a cause
-constexpr std::uint64_t kWasteParts = 20;  // idle pieces below a twentieth of what is reserved are no cause: the next requests would fail all the same
+constexpr std::uint64_t kWasteParts =
+    20;  // idle pieces below a twentieth of what is reserved are no cause: the next requests would fail all the same
 
 bool is_wide(ByteInterval bytes) { return bytes.max - bytes.min > bytes.max / 32; }
 
@@ -25,13 +27,18 @@ class Judge {
 
   CauseVerdict judge() const {
     if (s_.segment.min >= kBeyondAnyDevice) {
-      return {Story::kAbsurd, Confidence::kProved, "that is an exabyte or more, so a size has gone wrong before this line (a negative or overflowed extent); memory is not the problem", ""};
+      return {Story::kAbsurd, Confidence::kProved,
+              "that is an exabyte or more, so a size has gone wrong before this line (a negative or overflowed "
+              "extent); memory is not the problem",
+              ""};
     }
-    for (const auto step : {&Judge::contradiction, &Judge::too_large, &Judge::lent, &Judge::whole_need, &Judge::idle_cache, &Judge::known_pieces, &Judge::limit, &Judge::room_left, &Judge::others,
+    for (const auto step : {&Judge::contradiction, &Judge::too_large, &Judge::lent, &Judge::whole_need,
+                            &Judge::idle_cache, &Judge::known_pieces, &Judge::limit, &Judge::room_left, &Judge::others,
                             &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
       if (const std::optional<CauseVerdict> verdict = (this->*step)()) return *verdict;
     }
-    return {Story::kOpen, Confidence::kLikely, s_.device + " had no room for it, and the numbers fit more than one cause", ""};
+    return {Story::kOpen, Confidence::kLikely,
+            s_.device + " had no room for it, and the numbers fit more than one cause", ""};
   }
 
  private:
@@ -40,8 +47,11 @@ class Judge {
   // A number as it was given; of one that is known only between bounds, the bound that the claim rests on.
   static std::string number(ByteInterval bytes, bool lower, bool to_the_byte) {
     const std::uint64_t bound = lower ? bytes.min : bytes.max;
-    const std::string prefix = bytes.min == bytes.max || (!to_the_byte && !is_wide(bytes)) ? "" : lower ? "at least " : "at most ";
-    return prefix + (to_the_byte ? format_count(bound) + " bytes" : format_bytes(prefix.empty() ? bytes.middle() : bound));
+    const std::string prefix = bytes.min == bytes.max || (!to_the_byte && !is_wide(bytes)) ? ""
+                               : lower                                                     ? "at least "
+                                                                                           : "at most ";
+    return prefix +
+           (to_the_byte ? format_count(bound) + " bytes" : format_bytes(prefix.empty() ? bytes.middle() : bound));
   }
   struct Printed {
     std::string text;
@@ -53,7 +63,8 @@ class Judge {
       const std::string one = number(term.bytes, lower, to_the_byte);
       printed.text += fmt::format("{}{} {}", printed.text.empty() ? "" : " + ", one, term.what);
       if (to_the_byte) continue;
-      const Result<std::uint64_t> read = parse_bytes(std::string_view(one).substr(one.find_first_of("0123456789")));  // none of a size that no device has
+      const Result<std::uint64_t> read = parse_bytes(
+          std::string_view(one).substr(one.find_first_of("0123456789")));  // none of a size that no device has
       printed.bytes += static_cast<double>(read ? *read : lower ? term.bytes.min : term.bytes.max);
     }
     return printed;
@@ -63,27 +74,37 @@ class Judge {
     const bool is_less = *sign == '<', is_more = *sign == '>';
     for (const bool to_the_byte : {false, true}) {
       const Printed a = sum(left, !is_less, to_the_byte), b = sum(right, is_less, to_the_byte);
-      if (to_the_byte || (is_less ? a.bytes < b.bytes : is_more ? a.bytes > b.bytes : a.bytes >= b.bytes)) return fmt::format("{} {} {}", a.text, sign, b.text);
+      if (to_the_byte || (is_less ? a.bytes < b.bytes : is_more ? a.bytes > b.bytes : a.bytes >= b.bytes))
+        return fmt::format("{} {} {}", a.text, sign, b.text);
     }
     return {};
   }
-  static std::string less(const std::vector<Term>& terms, ByteInterval asked) { return compared(terms, "<", {{asked, "asked for"}}); }
-  static std::string enough(const std::vector<Term>& terms, ByteInterval asked) { return compared(terms, "≥", {{asked, "asked for"}}); }
+  static std::string less(const std::vector<Term>& terms, ByteInterval asked) {
+    return compared(terms, "<", {{asked, "asked for"}});
+  }
+  static std::string enough(const std::vector<Term>& terms, ByteInterval asked) {
+    return compared(terms, "≥", {{asked, "asked for"}});
+  }
 
   // Numbers that cannot all be true tell nothing.
   Maybe contradiction() const {
     const auto impossible = [](const std::vector<Term>& part, const std::vector<Term>& whole) {
-      return CauseVerdict{Story::kContradiction, Confidence::kHint, "the numbers contradict each other, so no cause is told from them: " + compared(part, ">", whole), ""};
+      return CauseVerdict{
+          Story::kContradiction, Confidence::kHint,
+          "the numbers contradict each other, so no cause is told from them: " + compared(part, ">", whole), ""};
     };
-    if (s_.live && s_.reserved && surely_less(*s_.reserved, *s_.live)) return impossible({{*s_.live, "in use"}}, {{*s_.reserved, "reserved"}});
-    if (s_.idle && s_.reserved && surely_less(*s_.reserved, *s_.idle)) return impossible({{*s_.idle, "reserved but idle"}}, {{*s_.reserved, "reserved"}});
+    if (s_.live && s_.reserved && surely_less(*s_.reserved, *s_.live))
+      return impossible({{*s_.live, "in use"}}, {{*s_.reserved, "reserved"}});
+    if (s_.idle && s_.reserved && surely_less(*s_.reserved, *s_.idle))
+      return impossible({{*s_.idle, "reserved but idle"}}, {{*s_.reserved, "reserved"}});
     if (!s_.capacity) return {};
     const Term whole{*s_.capacity, "in all"};
     for (const auto& [part, what] : {std::pair(s_.free, "free"), std::pair(s_.others, "of other processes")}) {
       if (part && surely_less(*s_.capacity, *part)) return impossible({{*part, what}}, {whole});
     }
     if (surely_less(*s_.capacity, held())) return {};  // lent
-    if (s_.outside && surely_less(*s_.capacity, *s_.outside)) return impossible({{*s_.outside, "of this process outside the allocator"}}, {whole});
+    if (s_.outside && surely_less(*s_.capacity, *s_.outside))
+      return impossible({{*s_.outside, "of this process outside the allocator"}}, {whole});
     std::vector<Term> parts{{held(), "held"}};
     if (s_.free) parts.push_back({*s_.free, "free"});
     if (s_.outside) parts.push_back({*s_.outside, "outside the allocator"});
@@ -91,25 +112,34 @@ class Judge {
     ByteInterval total;
     for (const Term& part : parts) total = total + part.bytes;
     // The driver's and the framework's views may differ by a little.
-    if (surely_less(*s_.capacity + ByteInterval::exactly(s_.capacity->max / 50 + kDriverMarginBytes), total)) return impossible(parts, {whole});
+    if (surely_less(*s_.capacity + ByteInterval::exactly(s_.capacity->max / 50 + kDriverMarginBytes), total))
+      return impossible(parts, {whole});
     return {};
   }
 
   Maybe too_large() const {
     if (!s_.capacity || !surely_less(*s_.capacity, s_.requested)) return {};
-    return CauseVerdict{Story::kTooLarge, Confidence::kProved, fmt::format("it was asked for in one piece, and {} has {} in all, so no setting can help", s_.device, shown(*s_.capacity)),
+    return CauseVerdict{Story::kTooLarge, Confidence::kProved,
+                        fmt::format("it was asked for in one piece, and {} has {} in all, so no setting can help",
+                                    s_.device, shown(*s_.capacity)),
                         less({{*s_.capacity, "in all"}}, s_.requested)};
   }
 
   // More is held than the device has: Windows lends the computer's own memory.
   Maybe lent() const {
     if (!s_.capacity || !surely_less(*s_.capacity, held())) return {};
-    const std::string words = fmt::format("{} already held {} on a device of {}: the driver had lent it the computer's own memory, as Windows does, and that ran out too", s_.holder, shown(held()),
-                                          shown(*s_.capacity));
+    const std::string words = fmt::format(
+        "{} already held {} on a device of {}: the driver had lent it the computer's own memory, as Windows does, and "
+        "that ran out too",
+        s_.holder, shown(held()), shown(*s_.capacity));
     if (s_.live && surely_less(*s_.capacity, *s_.live + s_.requested)) {
-      return CauseVerdict{Story::kLentMemory, Confidence::kProved, words, compared({{*s_.live, "in use"}, {s_.requested, "asked for"}}, ">", {{*s_.capacity, "in all"}})};
+      return CauseVerdict{
+          Story::kLentMemory, Confidence::kProved, words,
+          compared({{*s_.live, "in use"}, {s_.requested, "asked for"}}, ">", {{*s_.capacity, "in all"}})};
     }
-    return CauseVerdict{Story::kLentRoom, Confidence::kLikely, words + "; how much of it lay on the device is not told, so what was missing cannot be told either", ""};
+    return CauseVerdict{
+        Story::kLentRoom, Confidence::kLikely,
+        words + "; how much of it lay on the device is not told, so what was missing cannot be told either", ""};
   }
 
   // A dry run goes on past the failure: what the program holds at its fullest is known.
@@ -118,28 +148,41 @@ class Judge {
   Maybe whole_need() const {
     if (!whole_known() || !surely_less(*s_.capacity, *s_.whole_live + beside())) return {};
     return CauseVerdict{Story::kWholeNeed, Confidence::kProved,
-                        fmt::format("the program goes on to hold {} at one time, and {} has {}, {} of it taken beside {}: without any waste it does not fit either", shown(*s_.whole_live), s_.device,
-                                    shown(*s_.capacity), shown(beside()), s_.holder),
-                        compared({{*s_.whole_live, "in use at the fullest"}, {beside(), "beside it"}}, ">", {{*s_.capacity, "in all"}})};
+                        fmt::format("the program goes on to hold {} at one time, and {} has {}, {} of it taken beside "
+                                    "{}: without any waste it does not fit either",
+                                    shown(*s_.whole_live), s_.device, shown(*s_.capacity), shown(beside()), s_.holder),
+                        compared({{*s_.whole_live, "in use at the fullest"}, {beside(), "beside it"}}, ">",
+                                 {{*s_.capacity, "in all"}})};
   }
 
-  std::string free_words() const { return s_.free ? fmt::format("{} had {} free", s_.device, shown(*s_.free)) : "how much " + s_.device + " had free is not recorded"; }
+  std::string free_words() const {
+    return s_.free ? fmt::format("{} had {} free", s_.device, shown(*s_.free))
+                   : "how much " + s_.device + " had free is not recorded";
+  }
   std::string held_words() const {
-    if (!s_.reserved || !s_.live) return s_.live ? fmt::format("{} held {}", s_.holder, shown(*s_.live)) : std::string();
+    if (!s_.reserved || !s_.live)
+      return s_.live ? fmt::format("{} held {}", s_.holder, shown(*s_.live)) : std::string();
     return fmt::format("{} held {}, {} of it in use", s_.holder, shown(*s_.reserved), shown(*s_.live));
   }
-  std::string state_words() const { return held_words().empty() ? free_words() : held_words() + ", and " + free_words(); }
+  std::string state_words() const {
+    return held_words().empty() ? free_words() : held_words() + ", and " + free_words();
+  }
   bool picture_known() const { return s_.largest_piece.has_value(); }
   // Enough idle to be called waste: a twentieth of what is reserved, or any where all that the program needs is known to fit without it.
   bool is_waste(ByteInterval idle) const {
     if (idle.min == 0) return false;
-    return (whole_known() && surely_at_least(*s_.capacity, *s_.whole_live + beside())) || (s_.reserved && idle.min >= s_.reserved->max / kWasteParts);
+    return (whole_known() && surely_at_least(*s_.capacity, *s_.whole_live + beside())) ||
+           (s_.reserved && idle.min >= s_.reserved->max / kWasteParts);
   }
-  bool within_limit() const { return !s_.allowed || (s_.live && surely_at_least(*s_.allowed, *s_.live + s_.requested)); }
+  bool within_limit() const {
+    return !s_.allowed || (s_.live && surely_at_least(*s_.allowed, *s_.live + s_.requested));
+  }
   ByteInterval held() const { return s_.reserved.value_or(s_.live.value_or(ByteInterval{})); }
   std::string pieces_words() const {
-    std::string text = fmt::format("{} of the {} that {} had reserved were free", shown(*s_.idle), shown(held()), s_.holder);
-    text += picture_known() ? " in pieces of at most " + shown(*s_.largest_piece) + " between live tensors" : " in pieces between live tensors";
+    std::string text =
+        fmt::format("{} of the {} that {} had reserved were free", shown(*s_.idle), shown(held()), s_.holder);
+    text += picture_known() ? " in pieces of at most " + shown(*s_.largest_piece) + " between live tensors"
+                            : " in pieces between live tensors";
     if (s_.other_streams.max != 0) text += ", " + shown(s_.other_streams) + " of it kept for other streams";
     return text;
   }
@@ -147,20 +190,30 @@ class Judge {
   Maybe idle_cache() const {
     if (!s_.returnable || s_.returnable->min == 0) return {};
     if (s_.from_driver) {
-      if (!s_.free || !surely_less(*s_.free, s_.segment) || !surely_at_least(*s_.returnable + *s_.free, s_.segment)) return {};
+      if (!s_.free || !surely_less(*s_.free, s_.segment) || !surely_at_least(*s_.returnable + *s_.free, s_.segment))
+        return {};
       return CauseVerdict{Story::kIdleCache, Confidence::kProved,
-                     fmt::format("{} holds {} of idle cache in whole segments, which with the device's {} would have served it; it gives them back for its own requests only", s_.holder,
-                                 shown(*s_.returnable), shown(*s_.free)),
-                     enough({{*s_.returnable, "returnable"}, {*s_.free, "free"}}, s_.segment)};
+                          fmt::format("{} holds {} of idle cache in whole segments, which with the device's {} would "
+                                      "have served it; it gives them back for its own requests only",
+                                      s_.holder, shown(*s_.returnable), shown(*s_.free)),
+                          enough({{*s_.returnable, "returnable"}, {*s_.free, "free"}}, s_.segment)};
     }
-    if (!surely_at_least(*s_.returnable, s_.segment) || (s_.idle && !surely_less(*s_.idle - *s_.returnable, *s_.returnable))) return {};
-    return CauseVerdict{Story::kIdleCache, Confidence::kLikely, fmt::format("{} still cached {} in whole free segments that it did not give back at that moment", s_.holder, shown(*s_.returnable)),
-                   enough({{*s_.returnable, "returnable"}}, s_.segment)};
+    if (!surely_at_least(*s_.returnable, s_.segment) ||
+        (s_.idle && !surely_less(*s_.idle - *s_.returnable, *s_.returnable)))
+      return {};
+    return CauseVerdict{
+        Story::kIdleCache, Confidence::kLikely,
+        fmt::format("{} still cached {} in whole free segments that it did not give back at that moment", s_.holder,
+                    shown(*s_.returnable)),
+        enough({{*s_.returnable, "returnable"}}, s_.segment)};
   }
 
   Maybe known_pieces() const {
-    if (s_.from_driver || !picture_known() || !s_.idle || !is_waste(*s_.idle) || !surely_at_least(*s_.idle, s_.requested)) return {};
-    return CauseVerdict{Story::kPieces, Confidence::kProved, pieces_words(), enough({{*s_.idle, "idle"}}, s_.requested)};
+    if (s_.from_driver || !picture_known() || !s_.idle || !is_waste(*s_.idle) ||
+        !surely_at_least(*s_.idle, s_.requested))
+      return {};
+    return CauseVerdict{Story::kPieces, Confidence::kProved, pieces_words(),
+                        enough({{*s_.idle, "idle"}}, s_.requested)};
   }
 
   // The program's own limit: stated, or the only thing that can have refused; and the device would have served it.
@@ -169,58 +222,86 @@ class Judge {
     const ByteInterval wanted = held() + s_.segment;
     std::optional<ByteInterval> room = s_.free;
     if (!room && s_.capacity && surely_less(*s_.capacity, wanted)) room = *s_.capacity - held();  // at most
-    const bool has_room = room && surely_at_least(*room, s_.segment), has_much = has_room && surely_at_least(*room, s_.segment + kMargin);
+    const bool has_room = room && surely_at_least(*room, s_.segment),
+               has_much = has_room && surely_at_least(*room, s_.segment + kMargin);
     const bool certain = s_.allowed ? surely_less(*s_.allowed, wanted) : has_much && !s_.states_limits;
     // Where rounding leaves it open, a limit that is stated and a device that was not full still speak for it.
     const bool open = s_.allowed && wanted.max > s_.allowed->min && (has_room || !room);
     if (!certain && !open) return {};
     if (room && surely_less(*room, s_.segment)) {
-      if (!s_.allowed || within_limit() || !s_.live || !s_.idle || surely_less(*room + *s_.idle, s_.requested)) return {};
+      if (!s_.allowed || within_limit() || !s_.live || !s_.idle || surely_less(*room + *s_.idle, s_.requested))
+        return {};
       return CauseVerdict{Story::kLimitAndFull, Confidence::kLikely,
-                          fmt::format("the program's own memory limit of {} was reached, and the device had no room for it either, so raising the limit alone would not have helped; {}", shown(*s_.allowed),
-                                      state_words()),
+                          fmt::format("the program's own memory limit of {} was reached, and the device had no room "
+                                      "for it either, so raising the limit alone would not have helped; {}",
+                                      shown(*s_.allowed), state_words()),
                           less({{*room, "free"}}, s_.segment)};
     }
     const std::optional<ByteInterval> let_through = s_.allowed_so_far ? s_.allowed_so_far : s_.allowed;
-    if (let_through && s_.live && s_.idle && is_waste(*s_.idle) && surely_at_least(*let_through, *s_.live + s_.requested)) {
-      const std::string limit_words = s_.allowed ? " of " + shown(*s_.allowed) : ", which is at least " + shown(*let_through);
-      return CauseVerdict{Story::kPiecesUnderLimit, certain && picture_known() ? Confidence::kProved : Confidence::kLikely,
-                     pieces_words() + "; without them the request would fit the program's own memory limit" + limit_words,
-                     compared({{*let_through, "within the limit"}}, "≥", {{*s_.live, "in use"}, {s_.requested, "asked for"}})};
+    if (let_through && s_.live && s_.idle && is_waste(*s_.idle) &&
+        surely_at_least(*let_through, *s_.live + s_.requested)) {
+      const std::string limit_words =
+          s_.allowed ? " of " + shown(*s_.allowed) : ", which is at least " + shown(*let_through);
+      return CauseVerdict{
+          Story::kPiecesUnderLimit, certain && picture_known() ? Confidence::kProved : Confidence::kLikely,
+          pieces_words() + "; without them the request would fit the program's own memory limit" + limit_words,
+          compared({{*let_through, "within the limit"}}, "≥", {{*s_.live, "in use"}, {s_.requested, "asked for"}})};
     }
-    const std::string value = s_.allowed ? "limit of " + shown(*s_.allowed) : fmt::format("limit (between {} and {})", shown(let_through.value_or(held())), shown(wanted));
-    std::string why = fmt::format("the program's own memory {} was reached; {}", value, held_words().empty() ? shown(held()) + " were held" : held_words());
+    const std::string value =
+        s_.allowed ? "limit of " + shown(*s_.allowed)
+                   : fmt::format("limit (between {} and {})", shown(let_through.value_or(held())), shown(wanted));
+    std::string why = fmt::format("the program's own memory {} was reached; {}", value,
+                                  held_words().empty() ? shown(held()) + " were held" : held_words());
     if (has_room) why = free_words() + ", but " + why;
-    const std::string comparison = !s_.allowed ? enough({{*s_.free, "free"}}, s_.segment)
-                                   : certain   ? compared({{held(), "held"}, {s_.segment, "asked for"}}, ">", {{*s_.allowed, "allowed"}})
-                                               : std::string();
-    return CauseVerdict{Story::kLimit, certain && (has_room || !room) ? Confidence::kProved : Confidence::kLikely, why, comparison};
+    const std::string comparison =
+        !s_.allowed ? enough({{*s_.free, "free"}}, s_.segment)
+        : certain   ? compared({{held(), "held"}, {s_.segment, "asked for"}}, ">", {{*s_.allowed, "allowed"}})
+                    : std::string();
+    return CauseVerdict{Story::kLimit, certain && (has_room || !room) ? Confidence::kProved : Confidence::kLikely, why,
+                        comparison};
   }
 
   // The device had room and still said no.
   Maybe room_left() const {
-    if (!s_.free) return CauseVerdict{Story::kFreeUnknown, Confidence::kHint, held_words().empty() ? free_words() : held_words() + "; " + free_words(), ""};
+    if (!s_.free)
+      return CauseVerdict{Story::kFreeUnknown, Confidence::kHint,
+                          held_words().empty() ? free_words() : held_words() + "; " + free_words(), ""};
     if (!surely_at_least(*s_.free, s_.segment)) return rounding();
     const std::string comparison = enough({{*s_.free, "free"}}, s_.segment);
     if (!surely_at_least(*s_.free, s_.segment + kMargin)) {
       return CauseVerdict{Story::kJustAbove, Confidence::kLikely,
-                     free_words() + " and still refused: that close to the end the driver's own granularity and page tables decide, so treat the device as full", comparison};
+                          free_words() +
+                              " and still refused: that close to the end the driver's own granularity and page tables "
+                              "decide, so treat the device as full",
+                          comparison};
     }
     if (s_.from_driver) {
       return CauseVerdict{Story::kDriverLimit, Confidence::kHint,
-                     free_words() + ", so a limit of its own stood in the way (of a memory pool, of MPS), or no addresses were left in one piece; " + held_words(), comparison};
+                          free_words() +
+                              ", so a limit of its own stood in the way (of a memory pool, of MPS), or no addresses "
+                              "were left in one piece; " +
+                              held_words(),
+                          comparison};
     }
     return CauseVerdict{Story::kRoomLeft, Confidence::kLikely,
-                   free_words() + " and refused: it was not full. A limit outside PyTorch's view, a limit that this version does not print, or a change in the instant between is what remains; the "
-                   "numbers cannot tell which", comparison};
+                        free_words() +
+                            " and refused: it was not full. A limit outside PyTorch's view, a limit that this version "
+                            "does not print, or a change in the instant between is what remains; the "
+                            "numbers cannot tell which",
+                        comparison};
   }
 
   // Enough for the block, not for the segment that PyTorch takes for it.
   Maybe rounding() const {
-    if ((s_.idle && is_waste(*s_.idle)) || !surely_less(*s_.free, s_.segment) || !surely_at_least(*s_.free, s_.requested) || !within_limit()) return {};
+    if ((s_.idle && is_waste(*s_.idle)) || !surely_less(*s_.free, s_.segment) ||
+        !surely_at_least(*s_.free, s_.requested) || !within_limit())
+      return {};
     return CauseVerdict{Story::kRounding, Confidence::kLikely,
-                        fmt::format("{}, which is enough for the block, but {} takes whole segments from the driver, here {}; treat the device as full", free_words(), s_.holder, shown(s_.segment)),
-                        compared({{s_.segment, "for a segment"}}, ">", {{*s_.free, "free"}}) + "; " + enough({{*s_.free, "free"}}, s_.requested)};
+                        fmt::format("{}, which is enough for the block, but {} takes whole segments from the driver, "
+                                    "here {}; treat the device as full",
+                                    free_words(), s_.holder, shown(s_.segment)),
+                        compared({{s_.segment, "for a segment"}}, ">", {{*s_.free, "free"}}) + "; " +
+                            enough({{*s_.free, "free"}}, s_.requested)};
   }
 
   // Known to be somebody else's, or this process's own beside the allocator.
@@ -228,39 +309,53 @@ class Judge {
     if (s_.idle && is_waste(*s_.idle) && surely_at_least(*s_.idle, s_.requested)) return {};
     if (s_.others && s_.others->min >= kMaterial && surely_at_least(*s_.free + *s_.others, s_.segment)) {
       std::string pids;
-      for (std::size_t i = 0; i < std::min<std::size_t>(s_.other_pids.size(), 4); ++i) pids += (i == 0 ? "" : ", ") + s_.other_pids[i];
+      for (std::size_t i = 0; i < std::min<std::size_t>(s_.other_pids.size(), 4); ++i)
+        pids += (i == 0 ? "" : ", ") + s_.other_pids[i];
       if (s_.other_pids.size() > 4) pids += ", …";
-      return CauseVerdict{Story::kOthers, pids.empty() ? Confidence::kLikely : Confidence::kProved,
-                     fmt::format("other programs held {} of {} ({}): without them it would have fitted", pids.empty() ? "at least " + format_bytes(s_.others->min) : shown(*s_.others), s_.device,
-                                 pids.empty() ? "which of the listed processes they are cannot be told" : (s_.other_pids.size() == 1 ? "process " : "processes ") + pids),
-                     enough({{*s_.free, "free"}, {*s_.others, "of other processes"}}, s_.segment)};
+      return CauseVerdict{
+          Story::kOthers, pids.empty() ? Confidence::kLikely : Confidence::kProved,
+          fmt::format("other programs held {} of {} ({}): without them it would have fitted",
+                      pids.empty() ? "at least " + format_bytes(s_.others->min) : shown(*s_.others), s_.device,
+                      pids.empty() ? "which of the listed processes they are cannot be told"
+                                   : (s_.other_pids.size() == 1 ? "process " : "processes ") + pids),
+          enough({{*s_.free, "free"}, {*s_.others, "of other processes"}}, s_.segment)};
     }
     if (!s_.from_driver && s_.outside && would_fit_without(*s_.outside)) {
       return CauseVerdict{Story::kOutside, Confidence::kLikely,
-                     fmt::format("this process held {} of {} outside {}'s allocator, more than a CUDA context and its libraries need; without the excess it would have fitted", shown(*s_.outside),
-                                 s_.device, s_.holder),
-                     beyond_usual({*s_.outside, "outside the allocator"})};
+                          fmt::format("this process held {} of {} outside {}'s allocator, more than a CUDA context and "
+                                      "its libraries need; without the excess it would have fitted",
+                                      shown(*s_.outside), s_.device, s_.holder),
+                          beyond_usual({*s_.outside, "outside the allocator"})};
     }
     return {};
   }
 
-  std::string beyond_usual(Term taken) const { return compared({{*s_.free, "free"}, taken}, "≥", {{s_.segment, "asked for"}, {kUsual, "that a context may take"}}); }
+  std::string beyond_usual(Term taken) const {
+    return compared({{*s_.free, "free"}, taken}, "≥", {{s_.segment, "asked for"}, {kUsual, "that a context may take"}});
+  }
 
   // Enough memory, but not in one piece.
   Maybe pieces() const {
-    if (!s_.idle || !within_limit() || !is_waste(*s_.idle) || !surely_at_least(*s_.free + *s_.idle, s_.requested)) return {};
+    if (!s_.idle || !within_limit() || !is_waste(*s_.idle) || !surely_at_least(*s_.free + *s_.idle, s_.requested))
+      return {};
     // Where what nobody explains is more than the waste, it is the better explanation.
-    if (const Maybe other = unexplained(); other && !surely_at_least(*s_.idle, s_.requested) && surely_less(*s_.idle, unknown_bytes())) return other;
+    if (const Maybe other = unexplained();
+        other && !surely_at_least(*s_.idle, s_.requested) && surely_less(*s_.idle, unknown_bytes()))
+      return other;
     return CauseVerdict{Story::kPieces, Confidence::kLikely,
-                   fmt::format("{}; together with the device's {} it would fit, so it was the lack of one piece, not of memory, that stopped it", pieces_words(), shown(*s_.free)),
-                   enough({{*s_.free, "free"}, {*s_.idle, "idle"}}, s_.requested)};
+                        fmt::format("{}; together with the device's {} it would fit, so it was the lack of one piece, "
+                                    "not of memory, that stopped it",
+                                    pieces_words(), shown(*s_.free)),
+                        enough({{*s_.free, "free"}, {*s_.idle, "idle"}}, s_.requested)};
   }
 
   // Of the device, neither free nor known to be anybody's.
   ByteInterval unknown_bytes() const {
     return *s_.capacity - *s_.free - held() - s_.outside.value_or(ByteInterval{}) - s_.others.value_or(ByteInterval{});
   }
-  bool would_fit_without(ByteInterval taken) const { return taken.min >= kUsualOutsideBytes + kMaterial && surely_at_least(*s_.free + (taken - kUsual), s_.segment); }
+  bool would_fit_without(ByteInterval taken) const {
+    return taken.min >= kUsualOutsideBytes + kMaterial && surely_at_least(*s_.free + (taken - kUsual), s_.segment);
+  }
 
   Maybe unexplained() const {
     if (!s_.capacity || (!s_.from_driver && !s_.reserved)) return {};
@@ -269,25 +364,36 @@ class Judge {
     if (!would_fit_without(taken)) return {};
     const std::string comparison = beyond_usual({taken, at_start ? "taken before the start" : "held by others"});
     if (at_start) {
-      return CauseVerdict{Story::kBeforeStart, Confidence::kLikely,
-                     fmt::format("{} of {} were taken before this program asked for anything, most of it by other processes; {}", shown(*s_.before_start), s_.device, state_words()), comparison};
+      return CauseVerdict{
+          Story::kBeforeStart, Confidence::kLikely,
+          fmt::format("{} of {} were taken before this program asked for anything, most of it by other processes; {}",
+                      shown(*s_.before_start), s_.device, state_words()),
+          comparison};
     }
     if (s_.sees_own_requests) {
       return CauseVerdict{Story::kUnseen, Confidence::kHint,
-                     fmt::format("{} of {} were held by nothing that this recording shows: other processes, or what the driver keeps for itself; {}", shown(unknown_bytes()), s_.device, state_words()),
-                     comparison};
+                          fmt::format("{} of {} were held by nothing that this recording shows: other processes, or "
+                                      "what the driver keeps for itself; {}",
+                                      shown(unknown_bytes()), s_.device, state_words()),
+                          comparison};
     }
     return CauseVerdict{Story::kUnexplained, Confidence::kLikely,
-                   fmt::format("{} of {} were held outside {}'s allocator (most often by other processes, else by other libraries and the CUDA context of this one); {}", shown(unknown_bytes()), s_.device,
-                               s_.holder, state_words()),
-                   comparison};
+                        fmt::format("{} of {} were held outside {}'s allocator (most often by other processes, else by "
+                                    "other libraries and the CUDA context of this one); {}",
+                                    shown(unknown_bytes()), s_.device, s_.holder, state_words()),
+                        comparison};
   }
 
   Maybe graph_pool() const {
-    if (!s_.graph_pool || !s_.idle || !within_limit() || !is_waste(*s_.graph_pool) || !surely_at_least(*s_.free + *s_.idle + *s_.graph_pool, s_.requested)) return {};
-    return CauseVerdict{Story::kGraphPool, Confidence::kLikely,
-                   fmt::format("{} lay free inside the private pools of CUDA graphs, where only their own graphs can use it; it would have covered the request", shown(*s_.graph_pool)),
-                   enough({{*s_.free, "free"}, {*s_.idle, "idle"}, {*s_.graph_pool, "in private pools"}}, s_.requested)};
+    if (!s_.graph_pool || !s_.idle || !within_limit() || !is_waste(*s_.graph_pool) ||
+        !surely_at_least(*s_.free + *s_.idle + *s_.graph_pool, s_.requested))
+      return {};
+    return CauseVerdict{
+        Story::kGraphPool, Confidence::kLikely,
+        fmt::format("{} lay free inside the private pools of CUDA graphs, where only their own graphs can use it; it "
+                    "would have covered the request",
+                    shown(*s_.graph_pool)),
+        enough({{*s_.free, "free"}, {*s_.idle, "idle"}, {*s_.graph_pool, "in private pools"}}, s_.requested)};
   }
 
   // Live memory is what fills the device.
@@ -299,25 +405,34 @@ class Judge {
     if (!s_.capacity) {
       // Others may hold the rest. Where this program has little of what can be seen, and a device twice as large would do, that is as good an explanation.
       const ByteInterval visible = held() + *s_.free;
-      const bool could_be_others = s_.live->max < visible.min / 2 && surely_at_least(visible + visible, *s_.live + s_.requested);
-      return CauseVerdict{Story::kFull, could_be_others ? Confidence::kHint : Confidence::kLikely,
-                     state_words() + "; the input does not say how large the device is, so what others held is not known (--gpu SIZE tells)", comparison};
+      const bool could_be_others =
+          s_.live->max < visible.min / 2 && surely_at_least(visible + visible, *s_.live + s_.requested);
+      return CauseVerdict{
+          Story::kFull, could_be_others ? Confidence::kHint : Confidence::kLikely,
+          state_words() +
+              "; the input does not say how large the device is, so what others held is not known (--gpu SIZE tells)",
+          comparison};
     }
     std::string held = held_words();
     if (s_.from_driver && s_.outside && s_.outside->max != 0) held += ", other libraries " + shown(*s_.outside);
     return CauseVerdict{Story::kFull, Confidence::kProved,
-                   fmt::format("{}, and {} of {}: all that was free or idle together is less than the request, so it does not fit, and fragmentation is excluded", held, free_words(), shown(*s_.capacity)),
-                   comparison};
+                        fmt::format("{}, and {} of {}: all that was free or idle together is less than the request, so "
+                                    "it does not fit, and fragmentation is excluded",
+                                    held, free_words(), shown(*s_.capacity)),
+                        comparison};
   }
 
   // It may have been one piece that was missing; there was next to nothing beside what is live.
   Maybe in_effect_full(ByteInterval idle, ByteInterval left) const {
     if (!s_.reserved || is_waste(*s_.idle)) return {};
     const bool fits = within_limit() && surely_at_least(left, s_.requested);
-    return CauseVerdict{Story::kAsGoodAsFull, Confidence::kLikely,
-                        fmt::format("{} was in effect full: {} was in use by live tensors; all that was free or idle together ({}) {} served this one request in one piece, and left at most {}", s_.device,
-                                    shown(*s_.live), shown(left), fits ? "would have" : "may or may not have", format_bytes((left - s_.requested).max)),
-                        fits ? enough({{*s_.free, "free"}, {idle, "idle"}}, s_.requested) : std::string()};
+    return CauseVerdict{
+        Story::kAsGoodAsFull, Confidence::kLikely,
+        fmt::format("{} was in effect full: {} was in use by live tensors; all that was free or idle together ({}) {} "
+                    "served this one request in one piece, and left at most {}",
+                    s_.device, shown(*s_.live), shown(left), fits ? "would have" : "may or may not have",
+                    format_bytes((left - s_.requested).max)),
+        fits ? enough({{*s_.free, "free"}, {idle, "idle"}}, s_.requested) : std::string()};
   }
 
   const Shortage& s_;
@@ -327,14 +442,31 @@ class Judge {
 
 const char* CauseVerdict::cause() const {
   switch (story) {
-    case Story::kAbsurd: case Story::kTooLarge: case Story::kLentMemory: case Story::kWholeNeed: case Story::kFull: return "exhausted";
-    case Story::kIdleCache: case Story::kGraphPool: return "idle-cache";
-    case Story::kPieces: case Story::kPiecesUnderLimit: return "fragmented";
-    case Story::kLimit: case Story::kDriverLimit: return "own-limit";
-    case Story::kOthers: case Story::kBeforeStart: case Story::kUnseen: return "other-process";
-    case Story::kOutside: case Story::kUnexplained: return "outside-framework";
-    case Story::kContradiction: case Story::kLentRoom: case Story::kLimitAndFull: case Story::kRounding: case Story::kJustAbove: case Story::kAsGoodAsFull: case Story::kRoomLeft:
-    case Story::kFreeUnknown: case Story::kOpen: break;
+    case Story::kAbsurd:
+    case Story::kTooLarge:
+    case Story::kLentMemory:
+    case Story::kWholeNeed:
+    case Story::kFull: return "exhausted";
+    case Story::kIdleCache:
+    case Story::kGraphPool: return "idle-cache";
+    case Story::kPieces:
+    case Story::kPiecesUnderLimit: return "fragmented";
+    case Story::kLimit:
+    case Story::kDriverLimit: return "own-limit";
+    case Story::kOthers:
+    case Story::kBeforeStart:
+    case Story::kUnseen: return "other-process";
+    case Story::kOutside:
+    case Story::kUnexplained: return "outside-framework";
+    case Story::kContradiction:
+    case Story::kLentRoom:
+    case Story::kLimitAndFull:
+    case Story::kRounding:
+    case Story::kJustAbove:
+    case Story::kAsGoodAsFull:
+    case Story::kRoomLeft:
+    case Story::kFreeUnknown:
+    case Story::kOpen: break;
   }
   return "";
 }

@@ -34,33 +34,57 @@ namespace faultline {
 // As it was given: the middle of what a rounded number stands for is that number.
 inline std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
 
-inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;     // a device refuses its last pages; beyond this a refusal was not for want of room
+inline constexpr std::uint64_t kDriverMarginBytes =
+    256 * kMiB;  // a device refuses its last pages; beyond this a refusal was not for want of room
 
 struct Shortage {
   ByteInterval requested, segment;  // R and S
   bool from_driver = false;         // the request went past the framework's allocator
   bool states_limits = false;       // the input would say so if the program had set itself a limit
   std::optional<ByteInterval> live, reserved, free, capacity;
-  std::optional<ByteInterval> idle;             // reserved, not in use, and not in the pools of graphs
-  std::optional<ByteInterval> graph_pool;       // idle in the private pools of CUDA graphs
-  std::optional<ByteInterval> returnable;       // of the idle, in whole segments
-  std::optional<ByteInterval> largest_piece;    // of the idle; known where the picture of the memory is
-  std::optional<ByteInterval> allowed;          // the program's own limit
-  std::optional<ByteInterval> allowed_so_far;   // what such a limit, if there is one, has let through
-  std::optional<ByteInterval> outside;          // of this process, beside the allocator
-  std::optional<ByteInterval> others;           // other processes, as listed
-  std::optional<ByteInterval> whole_live;       // in use at the fullest, of a dry run that went on past the failure
-  std::optional<ByteInterval> before_start;     // taken of the device before the program asked for anything
-  bool sees_own_requests = false;               // every request of this process is known: what is unexplained is not its own
-  ByteInterval other_streams;                   // of the idle, in segments of other streams
+  std::optional<ByteInterval> idle;            // reserved, not in use, and not in the pools of graphs
+  std::optional<ByteInterval> graph_pool;      // idle in the private pools of CUDA graphs
+  std::optional<ByteInterval> returnable;      // of the idle, in whole segments
+  std::optional<ByteInterval> largest_piece;   // of the idle; known where the picture of the memory is
+  std::optional<ByteInterval> allowed;         // the program's own limit
+  std::optional<ByteInterval> allowed_so_far;  // what such a limit, if there is one, has let through
+  std::optional<ByteInterval> outside;         // of this process, beside the allocator
+  std::optional<ByteInterval> others;          // other processes, as listed
+  std::optional<ByteInterval> whole_live;      // in use at the fullest, of a dry run that went on past the failure
+  std::optional<ByteInterval> before_start;    // taken of the device before the program asked for anything
+  bool sees_own_requests = false;  // every request of this process is known: what is unexplained is not its own
+  ByteInterval other_streams;      // of the idle, in segments of other streams
   std::vector<std::string> other_pids;
   std::string holder = "PyTorch";
   std::string device = "the device";
 };
 
 enum class Story : std::uint8_t {
-  kAbsurd, kContradiction, kTooLarge, kLentMemory, kLentRoom, kWholeNeed, kIdleCache, kPieces, kPiecesUnderLimit, kLimit, kLimitAndFull, kDriverLimit, kJustAbove, kRounding, kRoomLeft,
-  kFreeUnknown, kOthers, kBeforeStart, kUnseen, kOutside, kUnexplained, kGraphPool, kFull, kAsGoodAsFull, kOpen,
+  kAbsurd,
+  kContradiction,
+  kTooLarge,
+  kLentMemory,
+  kLentRoom,
+  kWholeNeed,
+  kIdleCache,
+  kPieces,
+  kPiecesUnderLimit,
+  kLimit,
+  kLimitAndFull,
+  kDriverLimit,
+  kJustAbove,
+  kRounding,
+  kRoomLeft,
+  kFreeUnknown,
+  kOthers,
+  kBeforeStart,
+  kUnseen,
+  kOutside,
+  kUnexplained,
+  kGraphPool,
+  kFull,
+  kAsGoodAsFull,
+  kOpen,
 };
 
 struct CauseVerdict {

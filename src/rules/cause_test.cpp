@@ -14,7 +14,9 @@
 namespace faultline {
 namespace {
 
-ByteInterval gib(double size) { return ByteInterval::exactly(static_cast<std::uint64_t>(size * static_cast<double>(kGiB))); }
+ByteInterval gib(double size) {
+  return ByteInterval::exactly(static_cast<std::uint64_t>(size * static_cast<double>(kGiB)));
+}
 // As a message prints it, to two decimals.
 ByteInterval printed(ByteInterval exact) { return {exact.min - std::min(exact.min, 5 * kMiB), exact.max + 5 * kMiB}; }
 
@@ -40,9 +42,12 @@ std::string verdict(const Shortage& s) {
 
 // A hostile recording states what no device has; sizes from 1e18 bytes on cannot be written as one either.
 TEST(CauseOf, NumbersThatNoDeviceHasAreJudgedToo) {
-  for (const std::uint64_t huge : {std::uint64_t{1} << 59, std::uint64_t{1} << 60, std::uint64_t{1} << 62, ~std::uint64_t{0} >> 1, ~std::uint64_t{0}}) {
+  for (const std::uint64_t huge : {std::uint64_t{1} << 59, std::uint64_t{1} << 60, std::uint64_t{1} << 62,
+                                   ~std::uint64_t{0} >> 1, ~std::uint64_t{0}}) {
     const ByteInterval bytes = ByteInterval::exactly(huge);
-    for (const auto field : {&Shortage::capacity, &Shortage::reserved, &Shortage::live, &Shortage::idle, &Shortage::free, &Shortage::largest_piece, &Shortage::returnable, &Shortage::allowed_so_far}) {
+    for (const auto field :
+         {&Shortage::capacity, &Shortage::reserved, &Shortage::live, &Shortage::idle, &Shortage::free,
+          &Shortage::largest_piece, &Shortage::returnable, &Shortage::allowed_so_far}) {
       for (const bool is_sized : {true, false}) {
         Shortage s = recorded();
         if (!is_sized) s.capacity.reset();
@@ -68,7 +73,8 @@ TEST(CauseOf, TellsTheInequalityThatHolds) {
 TEST(CauseOf, SaysItInBytesWhereRoundingWouldHideTheDifference) {
   Shortage s = recorded();
   s.requested = s.segment = ByteInterval::exactly(3 * kGiB + 1);
-  EXPECT_EQ(cause_of(s).inequality, "1,073,741,824 bytes free + 2,147,483,648 bytes idle < 3,221,225,473 bytes asked for");
+  EXPECT_EQ(cause_of(s).inequality,
+            "1,073,741,824 bytes free + 2,147,483,648 bytes idle < 3,221,225,473 bytes asked for");
 }
 
 TEST(CauseOf, IsTheSameForARecordingAndForAMessageOfTheSameNumbers) {
@@ -83,7 +89,8 @@ TEST(CauseOf, IsTheSameForARecordingAndForAMessageOfTheSameNumbers) {
     Shortage stated = exact;
     stated.largest_piece = stated.returnable = stated.allowed_so_far = std::nullopt;
     stated.states_limits = true;
-    for (auto* number : {&stated.live, &stated.reserved, &stated.idle, &stated.free, &stated.capacity}) *number = printed(**number);
+    for (auto* number : {&stated.live, &stated.reserved, &stated.idle, &stated.free, &stated.capacity})
+      *number = printed(**number);
     stated.requested = stated.segment = printed(stated.segment);
     EXPECT_STREQ(cause_of(stated).cause(), cause_of(exact).cause()) << request;
   }
@@ -146,7 +153,8 @@ struct State {
 ByteInterval as_printed(std::uint64_t bytes) {
   const std::uint64_t unit = bytes >= kGiB ? kGiB : bytes >= kMiB ? kMiB : bytes >= kKiB ? kKiB : 0;
   if (unit == 0) return ByteInterval::exactly(bytes);
-  const auto hundredths = static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * 100 / static_cast<double>(unit)));
+  const auto hundredths =
+      static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * 100 / static_cast<double>(unit)));
   const auto at = [&](double h) { return static_cast<std::uint64_t>(h * static_cast<double>(unit) / 100); };
   return {at(static_cast<double>(hundredths) - 0.5), at(static_cast<double>(hundredths) + 0.5) + 1};
 }
@@ -163,7 +171,9 @@ Shortage shortage(const State& s, bool message) {
   t.capacity = number(s.capacity());
   if (s.allowed != 0) t.allowed = number(s.allowed);
   t.states_limits = message;
-  if (!message) t.largest_piece = ByteInterval::exactly(std::min(s.idle, s.request - 1)), t.returnable = ByteInterval::exactly(0), t.allowed_so_far = ByteInterval::exactly(std::max(s.allowed, s.reserved()));
+  if (!message)
+    t.largest_piece = ByteInterval::exactly(std::min(s.idle, s.request - 1)), t.returnable = ByteInterval::exactly(0),
+    t.allowed_so_far = ByteInterval::exactly(std::max(s.allowed, s.reserved()));
   return t;
 }
 
@@ -197,7 +207,8 @@ TEST(CauseOf, AgreesWithTheTruthAndPrintsWhatHolds) {
   std::mt19937_64 random(20'261'116);
   const auto pick = [&](std::initializer_list<double> gib_sizes) {
     const double base = *(gib_sizes.begin() + random() % gib_sizes.size());
-    return static_cast<std::uint64_t>(base * static_cast<double>(kGiB)) / 512 * 512 + (base == 0 ? 0 : random() % 4096 * 512);
+    return static_cast<std::uint64_t>(base * static_cast<double>(kGiB)) / 512 * 512 +
+           (base == 0 ? 0 : random() % 4096 * 512);
   };
   std::map<std::string, int> named;
   for (int round = 0; round < 60'000; ++round) {
@@ -214,8 +225,10 @@ TEST(CauseOf, AgreesWithTheTruthAndPrintsWhatHolds) {
     for (const bool message : {false, true}) {
       const CauseVerdict v = cause_of(shortage(s, message));
       const std::string cause = v.cause();
-      SCOPED_TRACE(fmt::format("{} live {} idle {} free {} others {} context {} request {} segment {} allowed {}: {} {} | {}", message ? "message" : "recording", s.live, s.idle, s.free, s.others,
-                               s.context, s.request, s.segment, s.allowed, cause, v.why, v.inequality));
+      SCOPED_TRACE(
+          fmt::format("{} live {} idle {} free {} others {} context {} request {} segment {} allowed {}: {} {} | {}",
+                      message ? "message" : "recording", s.live, s.idle, s.free, s.others, s.context, s.request,
+                      s.segment, s.allowed, cause, v.why, v.inequality));
       ++named[cause];
       expect_holds(v.inequality);
       if (cause == "exhausted") {
@@ -244,13 +257,15 @@ TEST(CauseOf, AgreesWithTheTruthAndPrintsWhatHolds) {
       if (!message && s.fits_without_waste() && s.idle >= s.request && s.idle * 10 >= s.reserved()) {
         EXPECT_EQ(cause, "fragmented");
       }
-      if (s.limited() && !s.fits_without_waste() && s.free >= s.segment + kGiB && s.allowed + kGiB < s.reserved() + s.segment && s.request <= s.capacity()) {
+      if (s.limited() && !s.fits_without_waste() && s.free >= s.segment + kGiB &&
+          s.allowed + kGiB < s.reserved() + s.segment && s.request <= s.capacity()) {
         EXPECT_EQ(cause, "own-limit");
       }
       if (::testing::Test::HasFailure()) return;
     }
   }
-  for (const char* cause : {"exhausted", "fragmented", "own-limit", "outside-framework", ""}) EXPECT_GT(named[cause], 500) << cause;
+  for (const char* cause : {"exhausted", "fragmented", "own-limit", "outside-framework", ""})
+    EXPECT_GT(named[cause], 500) << cause;
 }
 
 TEST(CauseOf, NumbersThatCannotAllBeTrueTellNothing) {
@@ -279,19 +294,21 @@ TEST(CauseOf, NumbersThatCannotAllBeTrueTellNothing) {
 }
 
 TEST(CauseOf, MemoryThatWindowsLendsIsNotFragmented) {
-  for (const double reserved : {25.0, 30.0, 46.0}) for (const double idle : {0.1, 5.0, 12.0}) for (const double request : {0.5, 2.0, 9.0}) {
-    Shortage s = recorded();
-    s.free = gib(0);
-    s.reserved = gib(reserved);
-    s.idle = gib(idle);
-    s.live = gib(reserved - idle);
-    s.requested = s.segment = gib(request);
-    s.largest_piece = std::nullopt;
-    const CauseVerdict v = cause_of(s);
-    EXPECT_STREQ(v.cause(), reserved - idle + request > 23 ? "exhausted" : "") << v.why;
-    EXPECT_NE(v.why.find("as Windows does"), std::string::npos) << v.why;
-    expect_holds(v.inequality);
-  }
+  for (const double reserved : {25.0, 30.0, 46.0})
+    for (const double idle : {0.1, 5.0, 12.0})
+      for (const double request : {0.5, 2.0, 9.0}) {
+        Shortage s = recorded();
+        s.free = gib(0);
+        s.reserved = gib(reserved);
+        s.idle = gib(idle);
+        s.live = gib(reserved - idle);
+        s.requested = s.segment = gib(request);
+        s.largest_piece = std::nullopt;
+        const CauseVerdict v = cause_of(s);
+        EXPECT_STREQ(v.cause(), reserved - idle + request > 23 ? "exhausted" : "") << v.why;
+        EXPECT_NE(v.why.find("as Windows does"), std::string::npos) << v.why;
+        expect_holds(v.inequality);
+      }
 }
 
 // A model that is far too large fails at some small request, for which there may be enough in pieces.
@@ -311,14 +328,16 @@ TEST(CauseOf, WhatADryRunNeedsInAllDecides) {
 }
 
 TEST(CauseOf, ALimitIsNamedOnlyWhereRaisingItHelps) {
-  for (const double free : {0.0, 1.0, 3.9, 4.0, 10.0}) for (const double left : {0.0, 0.5, 3.0}) {
-    Shortage s = recorded();
-    s.capacity = gib(22 + free);
-    s.free = gib(free);
-    s.allowed = gib(20 + left);
-    s.allowed_so_far = std::nullopt;
-    EXPECT_EQ(std::string_view(cause_of(s).cause()) == "own-limit", free >= 4 && 18 + 4 > 20 + left) << free << " " << left << cause_of(s).why;
-  }
+  for (const double free : {0.0, 1.0, 3.9, 4.0, 10.0})
+    for (const double left : {0.0, 0.5, 3.0}) {
+      Shortage s = recorded();
+      s.capacity = gib(22 + free);
+      s.free = gib(free);
+      s.allowed = gib(20 + left);
+      s.allowed_so_far = std::nullopt;
+      EXPECT_EQ(std::string_view(cause_of(s).cause()) == "own-limit", free >= 4 && 18 + 4 > 20 + left)
+          << free << " " << left << cause_of(s).why;
+    }
 }
 
 // Every combination of a grid, exact and rounded, recorded, stated and of the driver.
@@ -331,43 +350,58 @@ TEST(CauseOf, NeverSaysMoreThanItsNumbers) {
     ++asked;
     ASSERT_FALSE(v.why.empty());
     if (cause == "exhausted") {
-      EXPECT_FALSE(surely_at_least(*s.capacity, *s.live + s.requested + (*s.capacity - *s.free - *s.reserved))) << v.why;
+      EXPECT_FALSE(surely_at_least(*s.capacity, *s.live + s.requested + (*s.capacity - *s.free - *s.reserved)))
+          << v.why;
     }
     if (cause == "fragmented") {
       EXPECT_GE(left_without_waste, 0) << v.why;
     }
     if (cause == "fragmented" && v.confidence == Confidence::kProved) {
-      EXPECT_TRUE(surely_at_least(std::max(s.reserved->min, s.allowed_so_far.value_or(*s.reserved).min) == s.reserved->min ? *s.reserved : *s.allowed_so_far, *s.live + s.requested)) << v.why;
+      EXPECT_TRUE(surely_at_least(
+          std::max(s.reserved->min, s.allowed_so_far.value_or(*s.reserved).min) == s.reserved->min ? *s.reserved
+                                                                                                   : *s.allowed_so_far,
+          *s.live + s.requested))
+          << v.why;
     }
     if (cause == "own-limit" && v.confidence == Confidence::kProved && s.allowed) {
       EXPECT_TRUE(surely_less(*s.allowed, *s.reserved + s.segment)) << v.why;
     }
   };
-  for (const double live : kSizes) for (const double idle : kSizes) for (const double free : kSizes) for (const double outside : kSizes) for (const double request : {0.001, 0.3, 2.0, 5.0, 30.0}) {
-    Shortage s;
-    s.requested = gib(request);
-    s.segment = ByteInterval::exactly((s.requested.min + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB));
-    s.live = gib(live);
-    s.reserved = gib(live + idle);
-    s.idle = gib(idle);
-    s.free = gib(free);
-    s.capacity = gib(live + idle + free + outside);
-    const double room = idle + free - request;
-    for (const bool from_driver : {false, true}) for (const bool picture : {false, true}) for (const double allowed : {0.0, 4.0, 12.0}) {
-      Shortage t = s;
-      t.from_driver = t.sees_own_requests = from_driver;
-      if (picture) t.largest_piece = gib(idle / 4), t.returnable = gib(idle / 8), t.allowed_so_far = gib(std::max(allowed, live + idle));
-      t.states_limits = !picture;
-      if (allowed != 0) t.allowed = gib(allowed);
-      const double without_limit = allowed != 0 || picture ? std::max(room, std::max(allowed, live + idle) - live - request) : room;
-      check(t, without_limit);
-      if (picture) continue;
-      for (auto* number : {&t.live, &t.reserved, &t.idle, &t.free, &t.capacity, &t.allowed}) if (*number) *number = printed(**number);
-      t.requested = {t.requested.min, t.segment.max + 5 * kMiB};
-      t.segment = printed(t.segment);
-      check(t, without_limit);
-    }
-  }
+  for (const double live : kSizes)
+    for (const double idle : kSizes)
+      for (const double free : kSizes)
+        for (const double outside : kSizes)
+          for (const double request : {0.001, 0.3, 2.0, 5.0, 30.0}) {
+            Shortage s;
+            s.requested = gib(request);
+            s.segment = ByteInterval::exactly((s.requested.min + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB));
+            s.live = gib(live);
+            s.reserved = gib(live + idle);
+            s.idle = gib(idle);
+            s.free = gib(free);
+            s.capacity = gib(live + idle + free + outside);
+            const double room = idle + free - request;
+            for (const bool from_driver : {false, true})
+              for (const bool picture : {false, true})
+                for (const double allowed : {0.0, 4.0, 12.0}) {
+                  Shortage t = s;
+                  t.from_driver = t.sees_own_requests = from_driver;
+                  if (picture)
+                    t.largest_piece = gib(idle / 4), t.returnable = gib(idle / 8),
+                    t.allowed_so_far = gib(std::max(allowed, live + idle));
+                  t.states_limits = !picture;
+                  if (allowed != 0) t.allowed = gib(allowed);
+                  const double without_limit =
+                      allowed != 0 || picture ? std::max(room, std::max(allowed, live + idle) - live - request) : room;
+                  check(t, without_limit);
+                  if (picture) continue;
+                  for (auto* number : {&t.live, &t.reserved, &t.idle, &t.free, &t.capacity, &t.allowed})
+                    if (*number) *number = printed(**number);
+                  t.requested = {t.requested.min, t.segment.max + 5 * kMiB};
+                  t.segment = printed(t.segment);
+                  check(t, without_limit);
+                }
+          }
   EXPECT_GT(asked, 40'000u);
 }
 

@@ -28,7 +28,8 @@ Location location_of(const Facts& facts, StackId stack) {
   StackId frame = facts.stacks.line(stack);
   // Compiled code without lines: whoever called CUDA's runtime, rather than the runtime.
   std::size_t looked_at = 0;
-  for (StackId at = stack; at.value != 0 && frame.value == 0 && looked_at < kMostFrames; at = facts.trace.stacks.parent(at), ++looked_at) {
+  for (StackId at = stack; at.value != 0 && frame.value == 0 && looked_at < kMostFrames;
+       at = facts.trace.stacks.parent(at), ++looked_at) {
     if (!library_of_file(facts.trace.strings.at(facts.trace.stacks.frame(at).file)).empty()) frame = at;
   }
   return location_of_frame(facts.trace, frame.value != 0 ? frame : stack);
@@ -71,7 +72,8 @@ Whereabouts whereabouts(const Facts& facts, std::size_t device_slot, std::uint32
   result.in_backward = facts.categories[device_slot].in_backward(event);
   for (std::uint32_t index = event_index; index-- > 0;) {
     const Event& before = trace.events[index];
-    if (before.stack.value == 0 || before.device != event.device || facts.stacks.user(before.stack).value == 0) continue;
+    if (before.stack.value == 0 || before.device != event.device || facts.stacks.user(before.stack).value == 0)
+      continue;
     if (result.in_backward && !facts.stacks.has(before.stack, kInBackward)) {
       // A recomputed forward, or a hook, may have a stack of its own within backward: look a little further for the call itself.
       if (event_index - index < 4096) continue;
@@ -95,9 +97,11 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     StackId stack;  // of the largest part, for the detail
     std::uint64_t largest = 0;
   };
-  std::map<std::tuple<FrameId, Category, bool>, Sum> sums;  // the line, not the path to it: one line called from two places is one holder
+  std::map<std::tuple<FrameId, Category, bool>, Sum>
+      sums;  // the line, not the path to it: one line called from two places is one holder
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
-    if (!life.alive_at(event) || birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap)) return;
+    if (!life.alive_at(event) || birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap))
+      return;
     const FrameId line = trace.stacks.frame_id(facts.stacks.line(birth.stack));
     Sum& sum = sums[{line, facts.categories[device_slot].of(id), facts.categories[device_slot].in_backward(birth)}];
     const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
@@ -122,7 +126,8 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     holder.category = name_of(std::get<1>(key));
     holder.location = location_of(facts, sum.stack);
     holder.detail = library_detail(facts, sum.stack);
-    if (sum.stack.value == 0) holder.detail = std::get<2>(key) ? "made in backward, where Python has no line" : "recorded without a stack";
+    if (sum.stack.value == 0)
+      holder.detail = std::get<2>(key) ? "made in backward, where Python has no line" : "recorded without a stack";
     holders.push_back(std::move(holder));
   }
   if (told < lines.size()) {
@@ -138,7 +143,8 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
   return holders;
 }
 
-Finding finding_at(const Facts& facts, std::string_view rule, Severity severity, Confidence confidence, std::uint16_t device, StackId stack) {
+Finding finding_at(const Facts& facts, std::string_view rule, Severity severity, Confidence confidence,
+                   std::uint16_t device, StackId stack) {
   Finding finding;
   finding.rule = rule;
   finding.severity = severity;

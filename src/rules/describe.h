@@ -33,7 +33,8 @@ Whereabouts whereabouts(const Facts& facts, std::size_t device_slot, std::uint32
 std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t limit = 8);
 
 // A finding about a line: rule, severity, confidence and device as given, the place and its callers from the stack.
-Finding finding_at(const Facts& facts, std::string_view rule, Severity severity, Confidence confidence, std::uint16_t device, StackId stack);
+Finding finding_at(const Facts& facts, std::string_view rule, Severity severity, Confidence confidence,
+                   std::uint16_t device, StackId stack);
 
 // Where the memory was made and, if it was freed by then, where that was.
 void tell_memory(const Facts& facts, AllocationId allocation, bool was_freed, Finding& finding);

@@ -26,7 +26,8 @@ TEST(Describe, ALibraryLineIsBetterThanNone) {
 }
 
 TEST(Describe, AResultOfBackwardIsPlacedWhereBackwardWasCalled) {
-  const Trace trace = traced("alloc 4 at run.py:7 main > " + kTorch + "_tensor.py:630 backward\nalloc 4MiB\nalloc-failed 1GiB\n");
+  const Trace trace =
+      traced("alloc 4 at run.py:7 main > " + kTorch + "_tensor.py:630 backward\nalloc 4MiB\nalloc-failed 1GiB\n");
   const Whereabouts where = whereabouts(Facts(trace, {}), 0, 2);
   EXPECT_EQ(short_place(where.location), "run.py:7");
   EXPECT_TRUE(where.in_backward);
@@ -42,7 +43,8 @@ TEST(Describe, ARequestWithoutAStackIsPlacedAfterTheLastLineSeenAndSaysSo) {
 
 TEST(Describe, HoldersAreLinesWithTheRestInOne) {
   std::string lines;
-  for (int i = 1; i <= 12; ++i) lines += "alloc " + std::to_string(i) + "MiB at run.py:" + std::to_string(i) + " main\n";
+  for (int i = 1; i <= 12; ++i)
+    lines += "alloc " + std::to_string(i) + "MiB at run.py:" + std::to_string(i) + " main\n";
   lines += "alloc 12MiB at other.py:1 main > run.py:12 main\n";
   const Trace trace = traced(lines);
   const std::vector<Holder> holders = holders_at(Facts(trace, {}), 0, 12, 4);
@@ -65,7 +67,8 @@ TEST(Describe, AFingerprintIsThePlaceAndNothingElse) {
   EXPECT_EQ(fingerprint("memory/leak", here), fingerprint("memory/leak", here));
   EXPECT_NE(fingerprint("memory/leak", here), fingerprint("memory/leak", there));
   EXPECT_NE(fingerprint("memory/leak", here), fingerprint("memory/fragmentation", here));
-  EXPECT_NE(fingerprint("memory/out-of-memory", here, "fragmented"), fingerprint("memory/out-of-memory", here, "exhausted"));
+  EXPECT_NE(fingerprint("memory/out-of-memory", here, "fragmented"),
+            fingerprint("memory/out-of-memory", here, "exhausted"));
 }
 
 }  // namespace

@@ -10,13 +10,17 @@
 
 namespace faultline {
 
-enum class Severity : std::uint8_t { kError, kWarning, kNote };         // it broke or will · costs memory or may break · good to know
+enum class Severity : std::uint8_t {
+  kError,
+  kWarning,
+  kNote
+};  // it broke or will · costs memory or may break · good to know
 enum class Confidence : std::uint8_t { kProved, kLikely, kHint };
 std::string_view name_of(Severity severity);
 std::string_view name_of(Confidence confidence);
 
 struct Location {
-  std::string file;      // empty: unknown
+  std::string file;  // empty: unknown
   std::uint32_t line = 0;
   std::string function;
   std::string op;
@@ -59,13 +63,14 @@ struct Finding {
   std::string rule;  // "memory/leak"
   Severity severity = Severity::kWarning;
   Confidence confidence = Confidence::kLikely;
-  std::string message;           // one sentence
-  std::string cause;             // memory/out-of-memory only: exhausted, fragmented, idle-cache, outside-framework, other-process, own-limit
+  std::string message;  // one sentence
+  std::string
+      cause;  // memory/out-of-memory only: exhausted, fragmented, idle-cache, outside-framework, other-process, own-limit
   std::uint16_t device = 0;
-  std::string process;           // which of several recorded processes: the name of the input's part; empty where there is one
+  std::string process;  // which of several recorded processes: the name of the input's part; empty where there is one
   Location location;
   std::vector<Location> call_path;  // the user's own frames, outermost last; may be empty
-  std::string memory;            // which memory, relative to which tensor; may be empty
+  std::string memory;               // which memory, relative to which tensor; may be empty
   Location allocated_at;
   Location freed_at;
   std::uint64_t bytes = 0;
@@ -74,7 +79,7 @@ struct Finding {
   std::vector<Holder> holders;
   std::vector<Related> related;  // in the order to be read
   std::vector<Try> tries;
-  std::string fingerprint;       // stable across runs of the same program: rule + place, no addresses or times
+  std::string fingerprint;  // stable across runs of the same program: rule + place, no addresses or times
 };
 
 // A number, or a word where there is one.

@@ -44,7 +44,9 @@ TEST_P(JointTrace, PeaksAndFindingsAreThoseOfTheHistory) {
   EXPECT_EQ(rules_after, rules_before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, JointTrace, testing::Values("gpt_oom", "ring_default", "ring_expandable", "leak_list", "oom_fragmented_expandable"));
+INSTANTIATE_TEST_SUITE_P(Fixtures, JointTrace,
+                         testing::Values("gpt_oom", "ring_default", "ring_expandable", "leak_list",
+                                         "oom_fragmented_expandable"));
 
 }  // namespace
 }  // namespace faultline

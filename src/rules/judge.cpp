@@ -34,23 +34,34 @@ std::string what_it_lacks(const Rule& rule, const Trace& trace, const Statements
 void add_beyond_message(Judgement& judgement) {
   const auto group = [](std::string_view rule) { return rule.substr(0, rule.find('/')); };
   for (const Rule& rule : all_rules()) {
-    const auto is_near = [&](const Finding& finding) { return group(finding.rule) == group(rule.name) && finding.rule != "memory/host-memory"; };
-    if (rule.beyond_messages.empty() || std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near)) continue;
+    const auto is_near = [&](const Finding& finding) {
+      return group(finding.rule) == group(rule.name) && finding.rule != "memory/host-memory";
+    };
+    if (rule.beyond_messages.empty() || std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near))
+      continue;
     judgement.not_judged.push_back({std::string(rule.name), std::string(rule.beyond_messages)});
   }
 }
 
 // What happens at the driver's boundary and on the GPU is in no allocator's history; and where it is, kernels' accesses are not looked at one by one.
 void add_unshown(const Trace& trace, const Statements& statements, Judgement& judgement) {
-  const auto was_caught = [](const Event& event) { return event.kind == EventKind::kViolation || event.kind == EventKind::kFault; };
+  const auto was_caught = [](const Event& event) {
+    return event.kind == EventKind::kViolation || event.kind == EventKind::kFault;
+  };
   const bool sees_accesses = trace.can(kAccesses) || std::any_of(trace.events.begin(), trace.events.end(), was_caught);
   for (const Rule& rule : all_rules()) {
     if (!rule.reads_driver || (rule.reads_messages && statements.error)) continue;
     if (!statements.shows_calls) {
-      judgement.not_judged.push_back({std::string(rule.name), statements.placed_by_model ? "nothing ran on a GPU: a dry run has no faults, and no launches, copies or frees of the driver"
-                                                                                          : "an allocator's own history does not show faults, launches, copies or the driver's frees; faultline run does"});
+      judgement.not_judged.push_back(
+          {std::string(rule.name),
+           statements.placed_by_model
+               ? "nothing ran on a GPU: a dry run has no faults, and no launches, copies or frees of the driver"
+               : "an allocator's own history does not show faults, launches, copies or the driver's frees; faultline "
+                 "run does"});
     } else if (statements.is_recorded && !sees_accesses && !rule.reads_calls && rule.name.starts_with("access/")) {
-      judgement.not_judged.push_back({std::string(rule.name), "kernels' accesses are not checked one by one; only what the GPU reports as a fault is seen"});
+      judgement.not_judged.push_back(
+          {std::string(rule.name),
+           "kernels' accesses are not checked one by one; only what the GPU reports as a fault is seen"});
     }
   }
 }
@@ -59,12 +70,19 @@ void add_unshown(const Trace& trace, const Statements& statements, Judgement& ju
 void add_unrecorded(const Trace& trace, const Statements& statements, Judgement& judgement) {
   const RecordedPart part = recorded_part(trace);
   if (statements.is_recorded && !statements.ending.exited && part.all) {
-    judgement.not_judged.push_back({"memory/leak", "what was still held at the end: the process did not come to exit() (it was ended by a signal, by _exit() or by exec), or its end was not recorded"});
+    judgement.not_judged.push_back({"memory/leak",
+                                    "what was still held at the end: the process did not come to exit() (it was ended "
+                                    "by a signal, by _exit() or by exec), or its end was not recorded"});
   }
   if (part.all_calls) return;
   for (const Rule& rule : all_rules()) {
-    if (!part.all) judgement.not_judged.push_back({std::string(rule.name), "what the process did after its recording ended, " + part.because});
-    else if (rule.reads_calls) judgement.not_judged.push_back({std::string(rule.name), "launches, copies and waits that are not recorded from a moment on, " + part.because});
+    if (!part.all)
+      judgement.not_judged.push_back(
+          {std::string(rule.name), "what the process did after its recording ended, " + part.because});
+    else if (rule.reads_calls)
+      judgement.not_judged.push_back(
+          {std::string(rule.name),
+           "launches, copies and waits that are not recorded from a moment on, " + part.because});
   }
 }
 
@@ -74,7 +92,9 @@ void keep_in_bounds(const Rule& rule, std::size_t before, Judgement& judgement) 
   const std::size_t made = judgement.findings.size() - before;
   if (made <= kMostFindings) return;
   judgement.findings.resize(before + kMostFindings);
-  judgement.not_judged.push_back({std::string(rule.name), format_count(made - kMostFindings) + " findings beyond the first " + format_count(kMostFindings) + " are left out"});
+  judgement.not_judged.push_back({std::string(rule.name), format_count(made - kMostFindings) +
+                                                              " findings beyond the first " +
+                                                              format_count(kMostFindings) + " are left out"});
 }
 
 }  // namespace
@@ -100,11 +120,14 @@ Judgement judge(const Trace& trace, const Statements& statements) {
       judgement.not_judged.push_back({std::string(rule.name), lacks});
     }
   }
-  if (statements.message_only) add_beyond_message(judgement);
-  else add_unshown(trace, statements, judgement);
+  if (statements.message_only)
+    add_beyond_message(judgement);
+  else
+    add_unshown(trace, statements, judgement);
   add_unrecorded(trace, statements, judgement);
   // What broke comes before what explains it: rules run in that order, so within one severity the order of the rules stays.
-  std::stable_sort(judgement.findings.begin(), judgement.findings.end(), [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  std::stable_sort(judgement.findings.begin(), judgement.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return judgement;
 }
 

@@ -19,7 +19,7 @@ struct Judgement {
   std::vector<std::uint64_t> held_bytes;            // by allocation id: what the models say each allocation took
   std::unique_ptr<Facts> facts;
   Statements statements;
-  std::vector<Finding> findings;                    // errors, warnings, notes; within one the failure before what explains it
+  std::vector<Finding> findings;  // errors, warnings, notes; within one the failure before what explains it
   std::vector<NotJudged> not_judged;
 };
 

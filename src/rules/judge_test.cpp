@@ -11,7 +11,8 @@ namespace faultline {
 namespace {
 
 bool not_judged(const Judgement& judgement, const std::string& rule) {
-  return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(), [&](const NotJudged& entry) { return entry.rule == rule && !entry.why.empty(); });
+  return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(),
+                     [&](const NotJudged& entry) { return entry.rule == rule && !entry.why.empty(); });
 }
 
 TEST(Judge, WhatARuleNeedsAndTheInputLacksIsSaid) {
@@ -27,10 +28,12 @@ TEST(Judge, WhatARuleNeedsAndTheInputLacksIsSaid) {
 TEST(Judge, WhatWasNotRecordedIsNotJudged) {
   Trace trace = traced("alloc 512\n");
   trace.capabilities |= kStacks | kEvents | kAddresses;
-  const std::string calls = "are not recorded from a moment on, 3.0 s after it began: enough", all = "after its recording ended, 3.0 s after it began: enough";
+  const std::string calls = "are not recorded from a moment on, 3.0 s after it began: enough",
+                    all = "after its recording ended, 3.0 s after it began: enough";
   const auto says = [&](const std::string& rule, const std::string& why) {
     const Judgement judgement = judge(trace);
-    return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(), [&](const NotJudged& entry) { return entry.rule == rule && entry.why.ends_with(why); });
+    return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(),
+                       [&](const NotJudged& entry) { return entry.rule == rule && entry.why.ends_with(why); });
   };
   EXPECT_FALSE(says("api/bad-copy", ""));
   trace.properties = {{kCallsUntil, "3000000000"}, {kEndedBecause, "3.0 s after it began: enough"}};
@@ -65,12 +68,15 @@ TEST(Judge, WhatAnAllocatorsHistoryCannotShowIsNotJudgedAndWhatTheDriverShowsIs)
   const auto unjudged = [](const Trace& trace) {
     std::size_t count = 0;
     const Judgement judgement = judge(trace);
-    for (const char* rule : {"access/illegal-address", "access/out-of-bounds", "access/use-after-free", "access/uninitialized", "access/misaligned", "tensor/index-out-of-range", "api/launch-error", "api/bad-free", "api/bad-copy"}) {
+    for (const char* rule :
+         {"access/illegal-address", "access/out-of-bounds", "access/use-after-free", "access/uninitialized",
+          "access/misaligned", "tensor/index-out-of-range", "api/launch-error", "api/bad-free", "api/bad-copy"}) {
       count += not_judged(judgement, rule);
     }
     return count;
   };
-  for (const char* name : {"train_clean", "leak_list", "state_only", "oom_fragmented"}) EXPECT_EQ(unjudged(recording(name)), 9u) << name;
+  for (const char* name : {"train_clean", "leak_list", "state_only", "oom_fragmented"})
+    EXPECT_EQ(unjudged(recording(name)), 9u) << name;
   Trace trace = traced("alloc 512 driver\n");
   EXPECT_EQ(unjudged(trace), 0u);
   trace.properties["driver.library"] = "/usr/lib/libcuda.so.1";  // recorded: all but accesses, one by one
@@ -84,7 +90,9 @@ TEST(Judge, WhatAProcessHeldAtItsEndIsNotJudgedWhereItDidNotComeToIt) {
   Trace trace = traced("alloc 512 driver at main.cu:3 main\n");
   const auto says = [&] {
     const Judgement judgement = judge(trace);
-    return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(), [](const NotJudged& entry) { return entry.rule == "memory/leak" && entry.why.starts_with("what was still held at the end"); });
+    return std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(), [](const NotJudged& entry) {
+      return entry.rule == "memory/leak" && entry.why.starts_with("what was still held at the end");
+    });
   };
   EXPECT_FALSE(says());  // nobody says that it is a process's
   trace.properties["driver.library"] = "/usr/lib/libcuda.so.1";
@@ -121,12 +129,17 @@ TEST(Judge, AnUntrustedModelConfirmsNothing) {
   const auto tries = [&](std::optional<bool> confirmed) {
     std::size_t count = 0;
     const Judgement judgement = judge(trace);
-    for (const Finding& finding : judgement.findings) count += static_cast<std::size_t>(std::count_if(finding.tries.begin(), finding.tries.end(), [&](const Try& change) { return change.confirmed == confirmed; }));
+    for (const Finding& finding : judgement.findings)
+      count +=
+          static_cast<std::size_t>(std::count_if(finding.tries.begin(), finding.tries.end(),
+                                                 [&](const Try& change) { return change.confirmed == confirmed; }));
     return count;
   };
   EXPECT_GT(tries(true), 0u);  // while it is trusted
   for (Event& event : trace.events) {
-    if (event.kind == EventKind::kAlloc && event.size_bytes > (1 << 20) && trace.heaps[event.heap.index()].kind == HeapKind::kTorchCaching) event.address += 512;
+    if (event.kind == EventKind::kAlloc && event.size_bytes > (1 << 20) &&
+        trace.heaps[event.heap.index()].kind == HeapKind::kTorchCaching)
+      event.address += 512;
   }
   EXPECT_EQ(tries(true), 0u);
   EXPECT_GT(tries(std::nullopt), 0u);

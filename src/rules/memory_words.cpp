@@ -36,7 +36,8 @@ std::string memory_words(const Facts& facts, AllocationId allocation) {
   const std::string size = format_bytes(birth.size_bytes);
   if (birth.kind != EventKind::kAlloc || birth.extra == 0) return kind_words(facts, birth) + size;
   const Tensor& tensor = facts.trace.tensors.at(TensorId(birth.extra));
-  const std::string shape = tensor.dtype.value == 0 ? size : tensor_text(facts.trace.strings.at(tensor.dtype), tensor.shape) + ", " + size;
+  const std::string shape =
+      tensor.dtype.value == 0 ? size : tensor_text(facts.trace.strings.at(tensor.dtype), tensor.shape) + ", " + size;
   if (tensor.name.value != 0) return std::string(facts.trace.strings.at(tensor.name)) + " (" + shape + ")";
   return tensor.dtype.value == 0 ? "a tensor of " + size : "a tensor " + shape;
 }
@@ -46,9 +47,12 @@ std::string place_words(const Facts& facts, const AddressPlace& place) {
   switch (place.where) {
     case Where::kUnknown: return {};
     case Where::kInside: return "at byte " + format_count(place.distance_bytes) + " of " + named();
-    case Where::kPastEnd: return (place.distance_bytes == 0 ? "just" : distance_words(place.distance_bytes)) + " past the end of " + named();
+    case Where::kPastEnd:
+      return (place.distance_bytes == 0 ? "just" : distance_words(place.distance_bytes)) + " past the end of " +
+             named();
     case Where::kBeforeStart: return distance_words(place.distance_bytes) + " before the start of " + named();
-    case Where::kFreed: return "at byte " + format_count(place.distance_bytes) + " of " + named() + " that had been freed";
+    case Where::kFreed:
+      return "at byte " + format_count(place.distance_bytes) + " of " + named() + " that had been freed";
   }
   return {};
 }
@@ -57,7 +61,8 @@ void set_memory(const Facts& facts, const AddressPlace& place, std::string_view 
   finding.memory = place_words(facts, place) + std::string(then);
   finding.memory[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.memory[0])));
   tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
-  finding.evidence.push_back({"tensor_bytes", static_cast<std::int64_t>(facts.lifetimes.birth(place.allocation).size_bytes)});
+  finding.evidence.push_back(
+      {"tensor_bytes", static_cast<std::int64_t>(facts.lifetimes.birth(place.allocation).size_bytes)});
 }
 
 }  // namespace faultline

@@ -7,7 +7,8 @@
 namespace faultline {
 
 bool Refusal::blames_arguments() const {
-  for (const std::string_view word : {"INVALID_VALUE", "INVALID_HANDLE", "HOST_MEMORY_NOT_REGISTERED", "INVALID_DEVICE_POINTER", "MAP_FAILED", "NOT_MAPPED"}) {
+  for (const std::string_view word : {"INVALID_VALUE", "INVALID_HANDLE", "HOST_MEMORY_NOT_REGISTERED",
+                                      "INVALID_DEVICE_POINTER", "MAP_FAILED", "NOT_MAPPED"}) {
     if (error.find(word) != std::string::npos) return true;
   }
   return error.empty();
@@ -16,7 +17,8 @@ bool Refusal::blames_arguments() const {
 Refusal refusal_of(const Trace& trace, std::uint32_t event) {
   constexpr std::uint32_t kLooksAhead = 4;  // other threads' events may stand between
   const Event& refused = trace.events[event];
-  const auto end = static_cast<std::uint32_t>(std::min<std::size_t>(trace.events.size(), std::size_t{event} + 1 + kLooksAhead));
+  const auto end =
+      static_cast<std::uint32_t>(std::min<std::size_t>(trace.events.size(), std::size_t{event} + 1 + kLooksAhead));
   for (std::uint32_t index = event + 1; index < end; ++index) {
     const Event& at = trace.events[index];
     if (at.kind != EventKind::kOpEnd || !at.has(kFailed) || at.thread != refused.thread) continue;

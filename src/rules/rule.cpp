@@ -15,7 +15,8 @@ bool Case::model_is_trusted(std::size_t device_slot) const {
 bool has_history(const Trace& trace, std::string_view rule, std::vector<NotJudged>& not_judged) {
   const auto begin = trace.events.begin() + trace.preexisting_count;
   if (trace.can(kCompleteFromStart) && begin == trace.events.begin()) return true;  // all there was, be it nothing
-  if (std::any_of(begin, trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAlloc; })) return true;
+  if (std::any_of(begin, trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAlloc; }))
+    return true;
   not_judged.push_back({std::string(rule), "the recording holds no allocations over time, only a state"});
   return false;
 }
@@ -25,8 +26,10 @@ FreeSpace Case::free_space(std::uint16_t device, std::uint32_t event) const {
   return picture_free_space(trace_, facts_.lifetimes, device, event, {sizes.small_bytes, sizes.large_bytes});
 }
 
-const ReplayResult* Case::what_if(std::size_t device_slot, const SettingChanges& changes, std::optional<std::uint64_t> segment_budget_bytes) {
-  std::string key = std::to_string(device_slot) + "/" + (segment_budget_bytes ? std::to_string(*segment_budget_bytes) : "-");
+const ReplayResult* Case::what_if(std::size_t device_slot, const SettingChanges& changes,
+                                  std::optional<std::uint64_t> segment_budget_bytes) {
+  std::string key =
+      std::to_string(device_slot) + "/" + (segment_budget_bytes ? std::to_string(*segment_budget_bytes) : "-");
   for (const auto& [name, value] : changes) key += "/" + name + "=" + value;
   const auto [at, fresh] = answers_.try_emplace(key);
   if (fresh) {

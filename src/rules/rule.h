@@ -23,7 +23,8 @@ namespace faultline {
 
 class Case {
  public:
-  Case(const Trace& trace, const Statements& statements, const Facts& facts, std::span<const std::optional<ReplayResult>> proofs)
+  Case(const Trace& trace, const Statements& statements, const Facts& facts,
+       std::span<const std::optional<ReplayResult>> proofs)
       : trace_(trace), statements_(statements), facts_(facts), proofs_(proofs) {}
 
   const Trace& trace() const { return trace_; }
@@ -32,12 +33,15 @@ class Case {
   // The address picture of a device right after an event.
   FreeSpace free_space(std::uint16_t device, std::uint32_t event) const;
   // The proof of the device in this slot of Trace::devices; null where no model could be run.
-  const ReplayResult* proof(std::size_t device_slot) const { return proofs_[device_slot] ? &*proofs_[device_slot] : nullptr; }
+  const ReplayResult* proof(std::size_t device_slot) const {
+    return proofs_[device_slot] ? &*proofs_[device_slot] : nullptr;
+  }
   // The model gave (nearly) the recording's own placements, so its what-ifs can be believed.
   bool model_is_trusted(std::size_t device_slot) const;
 
   // The same requests under other settings. Each question is answered once; null when the model cannot answer.
-  const ReplayResult* what_if(std::size_t device_slot, const SettingChanges& changes, std::optional<std::uint64_t> segment_budget_bytes);
+  const ReplayResult* what_if(std::size_t device_slot, const SettingChanges& changes,
+                              std::optional<std::uint64_t> segment_budget_bytes);
 
  private:
   const Trace& trace_;
@@ -51,13 +55,14 @@ class Case {
 using RuleFunction = void(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
 
 struct Rule {
-  std::string_view name;      // "memory/leak"
-  std::uint32_t needs = 0;    // Capability bits; a trace without them is "not judged"
-  RuleFunction* judge = nullptr;     // null: a rule that stands before it in the registry judges this one as well
-  bool reads_calls = false;     // launches, copies, waits: what was recorded without them is "not judged"
-  bool reads_messages = false;  // a message is enough, whatever else it needs
-  bool reads_driver = false;    // what the driver's boundary or the GPU tells: an allocator's history has nothing of it
-  std::string_view beyond_messages = {};  // what a message of the same group cannot show; empty: it has nothing to do with messages
+  std::string_view name;          // "memory/leak"
+  std::uint32_t needs = 0;        // Capability bits; a trace without them is "not judged"
+  RuleFunction* judge = nullptr;  // null: a rule that stands before it in the registry judges this one as well
+  bool reads_calls = false;       // launches, copies, waits: what was recorded without them is "not judged"
+  bool reads_messages = false;    // a message is enough, whatever else it needs
+  bool reads_driver = false;  // what the driver's boundary or the GPU tells: an allocator's history has nothing of it
+  std::string_view beyond_messages =
+      {};  // what a message of the same group cannot show; empty: it has nothing to do with messages
 };
 
 std::span<const Rule> all_rules();

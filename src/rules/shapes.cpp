@@ -14,7 +14,8 @@ std::optional<Operand> parse_operand(std::string_view word) {
   Operand operand;
   const std::size_t open = word.find('[');
   const std::size_t close = word.find(']');
-  if (open == std::string_view::npos || open == 0 || close == std::string_view::npos || close < open) return std::nullopt;
+  if (open == std::string_view::npos || open == 0 || close == std::string_view::npos || close < open)
+    return std::nullopt;
   operand.dtype = word.substr(0, open);
   const std::string_view place = word.substr(close + 1);
   if (!place.empty() && place != "@cpu") return std::nullopt;
@@ -111,8 +112,11 @@ std::string_view bare_op(std::string_view op) {
 
 bool is_pairwise(std::string_view bare) {
   static constexpr std::array<std::string_view, 34> kPairwise = {
-      "add", "sub", "rsub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod", "pow", "maximum", "minimum", "fmax", "fmin", "atan2",
-      "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "hypot", "copysign", "xlogy", "logaddexp"};
+      "add",        "sub",         "rsub",         "subtract",    "mul",        "multiply",    "div",
+      "divide",     "true_divide", "floor_divide", "remainder",   "fmod",       "pow",         "maximum",
+      "minimum",    "fmax",        "fmin",         "atan2",       "eq",         "ne",          "lt",
+      "le",         "gt",          "ge",           "logical_and", "logical_or", "logical_xor", "bitwise_and",
+      "bitwise_or", "bitwise_xor", "hypot",        "copysign",    "xlogy",      "logaddexp"};
   if (bare.ends_with('_') && !bare.ends_with("__")) bare.remove_suffix(1);
   return std::find(kPairwise.begin(), kPairwise.end(), bare) != kPairwise.end();
 }

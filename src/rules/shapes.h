@@ -21,8 +21,8 @@ struct Operand {
 // "float16[8,768] float32[768]@cpu". Nothing where any part of it is not understood: half of an operation's operands prove nothing.
 std::optional<std::vector<Operand>> parse_operands(std::string_view text);
 
-std::string shape_text(const Shape& shape);                            // "[8,768]"
-std::string tensor_text(std::string_view dtype, const Shape& shape);   // "float16[8,768]"
+std::string shape_text(const Shape& shape);                           // "[8,768]"
+std::string tensor_text(std::string_view dtype, const Shape& shape);  // "float16[8,768]"
 
 std::uint64_t element_bytes(std::string_view dtype);  // 0: not a type we know
 bool is_floating(std::string_view dtype);

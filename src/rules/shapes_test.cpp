@@ -17,7 +17,8 @@ TEST(Shapes, OperandsAreReadWithTypeShapeAndPlace) {
 }
 
 TEST(Shapes, AnOperandThatIsNotUnderstoodSpoilsAll) {
-  for (const char* text : {"float32[8", "float32[8,]", "float32[8,x]", "[8]", "float32[-1]", "float32[8]@cuda:1", "float32[8] …", "float32]8[", "float32[99999999999999999999]"}) {
+  for (const char* text : {"float32[8", "float32[8,]", "float32[8,x]", "[8]", "float32[-1]", "float32[8]@cuda:1",
+                           "float32[8] …", "float32]8[", "float32[99999999999999999999]"}) {
     EXPECT_FALSE(parse_operands(text)) << text;
   }
   EXPECT_TRUE(parse_operands("")->empty());

@@ -34,23 +34,30 @@ Shortage shortage_of(const Case& subject, std::size_t slot, const UsageMoment& m
   shortage.returnable = ByteInterval::exactly(space.returnable_bytes);
   shortage.largest_piece = ByteInterval::exactly(space.largest_free_bytes);
   for (const SegmentPicture& segment : space.segments) {
-    if (segment.stream != event.stream) shortage.other_streams = shortage.other_streams + ByteInterval::exactly(segment.free_bytes());
+    if (segment.stream != event.stream)
+      shortage.other_streams = shortage.other_streams + ByteInterval::exactly(segment.free_bytes());
   }
   if (event.has(kHasDeviceFree)) shortage.free = ByteInterval::exactly(event.address);
   if (device.capacity_bytes != 0) shortage.capacity = ByteInterval::exactly(device.capacity_bytes);
   if (device.allowed_bytes != 0) shortage.allowed = ByteInterval::exactly(device.allowed_bytes);
   const UsageMoment& fullest = subject.facts().usage[slot].peak_reserved;
-  shortage.allowed_so_far = ByteInterval::exactly(std::max(device.allowed_bytes, fullest.event <= moment.event ? fullest.reserved : moment.reserved));
-  if (const auto unasked = unasked_memory(trace, device)) shortage.before_start = ByteInterval::exactly(unasked->before_start);
-  if (subject.statements().placed_by_model && is_served_after_all(trace, moment.event)) shortage.whole_live = ByteInterval::exactly(subject.facts().usage[slot].peak_allocated.allocated);
+  shortage.allowed_so_far = ByteInterval::exactly(
+      std::max(device.allowed_bytes, fullest.event <= moment.event ? fullest.reserved : moment.reserved));
+  if (const auto unasked = unasked_memory(trace, device))
+    shortage.before_start = ByteInterval::exactly(unasked->before_start);
+  if (subject.statements().placed_by_model && is_served_after_all(trace, moment.event))
+    shortage.whole_live = ByteInterval::exactly(subject.facts().usage[slot].peak_allocated.allocated);
   return shortage;
 }
 
-bool stopped_by_limit(const Shortage& shortage) { return shortage.free && shortage.free->max >= shortage.segment.max + kDriverMarginBytes; }
+bool stopped_by_limit(const Shortage& shortage) {
+  return shortage.free && shortage.free->max >= shortage.segment.max + kDriverMarginBytes;
+}
 
 std::uint64_t segment_room(const Shortage& shortage, const DeviceUsage& usage, const UsageMoment& moment) {
   if (!stopped_by_limit(shortage)) return moment.reserved + (shortage.free ? shortage.free->max : 0);
-  return std::max(usage.peak_reserved.event <= moment.event ? usage.peak_reserved.reserved : moment.reserved, shortage.allowed ? shortage.allowed->max : 0);
+  return std::max(usage.peak_reserved.event <= moment.event ? usage.peak_reserved.reserved : moment.reserved,
+                  shortage.allowed ? shortage.allowed->max : 0);
 }
 
 }  // namespace faultline

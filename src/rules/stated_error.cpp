@@ -10,7 +10,10 @@ namespace faultline {
 namespace {
 
 // The traceback around the message; a recording beside it has stacks of its own, none of which is the message's.
-StackId stack_of(const Case& subject) { return subject.statements().message_only && !subject.trace().events.empty() ? subject.trace().events.front().stack : StackId(); }
+StackId stack_of(const Case& subject) {
+  return subject.statements().message_only && !subject.trace().events.empty() ? subject.trace().events.front().stack
+                                                                              : StackId();
+}
 
 // Whole words, up to `length` characters.
 std::string first_part(std::string words, std::size_t length) {
@@ -22,7 +25,8 @@ std::string first_part(std::string words, std::size_t length) {
 }  // namespace
 
 Finding begin_stated(const Case& subject, std::string_view rule) {
-  const std::uint16_t device = subject.trace().devices.empty() ? std::uint16_t{0} : subject.trace().devices.front().index;
+  const std::uint16_t device =
+      subject.trace().devices.empty() ? std::uint16_t{0} : subject.trace().devices.front().index;
   Finding finding = finding_at(subject.facts(), rule, Severity::kError, Confidence::kProved, device, stack_of(subject));
   finding.count = subject.statements().error.count;
   return finding;
@@ -43,26 +47,34 @@ void finish_stated(const Case& subject, Finding& finding) {
     add_evidence(finding, "ending", std::string("the log goes on behind the message"));
   }
   if (stated.ended_while_handled) {
-    finding.message = "The program ended in " + stated.ended_by + ", raised while this was being handled: " + finding.message;
+    finding.message =
+        "The program ended in " + stated.ended_by + ", raised while this was being handled: " + finding.message;
     add_evidence(finding, "ended_by", stated.ended_by);
   } else if (!stated.ended_by.empty()) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
     // After a kernel's fault nothing works on the device: where one was only printed and the program went on, it may have been another process's.
     const bool is_fault = stated.kind == ErrorKind::kFault;
     if (is_fault) finding.confidence = std::max(finding.confidence, Confidence::kLikely);
-    finding.message = "The program ended in " + stated.ended_by + ", which is no error of GPU memory. Before that" + (is_fault ? " a line of the text says: " : ", and survived: ") + finding.message;
+    finding.message = "The program ended in " + stated.ended_by + ", which is no error of GPU memory. Before that" +
+                      (is_fault ? " a line of the text says: " : ", and survived: ") + finding.message;
     add_evidence(finding, "ended_by", stated.ended_by);
   }
   if (!notes.quoted_by.empty()) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
     finding.confidence = std::max(finding.confidence, Confidence::kLikely);
-    finding.message = "The program ended in " + notes.quoted_by + ", which only quotes a GPU's error; whether it happened here is not shown. If it did: " + finding.message;
+    finding.message =
+        "The program ended in " + notes.quoted_by +
+        ", which only quotes a GPU's error; whether it happened here is not shown. If it did: " + finding.message;
   }
   std::vector<std::string> others = stated.survived;
   others.insert(others.end(), notes.also.begin(), notes.also.end());
-  for (std::size_t i = 0; i < others.size() && i < 4; ++i) finding.message += (i == 0 ? " Also in this text: " : "; ") + first_part(others[i], 110);
+  for (std::size_t i = 0; i < others.size() && i < 4; ++i)
+    finding.message += (i == 0 ? " Also in this text: " : "; ") + first_part(others[i], 110);
   if (!others.empty() && !finding.message.ends_with("…")) finding.message += ".";
-  if (!stated.torch_version.empty()) add_evidence(finding, "pytorch", (stated.torch_version[0] == '<' ? "at most " + stated.torch_version.substr(2) + ", by its Python" : stated.torch_version));
+  if (!stated.torch_version.empty())
+    add_evidence(finding, "pytorch",
+                 (stated.torch_version[0] == '<' ? "at most " + stated.torch_version.substr(2) + ", by its Python"
+                                                 : stated.torch_version));
   if (stated.line != 0) add_evidence(finding, "line_in_text", stated.line);
   add_evidence(finding, "writer", stated.writer);
   add_evidence(finding, "text", stated.text);
@@ -83,10 +95,14 @@ std::string program_words(const Case& subject) {
 }
 
 bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor) {
-  const auto older = [&](unsigned of_major, unsigned of_minor) { return of_major < major || (of_major == major && of_minor < minor); };
+  const auto older = [&](unsigned of_major, unsigned of_minor) {
+    return of_major < major || (of_major == major && of_minor < minor);
+  };
   if (!stated.torch_version.empty()) {
     const std::string version = stated.torch_version.substr(stated.torch_version[0] == '<' ? 2 : 0);
-    if (older(static_cast<unsigned>(std::atoi(version.c_str())), static_cast<unsigned>(std::atoi(version.c_str() + version.find('.') + 1)))) return true;
+    if (older(static_cast<unsigned>(std::atoi(version.c_str())),
+              static_cast<unsigned>(std::atoi(version.c_str() + version.find('.') + 1))))
+      return true;
     if (stated.torch_version[0] != '<') return false;
   }
   // 1.4 counts what is reserved where it had counted what is cached; 2.1 writes "GPU 0 has a total capacity of …" where it had been "(GPU 0; 7.79 GiB total capacity; …".

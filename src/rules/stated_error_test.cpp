@@ -34,8 +34,9 @@ std::string value_of(const Evidence& evidence) {
 bool has_evidence(const Finding& finding, const std::string& claim) {
   const std::size_t equal = claim.find('=');
   return std::any_of(finding.evidence.begin(), finding.evidence.end(), [&](const Evidence& evidence) {
-    return equal == std::string::npos ? evidence.name == claim
-                                      : evidence.name == claim.substr(0, equal) && value_of(evidence) == claim.substr(equal + 1);
+    return equal == std::string::npos
+               ? evidence.name == claim
+               : evidence.name == claim.substr(0, equal) && value_of(evidence) == claim.substr(equal + 1);
   });
 }
 
@@ -80,10 +81,14 @@ void check_claim(const std::string& key, const std::string& value, const StatedE
   else if (key == "says")
     EXPECT_NE(finding.message.find(value), std::string::npos) << finding.message;
   else if (key == "try")
-    EXPECT_TRUE(std::any_of(finding.tries.begin(), finding.tries.end(), [&](const Try& t) { return t.what.find(value) != std::string::npos; }))
-        << value;
+    EXPECT_TRUE(std::any_of(finding.tries.begin(), finding.tries.end(), [&](const Try& t) {
+      return t.what.find(value) != std::string::npos;
+    })) << value;
   else if (key == "never")
-    EXPECT_TRUE(std::none_of(finding.tries.begin(), finding.tries.end(), [&](const Try& t) { return t.what.find(value) != std::string::npos; }) && finding.message.find(value) == std::string::npos) << value;
+    EXPECT_TRUE(std::none_of(finding.tries.begin(), finding.tries.end(),
+                             [&](const Try& t) { return t.what.find(value) != std::string::npos; }) &&
+                finding.message.find(value) == std::string::npos)
+        << value;
   else if (key == "evidence")
     EXPECT_TRUE(has_evidence(finding, value)) << value;
   else if (key == "absent")
@@ -112,7 +117,9 @@ TEST_P(ErrorTexts, AreJudgedAsTheirVerdictSays) {
   const std::vector<Finding>& findings = judgement.findings;
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_LE(judgement.not_judged.size(), 2u);
-  EXPECT_TRUE(std::any_of(all_rules().begin(), all_rules().end(), [&](const Rule& rule) { return rule.name == findings[0].rule; })) << findings[0].rule;
+  EXPECT_TRUE(std::any_of(all_rules().begin(), all_rules().end(), [&](const Rule& rule) {
+    return rule.name == findings[0].rule;
+  })) << findings[0].rule;
   SCOPED_TRACE(findings[0].message);
   do {
     if (line.empty()) continue;
@@ -132,11 +139,15 @@ std::vector<std::filesystem::path> texts() {
   std::sort(found.begin(), found.end());
   return found;
 }
-INSTANTIATE_TEST_SUITE_P(Fixtures, ErrorTexts, testing::ValuesIn(texts()), [](const auto& instance) { return instance.param.stem().string(); });
+INSTANTIATE_TEST_SUITE_P(Fixtures, ErrorTexts, testing::ValuesIn(texts()),
+                         [](const auto& instance) { return instance.param.stem().string(); });
 
 TEST(StatedError, IsNotJudgedWhereTheFailureWasRecorded) {
-  Trace trace = traced("device 0 capacity=5GiB\nalloc #s 4GiB driver @0x100000000 at run.py:1 main\nalloc #x 4GiB @0x100000000 at run.py:1 main\nalloc-failed 1GiB device-free=400MiB at run.py:2 main\n");
-  const auto message = read_error_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.", "text");
+  Trace trace = traced(
+      "device 0 capacity=5GiB\nalloc #s 4GiB driver @0x100000000 at run.py:1 main\nalloc #x 4GiB @0x100000000 at "
+      "run.py:1 main\nalloc-failed 1GiB device-free=400MiB at run.py:2 main\n");
+  const auto message =
+      read_error_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.", "text");
   Statements stated = read_statements(*message);
   stated.message_only = false;  // as an input puts it that has both
   const Judgement both = judge(trace, stated);
@@ -152,8 +163,11 @@ TEST(StatedError, IsNotJudgedWhereTheFailureWasRecorded) {
 TEST(StatedError, ClaimsNoFragmentationThatRoundingCouldUndo) {
   const auto judged = [](const char* free) {
     const auto trace = read_error_text(
-        std::string("CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which ") + free +
-            " is free. Including non-PyTorch memory, this process has 15.00 GiB memory in use. Of the allocated memory 11.50 GiB is allocated by "
+        std::string(
+            "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which ") +
+            free +
+            " is free. Including non-PyTorch memory, this process has 15.00 GiB memory in use. Of the allocated memory "
+            "11.50 GiB is allocated by "
             "PyTorch, and 3.00 GiB is reserved by PyTorch but unallocated.",
         "text");
     return judge(*trace).findings.at(0).cause;

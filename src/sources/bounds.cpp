@@ -62,7 +62,8 @@ void keep_in_bounds(Trace& trace) {
   const std::size_t before = trace.devices.size();
   std::erase_if(trace.devices, [&](const Device& device) { return !kept[device.index]; });
   std::erase_if(trace.final_segments, [&](const FinalSegment& segment) { return !kept[segment.device]; });
-  trace.count("devices beyond the " + std::to_string(kMostDevices) + " with the most events, which are not looked at", before - trace.devices.size());
+  trace.count("devices beyond the " + std::to_string(kMostDevices) + " with the most events, which are not looked at",
+              before - trace.devices.size());
 }
 
 }  // namespace faultline

@@ -16,7 +16,9 @@ Trace trace_of(const std::string& lines) {
 
 TEST(Bounds, OfTooManyDevicesTheBusiestAreKeptAndTheTraceHolds) {
   std::string lines;
-  for (int i = 0; i < 200; ++i) lines += "device " + std::to_string(i) + "\nheap d" + std::to_string(i) + " kind=driver device=" + std::to_string(i) + "\n";
+  for (int i = 0; i < 200; ++i)
+    lines += "device " + std::to_string(i) + "\nheap d" + std::to_string(i) +
+             " kind=driver device=" + std::to_string(i) + "\n";
   for (int i = 0; i < 200; ++i) {
     const std::string n = std::to_string(i);
     lines += "alloc #a" + n + " 1MiB d" + n + " at train.py:" + n + " f\n";

@@ -56,7 +56,8 @@ std::string sample_of(std::string_view kind) {
 
 std::vector<Source> file_sources() {
   std::vector<Source> found;
-  std::copy_if(all_sources().begin(), all_sources().end(), std::back_inserter(found), [](const Source& source) { return source.recognises != nullptr; });
+  std::copy_if(all_sources().begin(), all_sources().end(), std::back_inserter(found),
+               [](const Source& source) { return source.recognises != nullptr; });
   return found;
 }
 
@@ -105,7 +106,9 @@ TEST_P(EverySource, RecognisesAndReadsItsOwnSample) {
 TEST_P(EverySource, IsChosenForItsSampleBeforeAllOthers) {
   const std::string sample = sample_of(source().kind);
   const std::vector<Source> all = file_sources();
-  const auto first = std::find_if(all.begin(), all.end(), [&](const Source& other) { return other.recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()}); });
+  const auto first = std::find_if(all.begin(), all.end(), [&](const Source& other) {
+    return other.recognises({reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size()});
+  });
   ASSERT_NE(first, all.end());
   EXPECT_EQ(first->kind, source().kind);
 }
@@ -153,7 +156,9 @@ TEST_P(EverySource, SurvivesHugeLengthsAnywhere) {
   const std::string sample = sample_of(source().kind);
   const std::size_t step = std::max<std::size_t>(1, sample.size() / 400);
   for (std::size_t at = 0; at + 8 <= sample.size(); at += step) {
-    for (const std::string& huge : {std::string(8, '\xff'), std::string("\xff\xff\xff\x7f"), std::string("\xff\xff\xff\xff\xff\xff\xff\x7f"), std::string("\0\0\0\0\x02\0\0\0", 8)}) {
+    for (const std::string& huge :
+         {std::string(8, '\xff'), std::string("\xff\xff\xff\x7f"), std::string("\xff\xff\xff\xff\xff\xff\xff\x7f"),
+          std::string("\0\0\0\0\x02\0\0\0", 8)}) {
       std::string bytes = sample;
       bytes.replace(at, huge.size(), huge);
       expect_sound(bytes);
@@ -190,22 +195,26 @@ TEST_P(EverySource, SurvivesTextAndTheSamplesOfOthers) {
   for (const Source& other : file_sources()) expect_sound(sample_of(other.kind));
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EverySource, testing::Range(std::size_t{0}, file_sources().size()), [](const testing::TestParamInfo<std::size_t>& place) {
-  std::string name(file_sources()[place.param].kind);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Registry, EverySource, testing::Range(std::size_t{0}, file_sources().size()),
+                         [](const testing::TestParamInfo<std::size_t>& place) {
+                           std::string name(file_sources()[place.param].kind);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 // A folder of the source's own kind. A source without one fails.
 void fill_sample_folder(std::string_view kind, const std::string& folder) {
-  const auto write = [&](const std::string& name, const std::string& bytes) { std::ofstream(folder + "/" + name, std::ios::binary) << bytes; };
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(folder + "/" + name, std::ios::binary) << bytes;
+  };
   if (kind == "run") write("process-7.faultline", sample_of("trace"));
   if (kind == "folder") {
     write("train.log", sample_of("error-text"));
     write("a.pickle", sample_of("torch-snapshot"));
     write("other.txt", "all is well\n");
   }
-  if (const std::string path = sample_path(kind); !path.empty()) std::filesystem::copy(path, folder, std::filesystem::copy_options::recursive);
+  if (const std::string path = sample_path(kind); !path.empty())
+    std::filesystem::copy(path, folder, std::filesystem::copy_options::recursive);
 }
 
 TEST(FolderSources, EachReadsItsOwnSampleAndHoldsItsNameInAnyOrder) {
@@ -253,7 +262,8 @@ TEST(FolderSources, AFolderOfFilesHasOnePartForEachThatIsKnownAndCountsTheOthers
   ASSERT_EQ(input->parts.size(), 2u);
   EXPECT_EQ(input->parts[0].name, "a.pickle");
   EXPECT_EQ(input->parts[1].name, "train.log");
-  EXPECT_EQ(input->lost, (std::map<std::string, std::uint64_t>{{"files that could not be read (no GPU memory error was found in this text)", 1}}));
+  EXPECT_EQ(input->lost, (std::map<std::string, std::uint64_t>{
+                             {"files that could not be read (no GPU memory error was found in this text)", 1}}));
   std::filesystem::remove_all(folder);
 }
 

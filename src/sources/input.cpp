@@ -61,9 +61,12 @@ Result<Trace> first_trace(Result<Input> input) {
 // The message is about a failure of this recording: a request of its size failed there, and the device it speaks of can hold what the recording saw.
 bool is_about(const StatedError& message, const Device& stated, const Trace& other) {
   return message.requested && std::any_of(other.events.begin(), other.events.end(), [&](const Event& event) {
-    if (event.kind != EventKind::kAllocFailed || event.device != stated.index || (event.has(kHasDeviceFree) && stated.capacity_bytes != 0 && event.address > stated.capacity_bytes)) return false;
-    return event.size_bytes <= message.requested->max && event.size_bytes >= message.requested->min / kMostRounding;
-  });
+           if (event.kind != EventKind::kAllocFailed || event.device != stated.index ||
+               (event.has(kHasDeviceFree) && stated.capacity_bytes != 0 && event.address > stated.capacity_bytes))
+             return false;
+           return event.size_bytes <= message.requested->max &&
+                  event.size_bytes >= message.requested->min / kMostRounding;
+         });
 }
 
 void take_sizes(const InputPart& message, Trace& other) {
@@ -82,15 +85,18 @@ void withdraw_refused_frees(Trace& trace) {
   if (!trace.properties.contains("driver.library")) return;
   std::unordered_map<std::uint32_t, Event*> told;  // by allocation
   for (const Event& event : trace.events) {
-    if (ends_allocation(event.kind) && event.has(kFailed) && event.allocation.value != 0) told.emplace(event.allocation.value, nullptr);
+    if (ends_allocation(event.kind) && event.has(kFailed) && event.allocation.value != 0)
+      told.emplace(event.allocation.value, nullptr);
   }
   if (told.empty()) return;
   for (Event& event : trace.events) {
     if (!ends_allocation(event.kind)) continue;
     const auto at = told.find(event.allocation.value);
     if (at == told.end()) continue;
-    if (!event.has(kFailed)) at->second = &event;
-    else if (Event* const before = std::exchange(at->second, nullptr); before != nullptr) before->set(kFailed);
+    if (!event.has(kFailed))
+      at->second = &event;
+    else if (Event* const before = std::exchange(at->second, nullptr); before != nullptr)
+      before->set(kFailed);
   }
 }
 
@@ -100,7 +106,8 @@ Input::Input(Trace trace) { parts.push_back({std::move(trace), {}, {}}); }
 
 Result<Input> open_input(const std::string& path, NamedBy named_by) {
   std::error_code problem;
-  if (named_by == NamedBy::kUser && path != "-" && std::filesystem::is_directory(path, problem)) return open_folder(path);  // a folder in a folder is not entered
+  if (named_by == NamedBy::kUser && path != "-" && std::filesystem::is_directory(path, problem))
+    return open_folder(path);  // a folder in a folder is not entered
   Result<ByteStream> stream = ByteStream::open(path, named_by);
   if (!stream) return stream.error();
   return open_input(*stream, path);
@@ -122,7 +129,8 @@ Result<Input> open_input(ByteStream& stream, const std::string& path) {
         withdraw_refused_frees(part.trace);
         symbolise(part.trace);
       }
-      if (input->parts.size() == 1) input->kind = input->parts.front().trace.source_kind;  // what was read before it became a trace of ours
+      if (input->parts.size() == 1)
+        input->kind = input->parts.front().trace.source_kind;  // what was read before it became a trace of ours
       return input;
     });
   }

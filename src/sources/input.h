@@ -23,20 +23,23 @@ struct InputPart {
   Trace trace;
   std::string name;       // "process 4711", "oom.log": which of several
   Statements statements;  // what it says beside its events
-  bool holds(EventKind kind) const { return std::any_of(trace.events.begin(), trace.events.end(), [=](const Event& event) { return event.kind == kind; }); }
+  bool holds(EventKind kind) const {
+    return std::any_of(trace.events.begin(), trace.events.end(),
+                       [=](const Event& event) { return event.kind == kind; });
+  }
 };
 
 struct Input {
   Input() = default;
   explicit Input(Trace trace);  // a single one
 
-  std::string kind;                     // of the source: "torch-snapshot", "run"
+  std::string kind;  // of the source: "torch-snapshot", "run"
   std::string path;
-  std::vector<InputPart> parts;         // never empty; of a run what failed first comes first
-  std::vector<std::string> notes;       // what the recorded processes had to say, in sentences
-  std::vector<std::string> left_out;    // what was asked for and could not be recorded, likewise
+  std::vector<InputPart> parts;               // never empty; of a run what failed first comes first
+  std::vector<std::string> notes;             // what the recorded processes had to say, in sentences
+  std::vector<std::string> left_out;          // what was asked for and could not be recorded, likewise
   std::map<std::string, std::uint64_t> lost;  // what was odd or missing beside the parts
-  std::string plan;                     // JSON: what a plan found out by running the program; empty: this is none
+  std::string plan;                           // JSON: what a plan found out by running the program; empty: this is none
 };
 
 // The Error is one sentence for the user, the path not included.

@@ -24,7 +24,8 @@ class Properties {
   std::optional<std::uint64_t> number(const std::string& name) const {
     const std::string* found = find(name);
     std::uint64_t value = 0;
-    if (found == nullptr || std::from_chars(found->data(), found->data() + found->size(), value).ec != std::errc()) return std::nullopt;
+    if (found == nullptr || std::from_chars(found->data(), found->data() + found->size(), value).ec != std::errc())
+      return std::nullopt;
     return value;
   }
   std::optional<ByteInterval> bytes(const std::string& name) const {
@@ -39,7 +40,12 @@ class Properties {
 std::string error(std::string_view name) { return std::string(kPrefix) + std::string(name); }
 
 std::string library_of_error(std::string_view name) {
-  for (const auto& [begin, library] : {std::pair("cudnn-", "cuDNN"), {"cublas-", "cuBLAS"}, {"cusolver-", "cuSOLVER"}, {"cusparse-", "cuSPARSE"}, {"cufft-", "cuFFT"}, {"nccl-", "NCCL"}}) {
+  for (const auto& [begin, library] : {std::pair("cudnn-", "cuDNN"),
+                                       {"cublas-", "cuBLAS"},
+                                       {"cusolver-", "cuSOLVER"},
+                                       {"cusparse-", "cuSPARSE"},
+                                       {"cufft-", "cuFFT"},
+                                       {"nccl-", "NCCL"}}) {
     if (name.starts_with(begin)) return library;
   }
   return {};
@@ -50,7 +56,8 @@ ErrorKind kind_of_error(std::string_view name) {
   if (name == "out-of-memory") return ErrorKind::kOutOfMemory;
   if (name == "pool-growth") return ErrorKind::kPoolGrowth;
   if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
-  for (const std::string_view begin : {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare", "call-", "engine-", "metal-", "jetson-"}) {
+  for (const std::string_view begin : {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert",
+                                       "async-bare", "call-", "engine-", "metal-", "jetson-"}) {
     if (name.starts_with(begin)) return ErrorKind::kKnown;
   }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
@@ -60,12 +67,17 @@ ErrorKind kind_of_error(std::string_view name) {
 
 Framework framework_of(std::string_view name) {
   if (name.empty()) return Framework::kNone;
-  return name == "pytorch" ? Framework::kPyTorch : name == "jax" ? Framework::kJax : name == "tensorflow" ? Framework::kTensorFlow : Framework::kOther;
+  return name == "pytorch"      ? Framework::kPyTorch
+         : name == "jax"        ? Framework::kJax
+         : name == "tensorflow" ? Framework::kTensorFlow
+                                : Framework::kOther;
 }
 
 StatedAllocator allocator_of(std::string_view name) {
   if (name.empty()) return StatedAllocator::kUsual;
-  return name == "cudaMallocAsync" ? StatedAllocator::kAsync : name == "metal" ? StatedAllocator::kMetal : StatedAllocator::kOther;
+  return name == "cudaMallocAsync" ? StatedAllocator::kAsync
+         : name == "metal"         ? StatedAllocator::kMetal
+                                   : StatedAllocator::kOther;
 }
 
 struct ListedProcess {
@@ -75,7 +87,8 @@ struct ListedProcess {
 
 // In a container a process does not know the number it is listed under. Its own entry is still certain when only one entry is large
 // enough for what it has reserved, and when there is no room for that outside the list.
-std::optional<std::size_t> find_self(const StatedError& stated, const std::vector<ListedProcess>& processes, ByteInterval sum) {
+std::optional<std::size_t> find_self(const StatedError& stated, const std::vector<ListedProcess>& processes,
+                                     ByteInterval sum) {
   if (!stated.reserved || !stated.capacity || !stated.free) return std::nullopt;
   if (!surely_less(*stated.capacity - *stated.free - sum, *stated.reserved)) return std::nullopt;
   std::optional<std::size_t> self;
@@ -94,8 +107,10 @@ void read_processes(const Properties& properties, StatedError& stated) {
   for (int i = 1; i <= kMostProcesses; ++i) {
     const std::string name = error("process." + std::to_string(i)), pid = properties.word(name + ".pid");
     if (pid.empty()) break;
-    if (const auto bytes = properties.bytes(name)) processes.push_back({pid, *bytes});
-    else incomplete = true;
+    if (const auto bytes = properties.bytes(name))
+      processes.push_back({pid, *bytes});
+    else
+      incomplete = true;
   }
   if (!stated.this_process && !processes.empty()) {
     ByteInterval sum, largest;
@@ -131,15 +146,35 @@ StatedError read_error(const Properties& properties) {
   stated.allocator = allocator_of(word("allocator"));
   stated.library = library_of_error(stated.name);
   using Number = std::optional<ByteInterval> StatedError::*;
-  static constexpr std::array<std::pair<const char*, Number>, 12> kNumbers = {{{"requested", &StatedError::requested}, {"capacity", &StatedError::capacity},
-      {"free", &StatedError::free}, {"allocated", &StatedError::live}, {"cached", &StatedError::cached}, {"graph_pool", &StatedError::graph_pool},
-      {"reserved", &StatedError::reserved}, {"allowed", &StatedError::allowed}, {"this_process", &StatedError::this_process},
-      {"other_metal", &StatedError::other_metal}, {"executable_total", &StatedError::executable_total}, {"limit", &StatedError::shared_memory_limit}}};
+  static constexpr std::array<std::pair<const char*, Number>, 12> kNumbers = {
+      {{"requested", &StatedError::requested},
+       {"capacity", &StatedError::capacity},
+       {"free", &StatedError::free},
+       {"allocated", &StatedError::live},
+       {"cached", &StatedError::cached},
+       {"graph_pool", &StatedError::graph_pool},
+       {"reserved", &StatedError::reserved},
+       {"allowed", &StatedError::allowed},
+       {"this_process", &StatedError::this_process},
+       {"other_metal", &StatedError::other_metal},
+       {"executable_total", &StatedError::executable_total},
+       {"limit", &StatedError::shared_memory_limit}}};
   for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
   using Word = std::string StatedError::*;
-  static constexpr std::array<std::pair<const char*, Word>, 13> kWords = {{{"text", &StatedError::text}, {"tag", &StatedError::writer}, {"device", &StatedError::device},
-      {"status", &StatedError::status}, {"call", &StatedError::call}, {"tensor.shape", &StatedError::tensor_shape}, {"tensor.type", &StatedError::tensor_type},
-      {"xid", &StatedError::xid}, {"process", &StatedError::process}, {"torch_version", &StatedError::torch_version}, {"other_framework", &StatedError::other_framework}, {"ended_by", &StatedError::ended_by}, {"pool", &StatedError::pool}}};
+  static constexpr std::array<std::pair<const char*, Word>, 13> kWords = {
+      {{"text", &StatedError::text},
+       {"tag", &StatedError::writer},
+       {"device", &StatedError::device},
+       {"status", &StatedError::status},
+       {"call", &StatedError::call},
+       {"tensor.shape", &StatedError::tensor_shape},
+       {"tensor.type", &StatedError::tensor_type},
+       {"xid", &StatedError::xid},
+       {"process", &StatedError::process},
+       {"torch_version", &StatedError::torch_version},
+       {"other_framework", &StatedError::other_framework},
+       {"ended_by", &StatedError::ended_by},
+       {"pool", &StatedError::pool}}};
   for (const auto& [name, member] : kWords) stated.*member = word(name);
   stated.line = properties.number(error("line")).value_or(1);
   stated.count = properties.number(error("count")).value_or(1);
@@ -149,14 +184,17 @@ StatedError read_error(const Properties& properties) {
   stated.ended_while_handled = !word("ended_while").empty();
   for (int i = 1; i <= 5; ++i) {
     const std::string name = "buffer." + std::to_string(i);
-    if (const auto bytes = properties.bytes(error(name))) stated.buffers.push_back({*bytes, word(name + ".what"), word(name + ".place")});
+    if (const auto bytes = properties.bytes(error(name)))
+      stated.buffers.push_back({*bytes, word(name + ".what"), word(name + ".place")});
   }
   if (const std::string late = word("asynchronous"); !late.empty()) stated.asynchronous = late != "no";
   stated.benign = word("benign") == "yes";
   stated.disguised = !word("disguise").empty();
-  stated.assertion = {word("assert.expression"), word("assert.kernel"), word("assert.block"), word("assert.thread"), properties.number(error("assert.lines")).value_or(0)};
+  stated.assertion = {word("assert.expression"), word("assert.kernel"), word("assert.block"), word("assert.thread"),
+                      properties.number(error("assert.lines")).value_or(0)};
   for (int i = 1; i <= 8; ++i) {
-    if (std::string before = word("survived." + std::to_string(i)); !before.empty()) stated.survived.push_back(std::move(before));
+    if (std::string before = word("survived." + std::to_string(i)); !before.empty())
+      stated.survived.push_back(std::move(before));
   }
   read_processes(properties, stated);
   return stated;
@@ -191,7 +229,8 @@ Statements read_statements(const Trace& trace) {
   if (const std::string* status = properties.find("again.exit_status")) statements.second_run_status = *status;
   statements.placed_by_model = trace.source_kind == "dry-run" || trace.properties.contains(std::string(kPlacedBy));
   statements.is_recorded = properties.find("driver.library") != nullptr;
-  statements.shows_calls = statements.is_recorded || !(trace.source_kind == "torch-snapshot" || statements.placed_by_model);
+  statements.shows_calls =
+      statements.is_recorded || !(trace.source_kind == "torch-snapshot" || statements.placed_by_model);
   statements.planned_to_end = statements.placed_by_model && properties.find("dry-run.exception") == nullptr;
   if (statements.placed_by_model) statements.planned_context_bytes = properties.number("dry-run.context_bytes");
   return statements;

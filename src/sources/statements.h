@@ -24,7 +24,7 @@ enum class ErrorKind : std::uint8_t {
   kLibraryFailure,  // it failed in another way
   kNcclCall,        // a CUDA call of NCCL's failed, and the message does not say how
   kFault,           // a kernel: ErrorMessage::fault
-  kKnown,           // known by its words alone: the host's memory, a device that cannot be used, operands that do not go together (rules/known_messages)
+  kKnown,  // known by its words alone: the host's memory, a device that cannot be used, operands that do not go together (rules/known_messages)
 };
 enum class Framework : std::uint8_t { kNone, kPyTorch, kJax, kTensorFlow, kOther };
 enum class StatedAllocator : std::uint8_t { kUsual, kAsync, kMetal, kOther };
@@ -43,11 +43,13 @@ struct StatedError {
   std::uint64_t line = 1, count = 1, distinct = 1;
   std::uint64_t address = 0;  // of an illegal access; 0: not stated
 
-  std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process, other_metal, executable_total, shared_memory_limit;
-  std::optional<ByteInterval> others;       // other processes, where the message lists them: at least all but the largest of the list
+  std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process,
+      other_metal, executable_total, shared_memory_limit;
+  std::optional<ByteInterval>
+      others;  // other processes, where the message lists them: at least all but the largest of the list
   std::vector<std::string> other_pids;
-  bool found_self = false;                  // this process was recognised in the list although its number there is another one
-  bool processes_ambiguous = false;         // the list may or may not hold this process
+  bool found_self = false;           // this process was recognised in the list although its number there is another one
+  bool processes_ambiguous = false;  // the list may or may not hold this process
   std::optional<ByteInterval> outside() const;  // of this process, beside the framework's allocator
 
   std::optional<bool> asynchronous;  // whether the line may be later than the launch
@@ -60,8 +62,8 @@ struct StatedError {
     std::string what, place;  // "f32[4096,128] of dot_general", "models.py:689"
   };
   std::vector<Buffer> buffers;  // of a program that XLA compiled, the largest first
-  std::string xid, process;           // the number of a line of the kernel's log; "4711 (python)" where it names one
-  std::string ended_by;               // another exception that ended the program after this message; empty: none was seen
+  std::string xid, process;     // the number of a line of the kernel's log; "4711 (python)" where it names one
+  std::string ended_by;         // another exception that ended the program after this message; empty: none was seen
   bool ended_while_handled = false;   // that one was raised while this was being handled
   bool lives_on = false;              // the text shows the program at work behind it
   std::string torch_version;          // "1.13", or "<=1.10" where only its Python tells
@@ -78,10 +80,10 @@ struct StatedError {
 
 // How the process ended, as far as somebody saw it.
 struct Ending {
-  bool exited = false;                // it came to exit(), and everything up to there is recorded
-  std::optional<std::int64_t> status; // its own, else the command's; 128 + N: signal N
+  bool exited = false;                         // it came to exit(), and everything up to there is recorded
+  std::optional<std::int64_t> status;          // its own, else the command's; 128 + N: signal N
   std::optional<std::int64_t> command_status;  // of the command that was run, where somebody saw it; likewise
-  int command_signal = 0;             // what ended that command, where it was a signal
+  int command_signal = 0;                      // what ended that command, where it was a signal
   std::string exception_type, exception_message;
   bool well() const { return exited && status == 0 && exception_type.empty() && exception_message.empty(); }
 };
@@ -90,12 +92,13 @@ struct Statements {
   StatedError error;
   bool message_only = false;  // the message is all there is: nothing was recorded
   Ending ending;
-  bool shows_calls = true;     // launches, copies and faults would be in it; not so in an allocator's own history or a dry run
-  bool is_recorded = false;    // by Faultline, at the driver's boundary
-  bool waits_for_launches = false;              // CUDA_LAUNCH_BLOCKING was set
-  std::optional<std::string> second_run_status; // of the run that was repeated for its core dump
-  bool placed_by_model = false;                 // addresses are a model's own, not an allocator's: a dry run
-  bool planned_to_end = false;                  // a dry run whose program came to its end
+  bool shows_calls =
+      true;  // launches, copies and faults would be in it; not so in an allocator's own history or a dry run
+  bool is_recorded = false;                            // by Faultline, at the driver's boundary
+  bool waits_for_launches = false;                     // CUDA_LAUNCH_BLOCKING was set
+  std::optional<std::string> second_run_status;        // of the run that was repeated for its core dump
+  bool placed_by_model = false;                        // addresses are a model's own, not an allocator's: a dry run
+  bool planned_to_end = false;                         // a dry run whose program came to its end
   std::optional<std::uint64_t> planned_context_bytes;  // what a dry run was told its context takes
 };
 Statements read_statements(const Trace& trace);

@@ -43,7 +43,11 @@ TEST(Statements, WhatADryRunWasTold) {
 
 TEST(Statements, DamagedNumbersAreNotStated) {
   Trace trace;
-  trace.properties = {{"error.kind", "out-of-memory"}, {"error.free_bytes.min", "20"}, {"error.free_bytes.max", "10"}, {"error.requested_bytes.min", "x"}, {"error.requested_bytes.max", "9"}};
+  trace.properties = {{"error.kind", "out-of-memory"},
+                      {"error.free_bytes.min", "20"},
+                      {"error.free_bytes.max", "10"},
+                      {"error.requested_bytes.min", "x"},
+                      {"error.requested_bytes.max", "9"}};
   const Statements stated = read_statements(trace);
   EXPECT_TRUE(stated.message_only);
   EXPECT_EQ(stated.error.kind, ErrorKind::kOutOfMemory);
@@ -52,10 +56,18 @@ TEST(Statements, DamagedNumbersAreNotStated) {
 
 TEST(Statements, AKindOfFaultIsToldFromItsWords) {
   Trace trace;
-  for (const auto& [name, kind] : {std::pair("illegal-address", FaultKind::kIllegalAddress), {"misaligned-address", FaultKind::kMisaligned}, {"device-assert", FaultKind::kAssert},
-                                   {"launch-failure", FaultKind::kLaunchFailure}, {"illegal-instruction", FaultKind::kIllegalInstruction}, {"launch-timeout", FaultKind::kTimeout},
-                                   {"launch-resources", FaultKind::kResources}, {"launch-configuration", FaultKind::kConfiguration}, {"no-kernel-image", FaultKind::kNoKernelImage},
-                                   {"ecc-error", FaultKind::kHardware}, {"illegal-state", FaultKind::kEarlierError}, {"shared-memory-limit", FaultKind::kSharedMemoryLimit}}) {
+  for (const auto& [name, kind] : {std::pair("illegal-address", FaultKind::kIllegalAddress),
+                                   {"misaligned-address", FaultKind::kMisaligned},
+                                   {"device-assert", FaultKind::kAssert},
+                                   {"launch-failure", FaultKind::kLaunchFailure},
+                                   {"illegal-instruction", FaultKind::kIllegalInstruction},
+                                   {"launch-timeout", FaultKind::kTimeout},
+                                   {"launch-resources", FaultKind::kResources},
+                                   {"launch-configuration", FaultKind::kConfiguration},
+                                   {"no-kernel-image", FaultKind::kNoKernelImage},
+                                   {"ecc-error", FaultKind::kHardware},
+                                   {"illegal-state", FaultKind::kEarlierError},
+                                   {"shared-memory-limit", FaultKind::kSharedMemoryLimit}}) {
     trace.properties["error.kind"] = name;
     EXPECT_EQ(read_statements(trace).error.kind, ErrorKind::kFault) << name;
     EXPECT_EQ(read_statements(trace).error.fault, kind) << name;

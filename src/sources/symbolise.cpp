@@ -42,7 +42,8 @@ bool is_installed(std::string_view module) {
   for (const std::string_view folder : {"/site-packages/", "/dist-packages/", "/lib-dynload/"}) {
     if (module.find(folder) != std::string_view::npos) return true;
   }
-  const bool in_system = module.starts_with("/usr/") || module.starts_with("/lib/") || module.starts_with("/lib64/") || module.starts_with("/opt/");
+  const bool in_system = module.starts_with("/usr/") || module.starts_with("/lib/") || module.starts_with("/lib64/") ||
+                         module.starts_with("/opt/");
   return in_system && name.find(".so") != std::string_view::npos;
 }
 
@@ -55,7 +56,8 @@ std::string build_id(const ElfFile& file) {
   const std::uint32_t id_bytes = cursor.u32();
   cursor.skip(4 + (std::uint64_t{name_bytes} + 3) / 4 * 4);
   std::string text;
-  for (const std::uint8_t byte : cursor.take(std::min<std::uint32_t>(id_bytes, 64))) text += fmt::format("{:02x}", byte);
+  for (const std::uint8_t byte : cursor.take(std::min<std::uint32_t>(id_bytes, 64)))
+    text += fmt::format("{:02x}", byte);
   return text;
 }
 
@@ -74,9 +76,11 @@ class SymbolSearch {
       file.for_each_symbol(kind, [&](const ElfSymbol& symbol) {
         if (!symbol.is_function || symbol.size_bytes == 0) return;
         auto at = std::lower_bound(wanted_.begin(), wanted_.end(), std::pair(symbol.address, std::size_t{0}));
-        for (; at != wanted_.end() && at->first - symbol.address < symbol.size_bytes && looks_left_ != 0; ++at, --looks_left_) {
+        for (; at != wanted_.end() && at->first - symbol.address < symbol.size_bytes && looks_left_ != 0;
+             ++at, --looks_left_) {
           ElfSymbol& best = best_[at->second];
-          const bool is_better = best.name.empty() || symbol.size_bytes < best.size_bytes || (symbol.size_bytes == best.size_bytes && symbol.is_global && !best.is_global);
+          const bool is_better = best.name.empty() || symbol.size_bytes < best.size_bytes ||
+                                 (symbol.size_bytes == best.size_bytes && symbol.is_global && !best.is_global);
           if (is_better && !symbol.name.empty()) best = symbol;
         }
       });
@@ -104,7 +108,8 @@ std::vector<Meaning> read_module(const ElfFile& file, const std::vector<NativeFr
   std::unique_ptr<MappedFile> apart;
   std::optional<ElfFile> debug;
   if (const std::string id = build_id(file); lines.line.empty() && id.size() > 2) {
-    apart = std::make_unique<MappedFile>(fmt::format("/usr/lib/debug/.build-id/{}/{}.debug", id.substr(0, 2), id.substr(2)));
+    apart = std::make_unique<MappedFile>(
+        fmt::format("/usr/lib/debug/.build-id/{}/{}.debug", id.substr(0, 2), id.substr(2)));
     if (const Result<ElfFile> read = ElfFile::read(apart->bytes())) {
       debug = *read;
       symbols.look_into(*debug);
@@ -137,7 +142,8 @@ class Symboliser {
   void find_native_frames() {
     for (std::uint32_t i = 0; i < trace_.stacks.frame_count(); ++i) {
       const Frame& frame = trace_.stacks.frame(FrameId(i));
-      if (const auto offset = native_offset(frame, trace_.strings.at(frame.function))) modules_[std::string(trace_.strings.at(frame.file))].push_back({FrameId(i), *offset});
+      if (const auto offset = native_offset(frame, trace_.strings.at(frame.function)))
+        modules_[std::string(trace_.strings.at(frame.file))].push_back({FrameId(i), *offset});
     }
   }
 
@@ -172,7 +178,8 @@ class Symboliser {
     std::vector<StackId> renamed(trace_.stacks.size());
     for (std::uint32_t i = 1; i < trace_.stacks.size(); ++i) {
       const StackId old(i);
-      renamed[i] = stacks.push(renamed[trace_.stacks.parent(old).index()], stacks.intern_frame(frames_[trace_.stacks.frame_id(old).index()]));
+      renamed[i] = stacks.push(renamed[trace_.stacks.parent(old).index()],
+                               stacks.intern_frame(frames_[trace_.stacks.frame_id(old).index()]));
     }
     for (Event& event : trace_.events) event.stack = renamed[event.stack.index()];
     for (FinalSegment& segment : trace_.final_segments) segment.stack = renamed[segment.stack.index()];

@@ -1,10 +1,9 @@
 // Any bytes as the module that native frames lie in: the trace holds afterwards, whatever the module says.
-#include "sources/symbolise.h"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/result.h"
+#include "sources/symbolise.h"
 #include "trace/text.h"
 #include "trace/validate.h"
 

@@ -16,7 +16,9 @@ namespace {
 class StackMaker {
  public:
   explicit StackMaker(Trace& trace) : trace_(trace) {}
-  FrameId native(const std::string& module, std::uint64_t offset) { return frame(fmt::format("+0x{:x}", offset), module, 0); }
+  FrameId native(const std::string& module, std::uint64_t offset) {
+    return frame(fmt::format("+0x{:x}", offset), module, 0);
+  }
   FrameId frame(const std::string& function, const std::string& file, std::uint32_t line) {
     return trace_.stacks.intern_frame({trace_.strings.intern(function), trace_.strings.intern(file), line});
   }
@@ -50,9 +52,11 @@ TEST(Symbolise, FramesOfAModuleWithLinesBecomeSourceLines) {
   const ElfSymbol second = sample.symbol(kSecondFunction);
   Trace trace;
   StackMaker make(trace);
-  make.event({make.native(sample.library(), second.address + second.size_bytes - 1), make.native(sample.library(), first.address), make.frame("main", "train.py", 12)});
+  make.event({make.native(sample.library(), second.address + second.size_bytes - 1),
+              make.native(sample.library(), first.address), make.frame("main", "train.py", 12)});
   symbolise(trace);
-  EXPECT_EQ(shown(trace, trace.events[0].stack), "sample::second_function(int, char) sample.cpp:10; first_function(int) sample.cpp:2; main train.py:12; ");
+  EXPECT_EQ(shown(trace, trace.events[0].stack),
+            "sample::second_function(int, char) sample.cpp:10; first_function(int) sample.cpp:2; main train.py:12; ");
   EXPECT_TRUE(trace.lost.empty());
   EXPECT_TRUE(check_trace(trace).ok());
 }
@@ -62,7 +66,8 @@ TEST(Symbolise, WithoutLinesTheFunctionIsNamedAndTheModuleStays) {
   ASSERT_TRUE(sample.is_made());
   Trace trace;
   StackMaker make(trace);
-  make.event({make.native(sample.library(), sample.symbol(kFirstFunction).address + 1), make.native(sample.library(), 1)});
+  make.event(
+      {make.native(sample.library(), sample.symbol(kFirstFunction).address + 1), make.native(sample.library(), 1)});
   symbolise(trace);
   EXPECT_EQ(shown(trace, trace.events[0].stack), "first_function(int) sample.so:0; +0x1 sample.so:0; ");
 }
@@ -108,14 +113,17 @@ TEST(Symbolise, AModuleNewerThanTheTraceIsNotBelieved) {
 TEST(Symbolise, PythonFramesAndOddOnesAreLeftAlone) {
   Trace trace;
   StackMaker make(trace);
-  make.event({make.frame("forward", "model.py", 30), make.frame("+0xzz", "/lib/x.so", 0), make.frame("+0x10", "", 0), make.frame("+0x10", "model.py", 3)});
+  make.event({make.frame("forward", "model.py", 30), make.frame("+0xzz", "/lib/x.so", 0), make.frame("+0x10", "", 0),
+              make.frame("+0x10", "model.py", 3)});
   const std::string before = shown(trace, trace.events[0].stack);
   symbolise(trace);
   EXPECT_EQ(shown(trace, trace.events[0].stack), before);
   EXPECT_TRUE(trace.lost.empty());
 }
 
-extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t faultline_symbolise_test_here() { return reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)); }
+extern "C" [[gnu::noinline, gnu::used]] std::uintptr_t faultline_symbolise_test_here() {
+  return reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+}
 [[gnu::noinline]] std::uintptr_t calling_function() {
   const std::uintptr_t here = faultline_symbolise_test_here();
   return here - 1;
@@ -125,15 +133,18 @@ TEST(Symbolise, FindsAReturnAddressOfThisVeryProgram) {
   char path[PATH_MAX] = {};
   ASSERT_GT(::readlink("/proc/self/exe", path, sizeof path - 1), 0);
   std::uintptr_t load_bias = 0;  // the first object is the program
-  ::dl_iterate_phdr([](dl_phdr_info* one, std::size_t, void* bias) {
-    *static_cast<std::uintptr_t*>(bias) = one->dlpi_addr;
-    return 1;
-  }, &load_bias);
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* one, std::size_t, void* bias) {
+        *static_cast<std::uintptr_t*>(bias) = one->dlpi_addr;
+        return 1;
+      },
+      &load_bias);
   Trace trace;
   StackMaker make(trace);
   make.event({make.native(path, calling_function() - load_bias)});
   symbolise(trace);
-  EXPECT_NE(shown(trace, trace.events[0].stack).find("calling_function"), std::string::npos) << shown(trace, trace.events[0].stack);
+  EXPECT_NE(shown(trace, trace.events[0].stack).find("calling_function"), std::string::npos)
+      << shown(trace, trace.events[0].stack);
 }
 
 }  // namespace

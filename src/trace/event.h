@@ -43,15 +43,32 @@ namespace faultline {
 using AllocationId = Id<struct AllocationTag>;  // 0 is none; ids are dense and start at 1
 using StackId = Id<struct StackTag>;            // 0 is the empty stack
 using FrameId = Id<struct FrameTag>;
-using StringId = Id<struct StringTag>;          // 0 is the empty string
-using StreamId = Id<struct StreamTag>;          // index into Trace::streams; 0 is the default stream
-using TensorId = Id<struct TensorTag>;          // 0 is none
+using StringId = Id<struct StringTag>;  // 0 is the empty string
+using StreamId = Id<struct StreamTag>;  // index into Trace::streams; 0 is the default stream
+using TensorId = Id<struct TensorTag>;  // 0 is none
 using HeapId = Id<struct HeapTag, std::uint16_t>;
 using ThreadId = Id<struct ThreadTag, std::uint16_t>;
 
 enum class EventKind : std::uint8_t {
-  kAlloc, kFree, kAllocFailed, kMap, kUnmap, kHostPin, kHostUnpin, kCopy, kSet, kLaunch, kRecord, kWait, kSync,
-  kOpBegin, kOpEnd, kTensorNote, kStepMark, kViolation, kFault,
+  kAlloc,
+  kFree,
+  kAllocFailed,
+  kMap,
+  kUnmap,
+  kHostPin,
+  kHostUnpin,
+  kCopy,
+  kSet,
+  kLaunch,
+  kRecord,
+  kWait,
+  kSync,
+  kOpBegin,
+  kOpEnd,
+  kTensorNote,
+  kStepMark,
+  kViolation,
+  kFault,
 };
 inline constexpr int kEventKindCount = 19;
 std::string_view name_of(EventKind kind);
@@ -61,11 +78,12 @@ std::string_view name_of(EventKind kind);
 enum class FreePhase : std::uint8_t { kBoth, kRequested, kCompleted };
 
 enum EventFlag : std::uint8_t {
-  kPreexisting = 1,     // existed before the recording began; its time is the recording's first
-  kHasDeviceFree = 2,   // AllocFailed: address holds the device's free bytes at that moment
-  kAddressKnown = 4,    // address holds an address (0 is then a real value)
-  kFailed = 8,          // OpEnd: the operation raised; extra is the error's own words, and the TensorNotes since its OpBegin are its operands
-  kCaptured = 16,       // put into a graph by stream capture: it runs when the graph is launched, not now
+  kPreexisting = 1,    // existed before the recording began; its time is the recording's first
+  kHasDeviceFree = 2,  // AllocFailed: address holds the device's free bytes at that moment
+  kAddressKnown = 4,   // address holds an address (0 is then a real value)
+  kFailed =
+      8,  // OpEnd: the operation raised; extra is the error's own words, and the TensorNotes since its OpBegin are its operands
+  kCaptured = 16,  // put into a graph by stream capture: it runs when the graph is launched, not now
 };
 
 // Sync: what the host waited for. A query that found the work done counts as a wait.

@@ -10,7 +10,10 @@ namespace {
 // "CUDA_ERROR_ILLEGAL_ADDRESS" and "Warp Illegal Address" alike.
 std::string plain(std::string_view text) {
   std::string result;
-  for (const char c : text) result += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : ' ';
+  for (const char c : text)
+    result += std::isalnum(static_cast<unsigned char>(c))
+                  ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
+                  : ' ';
   return result;
 }
 
@@ -21,13 +24,27 @@ FaultKind kind_of_fault(std::string_view what, std::uint32_t code) {
     std::string_view words;
     FaultKind kind;
   };
-  static constexpr std::array<Named, 21> kNames = {{{"illegal address", FaultKind::kIllegalAddress}, {"mmu fault", FaultKind::kIllegalAddress},
-      {"out of range", FaultKind::kLocalRange}, {"misaligned", FaultKind::kMisaligned}, {"assert", FaultKind::kAssert},
-      {"illegal instruction", FaultKind::kIllegalInstruction}, {"invalid pc", FaultKind::kInvalidPc}, {"invalid address space", FaultKind::kAddressSpace},
-      {"stack", FaultKind::kStack}, {"timeout", FaultKind::kTimeout}, {"ecc", FaultKind::kHardware}, {"nvlink", FaultKind::kHardware},
-      {"launch failed", FaultKind::kLaunchFailure}, {"hardware", FaultKind::kHardware}, {"trap", FaultKind::kTrap},
-      {"launch failure", FaultKind::kLaunchFailure}, {"launch resources", FaultKind::kResources}, {"launch configuration", FaultKind::kConfiguration},
-      {"no kernel image", FaultKind::kNoKernelImage}, {"illegal state", FaultKind::kEarlierError}, {"shared memory limit", FaultKind::kSharedMemoryLimit}}};
+  static constexpr std::array<Named, 21> kNames = {{{"illegal address", FaultKind::kIllegalAddress},
+                                                    {"mmu fault", FaultKind::kIllegalAddress},
+                                                    {"out of range", FaultKind::kLocalRange},
+                                                    {"misaligned", FaultKind::kMisaligned},
+                                                    {"assert", FaultKind::kAssert},
+                                                    {"illegal instruction", FaultKind::kIllegalInstruction},
+                                                    {"invalid pc", FaultKind::kInvalidPc},
+                                                    {"invalid address space", FaultKind::kAddressSpace},
+                                                    {"stack", FaultKind::kStack},
+                                                    {"timeout", FaultKind::kTimeout},
+                                                    {"ecc", FaultKind::kHardware},
+                                                    {"nvlink", FaultKind::kHardware},
+                                                    {"launch failed", FaultKind::kLaunchFailure},
+                                                    {"hardware", FaultKind::kHardware},
+                                                    {"trap", FaultKind::kTrap},
+                                                    {"launch failure", FaultKind::kLaunchFailure},
+                                                    {"launch resources", FaultKind::kResources},
+                                                    {"launch configuration", FaultKind::kConfiguration},
+                                                    {"no kernel image", FaultKind::kNoKernelImage},
+                                                    {"illegal state", FaultKind::kEarlierError},
+                                                    {"shared memory limit", FaultKind::kSharedMemoryLimit}}};
   const std::string text = plain(what);
   for (const Named& named : kNames) {
     if (text.find(named.words) != std::string::npos) return named.kind;

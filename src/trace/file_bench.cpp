@@ -12,7 +12,9 @@
 namespace faultline {
 namespace {
 
-std::string scratch_path() { return (std::filesystem::temp_directory_path() / ("faultline-bench-" + std::to_string(::getpid()))).string(); }
+std::string scratch_path() {
+  return (std::filesystem::temp_directory_path() / ("faultline-bench-" + std::to_string(::getpid()))).string();
+}
 
 void write_file(benchmark::State& state) {
   const Trace trace = TrainingTrace().make(static_cast<std::size_t>(state.range(0)));
@@ -20,8 +22,10 @@ void write_file(benchmark::State& state) {
   for (auto _ : state) {
     if (!write_trace_file(trace, path)) state.SkipWithError("cannot write");
   }
-  state.counters["bytes_per_event"] = static_cast<double>(std::filesystem::file_size(path)) / static_cast<double>(trace.events.size());
-  state.SetItemsProcessed(static_cast<std::int64_t>(trace.events.size()) * static_cast<std::int64_t>(state.iterations()));
+  state.counters["bytes_per_event"] =
+      static_cast<double>(std::filesystem::file_size(path)) / static_cast<double>(trace.events.size());
+  state.SetItemsProcessed(static_cast<std::int64_t>(trace.events.size()) *
+                          static_cast<std::int64_t>(state.iterations()));
   std::filesystem::remove(path);
 }
 BENCHMARK(write_file)->Arg(1'000'000)->Unit(benchmark::kMillisecond);

@@ -48,8 +48,8 @@ Extent measure(Bytes tags, Bytes bytes) {
   return extent;
 }
 
-Extent measure_now(const TraceBytes& bytes, std::uint64_t offset, std::uint64_t size, std::vector<std::uint8_t>& tags, std::vector<std::uint8_t>& buffer,
-                   Bytes& loaded) {
+Extent measure_now(const TraceBytes& bytes, std::uint64_t offset, std::uint64_t size, std::vector<std::uint8_t>& tags,
+                   std::vector<std::uint8_t>& buffer, Bytes& loaded) {
   if (!bytes.may_grow()) {
     loaded = bytes.load(offset, size, buffer);
     return measure(loaded, loaded);
@@ -64,28 +64,34 @@ Result<TraceFileHeader> read_header(const TraceBytes& bytes) {
   std::vector<std::uint8_t> buffer;
   const Bytes loaded = bytes.load(0, sizeof header, buffer);
   const std::size_t magic_seen = std::min(loaded.size(), kTraceFileMagic.size());
-  if (magic_seen == 0 || !std::equal(loaded.begin(), loaded.begin() + static_cast<std::ptrdiff_t>(magic_seen), kTraceFileMagic.begin())) {
+  if (magic_seen == 0 ||
+      !std::equal(loaded.begin(), loaded.begin() + static_cast<std::ptrdiff_t>(magic_seen), kTraceFileMagic.begin())) {
     return Error{"not a Faultline trace file: the first bytes are not its mark", 0, {}};
   }
   if (loaded.size() < sizeof header) return Error{"the trace file ends inside its header", loaded.size(), {}};
   std::memcpy(&header, loaded.data(), sizeof header);
   if (header.version != kTraceFileVersion) {
-    return Error{fmt::format("the trace file has version {}, this reader knows version {}", header.version, kTraceFileVersion),
-                 offsetof(TraceFileHeader, version), "Read it with the Faultline that wrote it, or a newer one."};
+    return Error{
+        fmt::format("the trace file has version {}, this reader knows version {}", header.version, kTraceFileVersion),
+        offsetof(TraceFileHeader, version), "Read it with the Faultline that wrote it, or a newer one."};
   }
   if (header.features != 0) {
-    return Error{fmt::format("the trace file uses features {:#x} that this reader does not know", header.features), offsetof(TraceFileHeader, features),
-                 "Read it with the Faultline that wrote it, or a newer one."};
+    return Error{fmt::format("the trace file uses features {:#x} that this reader does not know", header.features),
+                 offsetof(TraceFileHeader, features), "Read it with the Faultline that wrote it, or a newer one."};
   }
-  if (!std::has_single_bit(header.unit_bytes) || header.unit_bytes < kLeastUnitBytes || header.unit_bytes > kMostChunkBytes) {
-    return Error{fmt::format("the trace file's unit of {} bytes is not possible", header.unit_bytes), offsetof(TraceFileHeader, unit_bytes), {}};
+  if (!std::has_single_bit(header.unit_bytes) || header.unit_bytes < kLeastUnitBytes ||
+      header.unit_bytes > kMostChunkBytes) {
+    return Error{fmt::format("the trace file's unit of {} bytes is not possible", header.unit_bytes),
+                 offsetof(TraceFileHeader, unit_bytes),
+                 {}};
   }
   return header;
 }
 
 class Indexer {
  public:
-  Indexer(const TraceBytes& bytes, std::uint32_t unit_bytes, const ChunkIndex& before) : bytes_(bytes), unit_bytes_(unit_bytes) {
+  Indexer(const TraceBytes& bytes, std::uint32_t unit_bytes, const ChunkIndex& before)
+      : bytes_(bytes), unit_bytes_(unit_bytes) {
     for (const ChunkExtent& chunk : before.chunks) {
       if (chunk.ended) known_.emplace(chunk.offset, &chunk);
     }
@@ -111,7 +117,8 @@ class Indexer {
       ++index_.cut_chunks;
       return unit_bytes_;
     }
-    if (header.magic != kChunkMagic || header.chunk_bytes == 0 || header.chunk_bytes % unit_bytes_ != 0 || header.chunk_bytes > kMostChunkBytes) {
+    if (header.magic != kChunkMagic || header.chunk_bytes == 0 || header.chunk_bytes % unit_bytes_ != 0 ||
+        header.chunk_bytes > kMostChunkBytes) {
       ++index_.damaged_chunks;
       return unit_bytes_;
     }
@@ -170,8 +177,9 @@ Result<TraceBytes> TraceBytes::open(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return Error{fmt::format("the trace file cannot be opened: {}", std::strerror(errno)), {}, {}};
   TraceBytes bytes(file, 0);
-  struct stat status {};
-  if (::fstat(file, &status) != 0) return Error{fmt::format("the trace file cannot be read: {}", std::strerror(errno)), {}, {}};
+  struct stat status{};
+  if (::fstat(file, &status) != 0)
+    return Error{fmt::format("the trace file cannot be read: {}", std::strerror(errno)), {}, {}};
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file", {}, {}};
   if (std::optional<Error> hollow = hollow_file(file, status)) return *hollow;
   bytes.size_ = static_cast<std::uint64_t>(status.st_size);
@@ -179,11 +187,12 @@ Result<TraceBytes> TraceBytes::open(const std::string& path) {
 }
 
 void TraceBytes::look_again() {
-  struct stat status {};
+  struct stat status{};
   if (may_grow() && ::fstat(file_, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-TraceBytes::TraceBytes(TraceBytes&& other) noexcept : bytes_(other.bytes_), file_(std::exchange(other.file_, -1)), size_(other.size_) {}
+TraceBytes::TraceBytes(TraceBytes&& other) noexcept
+    : bytes_(other.bytes_), file_(std::exchange(other.file_, -1)), size_(other.size_) {}
 
 TraceBytes::~TraceBytes() {
   if (file_ >= 0) ::close(file_);
@@ -218,7 +227,8 @@ Result<ChunkIndex> index_chunks_again(TraceBytes& bytes, const ChunkIndex& befor
   return Indexer(bytes, header->unit_bytes, before).run();
 }
 
-Bytes load_records(const TraceBytes& bytes, const ChunkExtent& chunk, std::vector<std::uint8_t>& tags, std::vector<std::uint8_t>& buffer) {
+Bytes load_records(const TraceBytes& bytes, const ChunkExtent& chunk, std::vector<std::uint8_t>& tags,
+                   std::vector<std::uint8_t>& buffer) {
   if (chunk.ended || !bytes.may_grow()) return bytes.load(chunk.offset, chunk.whole_bytes, buffer);
   Bytes loaded;
   const Extent extent = measure_now(bytes, chunk.offset, chunk.room_bytes, tags, buffer, loaded);

@@ -77,10 +77,10 @@ struct ChunkExtent {
   std::uint32_t writer = 0;
   std::uint64_t next_sequence = 0;
   std::int64_t time_ns = 0;
-  std::uint64_t events = 0;       // event records, of whatever kind
-  bool defines = false;           // has definition records
-  bool ended = false;             // by kChunkFull or kWriterFinished: nothing will be added
-  bool finished = false;          // by kWriterFinished
+  std::uint64_t events = 0;  // event records, of whatever kind
+  bool defines = false;      // has definition records
+  bool ended = false;        // by kChunkFull or kWriterFinished: nothing will be added
+  bool finished = false;     // by kWriterFinished
   friend bool operator==(const ChunkExtent&, const ChunkExtent&) = default;
 };
 
@@ -101,6 +101,7 @@ Result<ChunkIndex> index_chunks(const TraceBytes& bytes);
 Result<ChunkIndex> index_chunks_again(TraceBytes& bytes, const ChunkIndex& before);
 
 // The chunk's whole records as they are now: what the index saw, and what was added since. `tags` and `buffer` hold copies if needed.
-Bytes load_records(const TraceBytes& bytes, const ChunkExtent& chunk, std::vector<std::uint8_t>& tags, std::vector<std::uint8_t>& buffer);
+Bytes load_records(const TraceBytes& bytes, const ChunkExtent& chunk, std::vector<std::uint8_t>& tags,
+                   std::vector<std::uint8_t>& buffer);
 
 }  // namespace faultline

@@ -37,7 +37,9 @@ constexpr std::uint64_t unzigzag(std::uint64_t value) { return value >> 1 ^ (~(v
 // Allocators place and size blocks in multiples of 512.
 inline constexpr unsigned kBlockBits = 9;
 constexpr bool is_in_blocks(std::uint64_t difference) { return (difference & ((1u << kBlockBits) - 1)) == 0; }
-constexpr std::uint64_t shift_down(std::uint64_t difference) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> kBlockBits); }
+constexpr std::uint64_t shift_down(std::uint64_t difference) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> kBlockBits);
+}
 
 // Reads varints without looking where they end: the caller makes sure that enough bytes follow, and asks afterwards where it stands.
 struct VarintReader {
@@ -76,10 +78,12 @@ struct VarintReader {
 
 class EventDeltas {
  public:
-  static constexpr std::size_t kMostPayloadBytes = 13 * kMostVarintBytes;  // the mask and twelve fields; an encoded one is shorter
+  static constexpr std::size_t kMostPayloadBytes =
+      13 * kMostVarintBytes;  // the mask and twelve fields; an encoded one is shorter
   static constexpr std::size_t kReadableBytes = kMostPayloadBytes + VarintReader::kLookaheadBytes;
 
-  EventDeltas(std::uint64_t next_sequence, std::int64_t time_ns) : next_sequence_(next_sequence), time_ns_(static_cast<std::uint64_t>(time_ns)) {}
+  EventDeltas(std::uint64_t next_sequence, std::int64_t time_ns)
+      : next_sequence_(next_sequence), time_ns_(static_cast<std::uint64_t>(time_ns)) {}
 
   // Writes the payload at `out`, which has room for kMostPayloadBytes; returns its end.
   std::uint8_t* encode(const Event& event, std::uint64_t sequence, std::uint8_t* out) {
@@ -104,7 +108,8 @@ class EventDeltas {
     out = put_varint(out, mask);
     if (mask & kSequence) out = put_varint(out, sequence - next_sequence_);
     if (mask & kTime) out = put_varint(out, zigzag(time_step));
-    if (mask & kAddress) out = put_varint(out, zigzag(mask & kAddressInBlocks ? shift_down(address_step) : address_step));
+    if (mask & kAddress)
+      out = put_varint(out, zigzag(mask & kAddressInBlocks ? shift_down(address_step) : address_step));
     if (mask & kSize) out = put_varint(out, mask & kSizeInBlocks ? event.size_bytes >> kBlockBits : event.size_bytes);
     if (mask & kAllocation) out = put_varint(out, zigzag(std::uint64_t{event.allocation.value} - allocation));
     if (mask & kStack) out = put_varint(out, zigzag(std::uint64_t{event.stack.value} - last.stack.value));
@@ -160,12 +165,26 @@ class EventDeltas {
  private:
   // The first seven are what a typical event changes, so that its mask is one byte.
   enum Field : std::uint32_t {
-    kTime = 1, kAddress = 2, kAddressInBlocks = 4, kSize = 8, kSizeInBlocks = 16, kAllocation = 32, kStack = 64,
-    kExtra = 128, kStream = 256, kBits = 512, kSequence = 1024, kThread = 2048, kHeap = 4096, kDevice = 8192,
+    kTime = 1,
+    kAddress = 2,
+    kAddressInBlocks = 4,
+    kSize = 8,
+    kSizeInBlocks = 16,
+    kAllocation = 32,
+    kStack = 64,
+    kExtra = 128,
+    kStream = 256,
+    kBits = 512,
+    kSequence = 1024,
+    kThread = 2048,
+    kHeap = 4096,
+    kDevice = 8192,
   };
 
   // A new allocation usually has the number after the last one.
-  static std::uint32_t expected_allocation(EventKind kind, const Event& last) { return last.allocation.value + (makes_allocation(kind) ? 1 : 0); }
+  static std::uint32_t expected_allocation(EventKind kind, const Event& last) {
+    return last.allocation.value + (makes_allocation(kind) ? 1 : 0);
+  }
   static bool ended_within(const VarintReader& reader, const std::uint8_t* in, std::size_t size) {
     return !reader.bad && static_cast<std::size_t>(reader.at - in) <= size;
   }

@@ -137,13 +137,15 @@ void Definitions::resolve_stacks(Trace& trace, TraceIds& ids) {
   sort_by_id(frames_, Keep::kFirst);
   ids.frames.set(0, 0);
   for (auto& [id, frame] : frames_) {
-    if (id != 0 && ids.strings.rename(frame.function) && ids.strings.rename(frame.file)) ids.frames.set(id, trace.stacks.intern_frame(frame).value);
+    if (id != 0 && ids.strings.rename(frame.function) && ids.strings.rename(frame.file))
+      ids.frames.set(id, trace.stacks.intern_frame(frame).value);
   }
   // A caller has a smaller id than whom it calls, so in this order it is already there.
   sort_by_id(stacks_, Keep::kFirst);
   ids.stacks.set(0, 0);
   for (auto& [id, stack] : stacks_) {
-    if (id != 0 && ids.stacks.rename(stack.caller) && ids.frames.rename(stack.frame)) ids.stacks.set(id, trace.stacks.push(stack.caller, stack.frame).value);
+    if (id != 0 && ids.stacks.rename(stack.caller) && ids.frames.rename(stack.frame))
+      ids.stacks.set(id, trace.stacks.push(stack.caller, stack.frame).value);
   }
 }
 
@@ -152,7 +154,8 @@ void Definitions::resolve_tensors(Trace& trace, TraceIds& ids) {
   ids.tensors.set(0, 0);
   for (auto& [id, tensor] : tensors_) {
     bool is_known = id != 0;
-    for (StringId* const string : {&tensor.dtype, &tensor.op, &tensor.name, &tensor.operands}) is_known &= ids.strings.rename(*string);
+    for (StringId* const string : {&tensor.dtype, &tensor.op, &tensor.name, &tensor.operands})
+      is_known &= ids.strings.rename(*string);
     if (is_known) ids.tensors.set(id, trace.tensors.intern(tensor).value);
   }
 }
@@ -217,8 +220,9 @@ void Definitions::resolve_final_state(Trace& trace, const TraceIds& ids) {
   for (const auto& [index, file_segment] : final_segments_) {
     trace.final_segments.push_back(file_segment);
     FinalSegment& segment = trace.final_segments.back();
-    usable &= index + 1 == trace.final_segments.size() && ids.heaps.rename(segment.heap) && ids.streams.rename(segment.stream) &&
-              ids.stacks.rename(segment.stack) && std::uint64_t{segment.first_block} + segment.block_count <= trace.final_blocks.size();
+    usable &= index + 1 == trace.final_segments.size() && ids.heaps.rename(segment.heap) &&
+              ids.streams.rename(segment.stream) && ids.stacks.rename(segment.stack) &&
+              std::uint64_t{segment.first_block} + segment.block_count <= trace.final_blocks.size();
   }
   if (usable) return;
   trace.final_blocks.clear();

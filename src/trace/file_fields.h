@@ -24,19 +24,32 @@ struct StackNode {
 
 template <class Value>
 inline constexpr RecordTag kRecordTag = RecordTag::kNothingYet;
-template <> inline constexpr RecordTag kRecordTag<std::string> = RecordTag::kString;
-template <> inline constexpr RecordTag kRecordTag<Frame> = RecordTag::kFrame;
-template <> inline constexpr RecordTag kRecordTag<StackNode> = RecordTag::kStack;
-template <> inline constexpr RecordTag kRecordTag<Tensor> = RecordTag::kTensor;
-template <> inline constexpr RecordTag kRecordTag<Heap> = RecordTag::kHeap;
-template <> inline constexpr RecordTag kRecordTag<Stream> = RecordTag::kStream;
-template <> inline constexpr RecordTag kRecordTag<Device> = RecordTag::kDevice;
-template <> inline constexpr RecordTag kRecordTag<FinalBlock> = RecordTag::kFinalBlock;
-template <> inline constexpr RecordTag kRecordTag<FinalSegment> = RecordTag::kFinalSegment;
-template <> inline constexpr RecordTag kRecordTag<Launch> = RecordTag::kLaunch;
-template <> inline constexpr RecordTag kRecordTag<Copy> = RecordTag::kCopy;
-template <> inline constexpr RecordTag kRecordTag<Fault> = RecordTag::kFault;
-template <> inline constexpr RecordTag kRecordTag<Violation> = RecordTag::kViolation;
+template <>
+inline constexpr RecordTag kRecordTag<std::string> = RecordTag::kString;
+template <>
+inline constexpr RecordTag kRecordTag<Frame> = RecordTag::kFrame;
+template <>
+inline constexpr RecordTag kRecordTag<StackNode> = RecordTag::kStack;
+template <>
+inline constexpr RecordTag kRecordTag<Tensor> = RecordTag::kTensor;
+template <>
+inline constexpr RecordTag kRecordTag<Heap> = RecordTag::kHeap;
+template <>
+inline constexpr RecordTag kRecordTag<Stream> = RecordTag::kStream;
+template <>
+inline constexpr RecordTag kRecordTag<Device> = RecordTag::kDevice;
+template <>
+inline constexpr RecordTag kRecordTag<FinalBlock> = RecordTag::kFinalBlock;
+template <>
+inline constexpr RecordTag kRecordTag<FinalSegment> = RecordTag::kFinalSegment;
+template <>
+inline constexpr RecordTag kRecordTag<Launch> = RecordTag::kLaunch;
+template <>
+inline constexpr RecordTag kRecordTag<Copy> = RecordTag::kCopy;
+template <>
+inline constexpr RecordTag kRecordTag<Fault> = RecordTag::kFault;
+template <>
+inline constexpr RecordTag kRecordTag<Violation> = RecordTag::kViolation;
 
 // A value to write, or a place to read it into.
 template <class T, class Value>
@@ -89,7 +102,12 @@ void fields(File& file, T& block) {
 template <class File, Either<FinalSegment> T>
 void fields(File& file, T& segment) {
   enum : std::uint32_t { kSmall = 1, kExpandable = 2 };
-  file.field(segment.address).field(segment.size_bytes).field(segment.device).field(segment.heap).field(segment.stream).field(segment.stack);
+  file.field(segment.address)
+      .field(segment.size_bytes)
+      .field(segment.device)
+      .field(segment.heap)
+      .field(segment.stream)
+      .field(segment.stack);
   const std::uint64_t said = file.said((segment.is_small ? kSmall : 0u) | (segment.is_expandable ? kExpandable : 0u));
   file.told(segment.is_small, (said & kSmall) != 0);
   file.told(segment.is_expandable, (said & kExpandable) != 0);
@@ -120,8 +138,10 @@ template <class File, Either<Extent3> T>
 void launch_extent(File& file, T& extent, bool has_rest) {
   file.field(extent[0]);
   for (auto* const part : {&extent[1], &extent[2]}) {
-    if (has_rest) file.field(*part);
-    else file.told(*part, 1u);
+    if (has_rest)
+      file.field(*part);
+    else
+      file.told(*part, 1u);
   }
 }
 
@@ -131,7 +151,9 @@ void arguments(File& file, T& arguments) {
   LaunchArgument last;
   file.list(arguments, kNoLimit, [&](auto& argument) {
     const bool in_blocks = is_in_blocks(argument.address - last.address);
-    const std::uint64_t place = file.said(std::uint64_t{argument.offset_bytes - last.offset_bytes} << 1 | (in_blocks ? 1 : 0), (std::uint64_t{1} << 33) - 1);
+    const std::uint64_t place =
+        file.said(std::uint64_t{argument.offset_bytes - last.offset_bytes} << 1 | (in_blocks ? 1 : 0),
+                  (std::uint64_t{1} << 33) - 1);
     file.told(argument.offset_bytes, last.offset_bytes + static_cast<std::uint32_t>(place >> 1));
     file.step(argument.address, last.address, (place & 1) != 0);
     last = argument;
@@ -142,8 +164,9 @@ void arguments(File& file, T& arguments) {
 template <class File, Either<Launch> T>
 void fields(File& file, T& launch) {
   enum : std::uint32_t { kGridRest = 1, kBlockRest = 2, kShared = 4, kGraph = 8 };
-  const std::uint64_t said = file.said((is_row(launch.grid) ? 0u : kGridRest) | (is_row(launch.block) ? 0u : kBlockRest) |
-                                       (launch.shared_bytes != 0 ? kShared : 0u) | (launch.graph != 0 ? kGraph : 0u));
+  const std::uint64_t said =
+      file.said((is_row(launch.grid) ? 0u : kGridRest) | (is_row(launch.block) ? 0u : kBlockRest) |
+                (launch.shared_bytes != 0 ? kShared : 0u) | (launch.graph != 0 ? kGraph : 0u));
   names(file, launch);
   launch_extent(file, launch.grid, (said & kGridRest) != 0);
   launch_extent(file, launch.block, (said & kBlockRest) != 0);
@@ -153,21 +176,28 @@ void fields(File& file, T& launch) {
 }
 
 inline bool is_one_row(const Copy& copy) {
-  return copy.width_bytes == 0 && copy.height == 1 && copy.depth == 1 && copy.source_pitch_bytes == 0 && copy.destination_pitch_bytes == 0;
+  return copy.width_bytes == 0 && copy.height == 1 && copy.depth == 1 && copy.source_pitch_bytes == 0 &&
+         copy.destination_pitch_bytes == 0;
 }
 
 template <class File, Either<Copy> T>
 void fields(File& file, T& copy) {
   enum : std::uint32_t { kAsynchronous = 16, kSourceDevice = 32, kRows = 64 };  // the low four bits are the two sides
-  const std::uint64_t said = file.said(static_cast<std::uint32_t>(copy.source_side) | static_cast<std::uint32_t>(copy.destination_side) << 2 |
-                                       (copy.asynchronous ? kAsynchronous : 0u) | (copy.source_device != 0 ? kSourceDevice : 0u) |
-                                       (is_one_row(copy) ? 0u : kRows));
+  const std::uint64_t said =
+      file.said(static_cast<std::uint32_t>(copy.source_side) | static_cast<std::uint32_t>(copy.destination_side) << 2 |
+                (copy.asynchronous ? kAsynchronous : 0u) | (copy.source_device != 0 ? kSourceDevice : 0u) |
+                (is_one_row(copy) ? 0u : kRows));
   file.told(copy.source_side, static_cast<MemorySide>(said & 3));
   file.told(copy.destination_side, static_cast<MemorySide>(said >> 2 & 3));
   file.told(copy.asynchronous, (said & kAsynchronous) != 0);
   file.field(copy.source);
   if (said & kSourceDevice) file.field(copy.source_device);
-  if (said & kRows) file.field(copy.width_bytes).field(copy.height).field(copy.depth).field(copy.source_pitch_bytes).field(copy.destination_pitch_bytes);
+  if (said & kRows)
+    file.field(copy.width_bytes)
+        .field(copy.height)
+        .field(copy.depth)
+        .field(copy.source_pitch_bytes)
+        .field(copy.destination_pitch_bytes);
 }
 
 template <class File, Either<Fault> T>
@@ -190,9 +220,11 @@ void fields(File& file, T& fault) {
 
 template <class File, Either<Violation> T>
 void fields(File& file, T& violation) {
-  const std::uint64_t said = file.said((violation.has_thread ? 1u : 0u) | static_cast<std::uint32_t>(violation.access) << 1);
+  const std::uint64_t said =
+      file.said((violation.has_thread ? 1u : 0u) | static_cast<std::uint32_t>(violation.access) << 1);
   file.told(violation.has_thread, (said & 1) != 0);
-  file.told(violation.access, static_cast<AccessKind>(std::min<std::uint64_t>(said >> 1 & 3, static_cast<std::uint64_t>(AccessKind::kAtomic))));
+  file.told(violation.access, static_cast<AccessKind>(std::min<std::uint64_t>(
+                                  said >> 1 & 3, static_cast<std::uint64_t>(AccessKind::kAtomic))));
   file.choice(violation.kind, ViolationKind::kMisaligned, ViolationKind::kOther);
   names(file, violation);
   place(file, violation);

@@ -21,14 +21,16 @@
 
 namespace faultline {
 
-static_assert(std::endian::native == std::endian::little, "trace files are little-endian and copied in and out as they are");
+static_assert(std::endian::native == std::endian::little,
+              "trace files are little-endian and copied in and out as they are");
 
 inline constexpr std::array<std::uint8_t, 8> kTraceFileMagic = {0x89, 'F', 'L', 'T', 'R', 'A', 'C', 'E'};
 inline constexpr std::uint32_t kTraceFileVersion = 1;
 inline constexpr std::uint32_t kTraceUnitBytes = 64 * 1024;
 inline constexpr std::uint32_t kLeastUnitBytes = 4 * 1024;
 inline constexpr std::uint32_t kMostChunkBytes = 1u << 30;
-inline constexpr std::uint32_t kMostRecordBytes = kMostChunkBytes - 1024;  // the payload, so that headers and marks fit beside it
+inline constexpr std::uint32_t kMostRecordBytes =
+    kMostChunkBytes - 1024;  // the payload, so that headers and marks fit beside it
 
 struct TraceFileHeader {
   std::array<std::uint8_t, 8> magic = kTraceFileMagic;
@@ -46,8 +48,8 @@ struct ChunkHeader {
   std::uint32_t chunk_bytes = 0;      // from the start of its first unit, a multiple of the unit
   std::uint32_t writer = 0;           // chunks of one writer stand in its own order
   std::uint32_t reserved = 0;
-  std::uint64_t next_sequence = 0;    // the first event's sequence number, unless it says otherwise
-  std::int64_t time_ns = 0;           // what the first event's time counts from
+  std::uint64_t next_sequence = 0;  // the first event's sequence number, unless it says otherwise
+  std::int64_t time_ns = 0;         // what the first event's time counts from
 };
 static_assert(sizeof(ChunkHeader) == 32);
 
@@ -80,16 +82,22 @@ constexpr bool is_event(RecordTag tag) { return tag >= RecordTag::kFirstEvent &&
 constexpr bool ends_chunk(RecordTag tag) { return tag >= RecordTag::kChunkFull; }
 
 // Named counters that reading a file may add to Trace::lost.
-inline constexpr const char* kLostUnfinishedWriters = "trace_file.unfinished_writers";    // killed, cut off, or still writing
-inline constexpr const char* kLostCutChunks = "trace_file.cut_chunks";                    // the file ends inside a chunk
-inline constexpr const char* kLostDamagedChunks = "trace_file.damaged_chunks";            // bytes that are no record; the rest of the chunk is lost
-inline constexpr const char* kLostUnknownRecords = "trace_file.unknown_records";          // passed over
-inline constexpr const char* kLostBadDefinitions = "trace_file.bad_definitions";          // passed over
-inline constexpr const char* kLostMissingEvents = "trace_file.missing_events";            // gaps in the sequence numbers
-inline constexpr const char* kLostUnusableEvents = "trace_file.unusable_events";          // of an unknown heap, stream or device, or made twice
-inline constexpr const char* kLostUnknownReferences = "trace_file.unknown_references";    // stack, tensor, call, name or allocation; event kept without it
-inline constexpr const char* kLostFinalState = "trace_file.incomplete_final_state";       // left out
-inline constexpr const char* kLostWriterStopped = "trace_file.writers_out_of_space";      // written by a writer that could get no more room
-inline constexpr const char* kLostDroppedRecords = "trace_file.dropped_records";          // written by the same when it was closed
+inline constexpr const char* kLostUnfinishedWriters =
+    "trace_file.unfinished_writers";                                    // killed, cut off, or still writing
+inline constexpr const char* kLostCutChunks = "trace_file.cut_chunks";  // the file ends inside a chunk
+inline constexpr const char* kLostDamagedChunks =
+    "trace_file.damaged_chunks";  // bytes that are no record; the rest of the chunk is lost
+inline constexpr const char* kLostUnknownRecords = "trace_file.unknown_records";  // passed over
+inline constexpr const char* kLostBadDefinitions = "trace_file.bad_definitions";  // passed over
+inline constexpr const char* kLostMissingEvents = "trace_file.missing_events";    // gaps in the sequence numbers
+inline constexpr const char* kLostUnusableEvents =
+    "trace_file.unusable_events";  // of an unknown heap, stream or device, or made twice
+inline constexpr const char* kLostUnknownReferences =
+    "trace_file.unknown_references";  // stack, tensor, call, name or allocation; event kept without it
+inline constexpr const char* kLostFinalState = "trace_file.incomplete_final_state";  // left out
+inline constexpr const char* kLostWriterStopped =
+    "trace_file.writers_out_of_space";  // written by a writer that could get no more room
+inline constexpr const char* kLostDroppedRecords =
+    "trace_file.dropped_records";  // written by the same when it was closed
 
 }  // namespace faultline

@@ -33,13 +33,16 @@ namespace {
 constexpr int kThreads = 3;
 constexpr std::uint32_t kEventsPerName = 50;
 
-std::string name_for(std::uint32_t thread, std::uint32_t number) { return "op " + std::to_string(thread) + "." + std::to_string(number / kEventsPerName); }
+std::string name_for(std::uint32_t thread, std::uint32_t number) {
+  return "op " + std::to_string(thread) + "." + std::to_string(number / kEventsPerName);
+}
 
 // Writes events 1, 2, 3, … of one thread, operations and launches by turns, each under a name that is defined before its first use; says after
 // each that it is done.
 class NumberedEvents {
  public:
-  NumberedEvents(TraceFile& file, std::uint32_t thread, std::atomic<std::uint32_t>& next_name) : writer_(file), thread_(thread), next_name_(next_name) {}
+  NumberedEvents(TraceFile& file, std::uint32_t thread, std::atomic<std::uint32_t>& next_name)
+      : writer_(file), thread_(thread), next_name_(next_name) {}
 
   bool write(std::uint32_t number) {
     if (name_.value == 0 || number % kEventsPerName == 0) {
@@ -73,10 +76,12 @@ void expect_all_there(const Trace& trace, const std::array<std::uint32_t, kThrea
     const std::uint32_t thread = event.thread.value;
     ASSERT_LT(thread, kThreads);
     ASSERT_EQ(event.time_ns, ++seen[thread]) << "thread " << thread;
-    const StringId name = event.kind == EventKind::kLaunch ? trace.launches.at(LaunchId(event.extra)).kernel : StringId(event.extra);
+    const StringId name =
+        event.kind == EventKind::kLaunch ? trace.launches.at(LaunchId(event.extra)).kernel : StringId(event.extra);
     ASSERT_EQ(trace.strings.at(name), name_for(thread, seen[thread]));
   }
-  for (std::uint32_t thread = 0; thread < kThreads; ++thread) ASSERT_GE(seen[thread], at_least[thread]) << "thread " << thread;
+  for (std::uint32_t thread = 0; thread < kThreads; ++thread)
+    ASSERT_GE(seen[thread], at_least[thread]) << "thread " << thread;
   ASSERT_EQ(lost(trace, kLostUnknownReferences), 0u);
   ASSERT_EQ(lost(trace, kLostUnusableEvents), 0u);
   ASSERT_EQ(lost(trace, kLostDamagedChunks), 0u);
@@ -117,7 +122,8 @@ TEST(LiveTraceFile, KilledWriterLosesNoFinishedRecord) {
       for (std::thread& thread : threads) thread.join();
       ::_exit(1);
     }
-    const auto enough = static_cast<std::uint32_t>(1 + random() % 10'000);  // events, not time: a busy machine may let the writers begin late
+    const auto enough = static_cast<std::uint32_t>(
+        1 + random() % 10'000);  // events, not time: a busy machine may let the writers begin late
     while (progress[0].load() < enough && ::waitpid(child, nullptr, WNOHANG) == 0) std::this_thread::yield();
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     int status = 0;
@@ -269,7 +275,8 @@ TEST(LiveTraceFile, FullDiskKeepsWhatWasWritten) {
   const TemporaryFolder folder;
   const std::string disk = folder / "disk";
   ASSERT_EQ(::mkdir(disk.c_str(), 0755), 0);
-  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=3100k") != 0) GTEST_SKIP() << "a small disk cannot be mounted here";
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=3100k") != 0)
+    GTEST_SKIP() << "a small disk cannot be mounted here";
   fill_and_read_back(disk + "/trace");
   EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
 }
@@ -288,7 +295,9 @@ TEST(LiveTraceFile, FileSizeLimitKeepsWhatWasWrittenAndSendsNoSignal) {
 
 TEST(LiveTraceFile, KeepsNoDescriptorAndWritesToNoOtherFile) {
   const TemporaryFolder folder;
-  const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()); };
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
   const auto before = descriptors();
   auto file = TraceFile::create(folder / "trace");
   ASSERT_TRUE(file.ok());

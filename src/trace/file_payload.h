@@ -38,13 +38,19 @@ class Payload {
 
   Payload& field(std::unsigned_integral auto value) { return number(value); }
   template <class Tag, class Rep>
-  Payload& field(Id<Tag, Rep> id) { return number(id.value); }
+  Payload& field(Id<Tag, Rep> id) {
+    return number(id.value);
+  }
   Payload& field(std::string_view value) { return text(value); }
   void signed_number(std::int64_t value) { number(zigzag(static_cast<std::uint64_t>(value))); }
   // A number as what it adds to another one.
-  void step(std::uint64_t value, std::uint64_t from, bool in_blocks) { number(zigzag(in_blocks ? shift_down(value - from) : value - from)); }
+  void step(std::uint64_t value, std::uint64_t from, bool in_blocks) {
+    number(zigzag(in_blocks ? shift_down(value - from) : value - from));
+  }
   template <class Enum>
-  void choice(Enum value, Enum, std::type_identity_t<std::optional<Enum>> = {}) { number(static_cast<std::uint64_t>(value)); }
+  void choice(Enum value, Enum, std::type_identity_t<std::optional<Enum>> = {}) {
+    number(static_cast<std::uint64_t>(value));
+  }
   // Several small things in one number, and each of them taken out of it again.
   std::uint64_t said(std::uint64_t value, std::uint64_t = kNoLimit) {
     number(value);
@@ -129,7 +135,9 @@ class PayloadFields {
   }
   std::uint64_t said(std::uint64_t, std::uint64_t most = kNoLimit) { return number(most); }
   template <class T>
-  void told(T& value, std::type_identity_t<T> from) { value = from; }
+  void told(T& value, std::type_identity_t<T> from) {
+    value = from;
+  }
   template <class T>
   void added_later(T& value, bool = true) {
     if (ok_ && left() != 0) field(value);

@@ -22,7 +22,8 @@ namespace {
 void prefer_large_pages(const std::vector<Event>& events) {
   constexpr std::uintptr_t kLargePageBytes = 2 << 20;
   const auto begin = (reinterpret_cast<std::uintptr_t>(events.data()) + kLargePageBytes - 1) & ~(kLargePageBytes - 1);
-  const auto end = (reinterpret_cast<std::uintptr_t>(events.data()) + events.capacity() * sizeof(Event)) & ~(kLargePageBytes - 1);
+  const auto end =
+      (reinterpret_cast<std::uintptr_t>(events.data()) + events.capacity() * sizeof(Event)) & ~(kLargePageBytes - 1);
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
@@ -40,7 +41,8 @@ class WriterEvents {
       }
       at_ = record.end;
       if (!is_event(record.tag)) continue;
-      const auto kind = static_cast<std::uint8_t>(static_cast<std::uint8_t>(record.tag) - static_cast<std::uint8_t>(RecordTag::kFirstEvent));
+      const auto kind = static_cast<std::uint8_t>(static_cast<std::uint8_t>(record.tag) -
+                                                  static_cast<std::uint8_t>(RecordTag::kFirstEvent));
       if (!decode(kind, record.payload, event)) {
         ++damaged_chunks;
         at_ = records_.size();
@@ -88,7 +90,9 @@ class WriterEvents {
 class EventIntake {
  public:
   EventIntake(Trace& trace, const TraceIds& ids, std::uint64_t most_events)
-      : trace_(trace), ids_(ids), most_allocation_(std::min<std::uint64_t>(most_events * 8 + kAllocationSlack, 0xffffffff)) {
+      : trace_(trace),
+        ids_(ids),
+        most_allocation_(std::min<std::uint64_t>(most_events * 8 + kAllocationSlack, 0xffffffff)) {
     trace_.events.reserve(most_events + 1);  // one more than there are is tried
     prefer_large_pages(trace_.events);
     for (const Device& device : trace.devices) devices_->set(device.index);
@@ -235,7 +239,8 @@ std::uint64_t highest_sequence(const TraceBytes& bytes, const ChunkIndex& index)
 }
 
 // All writers' events in the order of their sequence numbers, up to but not including `end`.
-void read_events(const TraceBytes& bytes, const ChunkIndex& index, std::uint64_t end, const TraceIds& ids, Trace& trace) {
+void read_events(const TraceBytes& bytes, const ChunkIndex& index, std::uint64_t end, const TraceIds& ids,
+                 Trace& trace) {
   std::vector<WriterEvents> writers = events_by_writer(bytes, index);
   using Next = std::pair<std::uint64_t, std::size_t>;  // sequence, writer
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
@@ -308,7 +313,8 @@ Result<Trace> read_trace_bytes(std::span<const std::uint8_t> bytes) {
 }
 
 bool looks_like_trace_file(std::span<const std::uint8_t> first_bytes) {
-  return first_bytes.size() >= kTraceFileMagic.size() && std::equal(kTraceFileMagic.begin(), kTraceFileMagic.end(), first_bytes.begin());
+  return first_bytes.size() >= kTraceFileMagic.size() &&
+         std::equal(kTraceFileMagic.begin(), kTraceFileMagic.end(), first_bytes.begin());
 }
 
 }  // namespace faultline

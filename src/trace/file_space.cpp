@@ -38,7 +38,8 @@ void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) {
 int write_zeros(int file, std::uint64_t begin, std::uint64_t end) {
   static constexpr std::array<char, kTraceUnitBytes> kZeros{};
   while (begin < end) {
-    const ssize_t written = ::pwrite(file, kZeros.data(), std::min<std::uint64_t>(kZeros.size(), end - begin), static_cast<off_t>(begin));
+    const ssize_t written =
+        ::pwrite(file, kZeros.data(), std::min<std::uint64_t>(kZeros.size(), end - begin), static_cast<off_t>(begin));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return written < 0 ? errno : ENOSPC;
     begin += static_cast<std::uint64_t>(written);
@@ -49,7 +50,7 @@ int write_zeros(int file, std::uint64_t begin, std::uint64_t end) {
 }  // namespace
 
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file) ::fchmod(file.number(), 0600);  // whatever the umask
@@ -68,7 +69,7 @@ Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
 int TraceFile::open_again() const {
   const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return -errno;
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) return file;
   ::close(file);
   return -ESTALE;
@@ -79,7 +80,8 @@ Status TraceFile::write_header() {
   if (Status status = reserve_until(kTraceUnitBytes); !status) return status.error();
   const Descriptor file(open_again());
   const ssize_t written = file ? ::pwrite(file.number(), &header, sizeof header, 0) : -1;
-  if (written != static_cast<ssize_t>(sizeof header)) return file_error("the trace file cannot be written", !file ? -file.number() : written < 0 ? errno : EIO);
+  if (written != static_cast<ssize_t>(sizeof header))
+    return file_error("the trace file cannot be written", !file ? -file.number() : written < 0 ? errno : EIO);
   raise_to(used_bytes_, sizeof header);
   return Ok{};
 }
@@ -92,8 +94,10 @@ int TraceFile::allocate_blocks(std::uint64_t begin, std::uint64_t end) {
   if (!file) return -file.number();
   while (has_fallocate_) {
     if (::fallocate(file.number(), 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) == 0) return 0;
-    if (errno == EOPNOTSUPP || errno == ENOSYS) has_fallocate_ = false;
-    else if (errno != EINTR) return errno;
+    if (errno == EOPNOTSUPP || errno == ENOSYS)
+      has_fallocate_ = false;
+    else if (errno != EINTR)
+      return errno;
   }
   return write_zeros(file.number(), begin, end);
 }
@@ -113,7 +117,8 @@ Status TraceFile::reserve_until(std::uint64_t end) {
     }
     failed_errno_ = error;
   }
-  return file_error("no room for more of the trace", failed_errno_, "What was recorded until then is kept and can be read.");
+  return file_error("no room for more of the trace", failed_errno_,
+                    "What was recorded until then is kept and can be read.");
 }
 
 Result<MappedChunk> TraceFile::take_chunk(std::size_t room_bytes) {
@@ -126,7 +131,9 @@ Result<MappedChunk> TraceFile::take_chunk(std::size_t room_bytes) {
     if (Status status = reserve_until(offset + bytes); !status) return status.error();
   }
   const Descriptor file(open_again());
-  void* const mapping = file ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.number(), static_cast<off_t>(offset)) : MAP_FAILED;
+  void* const mapping = file ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.number(),
+                                      static_cast<off_t>(offset))
+                             : MAP_FAILED;
   if (mapping == MAP_FAILED) {
     const int error = file ? errno : -file.number();
     const std::lock_guard lock(growing_);
@@ -135,7 +142,8 @@ Result<MappedChunk> TraceFile::take_chunk(std::size_t room_bytes) {
   }
   mapped_chunks_.fetch_add(1, std::memory_order_relaxed);
   auto* const first = static_cast<std::uint8_t*>(mapping);
-  return MappedChunk{first + (unit == 0 ? sizeof(TraceFileHeader) : 0), first + bytes, static_cast<std::uint32_t>(bytes), offset, first};
+  return MappedChunk{first + (unit == 0 ? sizeof(TraceFileHeader) : 0), first + bytes,
+                     static_cast<std::uint32_t>(bytes), offset, first};
 }
 
 void TraceFile::release(const MappedChunk& chunk, const std::uint8_t* used) {
@@ -148,7 +156,8 @@ Status TraceFile::close() {
   FAULTLINE_CHECK(mapped_chunks_.load() == 0);
   const Descriptor file(open_again());
   if (!file) return file_error("the trace file cannot be found again", -file.number());
-  if (::ftruncate(file.number(), static_cast<off_t>(used_bytes_.load())) != 0) return file_error("the trace file cannot be trimmed", errno);
+  if (::ftruncate(file.number(), static_cast<off_t>(used_bytes_.load())) != 0)
+    return file_error("the trace file cannot be trimmed", errno);
   return Ok{};
 }
 

@@ -30,8 +30,8 @@ namespace faultline {
 struct MappedChunk {
   std::uint8_t* begin = nullptr;
   std::uint8_t* end = nullptr;
-  std::uint32_t chunk_bytes = 0;   // as the chunk header has it
-  std::uint64_t place = 0;         // the space's own: where it stands
+  std::uint32_t chunk_bytes = 0;  // as the chunk header has it
+  std::uint64_t place = 0;        // the space's own: where it stands
   std::uint8_t* mapping = nullptr;
 };
 

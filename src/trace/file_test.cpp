@@ -112,7 +112,8 @@ TEST(TraceFile, CutAnywhereGivesTheRecordsBeforeTheCut) {
     }
     // Right behind the file's header nothing is cut: nothing was begun.
     ASSERT_EQ(lost(*read, kLostCutChunks), size > sizeof(TraceFileHeader) ? 1u : 0u) << size;
-    ASSERT_EQ(lost(*read, kLostUnusableEvents) + lost(*read, kLostDamagedChunks) + lost(*read, kLostBadDefinitions), 0u) << size;
+    ASSERT_EQ(lost(*read, kLostUnusableEvents) + lost(*read, kLostDamagedChunks) + lost(*read, kLostBadDefinitions), 0u)
+        << size;
   }
   EXPECT_EQ(events_before, trace.events.size());
 }
@@ -150,7 +151,8 @@ TEST(TraceFile, RandomDamageNeverBreaksTheInvariants) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) files.push_back(bytes_of(RandomTrace(seed).make(40), folder));
   for (std::size_t round = 0; round < 5000; ++round) {
     std::vector<std::uint8_t> bytes = files[round % files.size()];
-    for (std::uint64_t i = 1 + random() % 5; i > 0; --i) bytes[64 + random() % (bytes.size() - 64)] = static_cast<std::uint8_t>(random());
+    for (std::uint64_t i = 1 + random() % 5; i > 0; --i)
+      bytes[64 + random() % (bytes.size() - 64)] = static_cast<std::uint8_t>(random());
     const Result<Trace> read = read_trace_bytes(bytes);
     ASSERT_TRUE(read.ok());
     ASSERT_TRUE(check_trace(*read).ok()) << check_trace(*read).error().message();
@@ -217,14 +219,15 @@ TEST(TraceFile, HasTheBytesThatTheFormatPageShows) {
 }
 
 TEST(TraceFile, UnknownRecordsArePassedOverAndCounted) {
-  const std::vector<std::uint8_t> file = HandMadeFile()
-                                             .record(0x3e, {1, 2, 3})
-                                             .record(kSyncTag, {0x01, 20})  // time + 10
-                                             .record(0x7f, {0x01, 200, 1})  // a kind of event not known yet: time + 100
-                                             .record(0x99, {})
-                                             .record(kSyncTag, {0x81, 0x81, 0x02, 20, 10, 9, 9})  // a field not known yet at the end
-                                             .record(0xff, {})
-                                             .bytes();
+  const std::vector<std::uint8_t> file =
+      HandMadeFile()
+          .record(0x3e, {1, 2, 3})
+          .record(kSyncTag, {0x01, 20})  // time + 10
+          .record(0x7f, {0x01, 200, 1})  // a kind of event not known yet: time + 100
+          .record(0x99, {})
+          .record(kSyncTag, {0x81, 0x81, 0x02, 20, 10, 9, 9})  // a field not known yet at the end
+          .record(0xff, {})
+          .bytes();
   const Result<Trace> read = read_trace_bytes(file);
   ASSERT_TRUE(read.ok());
   ASSERT_EQ(read->events.size(), 2u);
@@ -235,7 +238,12 @@ TEST(TraceFile, UnknownRecordsArePassedOverAndCounted) {
 }
 
 TEST(TraceFile, EventWithFieldsBeyondItsLengthIsDamage) {
-  const std::vector<std::uint8_t> file = HandMadeFile().record(kSyncTag, {0x01, 20}).record(kSyncTag, {0x01}).record(kSyncTag, {0x01, 20}).record(0xff, {}).bytes();
+  const std::vector<std::uint8_t> file = HandMadeFile()
+                                             .record(kSyncTag, {0x01, 20})
+                                             .record(kSyncTag, {0x01})
+                                             .record(kSyncTag, {0x01, 20})
+                                             .record(0xff, {})
+                                             .bytes();
   const Result<Trace> read = read_trace_bytes(file);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->events.size(), 1u);
@@ -313,8 +321,9 @@ TEST(TraceFile, CallsNamingWhatIsNotDefinedAreKeptWithoutIt) {
 }
 
 TEST(TraceFile, ViolationOfAKindThatIsNotKnownYetIsStillOne) {
-  std::vector<std::uint8_t> payload = {1, 0x05, 99, 0, 0, 0, 7, 0, 0};  // id, a thread and an atomic access, its kind, no names, line 7
-  payload.insert(payload.end(), 12, 3);                                // four extents
+  std::vector<std::uint8_t> payload = {
+      1, 0x05, 99, 0, 0, 0, 7, 0, 0};    // id, a thread and an atomic access, its kind, no names, line 7
+  payload.insert(payload.end(), 12, 3);  // four extents
   const std::vector<std::uint8_t> file = HandMadeFile().record(0x11, payload).record(0xff, {}).bytes();
   const Result<Trace> read = read_trace_bytes(file);
   ASSERT_TRUE(read.ok());
@@ -327,7 +336,8 @@ TEST(TraceFile, ViolationOfAKindThatIsNotKnownYetIsStillOne) {
 }
 
 TEST(TraceFile, StreamOfAnOlderFileWaitsForTheDefaultOne) {
-  const std::vector<std::uint8_t> file = HandMadeFile().record(0x06, {0, 1, 9}).record(0x06, {1, 1, 9, 0}).record(0xff, {}).bytes();
+  const std::vector<std::uint8_t> file =
+      HandMadeFile().record(0x06, {0, 1, 9}).record(0x06, {1, 1, 9, 0}).record(0xff, {}).bytes();
   const Result<Trace> read = read_trace_bytes(file);
   ASSERT_TRUE(read.ok());
   ASSERT_EQ(read->streams.size(), 2u);
@@ -343,7 +353,8 @@ TEST(TraceFile, LaunchOfFourPointersTakesAboutThirtyBytes) {
     std::mt19937_64 random(3);
     for (std::uint32_t i = 0; i < launches; ++i) {
       Launch launch{kernel, {static_cast<std::uint32_t>(1 + random() % 4096), 1, 1}, {128, 1, 1}, 0, 0, {}};
-      for (std::uint32_t argument = 0; argument < 4; ++argument) launch.arguments.push_back({16 + 8 * argument, 0x7f3a40000000 + random() % (1u << 21) * 512});
+      for (std::uint32_t argument = 0; argument < 4; ++argument)
+        launch.arguments.push_back({16 + 8 * argument, 0x7f3a40000000 + random() % (1u << 21) * 512});
       trace.launches.intern(launch);
     }
     return static_cast<double>(bytes_of(trace, folder).size());
@@ -356,7 +367,8 @@ TEST(TraceFile, LaunchOfFourPointersTakesAboutThirtyBytes) {
 TEST(TraceFile, WrongFirstBytesAreAnErrorWithItsPlace) {
   const TemporaryFolder folder;
   const std::vector<std::uint8_t> good = bytes_of(RandomTrace(1).make(5), folder);
-  const std::vector<std::pair<std::size_t, std::uint64_t>> places = {{0, 0}, {7, 0}, {8, 8}, {11, 8}, {12, 12}, {16, 16}, {19, 16}};
+  const std::vector<std::pair<std::size_t, std::uint64_t>> places = {{0, 0},   {7, 0},   {8, 8},  {11, 8},
+                                                                     {12, 12}, {16, 16}, {19, 16}};
   for (const auto& [damage, offset] : places) {
     std::vector<std::uint8_t> bytes = good;
     bytes[damage] ^= 0x41;
@@ -388,8 +400,14 @@ TEST(TraceFile, ReaderAllocatesOnlyWhatTheFilePaysFor) {
   tensor.insert(tensor.end(), huge.begin(), huge.end());
   std::vector<std::uint8_t> event = {0x20};
   event.insert(event.end(), {0xfc, 0xff, 0xff, 0xff, 0x1f});  // allocation + 2^32 - 2
-  const std::vector<std::uint8_t> file =
-      HandMadeFile().record(0x01, string).record(0x02, frame).record(0x04, tensor).record(0x05, {0, 0, 0, 0, 0, 0, 0}).record(0x40, event).record(0xff, {}).bytes();
+  const std::vector<std::uint8_t> file = HandMadeFile()
+                                             .record(0x01, string)
+                                             .record(0x02, frame)
+                                             .record(0x04, tensor)
+                                             .record(0x05, {0, 0, 0, 0, 0, 0, 0})
+                                             .record(0x40, event)
+                                             .record(0xff, {})
+                                             .bytes();
   const Result<Trace> read = read_trace_bytes(file);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(lost(*read, kLostBadDefinitions), 3u);

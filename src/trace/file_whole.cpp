@@ -22,7 +22,8 @@ Status write_tables(const Trace& trace, TraceFileWriter& writer) {
   }
   for (std::uint32_t i = 1; i < trace.stacks.size(); ++i) {
     const StackId stack(i);
-    if (Status status = writer.define_stack(stack, trace.stacks.parent(stack), trace.stacks.frame_id(stack)); !status) return status;
+    if (Status status = writer.define_stack(stack, trace.stacks.parent(stack), trace.stacks.frame_id(stack)); !status)
+      return status;
   }
   for (std::uint32_t i = 1; i < trace.tensors.size(); ++i) {
     if (Status status = writer.define_tensor(TensorId(i), trace.tensors.at(TensorId(i))); !status) return status;
@@ -38,10 +39,12 @@ Status write_tables(const Trace& trace, TraceFileWriter& writer) {
 
 Status write_places(const Trace& trace, TraceFileWriter& writer) {
   for (std::size_t i = 0; i < trace.heaps.size(); ++i) {
-    if (Status status = writer.define_heap(HeapId(static_cast<std::uint16_t>(i)), trace.heaps[i]); !status) return status;
+    if (Status status = writer.define_heap(HeapId(static_cast<std::uint16_t>(i)), trace.heaps[i]); !status)
+      return status;
   }
   for (std::size_t i = 0; i < trace.streams.size(); ++i) {
-    if (Status status = writer.define_stream(StreamId(static_cast<std::uint32_t>(i)), trace.streams[i]); !status) return status;
+    if (Status status = writer.define_stream(StreamId(static_cast<std::uint32_t>(i)), trace.streams[i]); !status)
+      return status;
   }
   for (std::size_t i = 0; i < trace.devices.size(); ++i) {
     if (Status status = writer.define_device(static_cast<std::uint32_t>(i), trace.devices[i]); !status) return status;

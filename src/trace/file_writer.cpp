@@ -10,7 +10,9 @@
 namespace faultline {
 namespace {
 
-void publish_byte(std::uint8_t* at, std::uint8_t value) { std::atomic_ref<std::uint8_t>(*at).store(value, std::memory_order_release); }
+void publish_byte(std::uint8_t* at, std::uint8_t value) {
+  std::atomic_ref<std::uint8_t>(*at).store(value, std::memory_order_release);
+}
 
 std::size_t record_bytes(std::string_view payload) { return 1 + kMostVarintBytes + payload.size(); }
 
@@ -39,7 +41,8 @@ Status TraceFileWriter::append(const Event& event) {
   }
   std::uint8_t* const end = deltas_.encode(event, space_.take_sequence(), at_ + 2);
   at_[1] = static_cast<std::uint8_t>(end - at_ - 2);
-  publish_byte(at_, static_cast<std::uint8_t>(static_cast<std::uint8_t>(RecordTag::kFirstEvent) + static_cast<std::uint8_t>(event.kind)));
+  publish_byte(at_, static_cast<std::uint8_t>(static_cast<std::uint8_t>(RecordTag::kFirstEvent) +
+                                              static_cast<std::uint8_t>(event.kind)));
   at_ = end;
   time_ns_ = event.time_ns;
   return Ok{};
@@ -80,8 +83,10 @@ Result<MappedChunk> TraceFileWriter::begin_chunk(std::size_t room_bytes, std::ui
   header.next_sequence = next_sequence;
   header.time_ns = time_ns_;
   constexpr std::size_t kMagicBytes = sizeof header.magic;
-  std::memcpy(chunk->begin + kMagicBytes, reinterpret_cast<const std::uint8_t*>(&header) + kMagicBytes, sizeof header - kMagicBytes);
-  std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(chunk->begin)).store(header.magic, std::memory_order_release);
+  std::memcpy(chunk->begin + kMagicBytes, reinterpret_cast<const std::uint8_t*>(&header) + kMagicBytes,
+              sizeof header - kMagicBytes);
+  std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(chunk->begin))
+      .store(header.magic, std::memory_order_release);
   return chunk;
 }
 
@@ -134,9 +139,13 @@ Status TraceFileWriter::define(Id id, const Value& value) {
   return publish(kRecordTag<Value>, payload);
 }
 
-Status TraceFileWriter::define_string(StringId id, std::string_view text) { return publish(RecordTag::kString, Payload().field(id).field(text)); }
+Status TraceFileWriter::define_string(StringId id, std::string_view text) {
+  return publish(RecordTag::kString, Payload().field(id).field(text));
+}
 Status TraceFileWriter::define_frame(FrameId id, const Frame& frame) { return define(id, frame); }
-Status TraceFileWriter::define_stack(StackId id, StackId caller, FrameId frame) { return define(id, StackNode{caller, frame}); }
+Status TraceFileWriter::define_stack(StackId id, StackId caller, FrameId frame) {
+  return define(id, StackNode{caller, frame});
+}
 Status TraceFileWriter::define_tensor(TensorId id, const Tensor& tensor) { return define(id, tensor); }
 Status TraceFileWriter::define_heap(HeapId id, const Heap& heap) { return define(id, heap); }
 Status TraceFileWriter::define_stream(StreamId id, const Stream& stream) { return define(id, stream); }
@@ -156,11 +165,16 @@ Status TraceFileWriter::define_property(std::string_view key, std::string_view v
 }
 
 Status TraceFileWriter::define_origin(const TraceOrigin& origin) {
-  return publish(RecordTag::kSource,
-                 Payload().text(origin.source_kind).text(origin.source_path).number(origin.source_events).number(origin.capabilities));
+  return publish(RecordTag::kSource, Payload()
+                                         .text(origin.source_kind)
+                                         .text(origin.source_path)
+                                         .number(origin.source_events)
+                                         .number(origin.capabilities));
 }
 
-Status TraceFileWriter::count(std::string_view what, std::uint64_t times) { return publish(RecordTag::kCounter, Payload().text(what).number(times)); }
+Status TraceFileWriter::count(std::string_view what, std::uint64_t times) {
+  return publish(RecordTag::kCounter, Payload().text(what).number(times));
+}
 
 Status TraceFileWriter::define_final_state(std::span<const FinalSegment> segments, std::span<const FinalBlock> blocks) {
   for (std::size_t i = 0; i < blocks.size(); ++i) {

@@ -81,7 +81,7 @@ class TraceFileWriter {
   MappedChunk chunk_;
   std::uint8_t* at_ = nullptr;  // where the next record goes; null: no chunk
   EventDeltas deltas_{0, 0};
-  std::int64_t time_ns_ = 0;    // of the last event: where the next chunk's times count from
+  std::int64_t time_ns_ = 0;  // of the last event: where the next chunk's times count from
   std::uint64_t dropped_ = 0;
   std::optional<Error> stopped_;
   bool finished_ = false;

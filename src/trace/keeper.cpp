@@ -28,7 +28,8 @@ namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 constexpr int kLooksBetweenCopies = 50;
-constexpr int kLooksUntilLeftBehind = 500;  // a thread that was inside the driver when its process ended may still write for a moment, not for seconds
+constexpr int kLooksUntilLeftBehind =
+    500;  // a thread that was inside the driver when its process ended may still write for a moment, not for seconds
 constexpr std::uint64_t kMostReserveBytes = 2 * kGiB;
 constexpr std::uint32_t kKeepersWriter = 1u << 31;  // no process has so many threads
 
@@ -38,7 +39,7 @@ struct Disk {
   bool is_known = false;
 };
 Disk disk_of(const std::string& folder) {
-  struct statvfs about {};
+  struct statvfs about{};
   if (::statvfs(folder.c_str(), &about) != 0) return {};
   return {about.f_blocks * about.f_frsize, about.f_bavail * about.f_frsize, true};
 }
@@ -73,7 +74,9 @@ class OwnWords : public TraceSpace {
     taken_ = true;
     return MappedChunk{memory_.data(), memory_.data() + memory_.size(), kTraceUnitBytes, 0, memory_.data()};
   }
-  void release(const MappedChunk& chunk, const std::uint8_t* used) override { used_ = static_cast<std::size_t>(used - chunk.mapping); }
+  void release(const MappedChunk& chunk, const std::uint8_t* used) override {
+    used_ = static_cast<std::size_t>(used - chunk.mapping);
+  }
   Bytes bytes() const { return Bytes(memory_).first(used_); }
 
  private:
@@ -84,7 +87,9 @@ class OwnWords : public TraceSpace {
 
 }  // namespace
 
-std::uint64_t disk_reserve(const std::string& folder) { return std::min(kMostReserveBytes, disk_of(folder).size_bytes / 20); }
+std::uint64_t disk_reserve(const std::string& folder) {
+  return std::min(kMostReserveBytes, disk_of(folder).size_bytes / 20);
+}
 
 Result<std::unique_ptr<TraceKeeper>> TraceKeeper::create(const std::string& folder, std::uint64_t most_bytes) {
   const int segment = ::shmget(IPC_PRIVATE, sizeof(SharedRoom), IPC_CREAT | 0600);
@@ -92,14 +97,21 @@ Result<std::unique_ptr<TraceKeeper>> TraceKeeper::create(const std::string& fold
   void* const place = ::shmat(segment, nullptr, 0);
   const int error = errno;
   ::shmctl(segment, IPC_RMID, nullptr);  // it stays for those who have it, and for those who know its number meanwhile
-  if (reinterpret_cast<std::intptr_t>(place) == -1) return Error{fmt::format("the memory to share with it cannot be had: {}", std::strerror(error)), {}, {}};
+  if (reinterpret_cast<std::intptr_t>(place) == -1)
+    return Error{fmt::format("the memory to share with it cannot be had: {}", std::strerror(error)), {}, {}};
   return std::unique_ptr<TraceKeeper>(new TraceKeeper(folder, segment, *static_cast<SharedRoom*>(place), most_bytes));
 }
 
 TraceKeeper::TraceKeeper(std::string folder, int segment, SharedRoom& room, std::uint64_t most_bytes)
-    : folder_(std::move(folder)), segment_(segment), room_(room), brought_(SharedRoom::kSlots), tags_(kTraceUnitBytes), copy_(kTraceUnitBytes), reserve_bytes_(disk_reserve(folder_)) {
+    : folder_(std::move(folder)),
+      segment_(segment),
+      room_(room),
+      brought_(SharedRoom::kSlots),
+      tags_(kTraceUnitBytes),
+      copy_(kTraceUnitBytes),
+      reserve_bytes_(disk_reserve(folder_)) {
   room_.most_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(most_bytes, INT64_MAX));
-  struct stat about {};
+  struct stat about{};
   if (::stat(kPidNamespace, &about) == 0) pid_namespace_ = about.st_ino;
   room_.magic.store(SharedRoom::kMagic, std::memory_order_release);
   look_at_disk();
@@ -137,7 +149,8 @@ void TraceKeeper::look_at_disk() {
 }
 
 void TraceKeeper::look(bool also_taken) {
-  const std::uint32_t processes = std::min(room_.processes_begun.load(std::memory_order_acquire), SharedRoom::kProcesses);
+  const std::uint32_t processes =
+      std::min(room_.processes_begun.load(std::memory_order_acquire), SharedRoom::kProcesses);
   files_.resize(processes);
   for (std::uint32_t process = 0; process < processes; ++process) {
     if (!has_file(process) && room_.processes[process].pid.load(std::memory_order_acquire) != 0) create_file(process);
@@ -148,9 +161,12 @@ void TraceKeeper::look(bool also_taken) {
   for (std::uint32_t number = 0; number < SharedRoom::kSlots; ++number) {
     SharedRoom::Slot& slot = room_.slots[number];
     const SharedRoom::SlotState state = slot.state.load(std::memory_order_acquire);
-    if (state == SharedRoom::SlotState::kFree || slot.place.load(std::memory_order_acquire) == 0 || !has_file(slot.process)) continue;  // one that has just begun: next time
+    if (state == SharedRoom::SlotState::kFree || slot.place.load(std::memory_order_acquire) == 0 ||
+        !has_file(slot.process))
+      continue;  // one that has just begun: next time
     if (state == SharedRoom::SlotState::kTaken) {
-      const bool is_left_behind = files_[slot.process].looks_since_end > kLooksUntilLeftBehind || files_[slot.process].was_killed;
+      const bool is_left_behind =
+          files_[slot.process].looks_since_end > kLooksUntilLeftBehind || files_[slot.process].was_killed;
       if (also_taken || is_left_behind) write_taken(number);
       if (is_left_behind && slot.state.load() == SharedRoom::SlotState::kTaken) free(number, kTraceUnitBytes);
     }
@@ -166,13 +182,16 @@ void TraceKeeper::look(bool also_taken) {
 void TraceKeeper::look_for_killed() {
   std::vector<bool> holds(files_.size());
   for (const SharedRoom::Slot& slot : room_.slots) {
-    if (slot.state.load(std::memory_order_acquire) == SharedRoom::SlotState::kTaken && slot.place.load(std::memory_order_acquire) != 0 && has_file(slot.process)) holds[slot.process] = true;
+    if (slot.state.load(std::memory_order_acquire) == SharedRoom::SlotState::kTaken &&
+        slot.place.load(std::memory_order_acquire) != 0 && has_file(slot.process))
+      holds[slot.process] = true;
   }
   std::set<pid_t> begun_later;
   for (std::size_t process = files_.size(); process-- > 0;) {
     const SharedRoom::Process& about = room_.processes[process];
     const pid_t pid = about.pid.load(std::memory_order_acquire);
-    if (pid == 0 || about.pid_namespace.load() != pid_namespace_ || pid_namespace_ == 0) continue;  // its number says nothing here
+    if (pid == 0 || about.pid_namespace.load() != pid_namespace_ || pid_namespace_ == 0)
+      continue;  // its number says nothing here
     const bool is_latest = begun_later.insert(pid).second;
     if (holds[process]) files_[process].was_killed = !is_latest || has_gone(pid);
   }
@@ -204,12 +223,15 @@ void TraceKeeper::create_file(std::uint32_t process) {
   File& file = files_[process];
   file.path = start + ".faultline";
   int opened = -1;
-  for (int again = 2; (opened = ::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 && errno == EEXIST; ++again) {
+  for (int again = 2;
+       (opened = ::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 && errno == EEXIST;
+       ++again) {
     file.path = fmt::format("{}-{}.faultline", start, again);
   }
   if (opened >= 0) ::fchmod(opened, 0600);  // whatever the umask
   const TraceFileHeader header;
-  file.error = opened < 0 ? errno : write_all(opened, {reinterpret_cast<const std::uint8_t*>(&header), sizeof header}, 0);
+  file.error =
+      opened < 0 ? errno : write_all(opened, {reinterpret_cast<const std::uint8_t*>(&header), sizeof header}, 0);
   if (opened >= 0) ::close(opened);
 }
 
@@ -217,8 +239,10 @@ void TraceKeeper::create_file(std::uint32_t process) {
 void TraceKeeper::bring(std::uint32_t number, Bytes bytes) {
   const SharedRoom::Slot& slot = room_.slots[number];
   Brought& brought = brought_[number];
-  if (write(slot.process, slot.place.load(std::memory_order_acquire) - 1, bytes)) brought = {bytes.size(), 0};
-  else brought.lost_bytes = bytes.size() - std::min<std::uint64_t>(brought.kept_bytes, bytes.size());
+  if (write(slot.process, slot.place.load(std::memory_order_acquire) - 1, bytes))
+    brought = {bytes.size(), 0};
+  else
+    brought.lost_bytes = bytes.size() - std::min<std::uint64_t>(brought.kept_bytes, bytes.size());
 }
 
 bool TraceKeeper::write(std::uint32_t process, std::uint64_t unit, Bytes bytes) {
@@ -227,7 +251,8 @@ bool TraceKeeper::write(std::uint32_t process, std::uint64_t unit, Bytes bytes) 
   if (disk_free_bytes_ < reserve_bytes_ / 2 + bytes.size()) return false;
   disk_free_bytes_ -= bytes.size();
   const int opened = ::open(file.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  const int error = opened < 0 ? errno : write_all(opened, bytes, unit * kTraceUnitBytes + (unit == 0 ? sizeof(TraceFileHeader) : 0));
+  const int error =
+      opened < 0 ? errno : write_all(opened, bytes, unit * kTraceUnitBytes + (unit == 0 ? sizeof(TraceFileHeader) : 0));
   if (opened >= 0) ::close(opened);
   if (error == 0) return true;
   file.error = error;
@@ -244,7 +269,8 @@ void TraceKeeper::write_taken(std::uint32_t number) {
   std::uint32_t magic = 0;
   std::memcpy(&magic, tags_.data(), sizeof magic);
   if (magic != kChunkMagic) return;
-  std::size_t whole = sizeof(ChunkHeader) + whole_record_bytes(Bytes(tags_).subspan(sizeof(ChunkHeader)), Bytes(copy_).subspan(sizeof(ChunkHeader)));
+  std::size_t whole = sizeof(ChunkHeader) + whole_record_bytes(Bytes(tags_).subspan(sizeof(ChunkHeader)),
+                                                               Bytes(copy_).subspan(sizeof(ChunkHeader)));
   if (room_.processes[room_.slots[number].process].has_ended.load() && whole + 2 <= copy_.size()) {
     copy_[whole++] = static_cast<std::uint8_t>(RecordTag::kWriterFinished);
     copy_[whole++] = 0;
@@ -262,12 +288,14 @@ void TraceKeeper::finish() {
   look(true);
   look_for_running();
   for (std::uint32_t number = 0; number < SharedRoom::kSlots; ++number) {
-    if (const std::uint64_t lost_bytes = brought_[number].lost_bytes; lost_bytes != 0) files_[room_.slots[number].process].lost_bytes += lost_bytes;
+    if (const std::uint64_t lost_bytes = brought_[number].lost_bytes; lost_bytes != 0)
+      files_[room_.slots[number].process].lost_bytes += lost_bytes;
   }
   for (std::uint32_t process = 0; process < files_.size(); ++process) {
     if (has_file(process)) last_words(process);
   }
-  if (room_.processes_begun.load() > SharedRoom::kProcesses) notes_.push_back(fmt::format("only the first {} processes of the program are recorded", SharedRoom::kProcesses));
+  if (room_.processes_begun.load() > SharedRoom::kProcesses)
+    notes_.push_back(fmt::format("only the first {} processes of the program are recorded", SharedRoom::kProcesses));
 }
 
 void TraceKeeper::last_words(std::uint32_t process) {
@@ -276,15 +304,26 @@ void TraceKeeper::last_words(std::uint32_t process) {
   const std::int64_t calls_until = about.calls_until_ns.load();
   std::int64_t recorded_until = about.recorded_until_ns.load();
   const bool is_left = file.runs_on && recorded_until == 0;
-  if (is_left) recorded_until = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (is_left)
+    recorded_until =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
   std::string because;
-  if (about.has_trouble.load(std::memory_order_acquire)) because = std::string(about.trouble, ::strnlen(about.trouble, sizeof about.trouble));
-  else if (file.error != 0) because = fmt::format("the trace cannot be written: {}", std::strerror(file.error));
-  else if (calls_until == 0 && recorded_until == 0 && file.lost_bytes == 0) return;
-  else if (is_left && calls_until == 0 && file.lost_bytes == 0) because = "the command had ended";
-  else if (disk_was_low_) because = fmt::format("{} of the disk are left to the program", format_bytes(reserve_bytes_));
-  else because = fmt::format("the traces of a run may take {} (--keep)", format_bytes(static_cast<std::uint64_t>(room_.most_bytes)));
-  if (const std::int64_t until = calls_until != 0 ? calls_until : recorded_until, begun = about.begun_ns.load(); until > begun && begun != 0) {
+  if (about.has_trouble.load(std::memory_order_acquire))
+    because = std::string(about.trouble, ::strnlen(about.trouble, sizeof about.trouble));
+  else if (file.error != 0)
+    because = fmt::format("the trace cannot be written: {}", std::strerror(file.error));
+  else if (calls_until == 0 && recorded_until == 0 && file.lost_bytes == 0)
+    return;
+  else if (is_left && calls_until == 0 && file.lost_bytes == 0)
+    because = "the command had ended";
+  else if (disk_was_low_)
+    because = fmt::format("{} of the disk are left to the program", format_bytes(reserve_bytes_));
+  else
+    because = fmt::format("the traces of a run may take {} (--keep)",
+                          format_bytes(static_cast<std::uint64_t>(room_.most_bytes)));
+  if (const std::int64_t until = calls_until != 0 ? calls_until : recorded_until, begun = about.begun_ns.load();
+      until > begun && begun != 0) {
     because = fmt::format("{:.1f} s after it began: {}", static_cast<double>(until - begun) * 1e-9, because);
   }
   OwnWords words;
@@ -300,7 +339,8 @@ void TraceKeeper::last_words(std::uint32_t process) {
     const std::string name = file.path.substr(file.path.rfind('/') + 1);
     cut_short_[name.substr(0, name.rfind('.'))] = because;
   }
-  if (file.error != 0) notes_.push_back(fmt::format("not all of process {} is recorded: {}", about.pid.load(), because));
+  if (file.error != 0)
+    notes_.push_back(fmt::format("not all of process {} is recorded: {}", about.pid.load(), because));
 }
 
 }  // namespace faultline

@@ -70,7 +70,7 @@ class TraceKeeper {
   std::string folder_;
   int segment_;
   SharedRoom& room_;
-  std::vector<File> files_;  // by process
+  std::vector<File> files_;       // by process
   std::vector<Brought> brought_;  // by slot
   std::vector<std::uint8_t> tags_, copy_;
   std::vector<std::string> notes_;

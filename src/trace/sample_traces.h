@@ -18,7 +18,8 @@ inline void expect_same_tables(const Trace& a, const Trace& b) {
   ASSERT_EQ(a.strings.size(), b.strings.size());
   for (std::uint32_t i = 0; i < a.strings.size(); ++i) ASSERT_EQ(a.strings.at(StringId(i)), b.strings.at(StringId(i)));
   ASSERT_EQ(a.stacks.frame_count(), b.stacks.frame_count());
-  for (std::uint32_t i = 0; i < a.stacks.frame_count(); ++i) ASSERT_TRUE(a.stacks.frame(FrameId(i)) == b.stacks.frame(FrameId(i))) << i;
+  for (std::uint32_t i = 0; i < a.stacks.frame_count(); ++i)
+    ASSERT_TRUE(a.stacks.frame(FrameId(i)) == b.stacks.frame(FrameId(i))) << i;
   ASSERT_EQ(a.stacks.size(), b.stacks.size());
   for (std::uint32_t i = 0; i < a.stacks.size(); ++i) {
     ASSERT_EQ(a.stacks.parent(StackId(i)), b.stacks.parent(StackId(i)));
@@ -26,7 +27,8 @@ inline void expect_same_tables(const Trace& a, const Trace& b) {
     ASSERT_EQ(a.stacks.depth(StackId(i)), b.stacks.depth(StackId(i)));
   }
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
-  for (std::uint32_t i = 0; i < a.tensors.size(); ++i) ASSERT_TRUE(a.tensors.at(TensorId(i)) == b.tensors.at(TensorId(i))) << i;
+  for (std::uint32_t i = 0; i < a.tensors.size(); ++i)
+    ASSERT_TRUE(a.tensors.at(TensorId(i)) == b.tensors.at(TensorId(i))) << i;
   const auto expect_same_calls = [](const auto& one, const auto& other) {
     using Id = typename std::remove_cvref_t<decltype(one)>::Id;
     ASSERT_EQ(one.size(), other.size());
@@ -42,7 +44,8 @@ inline void expect_same_tables(const Trace& a, const Trace& b) {
 inline void expect_same_trace(const Trace& a, const Trace& b) {
   expect_same_tables(a, b);
   ASSERT_EQ(a.events.size(), b.events.size());
-  for (std::size_t i = 0; i < a.events.size(); ++i) ASSERT_TRUE(a.events[i] == b.events[i]) << "event " << i << " " << name_of(a.events[i].kind);
+  for (std::size_t i = 0; i < a.events.size(); ++i)
+    ASSERT_TRUE(a.events[i] == b.events[i]) << "event " << i << " " << name_of(a.events[i].kind);
   ASSERT_TRUE(a.heaps == b.heaps);
   ASSERT_TRUE(a.streams == b.streams);
   ASSERT_TRUE(a.devices == b.devices);
@@ -87,8 +90,14 @@ class RandomTrace {
     return std::array<std::uint64_t, 5>{value, value, value & ~std::uint64_t{511}, 0, ~std::uint64_t{0}}[below(5)];
   }
   std::string text() {
-    static const std::array<std::string, 16> kTexts = {"", "main", "train.py", "a b", "\"quoted\"", "back\\slash", "new\nline", "tab\tand\x01", "ünïcode", " > ",
-        "#7", "@0x10", "t=5", "operator>(a, b)", "123", std::string("nul\0inside", 10)};
+    static const std::array<std::string, 16> kTexts = {"",           "main",
+                                                       "train.py",   "a b",
+                                                       "\"quoted\"", "back\\slash",
+                                                       "new\nline",  "tab\tand\x01",
+                                                       "ünïcode",    " > ",
+                                                       "#7",         "@0x10",
+                                                       "t=5",        "operator>(a, b)",
+                                                       "123",        std::string("nul\0inside", 10)};
     std::string value = kTexts[below(kTexts.size())];
     if (often()) value += std::to_string(below(20));
     return value;
@@ -120,13 +129,15 @@ class RandomTrace {
   }
   std::vector<LaunchArgument> arguments() {
     std::vector<LaunchArgument> values;
-    for (std::uint64_t i = below(6); i > 0; --i) values.push_back({often() ? static_cast<std::uint32_t>(8 * values.size()) : part(), number()});
+    for (std::uint64_t i = below(6); i > 0; --i)
+      values.push_back({often() ? static_cast<std::uint32_t>(8 * values.size()) : part(), number()});
     return values;
   }
 
   void make_calls(Trace& trace) {
     for (std::uint64_t i = below(8); i > 0; --i) {
-      trace.launches.intern({string(trace), extent(), extent(), often() ? 0 : part(), often() ? 0 : part(), arguments()});
+      trace.launches.intern(
+          {string(trace), extent(), extent(), often() ? 0 : part(), often() ? 0 : part(), arguments()});
     }
     for (std::uint64_t i = below(8); i > 0; --i) {
       Copy copy{number(), static_cast<MemorySide>(below(4)), static_cast<MemorySide>(below(4)), often()};
@@ -173,7 +184,9 @@ class RandomTrace {
     if (extra_is_tensor(kind)) return static_cast<std::uint32_t>(below(trace.tensors.size()));
     if (extra_is_string(kind)) return string(trace).value;
     std::size_t calls = 0;
-    each_call_table(trace, [&](const auto& table) { if (kind == CallKind<typename std::remove_cvref_t<decltype(table)>::Value>::kEvent) calls = table.size(); });
+    each_call_table(trace, [&](const auto& table) {
+      if (kind == CallKind<typename std::remove_cvref_t<decltype(table)>::Value>::kEvent) calls = table.size();
+    });
     if (calls != 0) return static_cast<std::uint32_t>(below(calls));
     return kind == EventKind::kSync && often() ? static_cast<std::uint32_t>(below(3)) : part();
   }
@@ -181,11 +194,18 @@ class RandomTrace {
   void make_places(Trace& trace) {
     const std::size_t heaps = 1 + below(4);
     for (std::size_t i = 0; i < heaps; ++i) {
-      Heap heap{static_cast<HeapKind>(below(kHeapKindCount)), static_cast<std::uint16_t>(number()), HeapId(small_id(i + 1)), number(), number(), text()};
+      Heap heap{static_cast<HeapKind>(below(kHeapKindCount)),
+                static_cast<std::uint16_t>(number()),
+                HeapId(small_id(i + 1)),
+                number(),
+                number(),
+                text()};
       trace.heaps.push_back(heap);
     }
-    for (std::uint64_t i = below(4); i > 0; --i) trace.streams.push_back({static_cast<std::uint16_t>(number()), number(), often()});
-    for (std::uint64_t i = below(3); i > 0; --i) trace.devices.push_back({static_cast<std::uint16_t>(i * 100), text(), number(), number()});
+    for (std::uint64_t i = below(4); i > 0; --i)
+      trace.streams.push_back({static_cast<std::uint16_t>(number()), number(), often()});
+    for (std::uint64_t i = below(3); i > 0; --i)
+      trace.devices.push_back({static_cast<std::uint16_t>(i * 100), text(), number(), number()});
   }
 
   void make_events(Trace& trace, std::size_t count) {
@@ -239,11 +259,13 @@ class RandomTrace {
       segment.first_block = static_cast<std::uint32_t>(trace.final_blocks.size());
       segment.block_count = static_cast<std::uint32_t>(below(4));
       for (std::uint32_t b = 0; b < segment.block_count; ++b) {
-        trace.final_blocks.push_back({number(), number(), number(), stack(trace), static_cast<FinalBlock::State>(below(3))});
+        trace.final_blocks.push_back(
+            {number(), number(), number(), stack(trace), static_cast<FinalBlock::State>(below(3))});
       }
       trace.final_segments.push_back(segment);
     }
-    if (!trace.final_segments.empty() && !often()) std::reverse(trace.final_segments.begin(), trace.final_segments.end());
+    if (!trace.final_segments.empty() && !often())
+      std::reverse(trace.final_segments.begin(), trace.final_segments.end());
   }
 
   std::mt19937_64 random_;
@@ -255,13 +277,15 @@ class TrainingTrace {
  public:
   Trace make(std::size_t at_least_events) {
     trace_.source_kind = "sample";
-    trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"}, {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
+    trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"},
+                    {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
     trace_.streams = {{0, 0}};
     trace_.devices = {{0, "sample", 80ull << 30, 0}};
     trace_.capabilities = kAddresses | kStacks | kStreams | kEvents | kTimes;
     trace_.events.reserve(at_least_events + 4096);
     make_stacks();
-    for (int i = 0; i < kLayers * 12; ++i) allocate(stacks_[static_cast<std::size_t>(i % 40)], 4096 * (1 + pick(6) * 1024));
+    for (int i = 0; i < kLayers * 12; ++i)
+      allocate(stacks_[static_cast<std::size_t>(i % 40)], 4096 * (1 + pick(6) * 1024));
     while (trace_.events.size() < at_least_events) step();
     trace_.allocation_count = static_cast<std::uint32_t>(allocations_.size());
     trace_.source_events = trace_.events.size();
@@ -281,7 +305,8 @@ class TrainingTrace {
       StackId stack;
       for (std::uint32_t depth = 0; depth < 12; ++depth) {
         const std::uint32_t branch = depth < 6 ? 0 : i >> (12 - depth);
-        const Frame frame{trace_.strings.intern("function_" + std::to_string(branch % 97)), trace_.strings.intern("file_" + std::to_string(depth) + ".py"), branch + 1};
+        const Frame frame{trace_.strings.intern("function_" + std::to_string(branch % 97)),
+                          trace_.strings.intern("file_" + std::to_string(depth) + ".py"), branch + 1};
         stack = trace_.stacks.push(stack, trace_.stacks.intern_frame(frame));
       }
       stacks_.push_back(stack);

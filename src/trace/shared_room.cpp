@@ -35,7 +35,8 @@ SharedRoom* RoomSpace::attach(int segment, const char*& why) {
   }
   void* const place = ::shmat(segment, nullptr, 0);
   if (reinterpret_cast<std::intptr_t>(place) == -1) {
-    why = errno == ENOMEM ? "there is no room in its address space for the memory shared with faultline run" : "the memory shared with faultline run cannot be reached";
+    why = errno == ENOMEM ? "there is no room in its address space for the memory shared with faultline run"
+                          : "the memory shared with faultline run cannot be reached";
     return nullptr;
   }
   auto* const room = static_cast<SharedRoom*>(place);
@@ -53,7 +54,7 @@ std::unique_ptr<RoomSpace> RoomSpace::begin(SharedRoom& room, std::int64_t now_n
   }
   std::unique_ptr<RoomSpace> space(new RoomSpace(room, process));
   room.processes[process].begun_ns.store(now_ns);
-  struct stat about {};
+  struct stat about{};
   if (::stat(kPidNamespace, &about) == 0) room.processes[process].pid_namespace.store(about.st_ino);
   room.processes[process].pid.store(::getpid(), std::memory_order_release);
   return space;
@@ -64,14 +65,18 @@ SharedRoom::Slot* RoomSpace::take_slot(std::uint32_t& number) {
   for (number = 0; number < SharedRoom::kSlots; ++number) {
     SharedRoom::Slot& slot = room_.slots[number];
     SharedRoom::SlotState free = SharedRoom::SlotState::kFree;
-    if (slot.state.load(std::memory_order_relaxed) == free && slot.state.compare_exchange_strong(free, SharedRoom::SlotState::kTaken, std::memory_order_acquire)) return &slot;
+    if (slot.state.load(std::memory_order_relaxed) == free &&
+        slot.state.compare_exchange_strong(free, SharedRoom::SlotState::kTaken, std::memory_order_acquire))
+      return &slot;
   }
   return nullptr;
 }
 
 Result<MappedChunk> RoomSpace::take_chunk(std::size_t room_bytes) {
-  constexpr std::size_t kUsable = kTraceUnitBytes - sizeof(TraceFileHeader);  // a chunk may have to stand behind the file's header
-  if (room_bytes + sizeof(ChunkHeader) > kUsable) return Error{"a record is larger than the shared memory has room for", {}, {}};
+  constexpr std::size_t kUsable =
+      kTraceUnitBytes - sizeof(TraceFileHeader);  // a chunk may have to stand behind the file's header
+  if (room_bytes + sizeof(ChunkHeader) > kUsable)
+    return Error{"a record is larger than the shared memory has room for", {}, {}};
   if (!is_closing_.load(std::memory_order_relaxed)) {
     const std::int64_t bytes = room_.bytes.load(std::memory_order_relaxed);
     if (bytes >= room_.most_bytes / 2) room_.want_less(Wanted::kMemory);
@@ -90,7 +95,8 @@ Result<MappedChunk> RoomSpace::take_chunk(std::size_t room_bytes) {
   }
   room_.bytes.fetch_add(kTraceUnitBytes, std::memory_order_relaxed);
   slot->process = process_;
-  slot->place.store(1 + room_.processes[process_].units.fetch_add(1, std::memory_order_relaxed), std::memory_order_release);
+  slot->place.store(1 + room_.processes[process_].units.fetch_add(1, std::memory_order_relaxed),
+                    std::memory_order_release);
   std::uint8_t* const memory = room_.memory[number];
   return MappedChunk{memory, memory + kUsable, kTraceUnitBytes, number, memory};
 }

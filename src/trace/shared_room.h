@@ -31,14 +31,15 @@
 
 namespace faultline {
 
-inline constexpr const char* kRoomVariable = "FAULTLINE_ROOM";  // the segment's number, for the processes of the program
+inline constexpr const char* kRoomVariable =
+    "FAULTLINE_ROOM";  // the segment's number, for the processes of the program
 
 inline constexpr const char* kPidNamespace = "/proc/self/ns/pid";
 
 // How much is still recorded, of all the processes of a run. It only ever goes down.
 enum class Wanted : std::uint32_t {
   kAll,
-  kMemory,   // no launches, copies and waits any more: these are most of a trace
+  kMemory,  // no launches, copies and waits any more: these are most of a trace
   kNothing,
 };
 
@@ -50,27 +51,27 @@ struct SharedRoom {
   enum class SlotState : std::uint32_t { kFree, kTaken, kFull };
   struct alignas(64) Slot {
     std::atomic<SlotState> state;
-    std::uint32_t process;             // which of `processes`
-    std::atomic<std::uint64_t> place;  // 1 + the unit of its file that it goes to; 0: not known yet
+    std::uint32_t process;                  // which of `processes`
+    std::atomic<std::uint64_t> place;       // 1 + the unit of its file that it goes to; 0: not known yet
     std::atomic<std::uint32_t> used_bytes;  // set with kFull
   };
   struct alignas(64) Process {
-    std::atomic<std::int32_t> pid;     // 0: not begun
+    std::atomic<std::int32_t> pid;             // 0: not begun
     std::atomic<std::uint64_t> pid_namespace;  // where the number means it; 0: not known
-    std::atomic<std::uint64_t> units;  // of its file, handed out so far
+    std::atomic<std::uint64_t> units;          // of its file, handed out so far
     std::atomic<std::int64_t> begun_ns;
     std::atomic<std::int64_t> calls_until_ns;     // launches, copies and waits are recorded until then; 0: to the end
     std::atomic<std::int64_t> recorded_until_ns;  // anything is
-    std::atomic<bool> has_ended;       // of itself: nothing is written any more, by no thread
+    std::atomic<bool> has_ended;                  // of itself: nothing is written any more, by no thread
     std::atomic<bool> has_trouble;
-    char trouble[159];                 // why recording ended before the process did; set before has_trouble
+    char trouble[159];  // why recording ended before the process did; set before has_trouble
   };
 
   std::atomic<std::uint64_t> magic;
-  std::int64_t most_bytes;             // of all traces together
-  std::atomic<std::int64_t> bytes;     // what they have so far, the slots in use counted whole
+  std::int64_t most_bytes;          // of all traces together
+  std::atomic<std::int64_t> bytes;  // what they have so far, the slots in use counted whole
   std::atomic<Wanted> wanted;
-  std::atomic<bool> is_over;           // the keeper has gone
+  std::atomic<bool> is_over;                   // the keeper has gone
   std::atomic<std::uint32_t> processes_begun;  // one more than kProcesses: some were turned away
   Process processes[kProcesses];
   Slot slots[kSlots];
@@ -78,7 +79,8 @@ struct SharedRoom {
 
   void want_less(Wanted most);
 };
-static_assert(std::atomic<SharedRoom::SlotState>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<SharedRoom::SlotState>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
 
 // One process's hand on the room. Thread-safe. In a forked child it is the parent's: the child begins one of its own in the same room.
 class RoomSpace : public TraceSpace {

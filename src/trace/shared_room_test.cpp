@@ -50,7 +50,8 @@ std::filesystem::path only_trace(const TemporaryFolder& folder) {
 }
 
 std::size_t descriptors() {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
 }
 
 TEST(SharedRoom, KilledProcessLosesNoFinishedRecord) {
@@ -174,7 +175,7 @@ TEST(SharedRoom, PartOfTheDiskIsLeftToTheProgram) {
     space->recording_ends(2, "");
   }
   (*keeper)->finish();
-  struct statvfs about {};
+  struct statvfs about{};
   ASSERT_EQ(::statvfs(disk.c_str(), &about), 0);
   // What was on its way when the limit was met may take a little of it.
   EXPECT_EQ(disk_reserve(disk), std::uint64_t{2} << 20);
@@ -211,11 +212,13 @@ TEST(SharedRoom, SlotsOfAKilledProcessAreFreed) {
     ::kill(::getpid(), SIGKILL);
   }
   siginfo_t end{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT), 0);  // nobody asks for its status: it stays a number
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT),
+            0);  // nobody asks for its status: it stays a number
   ASSERT_EQ(end.si_status, SIGKILL);
   const std::unique_ptr<RoomSpace> space = join(**keeper);
   bool has_room = false;
-  for (int attempt = 0; attempt < 10 && !has_room; ++attempt) has_room = space->take_chunk(1).ok();  // each waits a second
+  for (int attempt = 0; attempt < 10 && !has_room; ++attempt)
+    has_room = space->take_chunk(1).ok();  // each waits a second
   EXPECT_TRUE(has_room);
   ::waitpid(child, nullptr, 0);
 }
@@ -266,7 +269,8 @@ TEST(SharedRoom, WhatIsBroughtToDiskLaterIsNotLost) {
   {
     const FileSizeLimit limit(sizeof(TraceFileHeader));
     ASSERT_TRUE(writer.append(numbered(1)).ok());
-    while (space->wanted() != Wanted::kNothing) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the keeper has tried
+    while (space->wanted() != Wanted::kNothing)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the keeper has tried
   }
   ASSERT_TRUE(writer.finish().ok());
   (*keeper)->finish();
@@ -308,7 +312,7 @@ TEST(SharedRoom, TracesAreTheirOwnersAlone) {
   ASSERT_TRUE(TraceFile::create(folder / "trace").ok());
   ::umask(before);
   for (const std::string& path : {only_trace(folder).string(), std::string(folder / "trace")}) {
-    struct stat status {};
+    struct stat status{};
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777, 0600u) << path;
   }

@@ -71,7 +71,8 @@ class StackTable {
   };
   struct FrameHash {
     std::size_t operator()(const Frame& f) const noexcept {
-      return static_cast<std::size_t>(hash_onto(hash_number(std::uint64_t{f.function.value} << 32 | f.file.value), f.line));
+      return static_cast<std::size_t>(
+          hash_onto(hash_number(std::uint64_t{f.function.value} << 32 | f.file.value), f.line));
     }
   };
   std::vector<Frame> frames_;
@@ -85,8 +86,10 @@ struct Tensor {
   std::vector<std::int64_t> shape;
   StringId dtype;  // "float32"
   StringId op;     // the operation that made it
-  StringId name;   // a name the program or a rule's reader would recognise; of a module's tensors its path, "encoder.layers.3.linear1"
-  StringId operands;  // what the operation was given: "float16[8,1024,768] float32[768]", a tensor on the host as "float64[100]@cpu"
+  StringId
+      name;  // a name the program or a rule's reader would recognise; of a module's tensors its path, "encoder.layers.3.linear1"
+  StringId
+      operands;  // what the operation was given: "float16[8,1024,768] float32[768]", a tensor on the host as "float64[100]@cpu"
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 

@@ -12,11 +12,14 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kSides = {"unified", "host", "device", "array"};
 
-constexpr std::array<std::string_view, 5> kViolations = {"other", "out-of-bounds", "use-after-free", "uninitialized", "misaligned"};
+constexpr std::array<std::string_view, 5> kViolations = {"other", "out-of-bounds", "use-after-free", "uninitialized",
+                                                         "misaligned"};
 constexpr std::array<std::string_view, 3> kAccesses = {"read", "write", "atomic"};
 
 template <class Kind, std::size_t count>
-std::string_view word_of(const std::array<std::string_view, count>& words, Kind kind) { return words[static_cast<std::size_t>(kind)]; }
+std::string_view word_of(const std::array<std::string_view, count>& words, Kind kind) {
+  return words[static_cast<std::size_t>(kind)];
+}
 
 template <class Kind, std::size_t count>
 bool set_by_word(const std::array<std::string_view, count>& words, std::string_view word, Kind& kind) {
@@ -30,7 +33,8 @@ bool set_sides(std::string_view word, Copy& copy) {
   constexpr std::string_view kBetween = "-to-";
   const std::size_t between = word.find(kBetween);
   if (between == std::string_view::npos) return false;
-  return set_by_word(kSides, word.substr(0, between), copy.source_side) && set_by_word(kSides, word.substr(between + kBetween.size()), copy.destination_side);
+  return set_by_word(kSides, word.substr(0, between), copy.source_side) &&
+         set_by_word(kSides, word.substr(between + kBetween.size()), copy.destination_side);
 }
 
 // Calls take(part) for each part between commas.
@@ -97,7 +101,8 @@ class Words {
     }
   }
   void addresses(std::string_view key, const std::vector<std::uint64_t>& values) {
-    for (std::size_t i = 0; i < values.size(); ++i) text_ += (i == 0 ? fmt::format(" {}=", key) : ",") + fmt::format("{:#x}", values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      text_ += (i == 0 ? fmt::format(" {}=", key) : ",") + fmt::format("{:#x}", values[i]);
   }
   void place(const Trace& trace, const KernelPlace& place) {
     string("kernel", trace.strings.at(place.kernel));
@@ -139,7 +144,8 @@ Status TextCalls::read(LineReader& line) {
   Call call{};
   std::optional<Status> status;
   each_call_table(trace_, [&](auto& table) {
-    if (!status && line.take(CallKind<typename std::remove_cvref_t<decltype(table)>::Value>::kWord)) status = read_into(table, line, call);
+    if (!status && line.take(CallKind<typename std::remove_cvref_t<decltype(table)>::Value>::kWord))
+      status = read_into(table, line, call);
   });
   if (!status) return bad("{}", kShape);
   if (status->ok()) calls_.emplace(name->value, call);
@@ -195,7 +201,8 @@ Result<bool> TextCalls::read_place(const Field& field, KernelPlace& place) {
   if (field.key == "pc-offset") return is(set_number(field, place.pc_offset));
   if (field.key == "grid") return is(set_extent(field, place.grid));
   if (field.key == "block") return is(set_extent(field, place.block));
-  return set_string(field, "kernel", place.kernel) || set_string(field, "file", place.file) || set_string(field, "function", place.function);
+  return set_string(field, "kernel", place.kernel) || set_string(field, "file", place.file) ||
+         set_string(field, "function", place.function);
 }
 
 bool TextCalls::set_string(const Field& field, std::string_view key, StringId& to) {
@@ -215,7 +222,9 @@ Status TextCalls::read_fields(LineReader& line, Fault& fault) {
     if (field.key == "lanes") return set_number(field, fault.lanes);
     if (field.key == "addresses") return set_addresses(field, fault.addresses);
     if (field.key == "parameters") return set_arguments(field, fault.parameters);
-    if (set_string(field, "by", fault.reported_by) || set_string(field, "instruction", fault.instruction) || set_string(field, "", fault.what)) return Ok{};
+    if (set_string(field, "by", fault.reported_by) || set_string(field, "instruction", fault.instruction) ||
+        set_string(field, "", fault.what))
+      return Ok{};
     const Result<bool> of_place = read_place(field, fault);
     return !of_place ? Status(of_place.error()) : *of_place ? Status(Ok{}) : unknown_field(field);
   });
@@ -226,7 +235,9 @@ Status TextCalls::read_fields(LineReader& line, Fault& fault) {
 Status TextCalls::read_fields(LineReader& line, Violation& violation) {
   bool no_thread = false;
   Status status = each_field(line, [&](const Field& field) -> Status {
-    if (field.key.empty() && (set_by_word(kViolations, field.value, violation.kind) || set_by_word(kAccesses, field.value, violation.access))) return Ok{};
+    if (field.key.empty() && (set_by_word(kViolations, field.value, violation.kind) ||
+                              set_by_word(kAccesses, field.value, violation.access)))
+      return Ok{};
     if (field.key.empty() && field.value == "no-thread") {
       no_thread = true;
       return Ok{};

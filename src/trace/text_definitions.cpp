@@ -59,7 +59,8 @@ Result<FrameId> TextDefinitions::read_frame(LineReader& line) {
 Result<FrameId> TextDefinitions::read_frame(const Field& place, LineReader& line) {
   std::string file = place.value;
   std::string number = place.suffix;
-  if (const std::size_t colon = file.rfind(':'); !place.quoted && colon != std::string::npos && number_of(std::string_view(file).substr(colon + 1))) {
+  if (const std::size_t colon = file.rfind(':');
+      !place.quoted && colon != std::string::npos && number_of(std::string_view(file).substr(colon + 1))) {
     number = file.substr(colon);
     file.resize(colon);
   }
@@ -125,7 +126,8 @@ Status TextDefinitions::read_string_line(LineReader& line) {
 
 // DTYPE[EXTENT,EXTENT…]
 Status TextDefinitions::read_shape(std::string_view dtype, std::string_view shape, Tensor& tensor) {
-  if (shape.size() < 2 || shape.front() != '[' || shape.back() != ']') return bad("a tensor reads like float32[32,1024], without spaces");
+  if (shape.size() < 2 || shape.front() != '[' || shape.back() != ']')
+    return bad("a tensor reads like float32[32,1024], without spaces");
   tensor.dtype = trace_.strings.intern(dtype);
   shape = shape.substr(1, shape.size() - 2);
   while (!shape.empty()) {
@@ -149,25 +151,30 @@ Status TextDefinitions::read_shape(const Field& word, Tensor& tensor) {
 Status TextDefinitions::read_tensor_line(LineReader& line) {
   const Result<std::string> name = one_word(line, "the tensor's name");
   if (!name) return name.error();
-  if (!line.take("=") || line.at_end()) return bad("a tensor line reads: tensor NAME = float32[32,1024] op=OP name=NAME operands=TEXT");
+  if (!line.take("=") || line.at_end())
+    return bad("a tensor line reads: tensor NAME = float32[32,1024] op=OP name=NAME operands=TEXT");
   const Result<Field> shape = line.word();
   if (!shape) return shape.error();
   Tensor tensor;
   if (Status status = read_shape(*shape, tensor); !status) return status;
   Status status = each_field(line, [&](const Field& field) -> Status {
     if (field.key != "op" && field.key != "name" && field.key != "operands") return unknown_field(field);
-    (field.key == "op" ? tensor.op : field.key == "name" ? tensor.name : tensor.operands) = trace_.strings.intern(field.value);
+    (field.key == "op"     ? tensor.op
+     : field.key == "name" ? tensor.name
+                           : tensor.operands) = trace_.strings.intern(field.value);
     return Ok{};
   });
   if (!status) return status;
-  if (!tensors_.emplace(*name, trace_.tensors.intern(tensor)).second) return bad("the tensor '{}' is already there", *name);
+  if (!tensors_.emplace(*name, trace_.tensors.intern(tensor)).second)
+    return bad("the tensor '{}' is already there", *name);
   return Ok{};
 }
 
 Status TextDefinitions::read_heap(LineReader& line) {
   const Result<std::string> label = one_word(line, "the heap's label");
   if (!label) return label.error();
-  if (!is_plain(*label) || is_reserved(*label)) return bad("'{}' cannot be a heap's label; give it another and write name=\"{}\"", *label, *label);
+  if (!is_plain(*label) || is_reserved(*label))
+    return bad("'{}' cannot be a heap's label; give it another and write name=\"{}\"", *label, *label);
   if (trace_.heaps.size() == std::numeric_limits<std::uint16_t>::max()) return bad("too many heaps");
   Heap heap;
   heap.kind = heap_kind_of(*label).value_or(HeapKind::kOther);
@@ -206,7 +213,8 @@ Status TextDefinitions::read_stream(LineReader& line) {
       return Ok{};
     }
     if (!field.key.empty()) return unknown_field(field);
-    if (number_of(field.value) != trace_.streams.size()) return bad("the next stream is number {}", trace_.streams.size());
+    if (number_of(field.value) != trace_.streams.size())
+      return bad("the next stream is number {}", trace_.streams.size());
     return Ok{};
   });
   if (status) trace_.streams.push_back(stream);
@@ -289,7 +297,8 @@ Result<HeapId> TextDefinitions::find_heap(const std::string& label) {
 
 void TextDefinitions::add_default_heaps() {
   if (exact_ || !heaps_.empty()) return;
-  trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"}, {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
+  trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"},
+                  {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
   heaps_ = {{"driver", HeapId(0)}, {"torch", HeapId(1)}};
 }
 
@@ -312,7 +321,8 @@ Status TextDefinitions::read_segment(LineReader& line) {
   nested_blocks_ = true;
   int numbers = 0;
   Status status = each_field(line, [&](const Field& field) -> Status {
-    if (starts_like_number(field) && field.key.empty()) return numbers++ == 0 ? set_number(field, segment.address) : set_size(field, segment.size_bytes);
+    if (starts_like_number(field) && field.key.empty())
+      return numbers++ == 0 ? set_number(field, segment.address) : set_size(field, segment.size_bytes);
     if (field.key == "device") return set_number(field, segment.device);
     if (field.key == "stream") return set_stream(field, segment.stream);
     if (field.key == "stack") return set_stack(field, segment.stack);
@@ -344,7 +354,8 @@ Status TextDefinitions::read_block(LineReader& line) {
   int numbers = 0;
   bool has_requested = false;
   Status status = each_field(line, [&](const Field& field) -> Status {
-    if (starts_like_number(field) && field.key.empty()) return numbers++ == 0 ? set_number(field, block.address) : set_size(field, block.size_bytes);
+    if (starts_like_number(field) && field.key.empty())
+      return numbers++ == 0 ? set_number(field, block.address) : set_size(field, block.size_bytes);
     if (field.key == "requested") {
       has_requested = true;
       return set_size(field, block.requested_bytes);

@@ -28,7 +28,7 @@ class TextDefinitions {
 
   Result<StackId> read_stack(LineReader& line);  // [STACK >] FRAME > FRAME …, to the end of the line
   Result<HeapId> find_heap(const std::string& label);
-  void add_default_heaps();                      // unless there are heaps, or the text is exact
+  void add_default_heaps();  // unless there are heaps, or the text is exact
   Status set_stack(const LineReader::Field& field, StackId& to);
   Status set_stream(const LineReader::Field& field, StreamId& to);
   Status set_tensor(const LineReader::Field& field, TensorId& to);
@@ -64,7 +64,7 @@ class TextDefinitions {
   bool exact_ = false;
   bool has_source_ = false;
   bool has_capabilities_ = false;
-  bool nested_blocks_ = true;  // a block belongs to the segment above it
+  bool nested_blocks_ = true;                           // a block belongs to the segment above it
   std::vector<std::pair<HeapId, std::string>> belows_;  // a heap may stand on one that is defined later
   HashMap<std::string, HeapId> heaps_;
   HashMap<std::string, StackId> stacks_;

@@ -20,14 +20,19 @@ Error bad(fmt::format_string<Args...> format, Args&&... args) {
   return Error{fmt::format(format, std::forward<Args>(args)...), {}, {}};
 }
 
-inline std::string spelled(const Field& field) { return field.key.empty() ? field.value : field.key + "=" + field.value; }
+inline std::string spelled(const Field& field) {
+  return field.key.empty() ? field.value : field.key + "=" + field.value;
+}
 inline Status unknown_field(const Field& field) { return bad("'{}' means nothing here", spelled(field)); }
-inline bool starts_like_number(const Field& field) { return !field.quoted && !field.value.empty() && field.value[0] >= '0' && field.value[0] <= '9'; }
+inline bool starts_like_number(const Field& field) {
+  return !field.quoted && !field.value.empty() && field.value[0] >= '0' && field.value[0] <= '9';
+}
 
 template <class T>
 Status set_number(const Field& field, T& to) {
   const auto value = number_of(field.value);
-  if (!value || *value > std::numeric_limits<T>::max()) return bad("'{}' is not a number that fits here", spelled(field));
+  if (!value || *value > std::numeric_limits<T>::max())
+    return bad("'{}' is not a number that fits here", spelled(field));
   to = static_cast<T>(*value);
   return Ok{};
 }

@@ -36,7 +36,9 @@ class TextReader {
   }
 
  private:
-  static Error at_line(std::size_t line, const Error& error) { return Error{fmt::format("line {}: {}", line, error.what), error.offset, error.next}; }
+  static Error at_line(std::size_t line, const Error& error) {
+    return Error{fmt::format("line {}: {}", line, error.what), error.offset, error.next};
+  }
 
   Status read_line(std::string_view text, std::size_t number) {
     LineReader line(text);
@@ -86,7 +88,8 @@ class TextReader {
       const bool is_shape = field->key == "tensor" && field->quoted;
       if (!field->suffix.empty() && !is_shape) return bad("'{}' stands right behind a quoted text", field->suffix);
       if (field->key.empty() && !field->quoted && field->value.starts_with('#')) {
-        if (!said.allocation.empty() || field->value.size() == 1) return bad("an event names one allocation, like #7 or #weights");
+        if (!said.allocation.empty() || field->value.size() == 1)
+          return bad("an event names one allocation, like #7 or #weights");
         said.allocation = field->value.substr(1);
       } else {
         said.fields.push_back(std::move(*field));
@@ -110,7 +113,9 @@ class TextReader {
       makers_[allocation.value] = trace_.events.size();
       highest_allocation_ = std::max(highest_allocation_, allocation.value);
     }
-    next_time_ns_ = event.time_ns > std::numeric_limits<std::int64_t>::max() - kTextTimeStepNs ? event.time_ns : event.time_ns + kTextTimeStepNs;
+    next_time_ns_ = event.time_ns > std::numeric_limits<std::int64_t>::max() - kTextTimeStepNs
+                        ? event.time_ns
+                        : event.time_ns + kTextTimeStepNs;
     trace_.events.push_back(event);
     return Ok{};
   }
@@ -119,14 +124,17 @@ class TextReader {
     const bool makes = makes_allocation(kind);
     if (label.empty() && !makes) return Ok{};
     if (const auto number = number_of(label); number || label.empty()) {
-      if (number && (*number == 0 || *number > std::numeric_limits<std::uint32_t>::max())) return bad("#{} cannot be an allocation", label);
+      if (number && (*number == 0 || *number > std::numeric_limits<std::uint32_t>::max()))
+        return bad("#{} cannot be an allocation", label);
       to = AllocationId(number ? static_cast<std::uint32_t>(*number) : highest_allocation_ + 1);
-      if (makes && makers_.contains(to.value)) return bad("#{} is already made, on line {}", to.value, event_lines_[makers_[to.value]]);
+      if (makes && makers_.contains(to.value))
+        return bad("#{} is already made, on line {}", to.value, event_lines_[makers_[to.value]]);
       if (ends_allocation(kind) && !makers_.contains(to.value)) return bad("#{} is made by no line above", to.value);
       return Ok{};
     }
     const auto known = allocation_names_.find(label);
-    if (makes && known != allocation_names_.end()) return bad("#{} is already made, on line {}", label, event_lines_[makers_[known->second.value]]);
+    if (makes && known != allocation_names_.end())
+      return bad("#{} is already made, on line {}", label, event_lines_[makers_[known->second.value]]);
     if (!makes && known == allocation_names_.end()) return bad("#{} is made by no line above", label);
     to = makes ? AllocationId(highest_allocation_ + 1) : known->second;
     if (makes) allocation_names_.emplace(label, to);
@@ -152,7 +160,8 @@ class TextReader {
       event.set(kAddressKnown);
       return set_number(std::string_view(field.value).substr(1), event.address);
     }
-    const auto flag = std::find_if(kFlagWords.begin(), kFlagWords.end(), [&](const auto& known) { return known.first == field.value; });
+    const auto flag = std::find_if(kFlagWords.begin(), kFlagWords.end(),
+                                   [&](const auto& known) { return known.first == field.value; });
     if (!field.quoted && flag != kFlagWords.end()) {
       event.set(flag->second);
     } else if (!field.quoted && (field.value == "requested" || field.value == "completed")) {
@@ -174,7 +183,8 @@ class TextReader {
     if (key == "device") return set_number(field, event.device);
     if (key == "thread") return set_number(field, event.thread.value);
     if (key == "bits") return set_number(field, event.bits);
-    if (key == "extra" && !extra_is_tensor(event.kind) && !extra_is_string(event.kind) && !extra_is_call(event.kind)) return set_number(field, event.extra);
+    if (key == "extra" && !extra_is_tensor(event.kind) && !extra_is_string(event.kind) && !extra_is_call(event.kind))
+      return set_number(field, event.extra);
     if (key == "address") {
       event.bits = static_cast<std::uint8_t>(event.bits & ~(kAddressKnown << 2));
       return set_number(field, event.address);
@@ -206,7 +216,8 @@ class TextReader {
     const auto time = time_of(relative ? std::string_view(field.value).substr(1) : field.value);
     if (!time) return bad("'{}' is not a time in nanoseconds", spelled(field));
     const std::int64_t before = relative && !trace_.events.empty() ? trace_.events.back().time_ns : 0;
-    if (*time > 0 && before > std::numeric_limits<std::int64_t>::max() - *time) return bad("'{}' goes beyond the end of time", spelled(field));
+    if (*time > 0 && before > std::numeric_limits<std::int64_t>::max() - *time)
+      return bad("'{}' goes beyond the end of time", spelled(field));
     event.time_ns = before + *time;
     return Ok{};
   }
@@ -214,9 +225,12 @@ class TextReader {
   Status finish() {
     if (Status status = definitions_.finish(); !status) return status;
     trace_.allocation_count = highest_allocation_;
-    while (trace_.preexisting_count < trace_.events.size() && trace_.events[trace_.preexisting_count].has(kPreexisting)) ++trace_.preexisting_count;
+    while (trace_.preexisting_count < trace_.events.size() && trace_.events[trace_.preexisting_count].has(kPreexisting))
+      ++trace_.preexisting_count;
     if (!exact_) add_defaults();
-    if (makers_.size() != highest_allocation_) return bad("allocations are numbered from 1 without gaps; there are {}, and one is #{}", makers_.size(), highest_allocation_);
+    if (makers_.size() != highest_allocation_)
+      return bad("allocations are numbered from 1 without gaps; there are {}, and one is #{}", makers_.size(),
+                 highest_allocation_);
     const auto problem = find_problem(trace_);
     if (problem && problem->event) return at_line(event_lines_[*problem->event], bad("the event {}", problem->what));
     if (problem) return bad("{}", problem->what);

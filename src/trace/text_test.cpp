@@ -20,7 +20,8 @@ std::string refusal(std::string_view body) {
 
 std::string place(const Trace& trace, StackId stack) {
   const Frame& frame = trace.stacks.frame(stack);
-  return std::string(trace.strings.at(frame.file)) + ":" + std::to_string(frame.line) + " " + std::string(trace.strings.at(frame.function));
+  return std::string(trace.strings.at(frame.file)) + ":" + std::to_string(frame.line) + " " +
+         std::string(trace.strings.at(frame.function));
 }
 
 TEST(TraceText, LeakIsADozenLines) {
@@ -210,8 +211,10 @@ free #1 t=1000
 
 TEST(TraceText, RefusalsNameLineAndReason) {
   EXPECT_EQ(parse_trace_text("").error().message(), "line 1: a trace in text begins with 'faultline-trace-text 1'");
-  EXPECT_EQ(parse_trace_text("\n# hello\nalloc 1\n").error().message(), "line 3: a trace in text begins with 'faultline-trace-text 1'");
-  EXPECT_EQ(parse_trace_text("faultline-trace-text 2\n").error().message(), "line 1: this reader knows version 1 of the text form");
+  EXPECT_EQ(parse_trace_text("\n# hello\nalloc 1\n").error().message(),
+            "line 3: a trace in text begins with 'faultline-trace-text 1'");
+  EXPECT_EQ(parse_trace_text("faultline-trace-text 2\n").error().message(),
+            "line 1: this reader knows version 1 of the text form");
   EXPECT_EQ(refusal("alloc #1 5\nfree #2\n"), "line 3: #2 is made by no line above");
   EXPECT_EQ(refusal("alloc #1 5\nalloc #1 5\n"), "line 3: #1 is already made, on line 2");
   EXPECT_EQ(refusal("alloc #a 5\nalloc #a 5\n"), "line 3: #a is already made, on line 2");
@@ -223,13 +226,15 @@ TEST(TraceText, RefusalsNameLineAndReason) {
   EXPECT_EQ(refusal("alloc 5 device=4\n"), "line 2: the event names device 4, which the trace does not list");
   EXPECT_EQ(refusal("alloc 5 colour=red\n"), "line 2: 'colour=red' means nothing here");
   EXPECT_EQ(refusal("alloc five=\"\n"), "line 2: a quoted text has no closing quote");
-  EXPECT_EQ(refusal("alloc 5 at a.py:1 void f()\n"), "line 2: the line goes on where it should end; names with spaces need quotes");
+  EXPECT_EQ(refusal("alloc 5 at a.py:1 void f()\n"),
+            "line 2: the line goes on where it should end; names with spaces need quotes");
   EXPECT_EQ(refusal("alloc 5 at a.py:1 f >\n"), "line 2: a frame is missing behind '>'");
   EXPECT_EQ(refusal("alloc 5 @0xzz\n"), "line 2: '0xzz' is not a number that fits here");
   EXPECT_EQ(refusal("allok 5\n"), "line 2: 'allok' is no kind of line");
   EXPECT_EQ(refusal("heap a below=b\n"), "there is no heap 'b'");
   EXPECT_EQ(refusal("heap 7\n"), "line 2: '7' cannot be a heap's label; give it another and write name=\"7\"");
-  EXPECT_EQ(refusal("alloc 1\nalloc 2 preexisting\n"), "line 3: the event is marked as before the recording, but the first 0 events are");
+  EXPECT_EQ(refusal("alloc 1\nalloc 2 preexisting\n"),
+            "line 3: the event is marked as before the recording, but the first 0 events are");
   EXPECT_EQ(refusal("tensor x = float32[3,]\n"), "line 2: a tensor reads like float32[32,1024], without spaces");
   EXPECT_EQ(refusal("call a\n"), "line 2: a call line reads: call NAME = launch|copy|fault|violation …");
   EXPECT_EQ(refusal("call a = launch k grid=1,2,3,4\n"), "line 2: 'grid=1,2,3,4' has more than three extents");

@@ -11,15 +11,23 @@
 namespace faultline {
 namespace {
 
-constexpr std::array<std::string_view, kEventKindCount> kVerbs = {"alloc", "free", "alloc-failed", "map", "unmap", "host-pin", "host-unpin", "copy", "set",
-    "launch", "record", "wait", "sync", "op-begin", "op-end", "tensor-note", "step", "violation", "fault"};
+constexpr std::array<std::string_view, kEventKindCount> kVerbs = {
+    "alloc",  "free", "alloc-failed", "map",      "unmap",  "host-pin",    "host-unpin", "copy",      "set",  "launch",
+    "record", "wait", "sync",         "op-begin", "op-end", "tensor-note", "step",       "violation", "fault"};
 
 struct CapabilityWord {
   Capability bit;
   std::string_view word;
 };
-constexpr std::array<CapabilityWord, 9> kCapabilities = {{{kAddresses, "addresses"}, {kStacks, "stacks"}, {kStreams, "streams"}, {kAccesses, "accesses"},
-    {kTensors, "tensors"}, {kCompleteFromStart, "complete-from-start"}, {kEvents, "events"}, {kTimes, "times"}, {kSteps, "steps"}}};
+constexpr std::array<CapabilityWord, 9> kCapabilities = {{{kAddresses, "addresses"},
+                                                          {kStacks, "stacks"},
+                                                          {kStreams, "streams"},
+                                                          {kAccesses, "accesses"},
+                                                          {kTensors, "tensors"},
+                                                          {kCompleteFromStart, "complete-from-start"},
+                                                          {kEvents, "events"},
+                                                          {kTimes, "times"},
+                                                          {kSteps, "steps"}}};
 
 constexpr std::array<std::string_view, 3> kSyncTargets = {"stream", "event", "device"};
 constexpr std::array<std::string_view, 3> kBlockStates = {"free", "active", "pending"};
@@ -83,11 +91,15 @@ std::optional<HeapKind> heap_kind_of(std::string_view word) {
   return std::nullopt;
 }
 
-std::optional<FinalBlock::State> block_state_of(std::string_view word) { return kind_named<FinalBlock::State>(kBlockStates, word); }
+std::optional<FinalBlock::State> block_state_of(std::string_view word) {
+  return kind_named<FinalBlock::State>(kBlockStates, word);
+}
 std::string_view name_of(FinalBlock::State state) { return kBlockStates[static_cast<std::size_t>(state)]; }
 
 bool is_reserved(std::string_view word) {
-  constexpr std::array<std::string_view, 11> kReserved = {"at", "preexisting", "failed", "captured", "requested", "completed", "small", "expandable", "free", "active", "pending"};
+  constexpr std::array<std::string_view, 11> kReserved = {"at",        "preexisting", "failed", "captured",
+                                                          "requested", "completed",   "small",  "expandable",
+                                                          "free",      "active",      "pending"};
   return std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
 }
 
@@ -96,7 +108,9 @@ bool is_plain(std::string_view name) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   if (!is_letter(name.front()) && name.front() != '/' && name.front() != '.' && name.front() != '<') return false;
   constexpr std::string_view kMarks = "_./:<>()[]*&,~-+$";
-  return std::all_of(name.begin(), name.end(), [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || kMarks.find(c) != std::string_view::npos; });
+  return std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || kMarks.find(c) != std::string_view::npos;
+  });
 }
 
 std::string quoted(std::string_view name) {
@@ -152,7 +166,8 @@ Event default_event(const Trace& trace, EventKind kind, const Event* made) {
     return event;
   }
   if (!happens_in_heap(kind)) return event;
-  const HeapKind wanted = kind == EventKind::kHostPin || kind == EventKind::kHostUnpin ? HeapKind::kTorchPinnedHost : HeapKind::kTorchCaching;
+  const HeapKind wanted = kind == EventKind::kHostPin || kind == EventKind::kHostUnpin ? HeapKind::kTorchPinnedHost
+                                                                                       : HeapKind::kTorchCaching;
   const auto end = trace.heaps.begin() + static_cast<std::ptrdiff_t>(std::min(trace.heaps.size(), kHeapsLookedAt));
   const auto heap = std::find_if(trace.heaps.begin(), end, [&](const Heap& h) { return h.kind == wanted; });
   if (heap != end) {
@@ -166,7 +181,8 @@ HeapId default_below(const Trace& trace, std::size_t heap) {
   const HeapId self(static_cast<std::uint16_t>(heap));
   if (trace.heaps[heap].kind == HeapKind::kDriver) return self;
   for (std::size_t i = 0; i < std::min(heap, kHeapsLookedAt); ++i) {
-    if (trace.heaps[i].kind == HeapKind::kDriver && trace.heaps[i].device == trace.heaps[heap].device) return HeapId(static_cast<std::uint16_t>(i));
+    if (trace.heaps[i].kind == HeapKind::kDriver && trace.heaps[i].device == trace.heaps[heap].device)
+      return HeapId(static_cast<std::uint16_t>(i));
   }
   return self;
 }
@@ -231,7 +247,8 @@ Result<std::string> LineReader::read_quoted() {
       text += '\t';
     } else if (escaped == '"' || escaped == '\\') {
       text += escaped;
-    } else if (escaped == 'x' && at_ + 2 < line_.size() && digit_of(line_[at_ + 1]) >= 0 && digit_of(line_[at_ + 2]) >= 0) {
+    } else if (escaped == 'x' && at_ + 2 < line_.size() && digit_of(line_[at_ + 1]) >= 0 &&
+               digit_of(line_[at_ + 2]) >= 0) {
       text += static_cast<char>(digit_of(line_[at_ + 1]) * 16 + digit_of(line_[at_ + 2]));
       at_ += 2;
     } else {

@@ -49,13 +49,15 @@ class TextWriter {
   std::string string(StringId id) const { return plain_or_quoted(trace_.strings.at(id)); }
 
   void write_origin() {
-    line("source {} path={} events={}", plain_or_quoted(trace_.source_kind), quoted(trace_.source_path), trace_.source_events);
+    line("source {} path={} events={}", plain_or_quoted(trace_.source_kind), quoted(trace_.source_path),
+         trace_.source_events);
     line("can{}", capability_words(trace_.capabilities));
   }
 
   void write_places() {
     for (const Device& device : trace_.devices) {
-      line("device {} name={} capacity={} allowed={}", device.index, quoted(device.name), device.capacity_bytes, device.allowed_bytes);
+      line("device {} name={} capacity={} allowed={}", device.index, quoted(device.name), device.capacity_bytes,
+           device.allowed_bytes);
     }
     std::set<std::string> labels;
     for (std::size_t i = 0; i < trace_.heaps.size(); ++i) {
@@ -67,7 +69,8 @@ class TextWriter {
     for (std::size_t i = 0; i < trace_.heaps.size(); ++i) write_heap(i);
     for (std::size_t i = 0; i < trace_.streams.size(); ++i) {
       const Stream& stream = trace_.streams[i];
-      line("stream {} device={} handle={:#x}{}", i, stream.device, stream.handle, stream.waits_for_default ? "" : " non-blocking");
+      line("stream {} device={} handle={:#x}{}", i, stream.device, stream.handle,
+           stream.waits_for_default ? "" : " non-blocking");
     }
     for (const auto& [key, value] : trace_.properties) line("property {} = {}", plain_or_quoted(key), quoted(value));
   }
@@ -105,7 +108,8 @@ class TextWriter {
   std::string frame_text(const Frame& frame) const {
     const std::string_view file = trace_.strings.at(frame.file);
     // A bare word could be taken for FILE:LINE or for a stack's name.
-    std::string text = is_plain(file) && file.find(':') == std::string_view::npos && frame.line != 0 ? std::string(file) : quoted(file);
+    std::string text = is_plain(file) && file.find(':') == std::string_view::npos && frame.line != 0 ? std::string(file)
+                                                                                                     : quoted(file);
     if (frame.line != 0) text += fmt::format(":{}", frame.line);
     if (frame.function.value != 0) text += fmt::format(" {}", string(frame.function));
     return text;
@@ -158,7 +162,8 @@ class TextWriter {
       introduce_frames(frames);
       add("stack s{} =", i);
       if (caller.value != 0) add(" s{} >", caller.value);
-      for (std::size_t f = 0; f < frames.size(); ++f) add("{} {}", f == 0 ? "" : " >", frame_text(trace_.stacks.frame(frames[f])));
+      for (std::size_t f = 0; f < frames.size(); ++f)
+        add("{} {}", f == 0 ? "" : " >", frame_text(trace_.stacks.frame(frames[f])));
       text_ += '\n';
       ++i;
     }
@@ -169,7 +174,8 @@ class TextWriter {
       const Tensor& tensor = trace_.tensors.at(TensorId(i));
       introduce_strings(std::vector{tensor.dtype, tensor.op, tensor.name, tensor.operands});
       const std::string_view dtype = trace_.strings.at(tensor.dtype);
-      add("tensor t{} = {}[", i, is_plain(dtype) && dtype.find('[') == std::string_view::npos ? std::string(dtype) : quoted(dtype));
+      add("tensor t{} = {}[", i,
+          is_plain(dtype) && dtype.find('[') == std::string_view::npos ? std::string(dtype) : quoted(dtype));
       for (std::size_t d = 0; d < tensor.shape.size(); ++d) add("{}{}", d == 0 ? "" : ",", tensor.shape[d]);
       text_ += ']';
       if (tensor.op.value != 0) add(" op={}", string(tensor.op));
@@ -203,7 +209,8 @@ class TextWriter {
     if (extra_is_string(event.kind)) introduce_strings(std::vector{StringId(event.extra)});
     text_ += verb_of(event.kind);
     if (event.allocation.value != 0) add(" #{}", event.allocation.value);
-    Event told = default_event(trace_, event.kind, event.allocation.value == 0 ? nullptr : makers_[event.allocation.index()]);
+    Event told =
+        default_event(trace_, event.kind, event.allocation.value == 0 ? nullptr : makers_[event.allocation.index()]);
     if (extra_is_string(event.kind) && event.extra != 0) write_name(trace_.strings.at(StringId(event.extra)));
     if (happens_in_heap(event.kind) && (event.heap != told.heap || makes_allocation(event.kind))) {
       add(" {}", heap_labels_[event.heap.index()]);
@@ -231,10 +238,13 @@ class TextWriter {
   }
 
   void write_extra(const Event& event) {
-    const bool known_target = event.kind == EventKind::kSync && event.extra <= static_cast<std::uint32_t>(SyncTarget::kDevice);
+    const bool known_target =
+        event.kind == EventKind::kSync && event.extra <= static_cast<std::uint32_t>(SyncTarget::kDevice);
     if (known_target) return add(" {}={}", extra_key(event.kind), name_of(static_cast<SyncTarget>(event.extra)));
     if (event.kind == EventKind::kSync) return add(" extra={}", event.extra);
-    const std::string_view prefix = extra_is_tensor(event.kind) ? "t" : extra_is_call(event.kind) ? verb_of(event.kind) : "";
+    const std::string_view prefix = extra_is_tensor(event.kind) ? "t"
+                                    : extra_is_call(event.kind) ? verb_of(event.kind)
+                                                                : "";
     add(" {}={}{}", extra_key(event.kind), prefix, event.extra);
   }
 
@@ -265,14 +275,15 @@ class TextWriter {
   void write_final_state() {
     const bool nested = blocks_follow_segments();
     for (const FinalSegment& segment : trace_.final_segments) {
-      add("segment {:#x} {} {} device={} stream={}", segment.address, segment.size_bytes, heap_labels_[segment.heap.index()], segment.device,
-          segment.stream.value);
+      add("segment {:#x} {} {} device={} stream={}", segment.address, segment.size_bytes,
+          heap_labels_[segment.heap.index()], segment.device, segment.stream.value);
       if (segment.is_small) add(" small");
       if (segment.is_expandable) add(" expandable");
       if (!nested) add(" blocks={}+{}", segment.first_block, segment.block_count);
       if (segment.stack.value != 0) add(" stack=s{}", segment.stack.value);
       text_ += '\n';
-      for (std::uint32_t b = 0; nested && b < segment.block_count; ++b) write_block(trace_.final_blocks[segment.first_block + b]);
+      for (std::uint32_t b = 0; nested && b < segment.block_count; ++b)
+        write_block(trace_.final_blocks[segment.first_block + b]);
     }
     for (std::size_t b = 0; !nested && b < trace_.final_blocks.size(); ++b) write_block(trace_.final_blocks[b]);
   }

@@ -22,7 +22,12 @@
 namespace faultline {
 
 enum class HeapKind : std::uint8_t {
-  kDriver, kTorchCaching, kTorchPinnedHost, kBfc, kStreamOrderedPool, kOther,
+  kDriver,
+  kTorchCaching,
+  kTorchPinnedHost,
+  kBfc,
+  kStreamOrderedPool,
+  kOther,
   kManaged,         // moves between host and device: takes device memory as it is used
   kImported,        // another process's memory, opened here
   kPinnedHost,      // the driver's page-locked host memory
@@ -35,32 +40,40 @@ std::string_view name_of(HeapKind kind);
 struct Heap {
   HeapKind kind = HeapKind::kOther;
   std::uint16_t device = 0;
-  HeapId below;                // itself for the lowest
+  HeapId below;                  // itself for the lowest
   std::uint64_t pool_major = 0;  // a private pool's id; (0, 0) is the default pool
   std::uint64_t pool_minor = 0;
-  std::string name;            // "torch", "driver", "torch private pool (0, 1)"
+  std::string name;  // "torch", "driver", "torch private pool (0, 1)"
   bool is_private() const { return pool_major != 0 || pool_minor != 0; }
   friend bool operator==(const Heap&, const Heap&) = default;
 };
 
 struct Stream {
   std::uint16_t device = 0;
-  std::uint64_t handle = 0;  // as the program knows it; 0 is the default stream
+  std::uint64_t handle = 0;       // as the program knows it; 0 is the default stream
   bool waits_for_default = true;  // false: made so that it does not wait for the default stream, nor that for it
   friend bool operator==(const Stream&, const Stream&) = default;
 };
 
 struct Device {
   std::uint16_t index = 0;
-  std::string name;                        // empty: unknown
-  std::uint64_t capacity_bytes = 0;        // 0: unknown
-  std::uint64_t allowed_bytes = 0;         // the program's own limit; 0: none known
+  std::string name;                  // empty: unknown
+  std::uint64_t capacity_bytes = 0;  // 0: unknown
+  std::uint64_t allowed_bytes = 0;   // the program's own limit; 0: none known
   friend bool operator==(const Device&, const Device&) = default;
 };
 
 // What a source can tell. A rule names what it needs; what is missing becomes "not judged".
 enum Capability : std::uint32_t {
-  kAddresses = 1, kStacks = 2, kStreams = 4, kAccesses = 8, kTensors = 16, kCompleteFromStart = 32, kEvents = 64, kTimes = 128, kSteps = 256,
+  kAddresses = 1,
+  kStacks = 2,
+  kStreams = 4,
+  kAccesses = 8,
+  kTensors = 16,
+  kCompleteFromStart = 32,
+  kEvents = 64,
+  kTimes = 128,
+  kSteps = 256,
 };
 std::string describe_capabilities(std::uint32_t set);  // "addresses, stacks"
 
@@ -70,7 +83,7 @@ inline constexpr std::string_view kPlacedBy = "placements.by";
 // A block as the recording's own end state shows it: the check on whatever we rebuild.
 struct FinalBlock {
   std::uint64_t address = 0;
-  std::uint64_t size_bytes = 0;       // what the heap set aside
+  std::uint64_t size_bytes = 0;  // what the heap set aside
   std::uint64_t requested_bytes = 0;
   StackId stack;
   enum class State : std::uint8_t { kFree, kActive, kPendingFree } state = State::kFree;
@@ -85,7 +98,7 @@ struct FinalSegment {
   StackId stack;
   bool is_small = false;
   bool is_expandable = false;
-  std::uint32_t first_block = 0;      // into Trace::final_blocks
+  std::uint32_t first_block = 0;  // into Trace::final_blocks
   std::uint32_t block_count = 0;
   friend bool operator==(const FinalSegment&, const FinalSegment&) = default;
 };
@@ -100,23 +113,26 @@ struct Trace {
   FaultTable faults;
   ViolationTable violations;
   std::vector<Heap> heaps;
-  std::vector<Stream> streams;        // [0] is the default stream
+  std::vector<Stream> streams;  // [0] is the default stream
   std::vector<Device> devices;
-  std::uint32_t allocation_count = 0;  // ids run 1..allocation_count
-  std::uint32_t preexisting_count = 0; // the first so many events existed before the recording began
+  std::uint32_t allocation_count = 0;   // ids run 1..allocation_count
+  std::uint32_t preexisting_count = 0;  // the first so many events existed before the recording began
   std::uint32_t capabilities = 0;
 
   std::vector<FinalSegment> final_segments;  // empty when the source has no end state
   std::vector<FinalBlock> final_blocks;
 
-  std::string source_kind;            // "torch-snapshot"
+  std::string source_kind;  // "torch-snapshot"
   std::string source_path;
-  std::uint64_t source_events = 0;    // entries in the input itself
-  std::map<std::string, std::string> properties;  // "torch.alloc_conf" → "expandable_segments:True"; keys are the source's
-  std::map<std::string, std::uint64_t> lost;      // named counters of what was odd, unknown or missing
+  std::uint64_t source_events = 0;  // entries in the input itself
+  std::map<std::string, std::string>
+      properties;                             // "torch.alloc_conf" → "expandable_segments:True"; keys are the source's
+  std::map<std::string, std::uint64_t> lost;  // named counters of what was odd, unknown or missing
 
   // Entries of the input itself, where it says how many; else the events that are not rebuilt.
-  std::uint64_t source_event_count() const { return source_events != 0 ? source_events : events.size() - preexisting_count; }
+  std::uint64_t source_event_count() const {
+    return source_events != 0 ? source_events : events.size() - preexisting_count;
+  }
   bool can(std::uint32_t needed) const { return (capabilities & needed) == needed; }
   void count(std::string_view what, std::uint64_t times = 1) {
     if (times != 0) lost[std::string(what)] += times;

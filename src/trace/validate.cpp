@@ -44,11 +44,13 @@ Problem find_table_problem(const Trace& trace) {
   }
   for (std::uint32_t i = 0; i < trace.copies.size(); ++i) {
     const Copy& copy = trace.copies.at(CopyId(i));
-    if (std::max(copy.source_side, copy.destination_side) > MemorySide::kArray) return TraceProblem{{}, fmt::format("copy {} has no known side", i)};
+    if (std::max(copy.source_side, copy.destination_side) > MemorySide::kArray)
+      return TraceProblem{{}, fmt::format("copy {} has no known side", i)};
   }
   for (std::uint32_t i = 0; i < trace.violations.size(); ++i) {
     const Violation& violation = trace.violations.at(ViolationId(i));
-    if (violation.kind > ViolationKind::kMisaligned || violation.access > AccessKind::kAtomic) return TraceProblem{{}, fmt::format("violation {} is of no known kind", i)};
+    if (violation.kind > ViolationKind::kMisaligned || violation.access > AccessKind::kAtomic)
+      return TraceProblem{{}, fmt::format("violation {} is of no known kind", i)};
   }
   Problem in_calls;
   each_call_table(trace, [&](const auto& table) {
@@ -62,16 +64,20 @@ Problem find_table_problem(const Trace& trace) {
   if (in_calls) return in_calls;
   for (std::uint32_t i = 1; i < trace.stacks.size(); ++i) {
     const StackId stack(i);
-    if (trace.stacks.parent(stack) >= stack) return TraceProblem{{}, fmt::format("stack {} stands before its caller", i)};
-    if (auto problem = id_problem("frame", trace.stacks.frame_id(stack), trace.stacks.frame_count(), "stack", i)) return problem;
+    if (trace.stacks.parent(stack) >= stack)
+      return TraceProblem{{}, fmt::format("stack {} stands before its caller", i)};
+    if (auto problem = id_problem("frame", trace.stacks.frame_id(stack), trace.stacks.frame_count(), "stack", i))
+      return problem;
   }
   return std::nullopt;
 }
 
 Problem find_place_problem(const Trace& trace) {
-  if (trace.heaps.size() > kMostHeaps) return TraceProblem{{}, fmt::format("{} heaps, the most a trace can name is {}", trace.heaps.size(), kMostHeaps)};
+  if (trace.heaps.size() > kMostHeaps)
+    return TraceProblem{{}, fmt::format("{} heaps, the most a trace can name is {}", trace.heaps.size(), kMostHeaps)};
   for (std::size_t i = 0; i < trace.heaps.size(); ++i) {
-    if (static_cast<int>(trace.heaps[i].kind) >= kHeapKindCount) return TraceProblem{{}, fmt::format("heap {} is of no known kind", i)};
+    if (static_cast<int>(trace.heaps[i].kind) >= kHeapKindCount)
+      return TraceProblem{{}, fmt::format("heap {} is of no known kind", i)};
     if (auto problem = id_problem("heap", trace.heaps[i].below, trace.heaps.size(), "heap", i)) return problem;
   }
   if (const auto circles = heaps_in_circles(trace.heaps); !circles.empty()) {
@@ -93,13 +99,16 @@ Problem find_final_problem(const Trace& trace) {
     if (auto problem = id_problem("stream", segment.stream, stream_count(trace), owner, i)) return problem;
     if (auto problem = id_problem("stack", segment.stack, trace.stacks.size(), owner, i)) return problem;
     if (std::uint64_t{segment.first_block} + segment.block_count > trace.final_blocks.size()) {
-      return TraceProblem{{}, fmt::format("{} {} names blocks {} to {}, the trace has {}", owner, i, segment.first_block,
-                                          std::uint64_t{segment.first_block} + segment.block_count, trace.final_blocks.size())};
+      return TraceProblem{
+          {},
+          fmt::format("{} {} names blocks {} to {}, the trace has {}", owner, i, segment.first_block,
+                      std::uint64_t{segment.first_block} + segment.block_count, trace.final_blocks.size())};
     }
   }
   for (std::size_t i = 0; i < trace.final_blocks.size(); ++i) {
     const FinalBlock& block = trace.final_blocks[i];
-    if (block.state > FinalBlock::State::kPendingFree) return TraceProblem{{}, fmt::format("final block {} is in no known state", i)};
+    if (block.state > FinalBlock::State::kPendingFree)
+      return TraceProblem{{}, fmt::format("final block {} is in no known state", i)};
     if (auto problem = id_problem("stack", block.stack, trace.stacks.size(), "final block", i)) return problem;
   }
   return std::nullopt;
@@ -107,16 +116,20 @@ Problem find_final_problem(const Trace& trace) {
 
 class EventCheck {
  public:
-  explicit EventCheck(const Trace& trace) : trace_(trace), made_(std::size_t{std::min<std::uint64_t>(trace.allocation_count, trace.events.size())} + 1) {
+  explicit EventCheck(const Trace& trace)
+      : trace_(trace), made_(std::size_t{std::min<std::uint64_t>(trace.allocation_count, trace.events.size())} + 1) {
     for (const Device& device : trace.devices) devices_->set(device.index);
   }
 
   Problem find() {
     if (trace_.allocation_count > trace_.events.size()) {
-      return TraceProblem{{}, fmt::format("{} allocations, but only {} events", trace_.allocation_count, trace_.events.size())};
+      return TraceProblem{
+          {}, fmt::format("{} allocations, but only {} events", trace_.allocation_count, trace_.events.size())};
     }
     if (trace_.preexisting_count > trace_.events.size()) {
-      return TraceProblem{{}, fmt::format("{} events before the recording, but only {} events", trace_.preexisting_count, trace_.events.size())};
+      return TraceProblem{{},
+                          fmt::format("{} events before the recording, but only {} events", trace_.preexisting_count,
+                                      trace_.events.size())};
     }
     std::uint64_t made_count = 0;
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
@@ -128,7 +141,8 @@ class EventCheck {
       if (makes_allocation(event.kind)) ++made_count;
     }
     if (made_count != trace_.allocation_count) {
-      return TraceProblem{{}, fmt::format("{} allocations, but {} have an Alloc or HostPin", trace_.allocation_count, made_count)};
+      return TraceProblem{
+          {}, fmt::format("{} allocations, but {} have an Alloc or HostPin", trace_.allocation_count, made_count)};
     }
     return std::nullopt;
   }
@@ -138,8 +152,9 @@ class EventCheck {
     if (static_cast<int>(event.kind) >= kEventKindCount) return TraceProblem{{}, "is of no known kind"};
     if ((event.bits & 3) == 3) return TraceProblem{{}, "is in no known phase"};
     if (event.has(kPreexisting) != (index < trace_.preexisting_count)) {
-      return TraceProblem{{}, fmt::format("{} marked as before the recording, but the first {} events are", event.has(kPreexisting) ? "is" : "is not",
-                                          trace_.preexisting_count)};
+      return TraceProblem{{},
+                          fmt::format("{} marked as before the recording, but the first {} events are",
+                                      event.has(kPreexisting) ? "is" : "is not", trace_.preexisting_count)};
     }
     if (auto problem = id_problem("stack", event.stack, trace_.stacks.size())) return problem;
     if (auto problem = id_problem("stream", event.stream, stream_count(trace_))) return problem;
@@ -171,7 +186,8 @@ class EventCheck {
 
   Problem check_allocation(const Event& event) {
     const std::uint32_t id = event.allocation.value;
-    if (id > trace_.allocation_count) return TraceProblem{{}, fmt::format("names allocation {}, the trace has {}", id, trace_.allocation_count)};
+    if (id > trace_.allocation_count)
+      return TraceProblem{{}, fmt::format("names allocation {}, the trace has {}", id, trace_.allocation_count)};
     if (makes_allocation(event.kind)) {
       if (id == 0) return TraceProblem{{}, "makes an allocation without an id"};
       if (made_[id]) return TraceProblem{{}, fmt::format("makes allocation {} a second time", id)};

@@ -24,15 +24,18 @@ constexpr bool extra_is_string(EventKind kind) {
   return kind == EventKind::kOpBegin || kind == EventKind::kOpEnd || kind == EventKind::kStepMark;
 }
 constexpr bool extra_is_call(EventKind kind) {
-  return kind == EventKind::kLaunch || kind == EventKind::kCopy || kind == EventKind::kFault || kind == EventKind::kViolation;
+  return kind == EventKind::kLaunch || kind == EventKind::kCopy || kind == EventKind::kFault ||
+         kind == EventKind::kViolation;
 }
 constexpr bool happens_in_heap(EventKind kind) {
-  return makes_allocation(kind) || ends_allocation(kind) || kind == EventKind::kAllocFailed || kind == EventKind::kMap || kind == EventKind::kUnmap;
+  return makes_allocation(kind) || ends_allocation(kind) || kind == EventKind::kAllocFailed ||
+         kind == EventKind::kMap || kind == EventKind::kUnmap;
 }
 // Its device must be one of Trace::devices, where the trace names any. Pinned host memory and marks belong to no device;
 // launches, copies, faults and violations have a device, but are worth keeping where the source did not list it.
 constexpr bool happens_on_device(EventKind kind) {
-  return kind == EventKind::kAlloc || kind == EventKind::kFree || kind == EventKind::kAllocFailed || kind == EventKind::kMap || kind == EventKind::kUnmap;
+  return kind == EventKind::kAlloc || kind == EventKind::kFree || kind == EventKind::kAllocFailed ||
+         kind == EventKind::kMap || kind == EventKind::kUnmap;
 }
 
 struct TraceProblem {

@@ -62,24 +62,45 @@ TEST(CheckTrace, NamesWhatIsBroken) {
       {"copy", [](Trace& t) { t.events[7].extra = 2; }, "event 7 (Copy) names copy 2"},
       {"fault", [](Trace& t) { t.events[8].extra = 2; }, "event 8 (Fault) names fault 2"},
       {"kernel", [](Trace& t) { t.launches.intern({StringId(99), {}, {}, 0, 0, {}}); }, "launch 2 names string 99"},
-      {"instruction", [](Trace& t) { Fault fault; fault.instruction = StringId(99); t.faults.intern(fault); }, "fault 2 names string 99"},
-      {"side", [](Trace& t) { Copy copy; copy.destination_side = static_cast<MemorySide>(4); t.copies.intern(copy); }, "copy 2 has no known side"},
+      {"instruction",
+       [](Trace& t) {
+         Fault fault;
+         fault.instruction = StringId(99);
+         t.faults.intern(fault);
+       },
+       "fault 2 names string 99"},
+      {"side",
+       [](Trace& t) {
+         Copy copy;
+         copy.destination_side = static_cast<MemorySide>(4);
+         t.copies.intern(copy);
+       },
+       "copy 2 has no known side"},
       {"no id", [](Trace& t) { t.events[1].allocation = {}; }, "without an id"},
       {"twice", [](Trace& t) { t.events[1].allocation = AllocationId(1); }, "makes allocation 1 a second time"},
       {"beyond", [](Trace& t) { t.events[5].allocation = AllocationId(3); }, "names allocation 3, the trace has 2"},
-      {"early free", [](Trace& t) { std::swap(t.events[1], t.events[3]); t.events[1].allocation = AllocationId(2); }, "frees allocation 2 before it is made"},
+      {"early free",
+       [](Trace& t) {
+         std::swap(t.events[1], t.events[3]);
+         t.events[1].allocation = AllocationId(2);
+       },
+       "frees allocation 2 before it is made"},
       {"too few made", [](Trace& t) { t.allocation_count = 3; }, "3 allocations, but 2"},
       {"more made than events", [](Trace& t) { t.allocation_count = 4'000'000'000; }, "only 9 events"},
-      {"late preexisting", [](Trace& t) { t.events[4].set(kPreexisting); }, "event 4 (Free) is marked as before the recording"},
+      {"late preexisting", [](Trace& t) { t.events[4].set(kPreexisting); },
+       "event 4 (Free) is marked as before the recording"},
       {"unmarked preexisting", [](Trace& t) { t.preexisting_count = 2; }, "event 1 (Alloc) is not marked"},
       {"below", [](Trace& t) { t.heaps[1].below = HeapId(2); }, "heap 1 names heap 2"},
       {"heaps in a circle", [](Trace& t) { t.heaps[0].below = HeapId(1); }, "heap 0 has no lowest heap"},
-      {"heap kind", [](Trace& t) { t.heaps[0].kind = static_cast<HeapKind>(kHeapKindCount); }, "heap 0 is of no known kind"},
+      {"heap kind", [](Trace& t) { t.heaps[0].kind = static_cast<HeapKind>(kHeapKindCount); },
+       "heap 0 is of no known kind"},
       {"device twice", [](Trace& t) { t.devices.push_back(t.devices[0]); }, "device 0 is listed twice"},
-      {"blocks", [](Trace& t) { t.final_segments[0].block_count = 3; }, "final segment 0 names blocks 0 to 3, the trace has 2"},
+      {"blocks", [](Trace& t) { t.final_segments[0].block_count = 3; },
+       "final segment 0 names blocks 0 to 3, the trace has 2"},
       {"segment heap", [](Trace& t) { t.final_segments[0].heap = HeapId(9); }, "final segment 0 names heap 9"},
       {"block stack", [](Trace& t) { t.final_blocks[1].stack = StackId(5); }, "final block 1 names stack 5"},
-      {"block state", [](Trace& t) { t.final_blocks[1].state = static_cast<FinalBlock::State>(3); }, "final block 1 is in no known state"},
+      {"block state", [](Trace& t) { t.final_blocks[1].state = static_cast<FinalBlock::State>(3); },
+       "final block 1 is in no known state"},
       {"frame", [](Trace& t) { t.stacks.intern_frame({StringId(99), StringId(0), 0}); }, "frame 2 names string 99"},
       {"tensor dtype", [](Trace& t) { t.tensors.intern({{}, StringId(99), {}, {}, {}}); }, "tensor 2 names string 99"},
   };
@@ -88,7 +109,8 @@ TEST(CheckTrace, NamesWhatIsBroken) {
     breakage.apply(trace);
     const Status status = check_trace(trace);
     ASSERT_FALSE(status.ok()) << breakage.name;
-    EXPECT_NE(status.error().what.find(breakage.says), std::string::npos) << breakage.name << ": " << status.error().what;
+    EXPECT_NE(status.error().what.find(breakage.says), std::string::npos)
+        << breakage.name << ": " << status.error().what;
   }
 }
 

@@ -52,13 +52,15 @@ void AddressSpace::give_back(ByteRange range) {
 }
 
 void AddressSpace::back_with(ByteRange range, int file, std::uint64_t offset) {
-  void* const mapped = mmap(backing(range.begin), range.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset));
+  void* const mapped = mmap(backing(range.begin), range.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+                            static_cast<off_t>(offset));
   require(mapped != MAP_FAILED, CUDA_ERROR_MAP_FAILED);
   keep_to_ourselves(mapped, range.size());
 }
 
 void AddressSpace::empty(ByteRange range) {
-  void* const fresh = mmap(backing(range.begin), range.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  void* const fresh = mmap(backing(range.begin), range.size(), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   require(fresh != MAP_FAILED, CUDA_ERROR_UNMAP_FAILED);
   keep_to_ourselves(fresh, range.size());
 }

@@ -11,7 +11,8 @@
 
 namespace faultline::vgpu::api {
 
-#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments) [[gnu::weak, gnu::visibility("hidden")]] void base parameters;
+#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments) \
+  [[gnu::weak, gnu::visibility("hidden")]] void base parameters;
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_EXPORT
 

@@ -41,8 +41,8 @@ void api::cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
 }
 void api::cuStreamBeginCapture(CUstream stream) { api::cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
 
-void api::cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* needs, const CUgraphEdgeData*, std::size_t count,
-                                      CUstreamCaptureMode mode) {
+void api::cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* needs, const CUgraphEdgeData*,
+                                      std::size_t count, CUstreamCaptureMode mode) {
   require(count == 0 || needs != nullptr);
   const StreamPointer target = require_stream(stream);
   const auto lock = order_lock();
@@ -61,15 +61,17 @@ void api::cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 
 void api::cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) { tell(stream, {.status = status}); }
 
-void api::cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) { tell(stream, {.status = status, .id = id}); }
+void api::cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  tell(stream, {.status = status, .id = id});
+}
 
-void api::cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
-                                 std::size_t* count) {
+void api::cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                 const CUgraphNode** nodes, std::size_t* count) {
   tell(stream, {.status = status, .id = id, .graph = graph, .nodes = nodes, .count = count});
 }
 
-void api::cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
-                                 const CUgraphEdgeData** edges, std::size_t* count) {
+void api::cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                 const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count) {
   if (edges != nullptr) *edges = nullptr;
   tell(stream, {.status = status, .id = id, .graph = graph, .nodes = nodes, .count = count});
 }
@@ -83,7 +85,8 @@ void api::cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes,
   for (std::size_t at = 0; at < count; ++at) target->capture_frontier.push_back(require_node(nodes[at]));
 }
 
-void api::cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData*, std::size_t count, unsigned flags) {
+void api::cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData*,
+                                            std::size_t count, unsigned flags) {
   api::cuStreamUpdateCaptureDependencies(stream, nodes, count, flags);
 }
 

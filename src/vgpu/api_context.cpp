@@ -18,7 +18,8 @@ void api::cuCtxCreate(CUcontext* context, CUexecAffinityParam*, int affinities, 
 }
 
 void api::cuCtxCreate(CUcontext* context, CUctxCreateParams* parameters, unsigned flags, CUdevice device) {
-  require(parameters == nullptr || (parameters->numExecAffinityParams == 0 && parameters->cigParams == nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  require(parameters == nullptr || (parameters->numExecAffinityParams == 0 && parameters->cigParams == nullptr),
+          CUDA_ERROR_NOT_SUPPORTED);
   api::cuCtxCreate(context, flags, device);
 }
 
@@ -44,17 +45,27 @@ void api::cuCtxSetCurrent(CUcontext handle) {
   set_context(handle);
 }
 
-void api::cuCtxGetCurrent(CUcontext* handle) { answer(handle, [&] { return current_context(); }); }
+void api::cuCtxGetCurrent(CUcontext* handle) {
+  answer(handle, [&] { return current_context(); });
+}
 
-void api::cuCtxGetDevice(CUdevice* device) { answer(device, [&] { return require_context()->device; }); }
+void api::cuCtxGetDevice(CUdevice* device) {
+  answer(device, [&] { return require_context()->device; });
+}
 
-void api::cuCtxGetDevice(CUdevice* device, CUcontext handle) { answer(device, [&] { return require_context(handle)->device; }); }
+void api::cuCtxGetDevice(CUdevice* device, CUcontext handle) {
+  answer(device, [&] { return require_context(handle)->device; });
+}
 
-void api::cuCtxGetFlags(unsigned* flags) { answer(flags, [&] { return require_context()->flags.load(); }); }
+void api::cuCtxGetFlags(unsigned* flags) {
+  answer(flags, [&] { return require_context()->flags.load(); });
+}
 
 void api::cuCtxSetFlags(unsigned flags) { require_context()->flags = flags; }
 
-void api::cuCtxGetId(CUcontext handle, unsigned long long* id) { answer(id, [&] { return require_context(handle)->id; }); }
+void api::cuCtxGetId(CUcontext handle, unsigned long long* id) {
+  answer(id, [&] { return require_context(handle)->id; });
+}
 
 void api::cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
   require(version != nullptr);
@@ -114,7 +125,9 @@ void api::cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
 
 void api::cuCtxDisablePeerAccess(CUcontext peer) { require_context(peer); }
 
-void api::cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) { answer(context, [&] { return retain_primary(device); }); }
+void api::cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  answer(context, [&] { return retain_primary(device); });
+}
 
 void api::cuDevicePrimaryCtxRelease(CUdevice device) { release_primary(device); }
 

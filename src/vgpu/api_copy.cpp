@@ -38,7 +38,8 @@ void synchronize_both(CUcontext to, CUcontext from) {
   wait_for_all(require_context(from)->pending());
 }
 
-void copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* sizes, std::size_t count, std::size_t& failed, CUstream stream) {
+void copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* sizes, std::size_t count,
+                std::size_t& failed, CUstream stream) {
   require(stream != nullptr && to != nullptr && from != nullptr && sizes != nullptr && count != 0);
   const StreamPointer target = require_stream(stream);
   for (failed = 0; failed < count; ++failed) {
@@ -48,19 +49,35 @@ void copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_
 
 }  // namespace
 
-void api::cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes) { copy_now(anywhere(to, from, size_bytes)); }
-void api::cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, CUstream stream) { copy_on(stream, anywhere(to, from, size_bytes)); }
-void api::cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t size_bytes) { copy_now(to_device(to, from, size_bytes)); }
-void api::cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t size_bytes, CUstream stream) { copy_on(stream, to_device(to, from, size_bytes)); }
+void api::cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes) {
+  copy_now(anywhere(to, from, size_bytes));
+}
+void api::cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, CUstream stream) {
+  copy_on(stream, anywhere(to, from, size_bytes));
+}
+void api::cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t size_bytes) {
+  copy_now(to_device(to, from, size_bytes));
+}
+void api::cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t size_bytes, CUstream stream) {
+  copy_on(stream, to_device(to, from, size_bytes));
+}
 void api::cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t size_bytes) { copy_now(to_host(to, from, size_bytes)); }
-void api::cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t size_bytes, CUstream stream) { copy_on(stream, to_host(to, from, size_bytes)); }
-void api::cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes) { copy_now(on_device(to, from, size_bytes)); }
-void api::cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, CUstream stream) { copy_on(stream, on_device(to, from, size_bytes)); }
-void api::cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, std::size_t size_bytes) {
+void api::cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t size_bytes, CUstream stream) {
+  copy_on(stream, to_host(to, from, size_bytes));
+}
+void api::cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes) {
+  copy_now(on_device(to, from, size_bytes));
+}
+void api::cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, CUstream stream) {
+  copy_on(stream, on_device(to, from, size_bytes));
+}
+void api::cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                       std::size_t size_bytes) {
   synchronize_both(to_context, from_context);
   copy_now(on_device(to, from, size_bytes));
 }
-void api::cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, std::size_t size_bytes, CUstream stream) {
+void api::cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                            std::size_t size_bytes, CUstream stream) {
   require_context(to_context);
   require_context(from_context);
   copy_on(stream, on_device(to, from, size_bytes));
@@ -68,27 +85,34 @@ void api::cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fr
 
 void api::cuMemcpy2D(const CUDA_MEMCPY2D* request) { copy_now(copy_request(given(request))); }
 void api::cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* request) { copy_now(copy_request(given(request))); }
-void api::cuMemcpy2DAsync(const CUDA_MEMCPY2D* request, CUstream stream) { copy_on(stream, copy_request(given(request))); }
+void api::cuMemcpy2DAsync(const CUDA_MEMCPY2D* request, CUstream stream) {
+  copy_on(stream, copy_request(given(request)));
+}
 void api::cuMemcpy3D(const CUDA_MEMCPY3D* request) { copy_now(copy_request(given(request))); }
-void api::cuMemcpy3DAsync(const CUDA_MEMCPY3D* request, CUstream stream) { copy_on(stream, copy_request(given(request))); }
+void api::cuMemcpy3DAsync(const CUDA_MEMCPY3D* request, CUstream stream) {
+  copy_on(stream, copy_request(given(request)));
+}
 void api::cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* request) {
   synchronize_both(given(request).dstContext, request->srcContext);
   copy_now(copy_request(*request));
 }
-void api::cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* request, CUstream stream) { copy_on(stream, copy_request(given(request))); }
+void api::cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* request, CUstream stream) {
+  copy_on(stream, copy_request(given(request)));
+}
 
-void api::cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, CUmemcpyAttributes*, CUstream stream) {
+void api::cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, CUmemcpyAttributes*,
+                                      CUstream stream) {
   copy_on(stream, anywhere(to, from, size_bytes));
 }
 
-void api::cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count, CUmemcpyAttributes*, std::size_t*, std::size_t,
-                             CUstream stream) {
+void api::cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
+                             CUmemcpyAttributes*, std::size_t*, std::size_t, CUstream stream) {
   std::size_t unwanted = 0;
   copy_batch(to, from, sizes, count, unwanted, stream);
 }
 
-void api::cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count, CUmemcpyAttributes*, std::size_t*, std::size_t,
-                             std::size_t* failed, CUstream stream) {
+void api::cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
+                             CUmemcpyAttributes*, std::size_t*, std::size_t, std::size_t* failed, CUstream stream) {
   std::size_t unwanted = 0;
   copy_batch(to, from, sizes, count, failed != nullptr ? *failed : unwanted, stream);
 }

@@ -15,9 +15,13 @@ void api::cuInit(unsigned flags) {
   initialize();
 }
 
-void api::cuDriverGetVersion(int* version) { answer(version, [&] { return kDriverVersion; }); }
+void api::cuDriverGetVersion(int* version) {
+  answer(version, [&] { return kDriverVersion; });
+}
 
-void api::cuDeviceGetCount(int* count) { answer(count, [&] { return devices().count; }); }
+void api::cuDeviceGetCount(int* count) {
+  answer(count, [&] { return devices().count; });
+}
 
 void api::cuDeviceGet(CUdevice* device, int ordinal) {
   require(device != nullptr);

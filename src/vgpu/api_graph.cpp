@@ -45,45 +45,53 @@ void api::cuGraphClone(CUgraph* copy, CUgraph graph) {
   *copy = publish(require_graph(graph)->clone());
 }
 
-void api::cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count) { add(node, graph, needs, count, {}); }
+void api::cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count) {
+  add(node, graph, needs, count, {});
+}
 
-void api::cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count, const CUDA_MEMCPY3D* copy, CUcontext context) {
+void api::cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count,
+                               const CUDA_MEMCPY3D* copy, CUcontext context) {
   require(copy != nullptr);
   require_context(context);
   add(node, graph, needs, count, copy_operation(*copy));
 }
 
-void api::cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count, const CUDA_MEMSET_NODE_PARAMS* set,
-                               CUcontext context) {
+void api::cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count,
+                               const CUDA_MEMSET_NODE_PARAMS* set, CUcontext context) {
   require(set != nullptr);
   require_context(context);
   add(node, graph, needs, count, fill_operation(*set));
 }
 
-void api::cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count, const CUDA_HOST_NODE_PARAMS* host) {
+void api::cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count,
+                             const CUDA_HOST_NODE_PARAMS* host) {
   require(host != nullptr && host->fn != nullptr);
   add(node, graph, needs, count, host_operation(*host));
 }
 
-void api::cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count, CUevent event) {
+void api::cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count,
+                                    CUevent event) {
   add(node, graph, needs, count, event_operation(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 }
 
-void api::cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count, CUevent event) {
+void api::cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count,
+                                  CUevent event) {
   add(node, graph, needs, count, event_operation(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
-void api::cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count, CUgraph child) {
+void api::cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count,
+                                   CUgraph child) {
   add(node, graph, needs, count, child_operation(child));
 }
 
-void api::cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count, CUgraphNodeParams* parameters) {
+void api::cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, std::size_t count,
+                         CUgraphNodeParams* parameters) {
   require(parameters != nullptr);
   add(node, graph, needs, count, operation_of(*parameters));
 }
 
-void api::cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, const CUgraphEdgeData*, std::size_t count,
-                         CUgraphNodeParams* parameters) {
+void api::cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* needs, const CUgraphEdgeData*,
+                         std::size_t count, CUgraphNodeParams* parameters) {
   api::cuGraphAddNode(node, graph, needs, count, parameters);
 }
 
@@ -94,15 +102,19 @@ void api::cuGraphDestroyNode(CUgraphNode handle) {
   node->graph->remove(node);
 }
 
-void api::cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, CUgraphNode* wrong, char* log, std::size_t log_bytes) {
+void api::cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, CUgraphNode* wrong, char* log,
+                             std::size_t log_bytes) {
   if (wrong != nullptr) *wrong = nullptr;
   if (log != nullptr && log_bytes != 0) *log = '\0';
   make_executable(executable, graph, 0);
 }
 
-void api::cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long flags) { make_executable(executable, graph, flags); }
+void api::cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
+  make_executable(executable, graph, flags);
+}
 
-void api::cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+void api::cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
+                                       CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   require(parameters != nullptr);
   parameters->hErrNode_out = nullptr;
   parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
@@ -112,7 +124,9 @@ void api::cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph, C
 
 void api::cuGraphExecDestroy(CUgraphExec executable) { destroy_exec(executable); }
 
-void api::cuGraphExecGetFlags(CUgraphExec executable, cuuint64_t* flags) { answer(flags, [&] { return flags_of(executable); }); }
+void api::cuGraphExecGetFlags(CUgraphExec executable, cuuint64_t* flags) {
+  answer(flags, [&] { return flags_of(executable); });
+}
 
 void api::cuGraphLaunch(CUgraphExec executable, CUstream stream) { launch(executable, *require_stream(stream)); }
 

@@ -28,7 +28,8 @@ void list_nodes(CUgraphNode* places, CUgraphEdgeData* edges, std::size_t* count,
 std::vector<GraphNode*> dependents_of(const GraphNode* node) {
   std::vector<GraphNode*> dependents;
   for (const auto& other : node->graph->nodes()) {
-    if (std::find(other->needs.begin(), other->needs.end(), node) != other->needs.end()) dependents.push_back(other.get());
+    if (std::find(other->needs.begin(), other->needs.end(), node) != other->needs.end())
+      dependents.push_back(other.get());
   }
   return dependents;
 }
@@ -86,7 +87,8 @@ void api::cuGraphGetRootNodes(CUgraph graph, CUgraphNode* places, std::size_t* c
   list_nodes(places, nullptr, count, roots);
 }
 
-void api::cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
+void api::cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+                          std::size_t* count) {
   const auto lock = order_lock();
   std::vector<Edge> edges;
   for (const auto& node : require_graph(graph)->nodes()) {
@@ -99,7 +101,9 @@ void api::cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUg
     if (data != nullptr) data[at] = {};
   });
 }
-void api::cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) { api::cuGraphGetEdges(graph, from, to, nullptr, count); }
+void api::cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {
+  api::cuGraphGetEdges(graph, from, to, nullptr, count);
+}
 
 void api::cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* places, std::size_t* count) {
   api::cuGraphNodeGetDependencies(node, places, nullptr, count);
@@ -111,7 +115,8 @@ void api::cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* places, CUgr
 void api::cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* places, std::size_t* count) {
   api::cuGraphNodeGetDependentNodes(node, places, nullptr, count);
 }
-void api::cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* places, CUgraphEdgeData* data, std::size_t* count) {
+void api::cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* places, CUgraphEdgeData* data,
+                                       std::size_t* count) {
   const auto lock = order_lock();
   list_nodes(places, data, count, dependents_of(require_node(node)));
 }
@@ -119,13 +124,15 @@ void api::cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* places, CU
 void api::cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
   change_edges(graph, from, to, count, true);
 }
-void api::cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*, std::size_t count) {
+void api::cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                 std::size_t count) {
   change_edges(graph, from, to, count, true);
 }
 void api::cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
   change_edges(graph, from, to, count, false);
 }
-void api::cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*, std::size_t count) {
+void api::cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                    const CUgraphEdgeData*, std::size_t count) {
   change_edges(graph, from, to, count, false);
 }
 
@@ -138,8 +145,12 @@ void api::cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
 void api::cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* copy) { parameters_of(node, copy); }
 void api::cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* set) { parameters_of(node, set); }
 void api::cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* host) { parameters_of(node, host); }
-void api::cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) { event_of(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event); }
-void api::cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) { event_of(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event); }
+void api::cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
+  event_of(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+void api::cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
+  event_of(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
 
 void api::cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* graph) {
   require(graph != nullptr);

@@ -35,7 +35,8 @@ void api::cuMemAlloc(CUdeviceptr* address, std::size_t size_bytes) {
   *address = Memory::get().allocate(context->handle, context->device, size_bytes);
 }
 
-void api::cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width_bytes, std::size_t height, unsigned element_bytes) {
+void api::cuMemAllocPitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width_bytes, std::size_t height,
+                          unsigned element_bytes) {
   require(address != nullptr && pitch != nullptr && width_bytes != 0 && height != 0);
   require(element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
   const ContextPointer context = require_context();
@@ -83,7 +84,8 @@ void api::cuMemHostAlloc(void** pointer, std::size_t size_bytes, unsigned flags)
   require(pointer != nullptr);
   const ContextPointer context = require_context();
   require_no_capture_disturbed();
-  *pointer = reinterpret_cast<void*>(Memory::get().allocate_host(context->handle, context->device, MemoryKind::kPinned, size_bytes, flags));
+  *pointer = reinterpret_cast<void*>(
+      Memory::get().allocate_host(context->handle, context->device, MemoryKind::kPinned, size_bytes, flags));
 }
 
 void api::cuMemFreeHost(void* pointer) {
@@ -98,7 +100,9 @@ void api::cuMemFreeHost(void* pointer) {
 void api::cuMemHostRegister(void* pointer, std::size_t size_bytes, unsigned flags) {
   const ContextPointer context = require_context();
   require(pointer != nullptr && size_bytes != 0 && address_of(pointer) + size_bytes > address_of(pointer));
-  Allocation allocation{.range = ByteRange::of(address_of(pointer), size_bytes), .kind = MemoryKind::kRegistered, .device = context->device};
+  Allocation allocation{.range = ByteRange::of(address_of(pointer), size_bytes),
+                        .kind = MemoryKind::kRegistered,
+                        .device = context->device};
   allocation.context = context->handle;
   allocation.bytes = static_cast<std::byte*>(pointer);
   allocation.flags = flags;

@@ -12,7 +12,9 @@ namespace {
 void refuse_launch(CUfunction handle) {
   const std::shared_ptr<Function> function = require_function(handle);
   static std::once_flag once;
-  std::call_once(once, [&] { std::fprintf(stderr, "faultline: the virtual GPU does not run kernels yet: %s\n", function->kernel.name.c_str()); });
+  std::call_once(once, [&] {
+    std::fprintf(stderr, "faultline: the virtual GPU does not run kernels yet: %s\n", function->kernel.name.c_str());
+  });
   refuse(CUDA_ERROR_NOT_SUPPORTED);
 }
 
@@ -35,7 +37,9 @@ void parameter_of(const Function& function, std::size_t index, std::size_t* offs
   if (size != nullptr) *size = function.kernel.parameters[index].size_bytes;
 }
 
-std::shared_ptr<Function> require_kernel(CUkernel kernel) { return require_function(reinterpret_cast<CUfunction>(kernel)); }
+std::shared_ptr<Function> require_kernel(CUkernel kernel) {
+  return require_function(reinterpret_cast<CUfunction>(kernel));
+}
 
 template <class Handle, class Pick>
 void list(Handle* places, unsigned room, const Module& module, const Pick& pick) {
@@ -45,14 +49,22 @@ void list(Handle* places, unsigned room, const Module& module, const Pick& pick)
 
 }  // namespace
 
-void api::cuModuleLoad(CUmodule* module, const char* path) { answer(module, [&] { return load_code_file(path, require_context().get())->handle; }); }
-void api::cuModuleLoadData(CUmodule* module, const void* image) { answer(module, [&] { return load_code(image, require_context().get())->handle; }); }
-void api::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) { api::cuModuleLoadData(module, image); }
+void api::cuModuleLoad(CUmodule* module, const char* path) {
+  answer(module, [&] { return load_code_file(path, require_context().get())->handle; });
+}
+void api::cuModuleLoadData(CUmodule* module, const void* image) {
+  answer(module, [&] { return load_code(image, require_context().get())->handle; });
+}
+void api::cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
+  api::cuModuleLoadData(module, image);
+}
 void api::cuModuleLoadFatBinary(CUmodule* module, const void* image) { api::cuModuleLoadData(module, image); }
 
 void api::cuModuleUnload(CUmodule module) { unload_module(module); }
 
-void api::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) { answer(mode, [&] { return CU_MODULE_EAGER_LOADING; }); }
+void api::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  answer(mode, [&] { return CU_MODULE_EAGER_LOADING; });
+}
 
 void api::cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   answer(function, [&] { return require_function(*require_module(module), name)->function; });
@@ -74,15 +86,21 @@ void api::cuFuncSetAttribute(CUfunction function, CUfunction_attribute, int) { r
 void api::cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) { require_function(function); }
 void api::cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig) { require_function(function); }
 
-void api::cuFuncGetModule(CUmodule* module, CUfunction function) { answer(module, [&] { return require_function(function)->module->handle; }); }
+void api::cuFuncGetModule(CUmodule* module, CUfunction function) {
+  answer(module, [&] { return require_function(function)->module->handle; });
+}
 
-void api::cuFuncGetName(const char** name, CUfunction function) { answer(name, [&] { return require_function(function)->kernel.name.c_str(); }); }
+void api::cuFuncGetName(const char** name, CUfunction function) {
+  answer(name, [&] { return require_function(function)->kernel.name.c_str(); });
+}
 
 void api::cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
   parameter_of(*require_function(function), index, offset, size);
 }
 
-void api::cuFuncGetParamCount(CUfunction function, std::size_t* count) { answer(count, [&] { return require_function(function)->kernel.parameters.size(); }); }
+void api::cuFuncGetParamCount(CUfunction function, std::size_t* count) {
+  answer(count, [&] { return require_function(function)->kernel.parameters.size(); });
+}
 
 void api::cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
   require(state != nullptr);
@@ -92,11 +110,13 @@ void api::cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
 
 void api::cuFuncLoad(CUfunction function) { require_function(function); }
 
-void api::cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+void api::cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned, CUlibraryOption*,
+                            void**, unsigned) {
   answer(library, [&] { return load_code(image, nullptr)->library; });
 }
 
-void api::cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+void api::cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned, CUlibraryOption*,
+                                void**, unsigned) {
   answer(library, [&] { return load_code_file(path, nullptr)->library; });
 }
 
@@ -114,19 +134,29 @@ void api::cuLibraryEnumerateKernels(CUkernel* kernels, unsigned room, CUlibrary 
   list(kernels, room, *require_library(library), [](const Function& function) { return function.kernel_handle; });
 }
 
-void api::cuLibraryGetModule(CUmodule* module, CUlibrary library) { answer(module, [&] { return require_library(library)->handle; }); }
+void api::cuLibraryGetModule(CUmodule* module, CUlibrary library) {
+  answer(module, [&] { return require_library(library)->handle; });
+}
 
-void api::cuKernelGetFunction(CUfunction* function, CUkernel kernel) { answer(function, [&] { return require_kernel(kernel)->function; }); }
+void api::cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  answer(function, [&] { return require_kernel(kernel)->function; });
+}
 
-void api::cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) { answer(library, [&] { return require_kernel(kernel)->module->library; }); }
+void api::cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
+  answer(library, [&] { return require_kernel(kernel)->module->library; });
+}
 
-void api::cuKernelGetName(const char** name, CUkernel kernel) { answer(name, [&] { return require_kernel(kernel)->kernel.name.c_str(); }); }
+void api::cuKernelGetName(const char** name, CUkernel kernel) {
+  answer(name, [&] { return require_kernel(kernel)->kernel.name.c_str(); });
+}
 
 void api::cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
   parameter_of(*require_kernel(kernel), index, offset, size);
 }
 
-void api::cuKernelGetParamCount(CUkernel kernel, std::size_t* count) { answer(count, [&] { return require_kernel(kernel)->kernel.parameters.size(); }); }
+void api::cuKernelGetParamCount(CUkernel kernel, std::size_t* count) {
+  answer(count, [&] { return require_kernel(kernel)->kernel.parameters.size(); });
+}
 
 void api::cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
   require_kernel(kernel);
@@ -137,11 +167,13 @@ void api::cuKernelSetAttribute(CUfunction_attribute, int, CUkernel kernel, CUdev
 
 void api::cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice) { require_kernel(kernel); }
 
-void api::cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**) {
+void api::cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         CUstream, void**, void**) {
   refuse_launch(function);
 }
 void api::cuLaunchKernelEx(const CUlaunchConfig*, CUfunction function, void**, void**) { refuse_launch(function); }
-void api::cuLaunchCooperativeKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**) {
+void api::cuLaunchCooperativeKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                    unsigned, CUstream, void**) {
   refuse_launch(function);
 }
 

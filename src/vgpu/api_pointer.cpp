@@ -12,7 +12,9 @@ bool tell_attribute(const Allocation& allocation, CUpointer_attribute attribute,
   const bool on_host = allocation.kind == MemoryKind::kPinned || allocation.kind == MemoryKind::kRegistered;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: answer_as<CUcontext>(place, allocation.context); break;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: answer_as<unsigned>(place, on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE); break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      answer_as<unsigned>(place, on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+      break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: answer_as<CUdeviceptr>(place, address); break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!allocation.on_host()) return false;
@@ -21,7 +23,9 @@ bool tell_attribute(const Allocation& allocation, CUpointer_attribute attribute,
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: answer_as<unsigned>(place, 0); break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: answer_as<unsigned long long>(place, allocation.id); break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: answer_as<unsigned>(place, allocation.kind == MemoryKind::kManaged ? 1 : 0); break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      answer_as<unsigned>(place, allocation.kind == MemoryKind::kManaged ? 1 : 0);
+      break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: answer_as<int>(place, allocation.device); break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
@@ -34,8 +38,8 @@ bool tell_attribute(const Allocation& allocation, CUpointer_attribute attribute,
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: answer_as<unsigned long long>(place, 0); break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       answer_as<unsigned>(place, allocation.writable   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
-                                     : allocation.readable ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
-                                                           : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+                                 : allocation.readable ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+                                                       : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
       break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: answer_as<CUmemoryPool>(place, allocation.pool); break;
     default: return false;
@@ -73,7 +77,8 @@ void api::cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes
   const std::optional<Allocation> allocation = Memory::get().find(address);
   for (unsigned at = 0; at < count; ++at) {
     require(places[at] != nullptr);
-    if (!allocation || !tell_attribute(*allocation, attributes[at], address, places[at])) answer_unknown(attributes[at], places[at]);
+    if (!allocation || !tell_attribute(*allocation, attributes[at], address, places[at]))
+      answer_unknown(attributes[at], places[at]);
   }
 }
 

@@ -11,7 +11,8 @@ namespace faultline::vgpu {
 namespace {
 
 CUdevice device_of(const CUmemLocation* location, CUmemAllocationType type) {
-  require(location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED);
+  require(location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+          type == CU_MEM_ALLOCATION_TYPE_PINNED);
   require_device(location->id);
   return location->id;
 }
@@ -42,9 +43,13 @@ void api::cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (address != 0) free_async(address, target);
 }
 
-void api::cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) { answer(pool, [&] { return default_pool(device)->handle; }); }
+void api::cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+  answer(pool, [&] { return default_pool(device)->handle; });
+}
 
-void api::cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) { answer(pool, [&] { return current_pool(device)->handle; }); }
+void api::cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  answer(pool, [&] { return current_pool(device)->handle; });
+}
 
 void api::cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) { set_current_pool(device, require_pool(pool)); }
 
@@ -68,7 +73,9 @@ void api::cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) 
 
 void api::cuMemPoolDestroy(CUmemoryPool pool) { destroy_pool(pool); }
 
-void api::cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep_bytes) { require_pool(pool)->release_down_to(keep_bytes); }
+void api::cuMemPoolTrimTo(CUmemoryPool pool, std::size_t keep_bytes) {
+  require_pool(pool)->release_down_to(keep_bytes);
+}
 
 void api::cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* place) {
   require(place != nullptr);
@@ -84,7 +91,9 @@ void api::cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribu
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: answer_as<cuuint64_t>(place, account.used_bytes); break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: answer_as<cuuint64_t>(place, account.used_high_bytes); break;
     case CU_MEMPOOL_ATTR_ALLOCATION_TYPE: answer_as<CUmemAllocationType>(place, CU_MEM_ALLOCATION_TYPE_PINNED); break;
-    case CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES: answer_as<CUmemAllocationHandleType>(place, CU_MEM_HANDLE_TYPE_NONE); break;
+    case CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES:
+      answer_as<CUmemAllocationHandleType>(place, CU_MEM_HANDLE_TYPE_NONE);
+      break;
     case CU_MEMPOOL_ATTR_LOCATION_ID: answer_as<int>(place, pool->device); break;
     case CU_MEMPOOL_ATTR_LOCATION_TYPE: answer_as<CUmemLocationType>(place, CU_MEM_LOCATION_TYPE_DEVICE); break;
     default: refuse(CUDA_ERROR_INVALID_VALUE);

@@ -16,7 +16,8 @@ std::vector<CompletionPointer> pending_of(Stream& stream) {
   require_not_captured(stream);
   std::vector<CompletionPointer> pending{stream.last()};
   if (stream.role == StreamRole::kLegacyDefault) stream.context.add_implicit_waits(stream, pending);
-  std::erase_if(pending, [](const CompletionPointer& completion) { return completion == nullptr || completion->done(); });
+  std::erase_if(pending,
+                [](const CompletionPointer& completion) { return completion == nullptr || completion->done(); });
   return pending;
 }
 
@@ -28,7 +29,9 @@ void create(CUstream* stream, unsigned flags, int priority) {
 }  // namespace
 
 void api::cuStreamCreate(CUstream* stream, unsigned flags) { create(stream, flags, kLeastPriority); }
-void api::cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) { create(stream, flags, priority); }
+void api::cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  create(stream, flags, priority);
+}
 
 void api::cuStreamDestroy(CUstream stream) {
   {
@@ -48,20 +51,30 @@ void api::cuStreamSynchronize(CUstream stream) {
 
 void api::cuStreamQuery(CUstream stream) { require(pending_of(*require_stream(stream)).empty(), CUDA_ERROR_NOT_READY); }
 
-void api::cuStreamGetPriority(CUstream stream, int* priority) { answer(priority, [&] { return require_stream(stream)->priority; }); }
+void api::cuStreamGetPriority(CUstream stream, int* priority) {
+  answer(priority, [&] { return require_stream(stream)->priority; });
+}
 
-void api::cuStreamGetFlags(CUstream stream, unsigned* flags) { answer(flags, [&] { return require_stream(stream)->flags; }); }
+void api::cuStreamGetFlags(CUstream stream, unsigned* flags) {
+  answer(flags, [&] { return require_stream(stream)->flags; });
+}
 
-void api::cuStreamGetId(CUstream stream, unsigned long long* id) { answer(id, [&] { return require_stream(stream)->id; }); }
+void api::cuStreamGetId(CUstream stream, unsigned long long* id) {
+  answer(id, [&] { return require_stream(stream)->id; });
+}
 
-void api::cuStreamGetCtx(CUstream stream, CUcontext* context) { answer(context, [&] { return require_stream(stream)->context.handle; }); }
+void api::cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  answer(context, [&] { return require_stream(stream)->context.handle; });
+}
 
 void api::cuStreamGetCtx(CUstream stream, CUcontext* context, CUgreenCtx* green) {
   api::cuStreamGetCtx(stream, context);
   if (green != nullptr) *green = nullptr;
 }
 
-void api::cuStreamGetDevice(CUstream stream, CUdevice* device) { answer(device, [&] { return require_stream(stream)->context.device; }); }
+void api::cuStreamGetDevice(CUstream stream, CUdevice* device) {
+  answer(device, [&] { return require_stream(stream)->context.device; });
+}
 
 // Managed memory is always everybody's here.
 void api::cuStreamAttachMemAsync(CUstream stream, CUdeviceptr, std::size_t, unsigned) { require_stream(stream); }
@@ -70,7 +83,9 @@ void api::cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument) {
   require(function != nullptr);
   submit(*require_stream(stream), host_operation({.fn = function, .userData = argument}));
 }
-void api::cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument, unsigned) { api::cuLaunchHostFunc(stream, function, argument); }
+void api::cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument, unsigned) {
+  api::cuLaunchHostFunc(stream, function, argument);
+}
 
 void api::cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* argument, unsigned flags) {
   require(callback != nullptr && flags == 0);

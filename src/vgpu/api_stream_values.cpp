@@ -30,7 +30,9 @@ bool satisfied(Number now, Number value, unsigned how) {
 
 template <class Number>
 Operation write_operation(CUdeviceptr address, Number value) {
-  const auto run = [place = number_at<Number>(address, true), value] { __atomic_store_n(place, value, __ATOMIC_SEQ_CST); };
+  const auto run = [place = number_at<Number>(address, true), value] {
+    __atomic_store_n(place, value, __ATOMIC_SEQ_CST);
+  };
   return {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .run = run};
 }
 
@@ -38,7 +40,8 @@ template <class Number>
 Operation wait_operation(CUdeviceptr address, Number value, unsigned flags) {
   const unsigned how = flags & 3u;
   const auto run = [place = number_at<Number>(address, false), value, how] {
-    while (!satisfied(__atomic_load_n(place, __ATOMIC_SEQ_CST), value, how) && !exiting()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    while (!satisfied(__atomic_load_n(place, __ATOMIC_SEQ_CST), value, how) && !exiting())
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   };
   return {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .run = run};
 }
@@ -47,10 +50,14 @@ void submit_to(CUstream stream, Operation operation) { submit(*require_stream(st
 
 Operation batch_operation(const CUstreamBatchMemOpParams& item) {
   switch (item.operation) {
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32: return write_operation<std::uint32_t>(item.writeValue.address, item.writeValue.value);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64: return write_operation<std::uint64_t>(item.writeValue.address, item.writeValue.value64);
-    case CU_STREAM_MEM_OP_WAIT_VALUE_32: return wait_operation<std::uint32_t>(item.waitValue.address, item.waitValue.value, item.waitValue.flags);
-    case CU_STREAM_MEM_OP_WAIT_VALUE_64: return wait_operation<std::uint64_t>(item.waitValue.address, item.waitValue.value64, item.waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      return write_operation<std::uint32_t>(item.writeValue.address, item.writeValue.value);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      return write_operation<std::uint64_t>(item.writeValue.address, item.writeValue.value64);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      return wait_operation<std::uint32_t>(item.waitValue.address, item.waitValue.value, item.waitValue.flags);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+      return wait_operation<std::uint64_t>(item.waitValue.address, item.waitValue.value64, item.waitValue.flags);
     case CU_STREAM_MEM_OP_BARRIER:
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return {};
     default: refuse(CUDA_ERROR_NOT_SUPPORTED);

@@ -5,19 +5,22 @@
 
 namespace faultline::vgpu {
 
-void api::cuMemAddressReserve(CUdeviceptr* address, std::size_t size_bytes, std::size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
+void api::cuMemAddressReserve(CUdeviceptr* address, std::size_t size_bytes, std::size_t alignment, CUdeviceptr wanted,
+                              unsigned long long flags) {
   require(address != nullptr && flags == 0);
   *address = reserve_addresses(size_bytes, alignment, wanted);
 }
 
 void api::cuMemAddressFree(CUdeviceptr address, std::size_t size_bytes) { free_addresses(address, size_bytes); }
 
-void api::cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* properties, CUmemAllocationGranularity_flags) {
+void api::cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* properties,
+                                        CUmemAllocationGranularity_flags) {
   require(granularity != nullptr && properties != nullptr);
   *granularity = kBlockBytes;
 }
 
-void api::cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size_bytes, const CUmemAllocationProp* properties, unsigned long long flags) {
+void api::cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size_bytes,
+                      const CUmemAllocationProp* properties, unsigned long long flags) {
   require(handle != nullptr && properties != nullptr && flags == 0);
   require(properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
   *handle = create_physical(*properties, size_bytes);
@@ -33,20 +36,23 @@ void api::cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties
   answer(properties, [&] { return properties_of(handle); });
 }
 
-void api::cuMemMap(CUdeviceptr address, std::size_t size_bytes, std::size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+void api::cuMemMap(CUdeviceptr address, std::size_t size_bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
+                   unsigned long long flags) {
   require(flags == 0);
   map_physical(address, size_bytes, offset, handle);
 }
 
 void api::cuMemUnmap(CUdeviceptr address, std::size_t size_bytes) { unmap(address, size_bytes); }
 
-void api::cuMemSetAccess(CUdeviceptr address, std::size_t size_bytes, const CUmemAccessDesc* accesses, std::size_t count) {
+void api::cuMemSetAccess(CUdeviceptr address, std::size_t size_bytes, const CUmemAccessDesc* accesses,
+                         std::size_t count) {
   require(accesses != nullptr && count != 0);
   for (std::size_t at = 0; at < count; ++at) {
     if (accesses[at].location.type != CU_MEM_LOCATION_TYPE_DEVICE) continue;
     require_device(accesses[at].location.id);
     const CUmemAccess_flags flags = accesses[at].flags;
-    set_access(address, size_bytes, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE, flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    set_access(address, size_bytes, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
+               flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
 }
 

@@ -63,8 +63,8 @@ bool all_joined(const CaptureSequence& capture, const std::vector<GraphNode*>& f
     }
   }
   const auto& nodes = capture.graph->nodes();
-  return std::all_of(nodes.begin() + static_cast<std::ptrdiff_t>(std::min(capture.nodes_before, nodes.size())), nodes.end(),
-                     [&](const auto& node) { return reached.contains(node.get()); });
+  return std::all_of(nodes.begin() + static_cast<std::ptrdiff_t>(std::min(capture.nodes_before, nodes.size())),
+                     nodes.end(), [&](const auto& node) { return reached.contains(node.get()); });
 }
 
 }  // namespace
@@ -112,7 +112,8 @@ void wait_for_event(const StreamPointer& stream, const EventPointer& event, CUev
     return;
   }
   if (event->capture != nullptr) {
-    const bool ended = std::find(active_captures().begin(), active_captures().end(), event->capture) == active_captures().end();
+    const bool ended =
+        std::find(active_captures().begin(), active_captures().end(), event->capture) == active_captures().end();
     require(!ended, CUDA_ERROR_CAPTURED_EVENT);
     require(!event->capture->invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     require(stream->role != StreamRole::kLegacyDefault, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -144,7 +145,8 @@ void require_not_captured(Stream& stream) {
   require_no_implicit_wait(stream);
 }
 
-void begin_capture(const StreamPointer& stream, CUstreamCaptureMode mode, GraphPointer graph, std::vector<GraphNode*> needs) {
+void begin_capture(const StreamPointer& stream, CUstreamCaptureMode mode, GraphPointer graph,
+                   std::vector<GraphNode*> needs) {
   require(stream->role != StreamRole::kLegacyDefault, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   require(!captured(*stream), CUDA_ERROR_ILLEGAL_STATE);
   static std::uint64_t next_id = 1;
@@ -164,7 +166,8 @@ GraphPointer end_capture(Stream& stream) {
   require(captured(stream), CUDA_ERROR_ILLEGAL_STATE);
   const std::shared_ptr<CaptureSequence> capture = stream.capture;
   require(capture->origin == &stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-  require(capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->thread == std::this_thread::get_id(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  require(capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->thread == std::this_thread::get_id(),
+          CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
   const bool joined = all_joined(*capture, stream.capture_frontier);
   leave(*capture);
   require(!capture->invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);

@@ -31,7 +31,8 @@ bool captured(const Stream& stream);
 bool captured_into(const Graph& graph);
 void require_not_captured(Stream& stream);  // refuses, and makes the capture invalid
 
-void begin_capture(const StreamPointer& stream, CUstreamCaptureMode mode, GraphPointer graph, std::vector<GraphNode*> needs);
+void begin_capture(const StreamPointer& stream, CUstreamCaptureMode mode, GraphPointer graph,
+                   std::vector<GraphNode*> needs);
 GraphPointer end_capture(Stream& stream);
 CUstreamCaptureStatus capture_status(const Stream& stream);
 

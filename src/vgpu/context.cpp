@@ -118,7 +118,8 @@ void synchronize_device(CUdevice device) {
 }
 
 ContextPointer require_context(CUcontext handle) {
-  ContextPointer context = contexts().require(handle != nullptr ? handle : current_context(), CUDA_ERROR_INVALID_CONTEXT);
+  ContextPointer context =
+      contexts().require(handle != nullptr ? handle : current_context(), CUDA_ERROR_INVALID_CONTEXT);
   require(!context->ended, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   return context;
 }

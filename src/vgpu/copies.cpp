@@ -31,11 +31,14 @@ Found find_bytes(Side side, std::uint64_t address, std::size_t extent_bytes, boo
 }
 
 std::size_t extent(const CopyEnd& end, std::size_t width_bytes, std::size_t height, std::size_t depth) {
-  require(width_bytes < kLargest && height < kLargest && depth < kLargest && end.pitch_bytes < kLargest && end.slice_bytes < kLargest);
+  require(width_bytes < kLargest && height < kLargest && depth < kLargest && end.pitch_bytes < kLargest &&
+          end.slice_bytes < kLargest);
   require(height == 1 || end.pitch_bytes >= width_bytes);
   std::size_t rows = 0, slices = 0, total = 0;
-  const bool too_large = __builtin_mul_overflow(height - 1, end.pitch_bytes, &rows) || __builtin_mul_overflow(depth - 1, end.slice_bytes, &slices) ||
-                         __builtin_add_overflow(rows, slices, &total) || __builtin_add_overflow(total, width_bytes, &total) || total > kLargest;
+  const bool too_large = __builtin_mul_overflow(height - 1, end.pitch_bytes, &rows) ||
+                         __builtin_mul_overflow(depth - 1, end.slice_bytes, &slices) ||
+                         __builtin_add_overflow(rows, slices, &total) ||
+                         __builtin_add_overflow(total, width_bytes, &total) || total > kLargest;
   require(!too_large);
   return total;
 }
@@ -59,7 +62,8 @@ void fill_row(std::byte* row, std::size_t count, std::uint32_t value) {
 
 }  // namespace
 
-CopyRequest CopyRequest::linear(Side to_side, std::uint64_t to, Side from_side, std::uint64_t from, std::size_t size_bytes) {
+CopyRequest CopyRequest::linear(Side to_side, std::uint64_t to, Side from_side, std::uint64_t from,
+                                std::size_t size_bytes) {
   CopyRequest request;
   request.to = {.side = to_side, .address = to};
   request.from = {.side = from_side, .address = from};
@@ -68,11 +72,18 @@ CopyRequest CopyRequest::linear(Side to_side, std::uint64_t to, Side from_side, 
 }
 
 PlannedCopy::PlannedCopy(const CopyRequest& request)
-    : to_pitch_(request.to.pitch_bytes), to_slice_(request.to.slice_bytes), from_pitch_(request.from.pitch_bytes), from_slice_(request.from.slice_bytes),
-      width_bytes_(request.width_bytes), height_(request.height), depth_(request.depth) {
+    : to_pitch_(request.to.pitch_bytes),
+      to_slice_(request.to.slice_bytes),
+      from_pitch_(request.from.pitch_bytes),
+      from_slice_(request.from.slice_bytes),
+      width_bytes_(request.width_bytes),
+      height_(request.height),
+      depth_(request.depth) {
   if (nothing()) return;
-  const Found to = find_bytes(request.to.side, request.to.address, extent(request.to, width_bytes_, height_, depth_), true);
-  const Found from = find_bytes(request.from.side, request.from.address, extent(request.from, width_bytes_, height_, depth_), false);
+  const Found to =
+      find_bytes(request.to.side, request.to.address, extent(request.to, width_bytes_, height_, depth_), true);
+  const Found from =
+      find_bytes(request.from.side, request.from.address, extent(request.from, width_bytes_, height_, depth_), false);
   to_ = to.bytes;
   to_place_ = to.place;
   from_ = from.bytes;
@@ -115,15 +126,21 @@ void copy(const CopyRequest& request, const StreamPointer& stream, HostWait wait
   } else if (wait == HostWait::kAsync && planned.from() == Place::kPageable && planned.to() != Place::kPageable) {
     planned.stage();
   }
-  const CompletionPointer completion =
-      submit(*stream, {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .run = [planned] { planned.run(); }, .parameters = as_node_parameters(request)});
+  const CompletionPointer completion = submit(*stream, {.type = CU_GRAPH_NODE_TYPE_MEMCPY,
+                                                        .run = [planned] { planned.run(); },
+                                                        .parameters = as_node_parameters(request)});
   const bool between_devices = planned.to() == Place::kDevice && planned.from() == Place::kDevice;
   const bool host_waits = wait == HostWait::kSync ? !between_devices : planned.to() == Place::kPageable;
   if (completion != nullptr && host_waits) completion->wait();
 }
 
 FillRequest fill_request(const CUDA_MEMSET_NODE_PARAMS& set) {
-  return {.address = set.dst, .pitch_bytes = set.pitch, .value = set.value, .element_bytes = set.elementSize, .width = set.width, .height = set.height};
+  return {.address = set.dst,
+          .pitch_bytes = set.pitch,
+          .value = set.value,
+          .element_bytes = set.elementSize,
+          .width = set.width,
+          .height = set.height};
 }
 
 PlannedFill::PlannedFill(const FillRequest& request) : request_(request) {
@@ -133,7 +150,8 @@ PlannedFill::PlannedFill(const FillRequest& request) : request_(request) {
   if (nothing()) return;
   require(request.width < kLargest);
   const CopyEnd end{.side = Side::kDevice, .address = request.address, .pitch_bytes = request.pitch_bytes};
-  const Found to = find_bytes(Side::kDevice, request.address, extent(end, request.width * request.element_bytes, request.height, 1), true);
+  const Found to = find_bytes(Side::kDevice, request.address,
+                              extent(end, request.width * request.element_bytes, request.height, 1), true);
   to_ = to.bytes;
   place_ = to.place;
 }
@@ -150,8 +168,9 @@ void PlannedFill::run() const {
 void fill(const FillRequest& request, const StreamPointer& stream, HostWait wait) {
   const PlannedFill planned(request);
   if (planned.nothing()) return;
-  const CompletionPointer completion =
-      submit(*stream, {.type = CU_GRAPH_NODE_TYPE_MEMSET, .run = [planned] { planned.run(); }, .parameters = as_node_parameters(request)});
+  const CompletionPointer completion = submit(*stream, {.type = CU_GRAPH_NODE_TYPE_MEMSET,
+                                                        .run = [planned] { planned.run(); },
+                                                        .parameters = as_node_parameters(request)});
   if (completion != nullptr && wait == HostWait::kSync && planned.to() == Place::kPinned) completion->wait();
 }
 

@@ -1,10 +1,10 @@
-#include "vgpu/vgpu_test_support.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 #include <thread>
+
+#include "vgpu/vgpu_test_support.h"
 
 namespace faultline::vgpu {
 namespace {
@@ -56,7 +56,8 @@ TEST(VirtualDriver, RefusesBeforeItIsInitialized) {
         void* function = nullptr;
         const char* text = nullptr;
         const bool refuses = cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED;
-        const bool finds = cuGetProcAddress("cuInit", &function, 12000, 0, nullptr) == CUDA_SUCCESS && function != nullptr;
+        const bool finds =
+            cuGetProcAddress("cuInit", &function, 12000, 0, nullptr) == CUDA_SUCCESS && function != nullptr;
         const bool names = cuGetErrorName(CUDA_ERROR_NOT_INITIALIZED, &text) == CUDA_SUCCESS;
         std::exit(refuses && finds && names ? 7 : 1);
       },
@@ -168,7 +169,8 @@ TEST_F(VirtualDevice, AForkedChildCannotUseTheDriver) {
   if (child == 0) {
     int count = 0;
     std::uint8_t byte = 0;
-    const bool refused = cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED &&
+    const bool refused = cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
+                         cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED &&
                          cuMemcpyDtoH(&byte, address, 1) == CUDA_ERROR_NOT_INITIALIZED;
     _exit(refused ? 7 : 1);
   }
@@ -211,7 +213,8 @@ TEST(VirtualDriver, CallsOfDestructorsAreAnsweredWhileTheProgramExits) {
         cuInit(0);
         std::atexit([] {  // runs before
           CUcontext context = nullptr;
-          if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS) _exit(2);
+          if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS)
+            _exit(2);
           if (cuMemsetD8(0x1000, 0, 1) != CUDA_ERROR_INVALID_VALUE || cuCtxSynchronize() != CUDA_SUCCESS) _exit(3);
         });
         std::exit(1);

@@ -13,12 +13,14 @@ Handles<CUevent, Event>& events() { return Handles<CUevent, Event>::get(); }
 }  // namespace
 
 void reach(EventPoint& point) {
-  point.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  point.time_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   point.completion.finish();
 }
 
 CUevent create_event(Context& context, unsigned flags) {
-  return events().insert(std::make_shared<Event>(Event{.context = context, .flags = flags, .latest = {}, .capture = {}, .capture_nodes = {}}));
+  return events().insert(std::make_shared<Event>(
+      Event{.context = context, .flags = flags, .latest = {}, .capture = {}, .capture_nodes = {}}));
 }
 
 EventPointer require_event(CUevent handle) { return events().require(handle, CUDA_ERROR_INVALID_HANDLE); }

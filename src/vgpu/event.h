@@ -15,7 +15,9 @@ struct EventPoint {
 };
 using EventPointPointer = std::shared_ptr<EventPoint>;
 
-inline CompletionPointer completion_of(const EventPointPointer& point) { return point == nullptr ? nullptr : CompletionPointer(point, &point->completion); }
+inline CompletionPointer completion_of(const EventPointPointer& point) {
+  return point == nullptr ? nullptr : CompletionPointer(point, &point->completion);
+}
 void reach(EventPoint& point);  // the stream is there: notes the time, tells who waits
 
 struct Event {

@@ -14,9 +14,10 @@ using driver::StreamKind;
 
 // The functions that work before cuInit, in a forked child and inside host functions.
 template <class Tag>
-constexpr bool kAnyTime = std::is_same_v<Tag, driver::Tag_cuInit> || std::is_same_v<Tag, driver::Tag_cuDriverGetVersion> ||
-                          std::is_same_v<Tag, driver::Tag_cuGetProcAddress> || std::is_same_v<Tag, driver::Tag_cuGetErrorName> ||
-                          std::is_same_v<Tag, driver::Tag_cuGetErrorString>;
+constexpr bool kAnyTime =
+    std::is_same_v<Tag, driver::Tag_cuInit> || std::is_same_v<Tag, driver::Tag_cuDriverGetVersion> ||
+    std::is_same_v<Tag, driver::Tag_cuGetProcAddress> || std::is_same_v<Tag, driver::Tag_cuGetErrorName> ||
+    std::is_same_v<Tag, driver::Tag_cuGetErrorString>;
 
 template <class Tag, StreamKind stream, class Function>
 struct Answer;
@@ -43,7 +44,8 @@ struct Answer<Tag, stream, CUresult(Parameters...)> {
 
 void* const kVariantFunctions[] = {
 #define FAULTLINE_DRIVER_VARIANT(base, version, stream, type) \
-  reinterpret_cast<void*>(static_cast<type>(&Answer<driver::Tag_##base, StreamKind::stream, std::remove_pointer_t<type>>::enter<&api::base>)),
+  reinterpret_cast<void*>(static_cast<type>(                  \
+      &Answer<driver::Tag_##base, StreamKind::stream, std::remove_pointer_t<type>>::enter<&api::base>)),
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_VARIANT
 };
@@ -51,12 +53,14 @@ void* const kVariantFunctions[] = {
 CUdriverProcAddressQueryResult find_function(const char* symbol, void** function, int version, cuuint64_t flags) {
   constexpr cuuint64_t kKnownFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   require(symbol != nullptr && function != nullptr && (flags & ~kKnownFlags) == 0);
-  const StreamKind stream = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 ? StreamKind::kPerThread : StreamKind::kLegacy;
+  const StreamKind stream =
+      (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 ? StreamKind::kPerThread : StreamKind::kLegacy;
   const std::optional<std::size_t> at = driver::find_variant(symbol, version, stream);
   *function = at ? kVariantFunctions[*at] : nullptr;
   if (at) return CU_GET_PROC_ADDRESS_SUCCESS;
   constexpr int kAnyVersion = 1'000'000;
-  return driver::find_variant(symbol, kAnyVersion, stream) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return driver::find_variant(symbol, kAnyVersion, stream) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
 
 }  // namespace
@@ -65,17 +69,19 @@ void api::cuGetProcAddress(const char* symbol, void** function, int version, cuu
   require(find_function(symbol, function, version, flags) == CU_GET_PROC_ADDRESS_SUCCESS, CUDA_ERROR_NOT_FOUND);
 }
 
-void api::cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
+void api::cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags,
+                           CUdriverProcAddressQueryResult* status) {
   const CUdriverProcAddressQueryResult found = find_function(symbol, function, version, flags);
   if (status != nullptr) *status = found;
 }
 
 }  // namespace faultline::vgpu
 
-#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments)                                                           \
-  extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI symbol parameters {                                               \
-    using Enter = faultline::vgpu::Answer<faultline::driver::Tag_##base, faultline::driver::StreamKind::stream, CUresult parameters>;   \
-    return Enter::enter<&faultline::vgpu::api::base> arguments;                                                                        \
+#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments)                                    \
+  extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI symbol parameters {                        \
+    using Enter = faultline::vgpu::Answer<faultline::driver::Tag_##base, faultline::driver::StreamKind::stream, \
+                                          CUresult parameters>;                                                 \
+    return Enter::enter<&faultline::vgpu::api::base> arguments;                                                 \
   }
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_EXPORT

@@ -9,7 +9,8 @@ namespace faultline::vgpu {
 namespace {
 
 TEST(VirtualDriverExports, EverySymbolOfTheListIsThere) {
-#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments) EXPECT_NE(dlsym(RTLD_DEFAULT, #symbol), nullptr) << #symbol;
+#define FAULTLINE_DRIVER_EXPORT(symbol, base, stream, parameters, arguments) \
+  EXPECT_NE(dlsym(RTLD_DEFAULT, #symbol), nullptr) << #symbol;
 #include "driver_functions.inc"
 #undef FAULTLINE_DRIVER_EXPORT
 }
@@ -17,8 +18,9 @@ TEST(VirtualDriverExports, EverySymbolOfTheListIsThere) {
 // Variants of one signature share their function; the streams' kinds do not.
 TEST(VirtualDriverExports, EveryVariantIsAnswered) {
   for (const driver::Variant& variant : driver::all_variants()) {
-    const cuuint64_t flags =
-        variant.stream == driver::StreamKind::kPerThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    const cuuint64_t flags = variant.stream == driver::StreamKind::kPerThread
+                                 ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                 : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     void* function = nullptr;
     CUdriverProcAddressQueryResult status{};
     const std::string base(variant.base);
@@ -31,8 +33,10 @@ TEST(VirtualDriverExports, EveryVariantIsAnswered) {
     EXPECT_EQ(cuGetProcAddress(base, &function, 13000, flags), CUDA_SUCCESS);
     return function;
   };
-  EXPECT_NE(found("cuMemcpyHtoD", CU_GET_PROC_ADDRESS_LEGACY_STREAM), found("cuMemcpyHtoD", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
-  EXPECT_EQ(found("cuMemAlloc", CU_GET_PROC_ADDRESS_LEGACY_STREAM), found("cuMemAlloc", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
+  EXPECT_NE(found("cuMemcpyHtoD", CU_GET_PROC_ADDRESS_LEGACY_STREAM),
+            found("cuMemcpyHtoD", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
+  EXPECT_EQ(found("cuMemAlloc", CU_GET_PROC_ADDRESS_LEGACY_STREAM),
+            found("cuMemAlloc", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
 }
 
 TEST(VirtualDriverExports, TheFirstCuGetProcAddressSaysNotFoundByItsResult) {

@@ -43,8 +43,10 @@ std::function<void()> prepared(const Operation& step) {
     return point == nullptr ? std::function<void()>() : [point] { point->completion.wait(); };
   }
   try {
-    if (const auto* copy = std::get_if<CUDA_MEMCPY3D>(&step.parameters)) return [planned = PlannedCopy(copy_request(*copy))] { planned.run(); };
-    if (const auto* set = std::get_if<CUDA_MEMSET_NODE_PARAMS>(&step.parameters)) return [planned = PlannedFill(fill_request(*set))] { planned.run(); };
+    if (const auto* copy = std::get_if<CUDA_MEMCPY3D>(&step.parameters))
+      return [planned = PlannedCopy(copy_request(*copy))] { planned.run(); };
+    if (const auto* set = std::get_if<CUDA_MEMSET_NODE_PARAMS>(&step.parameters))
+      return [planned = PlannedFill(fill_request(*set))] { planned.run(); };
   } catch (const Refused&) {
     refuse(CUDA_ERROR_ILLEGAL_ADDRESS);
   }
@@ -56,7 +58,8 @@ std::function<void()> prepared(const Operation& step) {
 GraphNode* Graph::add(Operation operation, const std::vector<GraphNode*>& needs) {
   const bool own = std::all_of(needs.begin(), needs.end(), [&](const GraphNode* need) { return need->graph == this; });
   require(own);
-  auto node = std::make_shared<GraphNode>(GraphNode{.graph = this, .handle = nullptr, .operation = std::move(operation), .needs = needs});
+  auto node = std::make_shared<GraphNode>(
+      GraphNode{.graph = this, .handle = nullptr, .operation = std::move(operation), .needs = needs});
   node->handle = graph_nodes().insert(node);
   nodes_.push_back(node);
   return node.get();

@@ -14,7 +14,9 @@ Operation fill_operation(const CUDA_MEMSET_NODE_PARAMS& set) {
   return {.type = CU_GRAPH_NODE_TYPE_MEMSET, .parameters = set};
 }
 
-Operation event_operation(CUgraphNodeType type, CUevent event) { return {.type = type, .event_handle = event, .event = require_event(event)}; }
+Operation event_operation(CUgraphNodeType type, CUevent event) {
+  return {.type = type, .event_handle = event, .event = require_event(event)};
+}
 
 Operation child_operation(CUgraph child) {
   const auto lock = order_lock();
@@ -27,7 +29,12 @@ Operation operation_of(const CUgraphNodeParams& parameters) {
     case CU_GRAPH_NODE_TYPE_MEMCPY: return copy_operation(parameters.memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       const CUDA_MEMSET_NODE_PARAMS_v2& set = parameters.memset;
-      return fill_operation({.dst = set.dst, .pitch = set.pitch, .value = set.value, .elementSize = set.elementSize, .width = set.width, .height = set.height});
+      return fill_operation({.dst = set.dst,
+                             .pitch = set.pitch,
+                             .value = set.value,
+                             .elementSize = set.elementSize,
+                             .width = set.width,
+                             .height = set.height});
     }
     case CU_GRAPH_NODE_TYPE_HOST:
       require(parameters.host.fn != nullptr);

@@ -1,7 +1,7 @@
-#include "vgpu/vgpu_test_support.h"
-
 #include <string>
 #include <thread>
+
+#include "vgpu/vgpu_test_support.h"
 
 namespace faultline::vgpu {
 namespace {

@@ -60,12 +60,15 @@ std::optional<ByteRange> Memory::take_small(CUcontext context, CUdevice device, 
   const std::optional<ByteRange> block = take_blocks(device, kBlockBytes);
   if (!block) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return small_blocks_[context].emplace(block->begin, RangeAllocator(*block)).first->second.take(size_bytes, kAlignment);
+  return small_blocks_[context]
+      .emplace(block->begin, RangeAllocator(*block))
+      .first->second.take(size_bytes, kAlignment);
 }
 
 std::optional<ByteRange> Memory::take_device_range(CUcontext context, CUdevice device, std::uint64_t size_bytes) {
   const std::uint64_t rounded = round_up(size_bytes, kAlignment);
-  return rounded <= kLargestSmall ? take_small(context, device, rounded) : take_blocks(device, round_up(size_bytes, kBlockBytes));
+  return rounded <= kLargestSmall ? take_small(context, device, rounded)
+                                  : take_blocks(device, round_up(size_bytes, kBlockBytes));
 }
 
 std::uint64_t Memory::allocate(CUcontext context, CUdevice device, std::uint64_t size_bytes) {
@@ -74,19 +77,25 @@ std::uint64_t Memory::allocate(CUcontext context, CUdevice device, std::uint64_t
   std::optional<ByteRange> range = take_device_range(context, device, size_bytes);
   if (!range && release_unused_pool_memory(device)) range = take_device_range(context, device, size_bytes);
   require(range.has_value(), CUDA_ERROR_OUT_OF_MEMORY);
-  Allocation allocation{.range = ByteRange::of(range->begin, size_bytes), .kind = MemoryKind::kDevice, .device = device, .context = context};
+  Allocation allocation{.range = ByteRange::of(range->begin, size_bytes),
+                        .kind = MemoryKind::kDevice,
+                        .device = device,
+                        .context = context};
   allocation.bytes = space_.backing(range->begin);
   add(allocation);
   return range->begin;
 }
 
-std::uint64_t Memory::allocate_host(CUcontext context, CUdevice device, MemoryKind kind, std::uint64_t size_bytes, unsigned flags) {
+std::uint64_t Memory::allocate_host(CUcontext context, CUdevice device, MemoryKind kind, std::uint64_t size_bytes,
+                                    unsigned flags) {
   require(size_bytes != 0);
   require(size_bytes < (std::uint64_t{1} << 46), CUDA_ERROR_OUT_OF_MEMORY);
-  void* const bytes = mmap(nullptr, round_up(size_bytes, kPageBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const bytes =
+      mmap(nullptr, round_up(size_bytes, kPageBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   require(bytes != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
   const auto address = reinterpret_cast<std::uint64_t>(bytes);
-  Allocation allocation{.range = ByteRange::of(address, size_bytes), .kind = kind, .device = device, .context = context};
+  Allocation allocation{
+      .range = ByteRange::of(address, size_bytes), .kind = kind, .device = device, .context = context};
   allocation.bytes = static_cast<std::byte*>(bytes);
   allocation.flags = flags;
   add(allocation);
@@ -173,8 +182,8 @@ std::byte* Memory::bytes_of(ByteRange range, bool to_write) const {
     const std::uint64_t reached = at->second.range.end;
     if (reached >= range.end) break;
     const auto next = std::next(at);
-    const bool goes_on = next != allocations_.end() && next->first == reached && at->second.kind == MemoryKind::kVirtual &&
-                         next->second.kind == MemoryKind::kVirtual;
+    const bool goes_on = next != allocations_.end() && next->first == reached &&
+                         at->second.kind == MemoryKind::kVirtual && next->second.kind == MemoryKind::kVirtual;
     if (!goes_on) return nullptr;
   }
   return first->second.bytes + (range.begin - first->first);

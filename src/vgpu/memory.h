@@ -36,14 +36,16 @@ struct Allocation {
   CUdevice device = 0;
   CUcontext context = nullptr;  // whose end is its end; null for pools and mappings
   CUmemoryPool pool = nullptr;
-  std::byte* bytes = nullptr;   // where the host finds what is at range.begin
+  std::byte* bytes = nullptr;  // where the host finds what is at range.begin
   std::uint64_t id = 0;
-  unsigned flags = 0;           // as given when made
-  bool readable = true;         // a mapping is neither until cuMemSetAccess says so
+  unsigned flags = 0;    // as given when made
+  bool readable = true;  // a mapping is neither until cuMemSetAccess says so
   bool writable = true;
-  bool free_asked = false;      // cuMemFreeAsync was called; its stream is not there yet
+  bool free_asked = false;  // cuMemFreeAsync was called; its stream is not there yet
 
-  bool on_host() const { return kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered || kind == MemoryKind::kManaged; }
+  bool on_host() const {
+    return kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered || kind == MemoryKind::kManaged;
+  }
 };
 
 class Memory {
@@ -53,7 +55,8 @@ class Memory {
   // Device memory of a context. Refuses with out of memory.
   std::uint64_t allocate(CUcontext context, CUdevice device, std::uint64_t size_bytes);
   // Pinned and managed memory of a context: a host address that is its device address too.
-  std::uint64_t allocate_host(CUcontext context, CUdevice device, MemoryKind kind, std::uint64_t size_bytes, unsigned flags);
+  std::uint64_t allocate_host(CUcontext context, CUdevice device, MemoryKind kind, std::uint64_t size_bytes,
+                              unsigned flags);
   // Makes an allocation known whose memory the caller looks after. Refuses with `overlap` where one is already.
   void add(Allocation allocation, CUresult overlap = CUDA_ERROR_INVALID_VALUE);
   // Forgets, and gives back what allocate() and allocate_host() took. Refuses (invalid value) unless an allocation of such a kind begins there.
@@ -73,7 +76,8 @@ class Memory {
   template <class Change>
   void change_all_in(ByteRange range, const Change& how) {
     const std::lock_guard lock(mutex_);
-    for (auto at = allocations_.lower_bound(range.begin); at != allocations_.end() && at->first < range.end; ++at) how(at->second);
+    for (auto at = allocations_.lower_bound(range.begin); at != allocations_.end() && at->first < range.end; ++at)
+      how(at->second);
   }
 
   // The account.

@@ -1,7 +1,7 @@
-#include "vgpu/vgpu_test_support.h"
-
 #include <set>
 #include <thread>
+
+#include "vgpu/vgpu_test_support.h"
 
 namespace faultline::vgpu {
 namespace {
@@ -171,7 +171,8 @@ TEST_F(VirtualMemoryOfDevice, PointersAreDescribed) {
   EXPECT_EQ(owner, context_);
   ASSERT_CUDA(cuPointerGetAttributes(2, attributes, places, reinterpret_cast<CUdeviceptr>(&type)));
   EXPECT_EQ(owner, nullptr);
-  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&type)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&type)),
+            CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemGetAddressRange(&base, &size, 1), CUDA_ERROR_NOT_FOUND);
 }
 

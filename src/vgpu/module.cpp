@@ -49,7 +49,9 @@ ModulePointer require_module(CUmodule handle) { return modules().require(handle,
 
 ModulePointer require_library(CUlibrary handle) { return libraries().require(handle, CUDA_ERROR_INVALID_HANDLE); }
 
-std::shared_ptr<Function> require_function(CUfunction handle) { return functions().require(handle, CUDA_ERROR_INVALID_HANDLE); }
+std::shared_ptr<Function> require_function(CUfunction handle) {
+  return functions().require(handle, CUDA_ERROR_INVALID_HANDLE);
+}
 
 std::shared_ptr<Function> require_function(const Module& module, const char* name) {
   require(name != nullptr);
@@ -72,7 +74,8 @@ void unload_library(CUlibrary handle) {
 }
 
 void forget_modules_of(const Context& context) {
-  for (const ModulePointer& module : modules().remove_if([&](const Module& candidate) { return candidate.context == &context; })) {
+  for (const ModulePointer& module :
+       modules().remove_if([&](const Module& candidate) { return candidate.context == &context; })) {
     unload(module, CUDA_SUCCESS);
   }
 }

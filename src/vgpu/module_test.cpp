@@ -1,8 +1,7 @@
-#include "vgpu/vgpu_test_support.h"
-
 #include <string>
 
 #include "base/elf/small_cubin.h"
+#include "vgpu/vgpu_test_support.h"
 
 namespace faultline::vgpu {
 namespace {

@@ -38,7 +38,8 @@ std::optional<std::uint64_t> Pool::take_piece(std::uint64_t size_bytes) {
     return std::nullopt;
   };
   if (const std::optional<std::uint64_t> address = from_segments()) return address;
-  if (!add_segment(round_up(size_bytes, kSegmentBytes)) && !add_segment(round_up(size_bytes, kBlockBytes))) return std::nullopt;
+  if (!add_segment(round_up(size_bytes, kSegmentBytes)) && !add_segment(round_up(size_bytes, kBlockBytes)))
+    return std::nullopt;
   return from_segments();
 }
 

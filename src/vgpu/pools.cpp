@@ -105,7 +105,8 @@ void free_async(std::uint64_t address, const StreamPointer& stream) {
   };
   Allocation freed;
   const bool asked = Memory::get().change(address, [&](Allocation& allocation) {
-    const bool can = !allocation.free_asked && (allocation.kind == MemoryKind::kPool || allocation.kind == MemoryKind::kDevice);
+    const bool can =
+        !allocation.free_asked && (allocation.kind == MemoryKind::kPool || allocation.kind == MemoryKind::kDevice);
     if (can) allocation.free_asked = true;
     freed = allocation;
     return can;

@@ -13,7 +13,9 @@ namespace faultline::vgpu {
 
 class RangeAllocator {
  public:
-  explicit RangeAllocator(ByteRange range) : range_(range), cursor_(range.begin) { free_.emplace(range.begin, range.end); }
+  explicit RangeAllocator(ByteRange range) : range_(range), cursor_(range.begin) {
+    free_.emplace(range.begin, range.end);
+  }
 
   // `alignment` is a power of two.
   std::optional<ByteRange> take(std::uint64_t size_bytes, std::uint64_t alignment) {

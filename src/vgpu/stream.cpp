@@ -27,7 +27,8 @@ std::uint64_t next_stream_id() {
 void keep_library_loaded() {
   static const bool kept = [] {
     Dl_info here{};
-    return dladdr(reinterpret_cast<void*>(&keep_library_loaded), &here) != 0 && dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) != nullptr;
+    return dladdr(reinterpret_cast<void*>(&keep_library_loaded), &here) != 0 &&
+           dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) != nullptr;
   }();
   static_cast<void>(kept);
 }

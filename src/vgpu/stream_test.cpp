@@ -1,7 +1,7 @@
-#include "vgpu/vgpu_test_support.h"
-
 #include <atomic>
 #include <thread>
+
+#include "vgpu/vgpu_test_support.h"
 
 namespace faultline::vgpu {
 namespace {
@@ -161,7 +161,8 @@ TEST_F(VirtualStreams, NonBlockingStreamsStandAside) {
 TEST_F(VirtualStreams, PerThreadDefaultStreamsAreDifferentAndFoundByFlag) {
   unsigned long long here = 0, there = 0, legacy = 0;
   void* function = nullptr;
-  ASSERT_CUDA(cuGetProcAddress("cuStreamGetId", &function, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
+  ASSERT_CUDA(
+      cuGetProcAddress("cuStreamGetId", &function, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
   auto* const id_of = reinterpret_cast<CUresult (*)(CUstream, unsigned long long*)>(function);
   ASSERT_CUDA(id_of(nullptr, &here));
   unsigned long long named = 0;
@@ -211,7 +212,8 @@ TEST_F(VirtualStreams, CallbacksGetTheirStreamAndState) {
   } seen;
   const CUstream stream = create_stream();
   ASSERT_CUDA(cuStreamAddCallback(
-      stream, [](CUstream which, CUresult state, void* argument) { *static_cast<Seen*>(argument) = {which, state}; }, &seen, 0));
+      stream, [](CUstream which, CUresult state, void* argument) { *static_cast<Seen*>(argument) = {which, state}; },
+      &seen, 0));
   ASSERT_CUDA(cuStreamSynchronize(stream));
   EXPECT_EQ(seen.stream, stream);
   EXPECT_EQ(seen.state, CUDA_SUCCESS);
@@ -285,7 +287,8 @@ TEST_F(VirtualStreams, ManyThreadsShareStreamsAndEvents) {
         EXPECT_CUDA(cuMemsetD8Async(counters + number * 100u, number, 100, own));
         EXPECT_CUDA(cuEventRecord(event, own));
         EXPECT_CUDA(cuStreamWaitEvent(shared, event, 0));
-        EXPECT_CUDA(cuMemsetD8Async(counters + number * 100u, static_cast<unsigned char>(number + 1), 100, round % 2 == 0 ? shared : nullptr));
+        EXPECT_CUDA(cuMemsetD8Async(counters + number * 100u, static_cast<unsigned char>(number + 1), 100,
+                                    round % 2 == 0 ? shared : nullptr));
         EXPECT_CUDA(cuEventRecord(event, shared));
         EXPECT_CUDA(cuStreamWaitEvent(own, event, 0));
         EXPECT_CUDA(cuStreamSynchronize(nullptr));

@@ -18,7 +18,9 @@ constexpr std::size_t kTestCapacity = 256 * kMiB;
 #define EXPECT_CUDA(call) EXPECT_EQ((call), CUDA_SUCCESS)
 #define ASSERT_CUDA(call) ASSERT_EQ((call), CUDA_SUCCESS)
 
-inline void describe_test_devices() { setenv("FAULTLINE_VGPU", "name=Test GPU,bytes=268435456,major=7,minor=5,count=2", 1); }
+inline void describe_test_devices() {
+  setenv("FAULTLINE_VGPU", "name=Test GPU,bytes=268435456,major=7,minor=5,count=2", 1);
+}
 
 class VirtualGpu : public testing::Test {
  protected:
@@ -71,7 +73,10 @@ class VirtualGpu : public testing::Test {
 class Gate {
  public:
   explicit Gate(CUstream stream) { EXPECT_CUDA(cuLaunchHostFunc(stream, &wait, this)); }
-  ~Gate() { open(); passed_.get_future().wait(); }
+  ~Gate() {
+    open();
+    passed_.get_future().wait();
+  }
   void open() {
     if (!std::exchange(opened_, true)) open_.set_value();
   }

@@ -30,7 +30,8 @@ class PhysicalFile {
   }
   void give_back(ByteRange range) {
     const std::lock_guard lock(mutex_);
-    fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.begin), static_cast<off_t>(range.size()));
+    fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.begin),
+              static_cast<off_t>(range.size()));
     offsets_.give_back(range);
   }
   int descriptor() const { return descriptor_; }
@@ -52,7 +53,8 @@ struct Physical {
   ByteRange in_file;
   unsigned references = 1;
 
-  Physical(const CUmemAllocationProp& properties_, std::uint64_t size_bytes) : properties(properties_), in_file(PhysicalFile::get().take(size_bytes)) {}
+  Physical(const CUmemAllocationProp& properties_, std::uint64_t size_bytes)
+      : properties(properties_), in_file(PhysicalFile::get().take(size_bytes)) {}
   Physical(const Physical&) = delete;
   ~Physical() {
     PhysicalFile::get().give_back(in_file);
@@ -84,7 +86,9 @@ bool reserved(ByteRange range) {
   return at != state().reservations.begin() && std::prev(at)->second >= range.end;
 }
 
-bool whole_blocks(std::uint64_t address, std::uint64_t size_bytes) { return size_bytes != 0 && address % kBlockBytes == 0 && size_bytes % kBlockBytes == 0; }
+bool whole_blocks(std::uint64_t address, std::uint64_t size_bytes) {
+  return size_bytes != 0 && address % kBlockBytes == 0 && size_bytes % kBlockBytes == 0;
+}
 
 ByteRange require_blocks(CUdeviceptr address, std::uint64_t size_bytes) {
   const ByteRange range = ByteRange::of(address, size_bytes);
@@ -118,7 +122,9 @@ CUmemGenericAllocationHandle create_physical(const CUmemAllocationProp& properti
   require_device(properties.location.id);
   const CUdevice device = properties.location.id;
   Memory& memory = Memory::get();
-  require(memory.charge(device, size_bytes) || (release_unused_pool_memory(device) && memory.charge(device, size_bytes)), CUDA_ERROR_OUT_OF_MEMORY);
+  require(
+      memory.charge(device, size_bytes) || (release_unused_pool_memory(device) && memory.charge(device, size_bytes)),
+      CUDA_ERROR_OUT_OF_MEMORY);
   PhysicalPointer physical;
   try {
     physical = std::make_shared<Physical>(properties, size_bytes);
@@ -155,12 +161,14 @@ CUmemAllocationProp properties_of(CUmemGenericAllocationHandle handle) {
   return require_physical(handle)->properties;
 }
 
-void map_physical(CUdeviceptr address, std::uint64_t size_bytes, std::uint64_t offset, CUmemGenericAllocationHandle handle) {
+void map_physical(CUdeviceptr address, std::uint64_t size_bytes, std::uint64_t offset,
+                  CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(state().mutex);
   const PhysicalPointer physical = require_physical(handle);
   const ByteRange range = require_blocks(address, size_bytes);
   require(reserved(range));
-  require(offset % kBlockBytes == 0 && offset <= physical->in_file.size() && size_bytes <= physical->in_file.size() - offset);
+  require(offset % kBlockBytes == 0 && offset <= physical->in_file.size() &&
+          size_bytes <= physical->in_file.size() - offset);
   Allocation allocation{.range = range, .kind = MemoryKind::kVirtual, .device = physical->properties.location.id};
   allocation.bytes = Memory::get().backing(address);
   allocation.readable = allocation.writable = false;
@@ -193,7 +201,8 @@ void set_access(CUdeviceptr address, std::uint64_t size_bytes, bool readable, bo
   const ByteRange range = require_blocks(address, size_bytes);
   for (std::uint64_t reached = address; reached < range.end;) {
     const std::optional<Allocation> allocation = Memory::get().find(reached);
-    require(allocation && allocation->kind == MemoryKind::kVirtual && allocation->range.begin == reached && allocation->range.end <= range.end);
+    require(allocation && allocation->kind == MemoryKind::kVirtual && allocation->range.begin == reached &&
+            allocation->range.end <= range.end);
     reached = allocation->range.end;
   }
   Memory::get().change_all_in(range, [&](Allocation& allocation) {

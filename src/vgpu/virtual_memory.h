@@ -18,7 +18,8 @@ void release_physical(CUmemGenericAllocationHandle handle);
 CUmemGenericAllocationHandle retain_physical(std::uint64_t address);
 CUmemAllocationProp properties_of(CUmemGenericAllocationHandle handle);
 
-void map_physical(CUdeviceptr address, std::uint64_t size_bytes, std::uint64_t offset, CUmemGenericAllocationHandle handle);
+void map_physical(CUdeviceptr address, std::uint64_t size_bytes, std::uint64_t offset,
+                  CUmemGenericAllocationHandle handle);
 void unmap(CUdeviceptr address, std::uint64_t size_bytes);
 void set_access(CUdeviceptr address, std::uint64_t size_bytes, bool readable, bool writable);
 

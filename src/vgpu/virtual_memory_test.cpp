@@ -1,7 +1,7 @@
-#include "vgpu/vgpu_test_support.h"
-
 #include <filesystem>
 #include <iterator>
+
+#include "vgpu/vgpu_test_support.h"
 
 namespace faultline::vgpu {
 namespace {
@@ -21,7 +21,8 @@ class VirtualMappings : public VirtualGpu {
     EXPECT_CUDA(cuMemCreate(&handle, size_bytes, &wanted, 0));
     return handle;
   }
-  static void allow(CUdeviceptr address, std::size_t size_bytes, CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+  static void allow(CUdeviceptr address, std::size_t size_bytes,
+                    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
     const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, flags};
     EXPECT_CUDA(cuMemSetAccess(address, size_bytes, &access, 1));
   }

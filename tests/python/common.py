@@ -1,4 +1,5 @@
 """What tests of several files share: the program under test ($FAULTLINE, or the one that `make build` leaves in build/), where things lie, and what a refusal is."""
+
 import json
 import os
 from pathlib import Path

@@ -1,4 +1,5 @@
 """Inputs that want to take time, memory or the terminal: small to make, meant to be expensive to read."""
+
 import gzip
 import lzma
 import struct
@@ -15,35 +16,66 @@ def names(count, what):
 
 def many_devices(count):
     heaps = "".join(f"device {i}\nheap d{i} kind=driver device={i}\n" for i in range(count))
-    return MARK + heaps + "".join(f"alloc #a{i} 1MiB d{i} @{0x7f0000000000 + i * (2 << 20):#x} at train.py:{i + 1} f\n" for i in range(count))
+    return (
+        MARK
+        + heaps
+        + "".join(
+            f"alloc #a{i} 1MiB d{i} @{0x7F0000000000 + i * (2 << 20):#x} at train.py:{i + 1} f\n" for i in range(count)
+        )
+    )
 
 
 def many_heaps(count):
     heaps = "device 0\nheap driver\n" + "".join(f"heap h{i} kind=torch below=driver pool=1.{i}\n" for i in range(count))
-    return MARK + heaps + "".join(f"alloc 512 h{i} @{0x7f0000000000 + i * 512:#x} at a.py:{i} f\n" for i in range(count))
+    return (
+        MARK + heaps + "".join(f"alloc 512 h{i} @{0x7F0000000000 + i * 512:#x} at a.py:{i} f\n" for i in range(count))
+    )
 
 
 def tower_of_heaps(count):
-    heaps = "device 0\nheap h0 kind=driver\n" + "".join(f"heap h{i} kind=other below=h{i - 1}\n" for i in range(1, count))
+    heaps = "device 0\nheap h0 kind=driver\n" + "".join(
+        f"heap h{i} kind=other below=h{i - 1}\n" for i in range(1, count)
+    )
     return MARK + heaps + f"alloc 512 h{count - 1} @0x7f0000000000\n"
 
 
 def many_streams(count):
-    return MARK + "".join(f"stream {i} handle={i * 16:#x}\n" for i in range(1, count)) + "".join(f"alloc 512 stream={i} @{0x7f0000000000 + i * 512:#x}\n" for i in range(1, count))
+    return (
+        MARK
+        + "".join(f"stream {i} handle={i * 16:#x}\n" for i in range(1, count))
+        + "".join(f"alloc 512 stream={i} @{0x7F0000000000 + i * 512:#x}\n" for i in range(1, count))
+    )
 
 
 def many_threads(count):
-    return MARK + "".join(f"op-begin aten::mm thread={i % 65536} device=0\nop-end \"shapes cannot be multiplied\" failed thread={i % 65536}\n" for i in range(count))
+    return MARK + "".join(
+        f"op-begin aten::mm thread={i % 65536} device=0\nop-end \"shapes cannot be multiplied\" failed thread={i % 65536}\n"
+        for i in range(count)
+    )
 
 
 def deep_stack(depth, events):
     stack = "stack s = " + " > ".join(f"/usr/lib/libcudart.so.12 f{i}" for i in range(depth)) + "\n"
-    return MARK + stack + "".join(f"alloc-failed {i + 1}MiB driver stack=s\nalloc {i + 1}MiB driver @{0x7f0000000000 + (i << 30):#x} stack=s\n" for i in range(events))
+    return (
+        MARK
+        + stack
+        + "".join(
+            f"alloc-failed {i + 1}MiB driver stack=s\nalloc {i + 1}MiB driver @{0x7F0000000000 + (i << 30):#x} stack=s\n"
+            for i in range(events)
+        )
+    )
 
 
 def stacks_within_stacks(count):
-    stacks = "stack s0 = main.py:1 f\n" + "".join(f"stack s{i} = s{i - 1} > main.py:{i} f{i}\n" for i in range(1, count))
-    return MARK + stacks + "property process.ended = exit\n" + "".join(f"alloc 1MiB driver @{0x7f0000000000 + (i << 20):#x} stack=s{i}\n" for i in range(count))
+    stacks = "stack s0 = main.py:1 f\n" + "".join(
+        f"stack s{i} = s{i - 1} > main.py:{i} f{i}\n" for i in range(1, count)
+    )
+    return (
+        MARK
+        + stacks
+        + "property process.ended = exit\n"
+        + "".join(f"alloc 1MiB driver @{0x7F0000000000 + (i << 20):#x} stack=s{i}\n" for i in range(count))
+    )
 
 
 def many_lines_over_many_steps(lines, steps):
@@ -61,13 +93,22 @@ def many_growing_lines(lines, rounds):
     text = [MARK] + [f"stack s{i} = train.py:{i + 1} f{i}\n" for i in range(lines)]
     for r in range(rounds):
         text.append(f"step {r}\n")
-        text.extend(f"alloc {2 ** 62 + r} stack=s{i}\n" if r == 0 else f"alloc 1MiB stack=s{i}\n" for i in range(lines))
+        text.extend(f"alloc {2**62 + r} stack=s{i}\n" if r == 0 else f"alloc 1MiB stack=s{i}\n" for i in range(lines))
     return "".join(text)
 
 
 def many_faults(count):
-    calls = "".join(f"call f{i} = fault \"Warp Illegal Address\" kernel=k{i} file=k.cu line={i + 1} addresses={0x7f0000000000 + i:#x}\n" for i in range(count))
-    return MARK + "device 0\n" + "".join(f"alloc 512 @{0x7f0000000000 + i * 512:#x}\n" for i in range(count)) + calls + "".join(f"fault call=f{i} @{0x7f0000000000 + i:#x} 4\n" for i in range(count))
+    calls = "".join(
+        f"call f{i} = fault \"Warp Illegal Address\" kernel=k{i} file=k.cu line={i + 1} addresses={0x7F0000000000 + i:#x}\n"
+        for i in range(count)
+    )
+    return (
+        MARK
+        + "device 0\n"
+        + "".join(f"alloc 512 @{0x7F0000000000 + i * 512:#x}\n" for i in range(count))
+        + calls
+        + "".join(f"fault call=f{i} @{0x7F0000000000 + i:#x} 4\n" for i in range(count))
+    )
 
 
 def equal_faults_but_for_their_line(count):
@@ -75,18 +116,30 @@ def equal_faults_but_for_their_line(count):
 
 
 def many_refused_frees(count):
-    return MARK + "".join(f"alloc 512 driver @{0x7f0000000000 + i * 512:#x}\nfree failed driver @{0x7e0000000000 + i:#x} at a.py:{i + 1} f{i}\n" for i in range(count))
+    return MARK + "".join(
+        f"alloc 512 driver @{0x7F0000000000 + i * 512:#x}\nfree failed driver @{0x7E0000000000 + i:#x} at a.py:{i + 1} f{i}\n"
+        for i in range(count)
+    )
 
 
 def many_failed_operations(count):
     return MARK + "".join(
         f"op-begin aten::mm at a.py:{i + 1} f{i}\ntensor-note tensor=float32[8,{i + 1}]\ntensor-note tensor=float32[7,8]\nop-end \"mat1 and mat2 shapes cannot be multiplied (8x{i + 1} and 7x8)\" failed\n"
-        for i in range(count))
+        for i in range(count)
+    )
 
 
 def many_launches(count):
-    calls = "".join(f"call k{i} = launch kernel{i} grid={i + 1} block=32 arguments=0:{0x7f0000000000 + i:#x}\n" for i in range(count))
-    return MARK + calls + "".join(f"launch call=k{i} at a.py:{i + 1} f\n" for i in range(count)) + "call seen = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuStreamSynchronize code=700\nfault call=seen\n"
+    calls = "".join(
+        f"call k{i} = launch kernel{i} grid={i + 1} block=32 arguments=0:{0x7F0000000000 + i:#x}\n"
+        for i in range(count)
+    )
+    return (
+        MARK
+        + calls
+        + "".join(f"launch call=k{i} at a.py:{i + 1} f\n" for i in range(count))
+        + "call seen = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuStreamSynchronize code=700\nfault call=seen\n"
+    )
 
 
 def many_counters(count):
@@ -94,54 +147,90 @@ def many_counters(count):
 
 
 def many_libraries(count):
-    return MARK + "device 0 capacity=80GiB\n" + "heap driver\nheap torch below=driver\nheap out kind=driver below=driver\n" + "".join(
-        f"alloc 512 out @{0x7f0000000000 + i * 512:#x} at /opt/lib{i}.so f\n" for i in range(count)) + "alloc 512 torch @0x7e0000000000\nalloc-failed 1GiB torch\n"
+    return (
+        MARK
+        + "device 0 capacity=80GiB\n"
+        + "heap driver\nheap torch below=driver\nheap out kind=driver below=driver\n"
+        + "".join(f"alloc 512 out @{0x7F0000000000 + i * 512:#x} at /opt/lib{i}.so f\n" for i in range(count))
+        + "alloc 512 torch @0x7e0000000000\nalloc-failed 1GiB torch\n"
+    )
 
 
 def many_tensors(count, operands=""):
-    tensors = "".join(f"tensor t{i} = float32[{i + 1},{i + 1}] op=aten::mse_loss operands=\"float32[{i + 1},1]{operands} float32[{i + 1}]{operands}\"\n" for i in range(count))
+    tensors = "".join(
+        f"tensor t{i} = float32[{i + 1},{i + 1}] op=aten::mse_loss operands=\"float32[{i + 1},1]{operands} float32[{i + 1}]{operands}\"\n"
+        for i in range(count)
+    )
     return MARK + tensors + "".join(f"alloc 1MiB tensor=t{i} at a.py:{i + 1} f{i}\n" for i in range(count))
 
 
 def long_name_on_every_event(length, events):
-    return MARK + f"tensor t = float32[4] op=\"{'x' * length}\" operands=\"{'float32[4] ' * (length // 11)}\"\n" + f"stack s = \"{'d' * length}.py\":3 \"{'f' * length}\"\n" + \
-        "alloc 1MiB tensor=t stack=s\n" * events
+    return (
+        MARK
+        + f"tensor t = float32[4] op=\"{'x' * length}\" operands=\"{'float32[4] ' * (length // 11)}\"\n"
+        + f"stack s = \"{'d' * length}.py\":3 \"{'f' * length}\"\n"
+        + "alloc 1MiB tensor=t stack=s\n" * events
+    )
 
 
 def tensors_chosen_to_fall_together(count):
     """Extents that cancel in a hash of one multiplication, which anybody can look up."""
     factor = 0x9E3779B97F4A7C15
     signed = [(-i * factor) % 2**64 for i in range(1, count + 1)]
-    return MARK + "".join(f"alloc 512 tensor=float32[{i},{b - 2**64 if b >= 2**63 else b}]\n" for i, b in enumerate(signed, 1))
+    return MARK + "".join(
+        f"alloc 512 tensor=float32[{i},{b - 2**64 if b >= 2**63 else b}]\n" for i, b in enumerate(signed, 1)
+    )
 
 
 def words_of_faults(faults, words):
     """Kernels that were given far more pointers than any has."""
-    parameters = ",".join(f"{i * 8}:{0x7e0000000000 + i:#x}" for i in range(words))
-    calls = "".join(f"call f{i} = fault \"Warp Illegal Address\" kernel=k file=k.cu line={i + 1} addresses={0x7f0000000000 + i:#x} parameters={parameters}\n" for i in range(faults))
-    return MARK + "".join(f"alloc 512 @{0x7f0000000000 + i * 512:#x}\n" for i in range(50_000)) + calls + "".join(f"fault call=f{i} @{0x7d0000000000 + i:#x} 4\n" for i in range(faults))
+    parameters = ",".join(f"{i * 8}:{0x7E0000000000 + i:#x}" for i in range(words))
+    calls = "".join(
+        f"call f{i} = fault \"Warp Illegal Address\" kernel=k file=k.cu line={i + 1} addresses={0x7F0000000000 + i:#x} parameters={parameters}\n"
+        for i in range(faults)
+    )
+    return (
+        MARK
+        + "".join(f"alloc 512 @{0x7F0000000000 + i * 512:#x}\n" for i in range(50_000))
+        + calls
+        + "".join(f"fault call=f{i} @{0x7D0000000000 + i:#x} 4\n" for i in range(faults))
+    )
 
 
 def fragmented(count):
     text = [MARK, "device 0 capacity=80GiB\nalloc #s 1GiB driver @0x7f0000000000\n"]
-    text.extend(f"alloc #b{i} 512 @{0x7f0000000000 + i * 512:#x}\n" for i in range(count))
+    text.extend(f"alloc #b{i} 512 @{0x7F0000000000 + i * 512:#x}\n" for i in range(count))
     text.extend(f"free #b{i}\n" for i in range(0, count, 2))
     return "".join(text) + "alloc-failed 600MiB\n"
 
 
 def allocated_among_mappings(count):
     """Each request passes over every range that was mapped."""
-    return MARK + "device 0\n" + "".join(f"map 2MiB driver @{0x7f0000000000 + i * (4 << 20):#x}\n" for i in range(count)) + "".join(
-        f"alloc 1MiB torch @{0x7e0000000000 + i * (2 << 20):#x}\n" for i in range(count))
+    return (
+        MARK
+        + "device 0\n"
+        + "".join(f"map 2MiB driver @{0x7F0000000000 + i * (4 << 20):#x}\n" for i in range(count))
+        + "".join(f"alloc 1MiB torch @{0x7E0000000000 + i * (2 << 20):#x}\n" for i in range(count))
+    )
 
 
 def mapped_bit_by_bit(count):
-    return MARK + "device 0\n" + "".join(f"map 2MiB driver @{0x7f0000000000 + i * (4 << 20):#x}\n" for i in range(count)) + "alloc 512 @0x7f0000000000\nalloc-failed 1TiB\n" + \
-        "".join(f"unmap 2MiB driver @{0x7f0000000000 + i * (4 << 20):#x}\n" for i in range(count))
+    return (
+        MARK
+        + "device 0\n"
+        + "".join(f"map 2MiB driver @{0x7F0000000000 + i * (4 << 20):#x}\n" for i in range(count))
+        + "alloc 512 @0x7f0000000000\nalloc-failed 1TiB\n"
+        + "".join(f"unmap 2MiB driver @{0x7F0000000000 + i * (4 << 20):#x}\n" for i in range(count))
+    )
 
 
 def sizes_beyond_all_memory(count):
-    return MARK + "device 0 capacity=18446744073709551615\n" + "".join(f"alloc {2 ** 64 - 1 - i} @{i:#x} at a.py:{i + 1} f\n" for i in range(count)) + f"alloc-failed {2 ** 64 - 1}\n"
+    return (
+        MARK
+        + "device 0 capacity=18446744073709551615\n"
+        + "".join(f"alloc {2**64 - 1 - i} @{i:#x} at a.py:{i + 1} f\n" for i in range(count))
+        + f"alloc-failed {2**64 - 1}\n"
+    )
 
 
 def kernel_name_that_grows(levels):
@@ -157,8 +246,12 @@ def kernel_name_that_grows(levels):
             number = number // 36
             text = digits[number % 36] + text
         return f"S{text}_"
+
     name = "_Z1f1aIiiE" + "".join(f"S_I{reference(i) * 2}E" for i in range(1, levels + 1))
-    return MARK + f"call k = launch {name} grid=1 block=1\nlaunch call=k at a.py:1 f\ncall seen = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuStreamSynchronize code=700\nfault call=seen\n"
+    return (
+        MARK
+        + f"call k = launch {name} grid=1 block=1\nlaunch call=k at a.py:1 f\ncall seen = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuStreamSynchronize code=700\nfault call=seen\n"
+    )
 
 
 # -- JSON
@@ -203,11 +296,25 @@ def section(kind, offset, size, name=0, flags=0, link=0, info=0, entry=0, addres
 
 def elf(body, sections, machine=0xBE, kind=4, abi=0x33, names=0):
     """An ELF file: its header, `body` from byte 64 on, then the section headers."""
-    header = b"\x7fELF\x02\x01\x01" + bytes([abi]) + bytes(8) + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, len(sections), names)
+    header = (
+        b"\x7fELF\x02\x01\x01"
+        + bytes([abi])
+        + bytes(8)
+        + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, len(sections), names)
+    )
     return header + body + b"".join(sections)
 
 
-DEVICES, SMS, GRIDS, BLOCKS, WARPS, IMAGE, MODULES, CONTEXTS = 0x80000009, 0x8000000B, 0x8000000C, 0x8000000D, 0x8000000E, 0x80000007, 0x80000010, 0x8000000A
+DEVICES, SMS, GRIDS, BLOCKS, WARPS, IMAGE, MODULES, CONTEXTS = (
+    0x80000009,
+    0x8000000B,
+    0x8000000C,
+    0x8000000D,
+    0x8000000E,
+    0x80000007,
+    0x80000010,
+    0x8000000A,
+)
 
 
 def overlapping_tables(count, body_bytes):
@@ -222,4 +329,6 @@ def device_with_a_name_for_every_row(rows):
     """Each row of eight bytes names a text as long as the table of texts."""
     strings = b"n" * (rows * 8 - 1) + b"\0"
     body = strings + bytes(rows * 8)
-    return elf(body, [section(0, 0, 0), section(3, 64, len(strings)), section(DEVICES, 64 + len(strings), rows * 8, entry=8)])
+    return elf(
+        body, [section(0, 0, 0), section(3, 64, len(strings)), section(DEVICES, 64 + len(strings), rows * 8, entry=8)]
+    )

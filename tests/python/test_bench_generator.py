@@ -1,4 +1,5 @@
 """The benchmark's snapshots are what PyTorch and CPython would have written."""
+
 import lzma
 import pickle
 import pickletools
@@ -57,10 +58,18 @@ def simulated_throughout(workload, events):
     while whole:
         whole, cycle = sim.play_cycle(cycle, events), cycle + 1
     annotations = make_snapshot.annotations_until(workload, sim.events[-1]["time_us"])
-    return {"segments": sim.segments(), "device_traces": [sim.events], "allocator_settings": workload.settings, "external_annotations": annotations}
+    return {
+        "segments": sim.segments(),
+        "device_traces": [sim.events],
+        "allocator_settings": workload.settings,
+        "external_annotations": annotations,
+    }
 
 
-@pytest.mark.parametrize("name, allocations, segments", [("gpt", 2410, 47), ("gpt_oom", 972, 83), ("leak_list", 300, 60), ("streams", 300, 3)])
+@pytest.mark.parametrize(
+    "name, allocations, segments",
+    [("gpt", 2410, 47), ("gpt_oom", 972, 83), ("leak_list", 300, 60), ("streams", 300, 3)],
+)
 def test_real_requests_get_the_recorded_addresses(name, allocations, segments):
     recorded = load_fixture(name)
     allocator, exact, new_segments = replay(recorded)
@@ -75,10 +84,15 @@ def test_the_recording_itself_comes_first(workload):
     plan = make_snapshot.make_plan(workload, events=len(trace))
     keys = ("action", "addr", "size", "stream")
     assert [[e[k] for k in keys] for e in plan.head + plan.tail] == [[e[k] for k in keys] for e in trace]
-    shape = [(s["address"], s["total_size"], s["allocated_size"], s["requested_size"], len(s["blocks"]), bool(s["frames"])) for s in plan.segments]
+    shape = [
+        (s["address"], s["total_size"], s["allocated_size"], s["requested_size"], len(s["blocks"]), bool(s["frames"]))
+        for s in plan.segments
+    ]
     # A segment that PyTorch filled from a thread without Python frames has a stack here: history keeps C++ frames by default.
-    assert [s[:5] for s in shape] == [(s["address"], s["total_size"], s["allocated_size"], s["requested_size"], len(s["blocks"]))
-                                      for s in recorded["segments"]]
+    assert [s[:5] for s in shape] == [
+        (s["address"], s["total_size"], s["allocated_size"], s["requested_size"], len(s["blocks"]))
+        for s in recorded["segments"]
+    ]
     assert sum(s[5] for s in shape) == sum(list(s)[-1] == "frames" for s in recorded["segments"])
 
 
@@ -103,7 +117,9 @@ def test_an_exact_model_reproduces_every_address_and_the_final_blocks(workload):
     allocator, exact, _ = replay(loaded)
     assert exact == sum(e["action"] == "alloc" for e in loaded["device_traces"][0])
     final = [b for s in loaded["segments"] for b in s["blocks"]]
-    assert [(b.address, b.size, b.requested) for b in allocator.blocks()] == [(b["address"], b["size"], b["requested_size"]) for b in final]
+    assert [(b.address, b.size, b.requested) for b in allocator.blocks()] == [
+        (b["address"], b["size"], b["requested_size"]) for b in final
+    ]
     for block, shown in zip(allocator.blocks(), final):
         assert shown["state"] == ("inactive" if block.frames is None else "active_allocated")
         assert shown["frames"] is block.frames or (block.frames is None and shown["frames"] == [])
@@ -118,7 +134,9 @@ def test_it_looks_like_a_real_snapshot(workload):
     assert [list(e) for e in trace[:1]] == [list(e) for e in load_fixture("gpt")["device_traces"][0][:1]]
     times = [e["time_us"] for e in trace]
     assert times == sorted(times)
-    steps = [a for a in loaded["external_annotations"] if a["name"].startswith("Optimizer.step") and a["stage"] == "START"]
+    steps = [
+        a for a in loaded["external_annotations"] if a["name"].startswith("Optimizer.step") and a["stage"] == "START"
+    ]
     assert len(steps) == 4
     assert 20 <= min(len(e["frames"]) for e in trace) and max(len(e["frames"]) for e in trace) <= 113
 

@@ -1,4 +1,5 @@
 """The command line: exit statuses, one-sentence errors, and reports that keep their promises on every recording."""
+
 import gzip
 import json
 import lzma
@@ -31,21 +32,28 @@ def run(binary):
     def run(*args, **options):
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.run([binary, *map(str, args)], **options)
+
     return run
 
 
 @pytest.fixture
 def refused(run):
     """Runs and expects status 2, nothing on standard output, and one line that says why; returns that line."""
+
     def refused(*args, **options):
         return refusal(run(*args, **options))
+
     return refused
 
 
 # ---- inputs that cannot be read
 
+
 def test_a_missing_file_is_named(refused, tmp_path):
-    assert refused("explain", tmp_path / "absent.pickle") == f"faultline: {tmp_path}/absent.pickle: there is no such file. Check the path.\n"
+    assert (
+        refused("explain", tmp_path / "absent.pickle")
+        == f"faultline: {tmp_path}/absent.pickle: there is no such file. Check the path.\n"
+    )
     assert "there is no such file" in refused("replay", tmp_path / "absent.pickle")
 
 
@@ -72,10 +80,12 @@ def test_an_empty_file_says_so(refused, tmp_path):
 @pytest.mark.parametrize("part", [0.001, 0.3, 0.999])
 def test_a_cut_snapshot_is_refused_with_its_offset(refused, tmp_path, part):
     whole = lzma.open(CLEAN).read()
-    sentence = refused("explain", write(tmp_path / "cut.pickle", whole[:int(len(whole) * part)]))
+    sentence = refused("explain", write(tmp_path / "cut.pickle", whole[: int(len(whole) * part)]))
     assert " at byte " in sentence and "cut short" in sentence
     packed = CLEAN.read_bytes()
-    assert "xz data ends too early at byte" in refused("explain", write(tmp_path / "cut.xz", packed[:max(20, int(len(packed) * part))]))
+    assert "xz data ends too early at byte" in refused(
+        "explain", write(tmp_path / "cut.xz", packed[: max(20, int(len(packed) * part))])
+    )
 
 
 @pytest.mark.parametrize("name", sorted(pickles.another_programs()))
@@ -100,8 +110,15 @@ def test_wrong_json_is_refused_with_its_offset(refused, tmp_path, text):
 
 
 @pytest.mark.parametrize("verb", ["explain", "replay"])
-@pytest.mark.parametrize("content, sentence", [(b"nothing to see here\n", "no GPU memory error was found in this text"), (bytes(range(256)) * 20, "this is no input that Faultline knows"),
-                                               (b"\x7fELF\x02\x01\x01" + b"\0" * 500, "this is no input that Faultline knows")], ids=["text", "bytes", "elf"])
+@pytest.mark.parametrize(
+    "content, sentence",
+    [
+        (b"nothing to see here\n", "no GPU memory error was found in this text"),
+        (bytes(range(256)) * 20, "this is no input that Faultline knows"),
+        (b"\x7fELF\x02\x01\x01" + b"\0" * 500, "this is no input that Faultline knows"),
+    ],
+    ids=["text", "bytes", "elf"],
+)
 def test_anything_else_is_refused(refused, tmp_path, verb, content, sentence):
     assert f"{tmp_path}/else: {sentence}" in refused(verb, write(tmp_path / "else", content))
 
@@ -120,31 +137,58 @@ def test_one_bad_file_of_two_is_named_and_the_other_explained(run, tmp_path):
 # ---- bad usage
 
 BAD_USAGE = {
-    "": "a verb is missing: explain, replay, run, plan or doctor", "explode": "there is neither a verb nor a file explode", "explain": "FILE is required", "replay": "FILE is required",
-    "explain --frobnicate CLEAN": "there is no option --frobnicate. faultline explain --help lists them", "explain CLEAN --format xml": "--format: xml not in {terminal,json,text-trace}", "explain CLEAN --gpu nonsense": "--gpu: 'nonsense' is no GPU",
-    "explain CLEAN --gpu -1GiB": "--gpu: '-1GiB' is no GPU", "replay CLEAN --gpu big": "--gpu: 'big' is no GPU", "replay CLEAN --gpu 1MiB": "--gpu: 1.00 MiB leave nothing beside the CUDA context",
-    "replay CLEAN --context x --gpu 8GiB": "--context: 'x' is not a size", "replay CLEAN --set no_such_setting=1": "--set: 'no_such_setting' is not a setting",
-    "replay CLEAN --set expandable_segments=perhaps": "--set: 'perhaps' is not a value for expandable_segments. It takes True or False", "replay CLEAN --set =": "--set: '' is not a setting",
-    "replay CLEAN --device 7": "the recording has no device 7", "replay CLEAN --device -1": "--device = -1", "replay CLEAN --device x": "--device = x",
-    "explain CLEAN CLEAN --save-trace both.trace": "--save-trace takes one input", "replay CLEAN -o /nonexistent/folder/out.trace": "/nonexistent/folder/out.trace: the trace file cannot be created",
-    "plan --gup T4 -- true": "there is no option --gup; the nearest is --gpu. faultline plan --help lists them", "plan --gpu=T4 --step=3 -- true": "the nearest is --steps", "--versoin": "the nearest is --version",
-    "plan --hlep": "the nearest is --help", "run --outptu x -- true": "the nearest is --output", "replay --set=a=b --serach CLEAN": "the nearest is --search", "doctor --fromat json": "the nearest is --format",
-    "plan python train.py --batch 3": "the program stands behind --", "explain CLEAN --save-trace": "faultline explain --help tells what it takes", "plan --seconds x -- true": "faultline plan --help tells",
-    "plan --gpu 24 -- true": "a size has its unit with it: 24GiB", "replay CLEAN --gpu 80": "a size has its unit with it: 80GiB", "replay CLEAN --set expandable_segment=True": "the nearest is expandable_segments",
-    "plan -- ./nb.ipynb": "jupyter nbconvert --to script ./nb.ipynb", "plan -- nb.ipynb": "jupyter nbconvert",
+    "": "a verb is missing: explain, replay, run, plan or doctor",
+    "explode": "there is neither a verb nor a file explode",
+    "explain": "FILE is required",
+    "replay": "FILE is required",
+    "explain --frobnicate CLEAN": "there is no option --frobnicate. faultline explain --help lists them",
+    "explain CLEAN --format xml": "--format: xml not in {terminal,json,text-trace}",
+    "explain CLEAN --gpu nonsense": "--gpu: 'nonsense' is no GPU",
+    "explain CLEAN --gpu -1GiB": "--gpu: '-1GiB' is no GPU",
+    "replay CLEAN --gpu big": "--gpu: 'big' is no GPU",
+    "replay CLEAN --gpu 1MiB": "--gpu: 1.00 MiB leave nothing beside the CUDA context",
+    "replay CLEAN --context x --gpu 8GiB": "--context: 'x' is not a size",
+    "replay CLEAN --set no_such_setting=1": "--set: 'no_such_setting' is not a setting",
+    "replay CLEAN --set expandable_segments=perhaps": "--set: 'perhaps' is not a value for expandable_segments. It takes True or False",
+    "replay CLEAN --set =": "--set: '' is not a setting",
+    "replay CLEAN --device 7": "the recording has no device 7",
+    "replay CLEAN --device -1": "--device = -1",
+    "replay CLEAN --device x": "--device = x",
+    "explain CLEAN CLEAN --save-trace both.trace": "--save-trace takes one input",
+    "replay CLEAN -o /nonexistent/folder/out.trace": "/nonexistent/folder/out.trace: the trace file cannot be created",
+    "plan --gup T4 -- true": "there is no option --gup; the nearest is --gpu. faultline plan --help lists them",
+    "plan --gpu=T4 --step=3 -- true": "the nearest is --steps",
+    "--versoin": "the nearest is --version",
+    "plan --hlep": "the nearest is --help",
+    "run --outptu x -- true": "the nearest is --output",
+    "replay --set=a=b --serach CLEAN": "the nearest is --search",
+    "doctor --fromat json": "the nearest is --format",
+    "plan python train.py --batch 3": "the program stands behind --",
+    "explain CLEAN --save-trace": "faultline explain --help tells what it takes",
+    "plan --seconds x -- true": "faultline plan --help tells",
+    "plan --gpu 24 -- true": "a size has its unit with it: 24GiB",
+    "replay CLEAN --gpu 80": "a size has its unit with it: 80GiB",
+    "replay CLEAN --set expandable_segment=True": "the nearest is expandable_segments",
+    "plan -- ./nb.ipynb": "jupyter nbconvert --to script ./nb.ipynb",
+    "plan -- nb.ipynb": "jupyter nbconvert",
     "explain CLEAN --save-trace /nonexistent/folder/out.trace": "/nonexistent/folder/out.trace: the trace file cannot be created",
 }
 
 
 @pytest.mark.parametrize("words", BAD_USAGE)
 def test_bad_usage_is_one_sentence_that_says_what_is_wrong(refused, words, tmp_path):
-    assert BAD_USAGE[words] in refused(*(str(CLEAN) if word == "CLEAN" else word for word in words.split()), cwd=tmp_path)
+    assert BAD_USAGE[words] in refused(
+        *(str(CLEAN) if word == "CLEAN" else word for word in words.split()), cwd=tmp_path
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("verb", ["explain", "replay"])
 def test_an_unknown_gpu_is_answered_with_the_closest_names_and_with_sizes(refused, verb):
-    assert refused(verb, CLEAN, "--gpu", "RTX 4091") == "faultline: --gpu: 'RTX 4091' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too.\n"
+    assert (
+        refused(verb, CLEAN, "--gpu", "RTX 4091")
+        == "faultline: --gpu: 'RTX 4091' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too.\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["T4", "tesla t4", "NVIDIA-T4"])
@@ -158,20 +202,35 @@ def test_replay_knows_a_gpu_by_name(run, name):
     assert "on Tesla T4, 14.56 GiB (published)" in " ".join(run("replay", CLEAN, "--gpu", name).stdout.decode().split())
 
 
-@pytest.mark.parametrize("name", ["oom_first_forward", "gpt_oom", "oom_fragmented", "oom_optimizer_state", "lengths_limit_0.0055"])
+@pytest.mark.parametrize(
+    "name", ["oom_first_forward", "gpt_oom", "oom_fragmented", "oom_optimizer_state", "lengths_limit_0.0055"]
+)
 def test_a_recording_that_ran_out_of_memory_fits_only_as_far_as_it_goes(run, name):
     path = RECORDINGS / f"{name}.pickle.xz"
     text = run("replay", path, "--gpu", "H200").stdout.decode()
     assert "fits as far as it was recorded" in text and "had it been served is not known" in text
-    assert [row["as_far_as_recorded"] for row in json.loads(run("replay", path, "--gpu", "H200", "--format", "json").stdout)["replays"]] == [True]
+    assert [
+        row["as_far_as_recorded"]
+        for row in json.loads(run("replay", path, "--gpu", "H200", "--format", "json").stdout)["replays"]
+    ] == [True]
     clean = run("replay", CLEAN, "--gpu", "H200").stdout.decode()
     assert "fits" in clean and "as far as" not in clean
 
 
-@pytest.mark.parametrize("case, args, fits", [("far-too-large-in-pieces", [], False), ("far-too-large-in-pieces", ["--set", "expandable_segments=True"], False),
-                                              ("far-too-large-in-pieces", ["--gpu", "40GiB"], True), ("pieces-of-a-dry-run", [], False), ("pieces-of-a-dry-run", ["--set", "expandable_segments=True"], True)])
+@pytest.mark.parametrize(
+    "case, args, fits",
+    [
+        ("far-too-large-in-pieces", [], False),
+        ("far-too-large-in-pieces", ["--set", "expandable_segments=True"], False),
+        ("far-too-large-in-pieces", ["--gpu", "40GiB"], True),
+        ("pieces-of-a-dry-run", [], False),
+        ("pieces-of-a-dry-run", ["--set", "expandable_segments=True"], True),
+    ],
+)
 def test_a_plan_is_replayed_on_its_own_gpu_and_to_its_end(run, case, args, fits):
-    done = run("replay", ROOT / "tests" / "golden" / "memory-out-of-memory" / case / "trace.txt", *args, "--format", "json")
+    done = run(
+        "replay", ROOT / "tests" / "golden" / "memory-out-of-memory" / case / "trace.txt", *args, "--format", "json"
+    )
     row = json.loads(done.stdout)["replays"][0]
     assert (row["fits"], row["as_far_as_recorded"], done.returncode) == (fits, False, 0 if fits else 1)
 
@@ -179,7 +238,9 @@ def test_a_plan_is_replayed_on_its_own_gpu_and_to_its_end(run, case, args, fits)
 def test_the_context_given_is_the_context_used(run):
     answer = json.loads(run("replay", CLEAN, "--gpu", "T4", "--context", "2GiB", "--format", "json").stdout)
     assert answer["gpu"]["context"] == 2 << 30 and answer["gpu"]["context_source"] == "given"
-    assert json.loads(run("replay", CLEAN, "--gpu", "24GiB", "--format", "json").stdout)["segment_budget"] == (24 << 30) - (640 << 20)
+    assert json.loads(run("replay", CLEAN, "--gpu", "24GiB", "--format", "json").stdout)["segment_budget"] == (
+        24 << 30
+    ) - (640 << 20)
 
 
 def test_a_gpu_name_that_fits_two_cards_is_the_smaller_and_says_so(run):
@@ -220,26 +281,45 @@ def test_help_and_version_are_no_errors(run):
     assert done.returncode == 0 and re.fullmatch(rb"faultline \d+\.\d+\.\d+\n", done.stdout) and not done.stderr
 
 
-VERBS = {"": "VERB", "explain": "[OPTIONS] FILE...", "replay": "[OPTIONS] FILE", "run": "[OPTIONS] -- CMD...", "plan": "[OPTIONS] -- CMD...", "doctor": "[OPTIONS]"}
+VERBS = {
+    "": "VERB",
+    "explain": "[OPTIONS] FILE...",
+    "replay": "[OPTIONS] FILE",
+    "run": "[OPTIONS] -- CMD...",
+    "plan": "[OPTIONS] -- CMD...",
+    "doctor": "[OPTIONS]",
+}
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120, 200, None])
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_is_as_wide_as_the_terminal(run, verb, columns):
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | ({"COLUMNS": str(columns)} if columns else {})
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | (
+        {"COLUMNS": str(columns)} if columns else {}
+    )
     done = run(*verb.split(), "--help", env=environment)
     lines = done.stdout.decode().splitlines()
-    assert done.returncode == 0 and not done.stderr and any(line.startswith("Usage: faultline") and line.endswith(VERBS[verb]) for line in lines), lines
+    assert (
+        done.returncode == 0
+        and not done.stderr
+        and any(line.startswith("Usage: faultline") and line.endswith(VERBS[verb]) for line in lines)
+    ), lines
     assert max(map(len, lines)) <= min(columns or 80, 120)
     words = " ".join(" ".join(lines).split())
     assert "Exit status:" in words and ("program's own" in words) == (verb in ("", "run"))
     assert [name for name in VERBS if name and not verb and not re.search(rf"^  {name} ", "\n".join(lines), re.M)] == []
     page = (ROOT / "docs" / "cli.md").read_text()
-    assert [option for option in re.findall(r"^  (?:-\w,)?(--[\w-]+)", "\n".join(lines), re.M) if not re.search(rf"(?<![\w-]){option}(?![\w-])", page)] == []
+    assert [
+        option
+        for option in re.findall(r"^  (?:-\w,)?(--[\w-]+)", "\n".join(lines), re.M)
+        if not re.search(rf"(?<![\w-]){option}(?![\w-])", page)
+    ] == []
 
 
 @pytest.mark.parametrize("columns", [50, 60, 80, 120])
-@pytest.mark.parametrize("args", [["--search"], ["--gpu", "T4"], ["--set", "expandable_segments=True"]], ids=lambda args: args[0])
+@pytest.mark.parametrize(
+    "args", [["--search"], ["--gpu", "T4"], ["--set", "expandable_segments=True"]], ids=lambda args: args[0]
+)
 def test_a_replays_table_is_as_wide_as_the_terminal(run, args, columns):
     path = RECORDINGS / "churn_tight.pickle.xz"
     wide = run("replay", path, *args, env={**os.environ, "COLUMNS": "120"}).stdout.decode()
@@ -251,6 +331,7 @@ def test_a_replays_table_is_as_wide_as_the_terminal(run, args, columns):
 
 
 # ---- where the output goes
+
 
 def test_a_full_disk_is_an_error(refused):
     with open("/dev/full", "wb") as full:
@@ -283,7 +364,12 @@ def test_errors_of_standard_input_name_it(refused):
 
 def shown_on_terminal(binary, *args, **environment):
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([binary, *map(str, args)], stdout=theirs, stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "TERM": "xterm", **environment})
+    process = subprocess.Popen(
+        [binary, *map(str, args)],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env={"PATH": "/usr/bin:/bin", "TERM": "xterm", **environment},
+    )
     os.close(theirs)
     shown = b""
     while True:
@@ -314,6 +400,7 @@ def test_the_format_may_come_from_the_environment(run):
 
 # ---- hostile inputs are cheap
 
+
 def within_two_gibibytes():
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
@@ -338,6 +425,7 @@ def test_a_bomb_inside_a_pickle_is_refused_in_little_memory(refused, tmp_path):
 
 # ---- every recording
 
+
 def report_of(run, path, *args):
     done = run("explain", path, "--format", "json", *args)
     assert done.returncode in (0, 1), done.stderr.decode()
@@ -358,7 +446,9 @@ def test_the_report_keeps_its_schema_and_adds_up(run, path):
     assert report["input"]["kind"] == "torch-snapshot" and report["input"]["lost"] == {} and len(report["devices"]) == 1
     for device in report["devices"]:
         account = device["account"]
-        assert account["capacity"] == sum(account["live"].values()) + sum(account[part] for part in ("cached", "outside_framework", "free", "unknown"))
+        assert account["capacity"] == sum(account["live"].values()) + sum(
+            account[part] for part in ("cached", "outside_framework", "free", "unknown")
+        )
         assert device["peak"]["allocated"] <= device["peak"]["reserved"]
     serious = any(finding["severity"] != "note" for finding in report["findings"])
     assert done.returncode == (1 if serious else 0)
@@ -371,7 +461,9 @@ def test_the_account_adds_up_to_the_stated_capacity(run, path):
     for device in report["devices"]:
         account = device["account"]
         assert account["capacity_known"] and account["capacity"] == 143771 << 20
-        assert account["capacity"] == sum(account["live"].values()) + sum(account[part] for part in ("cached", "outside_framework", "free", "unknown"))
+        assert account["capacity"] == sum(account["live"].values()) + sum(
+            account[part] for part in ("cached", "outside_framework", "free", "unknown")
+        )
 
 
 @pytest.mark.parametrize("path", SNAPSHOTS, ids=name_of)
@@ -391,22 +483,52 @@ def test_a_saved_trace_gives_the_same_findings(run, tmp_path, path):
 
 # What PyTorch's own counters said when these were recorded: entries, peak allocated, peak reserved.
 COUNTED = {
-    "big_then_small": (2369, 3738189824, 3745513472), "churn_default": (1846, 3455533056, 4328521728), "churn_expandable": (1849, 3445140992, 4359979008),
-    "churn_expandable_large_segment": (1846, 3445140992, 4380950528), "churn_expandable_max_split": (1931, 3445140992, 11112808448),
-    "churn_expandable_roundup": (1849, 3625674240, 4129292288), "churn_gc_60": (1758, 2935830528, 3485466624), "churn_gc_80_max_split": (1921, 3497072640, 3579838464),
-    "churn_large_segment_40": (1845, 3454607360, 4435476480), "churn_max_split_21_rounding": (1873, 3711026176, 4758437888),
-    "churn_max_split_64": (1869, 3553768960, 5997854720), "churn_roundup_1": (1846, 3455533056, 4328521728), "churn_roundup_4": (1847, 3758420480, 5062524928),
-    "churn_roundup_list": (1846, 3804684288, 5333057536), "churn_tight": (1605, 2754454016, 3349151744), "churn_tight_expandable": (1770, 3157253120, 3311403008),
-    "churn_tight_max_split": (1804, 3222604288, 3382706176), "deep_forward_only": (426, 162652160, 163577856), "empty_cache_calls": (1393, 1829216768, 2187329536),
-    "eval_keeps_graph": (743, 156778496, 161480704), "eval_no_grad_clean": (2188, 52969984, 58720256), "expandable_grow_shrink": (638, 1639682560, 1977614336),
-    "graphs": (348, 181149696, 188743680), "graphs_expandable": (347, 181149696, 222298112), "growing_cache_by_shape": (574, 1923014656, 2006974464),
-    "hook_keeps_activations": (1306, 106971136, 113246208), "kv_cache_clean": (2395, 4096000, 6291456), "mem_pool": (949, 399760384, 509607936),
-    "model_load_only": (89, 167936000, 169869312), "no_context": (486, 1170185728, 1377828864), "oom_device_full": (137, 149250113536, 149250113536),
-    "oom_fragmented": (3426, 4487905280, 4487905280), "oom_fragmented_expandable": (3426, 4487905280, 4487905280), "oom_idle_other_stream": (911, 2453667840, 2726297600),
-    "oom_outside_memory": (18, 12884901888, 12886999040), "oom_retry_batch": (241, 2819670016, 2820669440), "oom_too_large_ever": (33, 4000004096, 4003463168),
-    "rebind_loop_clean": (1801, 50331648, 54525952), "stacks_all": (317, 152388096, 155189248), "streams_many": (1508, 421385728, 1073741824),
-    "streams_many_expandable": (1499, 415637504, 870318080), "train_accumulated_loss": (4865, 152388608, 155189248), "train_accumulated_value": (5001, 152388608, 155189248),
-    "train_clean": (1487, 152388096, 155189248), "train_keeps_outputs": (3357, 183845376, 186646528), "with_user_metadata": (434, 152388096, 155189248),
+    "big_then_small": (2369, 3738189824, 3745513472),
+    "churn_default": (1846, 3455533056, 4328521728),
+    "churn_expandable": (1849, 3445140992, 4359979008),
+    "churn_expandable_large_segment": (1846, 3445140992, 4380950528),
+    "churn_expandable_max_split": (1931, 3445140992, 11112808448),
+    "churn_expandable_roundup": (1849, 3625674240, 4129292288),
+    "churn_gc_60": (1758, 2935830528, 3485466624),
+    "churn_gc_80_max_split": (1921, 3497072640, 3579838464),
+    "churn_large_segment_40": (1845, 3454607360, 4435476480),
+    "churn_max_split_21_rounding": (1873, 3711026176, 4758437888),
+    "churn_max_split_64": (1869, 3553768960, 5997854720),
+    "churn_roundup_1": (1846, 3455533056, 4328521728),
+    "churn_roundup_4": (1847, 3758420480, 5062524928),
+    "churn_roundup_list": (1846, 3804684288, 5333057536),
+    "churn_tight": (1605, 2754454016, 3349151744),
+    "churn_tight_expandable": (1770, 3157253120, 3311403008),
+    "churn_tight_max_split": (1804, 3222604288, 3382706176),
+    "deep_forward_only": (426, 162652160, 163577856),
+    "empty_cache_calls": (1393, 1829216768, 2187329536),
+    "eval_keeps_graph": (743, 156778496, 161480704),
+    "eval_no_grad_clean": (2188, 52969984, 58720256),
+    "expandable_grow_shrink": (638, 1639682560, 1977614336),
+    "graphs": (348, 181149696, 188743680),
+    "graphs_expandable": (347, 181149696, 222298112),
+    "growing_cache_by_shape": (574, 1923014656, 2006974464),
+    "hook_keeps_activations": (1306, 106971136, 113246208),
+    "kv_cache_clean": (2395, 4096000, 6291456),
+    "mem_pool": (949, 399760384, 509607936),
+    "model_load_only": (89, 167936000, 169869312),
+    "no_context": (486, 1170185728, 1377828864),
+    "oom_device_full": (137, 149250113536, 149250113536),
+    "oom_fragmented": (3426, 4487905280, 4487905280),
+    "oom_fragmented_expandable": (3426, 4487905280, 4487905280),
+    "oom_idle_other_stream": (911, 2453667840, 2726297600),
+    "oom_outside_memory": (18, 12884901888, 12886999040),
+    "oom_retry_batch": (241, 2819670016, 2820669440),
+    "oom_too_large_ever": (33, 4000004096, 4003463168),
+    "rebind_loop_clean": (1801, 50331648, 54525952),
+    "stacks_all": (317, 152388096, 155189248),
+    "streams_many": (1508, 421385728, 1073741824),
+    "streams_many_expandable": (1499, 415637504, 870318080),
+    "train_accumulated_loss": (4865, 152388608, 155189248),
+    "train_accumulated_value": (5001, 152388608, 155189248),
+    "train_clean": (1487, 152388096, 155189248),
+    "train_keeps_outputs": (3357, 183845376, 186646528),
+    "with_user_metadata": (434, 152388096, 155189248),
 }
 
 
@@ -417,33 +539,95 @@ def test_the_peaks_are_those_that_pytorch_counted(run, name):
     assert (report["input"]["events"], peak["allocated"], peak["reserved"]) == COUNTED[name]
 
 
-FULL = ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 14.56 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 13.36 GiB memory in use. "
-        "Of the allocated memory 13.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated.")
+FULL = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 14.56 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 13.36 GiB memory in use. "
+    "Of the allocated memory 13.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
+)
 
 
 def failing(count, name, words):
     """A cell that ended in an exception, as IPython keeps it: without the traceback's head."""
-    return {"cell_type": "code", "source": "x", "execution_count": count, "metadata": {},
-            "outputs": [{"output_type": "error", "ename": name, "evalue": words, "traceback": [f"Cell In[{count}], line 1\n----> 1 x\n", f"{name}: {words}"]}]}
+    return {
+        "cell_type": "code",
+        "source": "x",
+        "execution_count": count,
+        "metadata": {},
+        "outputs": [
+            {
+                "output_type": "error",
+                "ename": name,
+                "evalue": words,
+                "traceback": [f"Cell In[{count}], line 1\n----> 1 x\n", f"{name}: {words}"],
+            }
+        ],
+    }
 
 
 def printing(count, words):
-    return {"cell_type": "code", "source": "x", "execution_count": count, "metadata": {}, "outputs": [{"output_type": "stream", "name": "stdout", "text": words + "\n"}]}
+    return {
+        "cell_type": "code",
+        "source": "x",
+        "execution_count": count,
+        "metadata": {},
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": words + "\n"}],
+    }
 
 
 SHAPES = "mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)"
 
 
-@pytest.mark.parametrize("cells, rule, severity, file, says", [
-    ([failing(9, "RuntimeError", SHAPES), failing(2, "OutOfMemoryError", FULL)], "tensor/shape-mismatch", "error", "cell [9]", "Also in this text: cell [2]:1: CUDA out of memory"),
-    ([printing(1, FULL), failing(2, "KeyError", "'k'")], "memory/out-of-memory", "warning", None, "ended in KeyError: 'k' (cell [2]:1)"),
-    ([failing(2, "OutOfMemoryError", FULL), failing(3, "KeyError", "'k'")], "memory/out-of-memory", "warning", "cell [2]", "ended in KeyError: 'k' (cell [3]:1)"),
-    ([failing(2, "OutOfMemoryError", FULL), printing(3, "ok")], "memory/out-of-memory", "warning", "cell [2]", "survived"),
-    ([printing(1, "ok"), failing(2, "OutOfMemoryError", FULL)], "memory/out-of-memory", "error", "cell [2]", "2.00 GiB were asked for"),
-], ids=["order", "printed", "key", "went-on", "twin"])
+@pytest.mark.parametrize(
+    "cells, rule, severity, file, says",
+    [
+        (
+            [failing(9, "RuntimeError", SHAPES), failing(2, "OutOfMemoryError", FULL)],
+            "tensor/shape-mismatch",
+            "error",
+            "cell [9]",
+            "Also in this text: cell [2]:1: CUDA out of memory",
+        ),
+        (
+            [printing(1, FULL), failing(2, "KeyError", "'k'")],
+            "memory/out-of-memory",
+            "warning",
+            None,
+            "ended in KeyError: 'k' (cell [2]:1)",
+        ),
+        (
+            [failing(2, "OutOfMemoryError", FULL), failing(3, "KeyError", "'k'")],
+            "memory/out-of-memory",
+            "warning",
+            "cell [2]",
+            "ended in KeyError: 'k' (cell [3]:1)",
+        ),
+        (
+            [failing(2, "OutOfMemoryError", FULL), printing(3, "ok")],
+            "memory/out-of-memory",
+            "warning",
+            "cell [2]",
+            "survived",
+        ),
+        (
+            [printing(1, "ok"), failing(2, "OutOfMemoryError", FULL)],
+            "memory/out-of-memory",
+            "error",
+            "cell [2]",
+            "2.00 GiB were asked for",
+        ),
+    ],
+    ids=["order", "printed", "key", "went-on", "twin"],
+)
 def test_the_cells_of_a_notebook_are_apart(run, tmp_path, cells, rule, severity, file, says):
-    done = run("explain", write(tmp_path / "a.ipynb", json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()), "--format", "json")
-    finding, = json.loads(done.stdout)["findings"]
+    done = run(
+        "explain",
+        write(
+            tmp_path / "a.ipynb",
+            json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode(),
+        ),
+        "--format",
+        "json",
+    )
+    (finding,) = json.loads(done.stdout)["findings"]
     assert (finding["rule"], finding["severity"]) == (rule, severity)
     assert ((finding.get("location") or {}).get("file") or None) == file
     assert says in finding["message"]
@@ -453,12 +637,23 @@ def test_the_cells_of_a_notebook_are_apart(run, tmp_path, cells, rule, severity,
 def test_logs_in_utf_16_are_read(run, tmp_path, encoding):
     text = f'Übung 🙂\nTraceback (most recent call last):\n  File "übung.py", line 3, in f\n    x()\ntorch.OutOfMemoryError: {FULL}\n'
     done = run("explain", write(tmp_path / "a.log", ("\ufeff" + text).encode(encoding)), "--format", "json")
-    finding, = json.loads(done.stdout)["findings"]
-    assert (finding["rule"], finding["location"]["file"], finding["location"]["line"]) == ("memory/out-of-memory", "übung.py", 3)
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (finding["rule"], finding["location"]["file"], finding["location"]["line"]) == (
+        "memory/out-of-memory",
+        "übung.py",
+        3,
+    )
 
 
-@pytest.mark.parametrize("words, said", [("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)", "timed out"), ("RuntimeError: x has been modified by an inplace operation: y", "changed in place"),
-                                         ("RuntimeError: Trying to backward through the graph a second time", "backward called twice"), ("Segmentation fault (core dumped)", "segmentation fault")])
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)", "timed out"),
+        ("RuntimeError: x has been modified by an inplace operation: y", "changed in place"),
+        ("RuntimeError: Trying to backward through the graph a second time", "backward called twice"),
+        ("Segmentation fault (core dumped)", "segmentation fault"),
+    ],
+)
 def test_errors_that_are_not_about_gpu_memory_are_called_what_they_are(run, tmp_path, words, said):
     sentence = refusal(run("explain", write(tmp_path / "a.log", words.encode())))
     assert said in sentence and "Paste the message" not in sentence
@@ -475,20 +670,26 @@ def test_every_error_text_gets_the_verdict_that_stands_beside_it(run, path):
     report = json.loads(done.stdout)
     jsonschema.validate(report, SCHEMA)
     claimed = dict(claim.split(": ", 1) for claim in claims if claim)
-    finding, = report["findings"]
+    (finding,) = report["findings"]
     assert done.returncode == (0 if finding["severity"] == "note" else 1)
     for name in ("rule", "cause", "severity", "confidence"):
         assert name not in claimed or (finding.get(name) or "none") == claimed[name], name
     for device in report["devices"]:
         account = device["account"]
-        assert account["capacity"] == sum(account["live"].values()) + sum(account[part] for part in ("cached", "outside_framework", "free", "unknown"))
+        assert account["capacity"] == sum(account["live"].values()) + sum(
+            account[part] for part in ("cached", "outside_framework", "free", "unknown")
+        )
 
 
 def test_a_hand_made_snapshot_is_explained(run, tmp_path):
     path = write(tmp_path / "small.pickle", pickle.dumps(pickles.small_snapshot()))
     _, report = report_of(run, path)
     assert report["input"]["events"] == 2
-    assert report["devices"][0]["peak"] == {"allocated": 1 << 20, "reserved": 2 << 20, "event": report["devices"][0]["peak"]["event"]}
+    assert report["devices"][0]["peak"] == {
+        "allocated": 1 << 20,
+        "reserved": 2 << 20,
+        "event": report["devices"][0]["peak"]["event"],
+    }
 
 
 @pytest.mark.parametrize("arguments", [["explain", "--save-trace"], ["replay", "-o"]])
@@ -509,30 +710,51 @@ def test_what_is_no_trace_is_not_saved_over(run, refused, tmp_path, arguments):
 
 
 def test_a_message_about_another_failure_says_nothing_of_a_recording(run, tmp_path):
-    message = write(tmp_path / "error.txt", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 400.00 MiB is free.\n")
+    message = write(
+        tmp_path / "error.txt",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 16.00 GiB of which 400.00 MiB is free.\n",
+    )
     recording = RECORDINGS / "oom_outside_memory.pickle.xz"
-    alone, beside = json.loads(run("explain", recording, "--format", "json").stdout), json.loads(run("explain", recording, message, "--format", "json").stdout)[0]
+    alone, beside = (
+        json.loads(run("explain", recording, "--format", "json").stdout),
+        json.loads(run("explain", recording, message, "--format", "json").stdout)[0],
+    )
     assert beside["devices"] == alone["devices"] and beside["findings"] == alone["findings"]
 
 
 def test_different_failures_of_a_folder_are_told_apart(run, tmp_path):
     for name, request, capacity in (("rank0.log", "2.00", "80.00"), ("rank1.log", "4.00", "8.00")):
-        write(tmp_path / name, f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {request} GiB. GPU 0 has a total capacity of {capacity} GiB of which 400.00 MiB is free.\n")
+        write(
+            tmp_path / name,
+            f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {request} GiB. GPU 0 has a total capacity of {capacity} GiB of which 400.00 MiB is free.\n",
+        )
     page = " ".join(run("explain", tmp_path).stdout.decode().split())
-    assert "2.00 GiB" in page and "4.00 GiB" in page and "2 errors" in page and "rank0.log" in page and "rank1.log" in page
+    assert (
+        "2.00 GiB" in page and "4.00 GiB" in page and "2 errors" in page and "rank0.log" in page and "rank1.log" in page
+    )
 
 
 def test_a_trace_as_text_is_read_again(run, refused, tmp_path):
     text = write(tmp_path / "trace.txt", run("explain", "--format", "text-trace", CLEAN).stdout)
-    assert json.loads(run("explain", "--format", "json", text).stdout)["devices"] == json.loads(run("explain", "--format", "json", CLEAN).stdout)["devices"]
+    assert (
+        json.loads(run("explain", "--format", "json", text).stdout)["devices"]
+        == json.loads(run("explain", "--format", "json", CLEAN).stdout)["devices"]
+    )
     assert "several" in refused("explain", "--format", "text-trace", CLEAN, CLEAN)
 
 
-@pytest.mark.parametrize("words, sentence", [
-    (["explian", "x"], "there is no verb explian; the nearest is explain"), (["reply", "x"], "the nearest is replay"), (["run", "python", "train.py"], "faultline run -- python train.py"),
-    (["plan", "--gpu", "T4", "train.py"], "faultline plan -- python train.py"), (["train.py"], "faultline plan -- python train.py"), (["log"], "faultline explain log"),
-    (["something"], "there is neither a verb nor a file something; the verbs are explain,"),
-])
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["explian", "x"], "there is no verb explian; the nearest is explain"),
+        (["reply", "x"], "the nearest is replay"),
+        (["run", "python", "train.py"], "faultline run -- python train.py"),
+        (["plan", "--gpu", "T4", "train.py"], "faultline plan -- python train.py"),
+        (["train.py"], "faultline plan -- python train.py"),
+        (["log"], "faultline explain log"),
+        (["something"], "there is neither a verb nor a file something; the verbs are explain,"),
+    ],
+)
 def test_words_that_are_not_understood_are_answered_with_what_to_type(binary, tmp_path, words, sentence):
     write(tmp_path / "log", "x")
     assert sentence in refusal(subprocess.run([binary, *words], cwd=tmp_path, capture_output=True))

@@ -1,4 +1,5 @@
 """faultline doctor on the machine at hand: with whatever it has, without a Python, where nothing can be written."""
+
 import json
 import os
 import re
@@ -94,7 +95,11 @@ def test_no_python_on_the_path(binary, tmp_path):
 def test_a_python_that_hangs_or_breaks_is_waited_for_no_longer_than_seconds(binary, tmp_path):
     environment = without_python(tmp_path)
     python = tmp_path / "bin" / "python3"
-    for script, says in (("#!/bin/sh\nexec /bin/sleep 600\n", "did not answer within 10 s"), ("#!/bin/sh\nexit 3\n", "ended with status 3"), ("#!/bin/sh\necho hello\n", "did not answer as Python does")):
+    for script, says in (
+        ("#!/bin/sh\nexec /bin/sleep 600\n", "did not answer within 10 s"),
+        ("#!/bin/sh\nexit 3\n", "ended with status 3"),
+        ("#!/bin/sh\necho hello\n", "did not answer as Python does"),
+    ):
         python.write_text(script)
         python.chmod(0o755)
         told = abilities(doctor(binary, "--format", "json", cwd=tmp_path, env=environment))
@@ -117,10 +122,15 @@ def test_a_driver_that_crashes_hurts_only_its_own_line(binary, tmp_path):
     if compiler is None:
         pytest.skip("no C compiler to make such a driver with")
     source = tmp_path / "driver.c"
-    for body, says in (("int cuInit(unsigned f) { *(volatile int*)0 = 1; return 0; }", "signal 11"),
-                       ("int cuInit(unsigned f) { return 100; } int cuDriverGetVersion(int* v) { *v = 12020; return 0; }"
-                        "int cuGetErrorName(int e, const char** n) { *n = \"CUDA_ERROR_NO_DEVICE\"; return 0; }", "CUDA_ERROR_NO_DEVICE"),
-                       ("int other(void) { return 0; }", "it has no cuInit")):
+    for body, says in (
+        ("int cuInit(unsigned f) { *(volatile int*)0 = 1; return 0; }", "signal 11"),
+        (
+            "int cuInit(unsigned f) { return 100; } int cuDriverGetVersion(int* v) { *v = 12020; return 0; }"
+            "int cuGetErrorName(int e, const char** n) { *n = \"CUDA_ERROR_NO_DEVICE\"; return 0; }",
+            "CUDA_ERROR_NO_DEVICE",
+        ),
+        ("int other(void) { return 0; }", "it has no cuInit"),
+    ):
         source.write_text(body + "\n")
         library = tmp_path / "libcuda.so.1"
         subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
@@ -129,7 +139,9 @@ def test_a_driver_that_crashes_hurts_only_its_own_line(binary, tmp_path):
         assert told["driver"]["mark"] == "no" and says in told["driver"]["says"], told["driver"]
         assert str(library) in told["driver"]["says"]
     library.write_text("this is no library")
-    told = abilities(doctor(binary, "--format", "json", cwd=tmp_path, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}))
+    told = abilities(
+        doctor(binary, "--format", "json", cwd=tmp_path, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    )
     assert "cannot be loaded" in told["driver"]["says"]
 
 
@@ -147,7 +159,9 @@ def test_parts_that_are_not_built_are_said(binary, tmp_path):
 def test_bad_usage_is_a_sentence(binary):
     run = doctor(binary, "--format", "xml")
     assert run.returncode == 2 and run.stdout == ""
-    assert run.stderr == "faultline: --format: xml not in {terminal,json}. faultline doctor --help tells what it takes.\n"
+    assert (
+        run.stderr == "faultline: --format: xml not in {terminal,json}. faultline doctor --help tells what it takes.\n"
+    )
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -155,7 +169,11 @@ def test_a_page_for_eyes_is_as_wide_as_they_have_it(binary, tmp_path, columns):
     """In a pipe each ability keeps its line, for grep; where a width is stated it is kept to."""
     narrow = doctor(binary, cwd=tmp_path, env={**os.environ, "COLUMNS": str(columns)}).stdout
     assert max(map(len, narrow.splitlines())) <= columns
-    one_each = doctor(binary, cwd=tmp_path, env={name: value for name, value in os.environ.items() if name != "COLUMNS"}).stdout
+    one_each = doctor(
+        binary, cwd=tmp_path, env={name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    ).stdout
+
     def words(page):
         return "".join(re.sub(r"[\d.]+ GiB are free", "", " ".join(page.split())).split())  # that changes meanwhile
+
     assert words(narrow) == words(one_each) and len(narrow.splitlines()) > len(one_each.splitlines())

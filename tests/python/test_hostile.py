@@ -1,4 +1,5 @@
 """Hostile input: whatever it is, it is read or refused within bounds that stand in relation to its size, and nothing of it acts on who reads the report."""
+
 import gzip
 import json
 import os
@@ -23,26 +24,38 @@ def within(memory=GIB, seconds=20):
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
     return limit
 
 
 @pytest.fixture
 def bounded(binary):
     """Runs within 1 GiB and 20 seconds of processor time; neither a signal nor an internal error is an answer."""
+
     def bounded(*args, memory=GIB, **options):
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, "timeout": 300, "preexec_fn": within(memory), **options}
+        options = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "stdin": subprocess.DEVNULL,
+            "timeout": 300,
+            "preexec_fn": within(memory),
+            **options,
+        }
         done = subprocess.run([binary, *map(str, args)], **options)
         assert done.returncode in (0, 1, 2), (done.returncode, done.stderr[-400:])
         assert b"not enough memory" not in done.stderr
         return done
+
     return bounded
 
 
 @pytest.fixture
 def refused(bounded):
     """… and it is refused, in one sentence."""
+
     def refused(*args, **options):
         return refusal(bounded(*args, **options))
+
     return refused
 
 
@@ -106,8 +119,16 @@ def test_json_nested_far_too_deep_is_refused(refused, tmp_path):
         assert "nested more than 64 deep" in refused("explain", write(tmp_path / "snapshot.json", text))
 
 
-@pytest.mark.parametrize("text", [hostile.nested_json(100_000), hostile.nested_objects(100_000), '{"plan":' + hostile.nested_objects(10_000) + "}",
-                                  '{"plan":{"notes":' + hostile.nested_json(10_000) + "}}"], ids=["lists", "objects", "plan", "notes"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        hostile.nested_json(100_000),
+        hostile.nested_objects(100_000),
+        '{"plan":' + hostile.nested_objects(10_000) + "}",
+        '{"plan":{"notes":' + hostile.nested_json(10_000) + "}}",
+    ],
+    ids=["lists", "objects", "plan", "notes"],
+)
 def test_a_folders_report_nested_far_too_deep_is_refused(refused, tmp_path, text):
     write(tmp_path / "report.json", text)
     sentence = refused("explain", tmp_path)
@@ -115,8 +136,16 @@ def test_a_folders_report_nested_far_too_deep_is_refused(refused, tmp_path, text
 
 
 @pytest.mark.parametrize("name", ["process-7.json", "command.json", "report.json"])
-@pytest.mark.parametrize("text", [hostile.nested_json(100_000), hostile.nested_objects(100_000), hostile.json_of_many_members(300_000), "[" + "0," * 3_000_000 + "0]"],
-                         ids=["lists", "objects", "members", "values"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        hostile.nested_json(100_000),
+        hostile.nested_objects(100_000),
+        hostile.json_of_many_members(300_000),
+        "[" + "0," * 3_000_000 + "0]",
+    ],
+    ids=["lists", "objects", "members", "values"],
+)
 def test_json_of_a_run_beyond_bounds_is_counted_and_the_rest_explained(bounded, tmp_path, name, text):
     write(tmp_path / "torch-7-exit.pickle", pickle.dumps(pickles.small_snapshot()))
     write(tmp_path / name, text)
@@ -133,19 +162,31 @@ def test_a_plan_with_far_too_much_in_it_is_shown_in_short(bounded, tmp_path):
     write(tmp_path / "report.json", f'{{"plan":{{"verdict":"fits","trace":"t.txt",{plan}}}}}')
     write(tmp_path / "t.txt", hostile.MARK + "alloc 512\n")
     done = bounded("explain", tmp_path)
-    assert done.returncode == 0 and done.stdout.startswith(b"FITS") and b"and 14997 more" in done.stdout and done.stdout.count(b"\n") < 60, done
+    assert (
+        done.returncode == 0
+        and done.stdout.startswith(b"FITS")
+        and b"and 14997 more" in done.stdout
+        and done.stdout.count(b"\n") < 60
+    ), done
 
 
 # -- what unpacks to much
 
 
-@pytest.mark.parametrize("pack, start, filler", [
-    pytest.param(hostile.gzip_bomb, b"\x80\x04", b"}", id="empty dicts"), pytest.param(hostile.xz_bomb, b"\x80\x04](", b"N", id="Nones"),
-    pytest.param(hostile.gzip_bomb, b"\x80\x04", b"(", id="marks"), pytest.param(hostile.xz_bomb, b"[", b"[],", id="empty lists"),
-    pytest.param(hostile.gzip_bomb, b"[", b" ", id="blanks"), pytest.param(hostile.xz_bomb, b"[", b"0,", id="zeros"),
-    pytest.param(hostile.gzip_bomb, b"log\n", b".", id="log"), pytest.param(hostile.xz_bomb, b"faultline-trace-text 1\n", b"#", id="comments"),
-    pytest.param(hostile.gzip_bomb, b"\x89FLTRACE\x01\0\0\0\0\0\0\0\0\0\x01\0" + bytes(44), b"\0", id="trace"),
-])
+@pytest.mark.parametrize(
+    "pack, start, filler",
+    [
+        pytest.param(hostile.gzip_bomb, b"\x80\x04", b"}", id="empty dicts"),
+        pytest.param(hostile.xz_bomb, b"\x80\x04](", b"N", id="Nones"),
+        pytest.param(hostile.gzip_bomb, b"\x80\x04", b"(", id="marks"),
+        pytest.param(hostile.xz_bomb, b"[", b"[],", id="empty lists"),
+        pytest.param(hostile.gzip_bomb, b"[", b" ", id="blanks"),
+        pytest.param(hostile.xz_bomb, b"[", b"0,", id="zeros"),
+        pytest.param(hostile.gzip_bomb, b"log\n", b".", id="log"),
+        pytest.param(hostile.xz_bomb, b"faultline-trace-text 1\n", b"#", id="comments"),
+        pytest.param(hostile.gzip_bomb, b"\x89FLTRACE\x01\0\0\0\0\0\0\0\0\0\x01\0" + bytes(44), b"\0", id="trace"),
+    ],
+)
 def test_what_unpacks_to_hundreds_of_megabytes_of_nothing_is_refused(refused, tmp_path, start, filler, pack):
     packed = write(tmp_path / "packed", pack(start, filler, 320 << 20))
     assert packed.stat().st_size < 2 << 20
@@ -155,26 +196,54 @@ def test_what_unpacks_to_hundreds_of_megabytes_of_nothing_is_refused(refused, tm
 
 def test_a_recording_that_packs_well_is_read(bounded, tmp_path):
     """Far better than any real one: the same step ten thousand times."""
-    entries = [pickles.entry(action, 0x7F0000000000, 1 << 20) for _ in range(10_000) for action in ("alloc", "free_requested", "free_completed")]
-    packed = write(tmp_path / "steps.pickle.gz", gzip.compress(pickle.dumps({"segments": [], "device_traces": [entries]}), 9))
+    entries = [
+        pickles.entry(action, 0x7F0000000000, 1 << 20)
+        for _ in range(10_000)
+        for action in ("alloc", "free_requested", "free_completed")
+    ]
+    packed = write(
+        tmp_path / "steps.pickle.gz", gzip.compress(pickle.dumps({"segments": [], "device_traces": [entries]}), 9)
+    )
     done = bounded("explain", packed, "--format", "json")
     assert done.returncode == 0 and json.loads(done.stdout)["input"]["events"] == 30_000, done.stderr
 
 
 def test_streams_chosen_to_fall_together_do_not(bounded, tmp_path):
     """The handles are multiples of a number of buckets that GCC's hash tables grow to; a table without a secret would have them all in one."""
-    entries = [{"action": "alloc", "addr": 512 * i, "size": 512, "stream": 172_933 * i, "time_us": i, "frames": []} for i in range(1, 170_000)]
-    done = bounded("explain", "--format", "json", write(tmp_path / "streams.pickle", pickle.dumps({"segments": [], "device_traces": [entries]})))
+    entries = [
+        {"action": "alloc", "addr": 512 * i, "size": 512, "stream": 172_933 * i, "time_us": i, "frames": []}
+        for i in range(1, 170_000)
+    ]
+    done = bounded(
+        "explain",
+        "--format",
+        "json",
+        write(tmp_path / "streams.pickle", pickle.dumps({"segments": [], "device_traces": [entries]})),
+    )
     assert json.loads(done.stdout)["input"]["events"] == len(entries), done.stderr
 
 
 def test_a_log_of_one_endless_line_is_read(bounded, tmp_path):
-    path = write(tmp_path / "log", b"x" * (200 << 20) + b" CUDA error: an illegal memory access was encountered\n" + b"y" * (100 << 20))
+    path = write(
+        tmp_path / "log",
+        b"x" * (200 << 20) + b" CUDA error: an illegal memory access was encountered\n" + b"y" * (100 << 20),
+    )
     done = bounded("explain", path, "--format", "json")
-    assert done.returncode == 1 and [finding["rule"] for finding in json.loads(done.stdout)["findings"]] == ["access/illegal-address"], done.stderr
+    assert done.returncode == 1 and [finding["rule"] for finding in json.loads(done.stdout)["findings"]] == [
+        "access/illegal-address"
+    ], done.stderr
 
 
-@pytest.mark.parametrize("content", [b"\x80\x04" + b"}" * (48 << 20), b"\x80\x04" + b"(" * (48 << 20), b"\x80\x04]" + b"\x94" * (48 << 20), b"[" + b"[]," * (16 << 20)], ids=["dicts", "marks", "memo", "lists"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x04" + b"}" * (48 << 20),
+        b"\x80\x04" + b"(" * (48 << 20),
+        b"\x80\x04]" + b"\x94" * (48 << 20),
+        b"[" + b"[]," * (16 << 20),
+    ],
+    ids=["dicts", "marks", "memo", "lists"],
+)
 def test_empty_objects_without_end_are_refused(refused, tmp_path, content):
     assert "made of empty objects" in refused("explain", write(tmp_path / "snapshot", content))
 
@@ -189,14 +258,23 @@ def test_tables_of_a_core_dump_over_the_same_bytes_are_refused(refused, tmp_path
 
 def test_a_name_for_every_row_costs_no_more_than_the_rows(bounded, tmp_path):
     done = bounded("explain", write(tmp_path / "dump", hostile.device_with_a_name_for_every_row(200_000)))
-    assert done.returncode == 0 and b"holds no exception" in done.stdout and b"1,023 core-dump.equal_device_numbers" in done.stdout, done
+    assert (
+        done.returncode == 0
+        and b"holds no exception" in done.stdout
+        and b"1,023 core-dump.equal_device_numbers" in done.stdout
+    ), done
 
 
 def module_with_lines(line_section, flags=0, extra=()):
     """A shared library with .debug_line and nothing else."""
     names = b"\0.debug_line\0.names\0"
     body = names + line_section
-    sections = [hostile.section(0, 0, 0), hostile.section(1, 64 + len(names), len(line_section), name=1, flags=flags), hostile.section(3, 64, len(names), name=13), *extra]
+    sections = [
+        hostile.section(0, 0, 0),
+        hostile.section(1, 64 + len(names), len(line_section), name=1, flags=flags),
+        hostile.section(3, 64, len(names), name=13),
+        *extra,
+    ]
     return hostile.elf(body, sections, machine=62, kind=3, abi=0, names=2)
 
 
@@ -211,6 +289,7 @@ def folder_with_module(folder, module, frames=1):
 @pytest.fixture
 def explain_with_module(bounded, tmp_path):
     """The module is only looked at in a run's folder, where the record is a trace file."""
+
     def explain(module, frames=1):
         text = folder_with_module(tmp_path, module, frames)
         assert bounded("explain", text, "--save-trace", tmp_path / "process-7.faultline").returncode == 0
@@ -219,21 +298,28 @@ def explain_with_module(bounded, tmp_path):
         report = json.loads(done.stdout)
         assert done.returncode == 0 and report["findings"] == [] and report["input"]["events"] == frames, done.stderr
         return report, bounded("explain", "--format", "text-trace", tmp_path).stdout.decode()
+
     return explain
 
 
 def test_a_line_table_that_unpacks_to_gigabytes_is_left_alone(explain_with_module):
     unit = struct.pack("<IHI", (1 << 31) - 4, 2, 20) + b"\x01\x01\xfb\x0e\x0a" + bytes(9) + b"\x00\x00" + bytes(4)
+
     def piece(content):  # of a stream: it stands alone, and may be repeated
         packer = zlib.compressobj(9, zlib.DEFLATED, -15)
         return packer.compress(content) + packer.flush(zlib.Z_FULL_FLUSH)
-    section = struct.pack("<IIQQ", 1, 0, (1 << 31) - 1, 1) + b"\x78\xda" + piece(unit) + piece(b"\x01" * (1 << 20)) * 2048
+
+    section = (
+        struct.pack("<IIQQ", 1, 0, (1 << 31) - 1, 1) + b"\x78\xda" + piece(unit) + piece(b"\x01" * (1 << 20)) * 2048
+    )
     _, text = explain_with_module(module_with_lines(section, flags=0x800))
     assert "+0x1000" in text  # the frame has no line
 
 
 def test_lines_that_cover_every_frame_again_and_again_are_answered_once(explain_with_module):
-    code = b"\x00\x09\x02" + struct.pack("<Q", 0x1000) + b"\x01" + b"\x02\xff\xff\x7f" + b"\x00\x01\x01"  # a sequence: 2 MiB from 0x1000 on, all line 1
+    code = (
+        b"\x00\x09\x02" + struct.pack("<Q", 0x1000) + b"\x01" + b"\x02\xff\xff\x7f" + b"\x00\x01\x01"
+    )  # a sequence: 2 MiB from 0x1000 on, all line 1
     header = b"\x01\x01\xfb\x0e\x0a" + b"\x00\x01\x01\x01\x01\x00\x00\x00\x01" + b"\x00" + b"a.c\x00\x00\x00\x00\x00"
     body = b"\x02\x00" + struct.pack("<I", len(header)) + header + code * 600_000
     _, text = explain_with_module(module_with_lines(struct.pack("<I", len(body)) + body), frames=40_000)
@@ -252,7 +338,9 @@ def test_a_sparse_file_of_200_gibibytes_is_refused(refused, tmp_path):
         assert "holes" in refused("explain", path)
 
 
-@pytest.mark.parametrize("name", ["process-7.faultline", "process-7.json", "command.json", "report.json", "torch-7-exit.pickle", "core-7"])
+@pytest.mark.parametrize(
+    "name", ["process-7.faultline", "process-7.json", "command.json", "report.json", "torch-7-exit.pickle", "core-7"]
+)
 @pytest.mark.parametrize("make", ["pipe", "zero", "loop"])
 def test_a_folder_with_pipes_devices_and_loops_does_not_hang(bounded, tmp_path, name, make):
     write(tmp_path / "torch-7-oom.pickle", pickle.dumps(pickles.small_snapshot()))
@@ -269,7 +357,9 @@ def test_a_folder_with_pipes_devices_and_loops_does_not_hang(bounded, tmp_path, 
     if name == "torch-7-exit.pickle":  # of two snapshots that of the failure is read, and the other not opened
         assert told["lost"] == {}
     else:
-        assert list(told["lost"].values()) == [1] and ("leads back to itself" if make == "loop" else "is not a plain file") in "".join(told["lost"]), told["lost"]
+        assert list(told["lost"].values()) == [1] and (
+            "leads back to itself" if make == "loop" else "is not a plain file"
+        ) in "".join(told["lost"]), told["lost"]
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
@@ -282,14 +372,20 @@ def test_a_module_that_is_a_pipe_does_not_hang(bounded, tmp_path):
     write(tmp_path / "trace.txt", hostile.MARK + f"alloc 512 driver at \"{tmp_path / 'module.so'}\" \"+0x10\"\n")
     assert bounded("explain", tmp_path / "trace.txt", "--save-trace", tmp_path / "process-7.faultline").returncode == 0
     done = bounded("explain", "--format", "json", tmp_path, timeout=60)
-    assert done.returncode == 0 and json.loads(done.stdout)["input"]["lost"] == {"symbolise.missing_modules": 2}, done  # when it was saved, and again
+    assert done.returncode == 0 and json.loads(done.stdout)["input"]["lost"] == {"symbolise.missing_modules": 2}, (
+        done
+    )  # when it was saved, and again
 
 
 def test_what_the_user_names_may_be_a_pipe(binary, tmp_path):
     command = f"exec '{binary}' explain <(xzcat '{RECORDINGS / 'train_clean.pickle.xz'}')"
     done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=120)
     plain = subprocess.run([binary, "explain", RECORDINGS / "train_clean.pickle.xz"], capture_output=True)
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == plain.stdout.splitlines()[-1] and b"placements exact" in plain.stdout, done.stderr
+    assert (
+        done.returncode == 0
+        and done.stdout.splitlines()[-1] == plain.stdout.splitlines()[-1]
+        and b"placements exact" in plain.stdout
+    ), done.stderr
 
 
 def test_thousands_of_processes_in_a_folder_are_read_within_bounds(bounded, tmp_path):
@@ -333,20 +429,27 @@ def test_a_files_name_cannot_act_on_the_terminal(refused, tmp_path):
 def test_bytes_that_are_no_text_are_shown_as_such(bounded, tmp_path):
     name = os.fsencode(tmp_path) + b"/\xc0\xaf\xff\xed\xa0\x80"
     done = bounded("explain", os.fsdecode(name))
-    assert done.returncode == 2 and done.stderr.decode().endswith("/" + "\ufffd" * 6 + ": there is no such file. Check the path.\n")
+    assert done.returncode == 2 and done.stderr.decode().endswith(
+        "/" + "\ufffd" * 6 + ": there is no such file. Check the path.\n"
+    )
 
 
 def nasty_trace():
     quoted = "".join(c if 0x20 <= ord(c) < 0x7F else "".join(f"\\x{b:02x}" for b in c.encode()) for c in NASTY)
-    return (hostile.MARK + f"device 0 name=\"{quoted}\" capacity=1GiB\nproperty \"{quoted}\" = \"{quoted}\"\nlost \"{quoted}\" 3\n"
-            f"alloc 1GiB tensor=\"{quoted}\"[4] at \"{quoted}.py\":3 \"{quoted}\"\nalloc-failed 1GiB at \"{quoted}.py\":4 \"{quoted}\"\n"
-            f"call k = fault \"{quoted}\" kernel=\"{quoted}\" file=\"{quoted}.cu\" line=3 instruction=\"{quoted}\"\nfault call=k at \"{quoted}.py\":9 f\n")
+    return (
+        hostile.MARK
+        + f"device 0 name=\"{quoted}\" capacity=1GiB\nproperty \"{quoted}\" = \"{quoted}\"\nlost \"{quoted}\" 3\n"
+        f"alloc 1GiB tensor=\"{quoted}\"[4] at \"{quoted}.py\":3 \"{quoted}\"\nalloc-failed 1GiB at \"{quoted}.py\":4 \"{quoted}\"\n"
+        f"call k = fault \"{quoted}\" kernel=\"{quoted}\" file=\"{quoted}.cu\" line=3 instruction=\"{quoted}\"\nfault call=k at \"{quoted}.py\":9 f\n"
+    )
 
 
 @pytest.mark.parametrize("extra", [[], ["--verbose"], ["--format", "json"]])
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
 def test_nothing_of_a_trace_can_act_on_the_terminal(bounded, tmp_path, extra, locale):
-    done = bounded("explain", *extra, write(tmp_path / f"{NASTY}.txt", nasty_trace()), env={**os.environ, "LC_ALL": locale})
+    done = bounded(
+        "explain", *extra, write(tmp_path / f"{NASTY}.txt", nasty_trace()), env={**os.environ, "LC_ALL": locale}
+    )
     text = done.stdout.decode()
     assert done.returncode == 1 and text.count("202e") >= 2
     assert all(harmless(line) for line in text.split("\n"))

@@ -1,4 +1,5 @@
 """How the Python package is built: every name says one thing, and what records a run does not lean on what plans one."""
+
 import ast
 from collections import Counter
 from pathlib import Path
@@ -16,7 +17,11 @@ def imported(source: str, package: list) -> set:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join([*package[:len(package) + 1 - node.level], *filter(None, [node.module])]) if node.level else node.module
+            base = (
+                ".".join([*package[: len(package) + 1 - node.level], *filter(None, [node.module])])
+                if node.level
+                else node.module
+            )
             names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return names
 
@@ -30,13 +35,27 @@ def test_the_two_parts_do_not_import_each_other(part, other):
         assert not [name for name in names if f"{name}.".startswith(f"faultline.{other}.")], file
 
 
-@pytest.mark.parametrize("source", ["import faultline.plan.stacks", "from ..plan import stacks", "from ..plan.stacks import is_own", "from .. import plan",
-                                    "def late():\n    from ..plan.stacks import is_own", "from faultline import plan"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import faultline.plan.stacks",
+        "from ..plan import stacks",
+        "from ..plan.stacks import is_own",
+        "from .. import plan",
+        "def late():\n    from ..plan.stacks import is_own",
+        "from faultline import plan",
+    ],
+)
 def test_imports_of_every_form_are_seen(source):
     assert any(f"{name}.".startswith("faultline.plan.") for name in imported(source, ["faultline", "run"]))
 
 
 def test_no_two_files_and_no_two_classes_have_one_name():
     files = Counter(file.name for file in FILES if file.name != "__init__.py")
-    classes = Counter(node.name for file in FILES for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+    classes = Counter(
+        node.name
+        for file in FILES
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
     assert [name for counted in (files, classes) for name, count in counted.items() if count > 1] == []

@@ -1,4 +1,5 @@
 """What the README shows is what the program prints: each line of its examples, in order, but where it says that lines are left out."""
+
 import re
 import subprocess
 import sys
@@ -33,13 +34,22 @@ def check(shown, printed):
 
 
 def printed(binary, *arguments, stream="stdout"):
-    done = subprocess.run([binary, *arguments], cwd=ROOT, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LC_ALL": "C.UTF-8"})
+    done = subprocess.run(
+        [binary, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LC_ALL": "C.UTF-8"},
+    )
     assert done.returncode in (0, 1), done.stderr
     return getattr(done, stream).splitlines()
 
 
 def test_the_report(binary):
-    check(block("$ faultline explain gpt_oom.pickle.xz")[1:], printed(binary, "explain", "tests/fixtures/torch/gpt_oom.pickle.xz"))
+    check(
+        block("$ faultline explain gpt_oom.pickle.xz")[1:],
+        printed(binary, "explain", "tests/fixtures/torch/gpt_oom.pickle.xz"),
+    )
 
 
 def test_the_replay(binary):
@@ -50,23 +60,47 @@ def test_the_replay(binary):
 def test_the_plan_until_what_would_help(binary, tmp_path):
     pytest.importorskip("torch")
     shown = block("$ faultline plan --gpu T4")
-    shown = shown[1:shown.index("What would make it fit")]
-    check(shown, printed(binary, "plan", "--gpu", "T4", "--no-try", "-o", str(tmp_path / "run"), "--", sys.executable, "examples/train_gpt.py", "--batch-size", "16", stream="stderr"))
+    shown = shown[1 : shown.index("What would make it fit")]
+    check(
+        shown,
+        printed(
+            binary,
+            "plan",
+            "--gpu",
+            "T4",
+            "--no-try",
+            "-o",
+            str(tmp_path / "run"),
+            "--",
+            sys.executable,
+            "examples/train_gpt.py",
+            "--batch-size",
+            "16",
+            stream="stderr",
+        ),
+    )
 
 
 def anchors_of(page):
     """As GitHub makes them of headings."""
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    }
 
 
 def test_every_page_and_heading_that_is_named_is_there():
     links = 0
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for link, _, anchor in re.findall(r"\]\(([^)#\s]*)(#([^)\s]*))?\)", re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)):
+        for link, _, anchor in re.findall(
+            r"\]\(([^)#\s]*)(#([^)\s]*))?\)", re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+        ):
             if "://" in link:
                 continue
             links += 1
             target = (page.parent / link) if link else page
             assert target.exists(), f"{page.relative_to(ROOT)} names {link}"
-            assert not anchor or anchor in anchors_of(target), f"{page.relative_to(ROOT)} names {link}#{anchor}: {sorted(anchors_of(target))}"
+            assert not anchor or anchor in anchors_of(target), (
+                f"{page.relative_to(ROOT)} names {link}#{anchor}: {sorted(anchors_of(target))}"
+            )
     assert links > 100

@@ -2,6 +2,7 @@
 
 Needs PyTorch (without a GPU); the rule's own tests do not.
 """
+
 import json
 import random
 import re
@@ -53,14 +54,30 @@ FAMILIES = [
     Family("aten::addmm", lambda rng: shapes(rng, (1, 2, 2)), torch.addmm),
     Family("aten::linear", lambda rng: shapes(rng, (rng.choice((2, 3, 4)), 2)), F.linear),
     Family("aten::add", lambda rng: shapes(rng, (rng.choice((1, 2, 3, 4)), rng.choice((1, 2, 3, 4)))), torch.add),
-    Family("aten::mul_", lambda rng: shapes(rng, (rng.choice((2, 3)), rng.choice((1, 2, 3)))), lambda a, b: a.clone().mul_(b)),
-    Family("aten::cat", lambda rng: shapes(rng, (2, rng.choice((2, 2, 1)), 2), (1, 2, 3)) + [rng.choice((0, 1))], lambda *given: torch.cat(given[:-1], given[-1])),
+    Family(
+        "aten::mul_",
+        lambda rng: shapes(rng, (rng.choice((2, 3)), rng.choice((1, 2, 3)))),
+        lambda a, b: a.clone().mul_(b),
+    ),
+    Family(
+        "aten::cat",
+        lambda rng: shapes(rng, (2, rng.choice((2, 2, 1)), 2), (1, 2, 3)) + [rng.choice((0, 1))],
+        lambda *given: torch.cat(given[:-1], given[-1]),
+    ),
     Family("aten::stack", lambda rng: shapes(rng, (2, 2), (1, 2, 3)), lambda *given: torch.stack(given)),
     Family("aten::view", view_operands, lambda a, target: a.view(target)),
     Family("aten::cross_entropy_loss", class_operands, F.cross_entropy),
     Family("aten::convolution", convolution_operands, lambda x, w: (F.conv2d if w.dim() == 4 else F.conv1d)(x, w)),
-    Family("aten::native_layer_norm", lambda rng: shapes(rng, (3,), (2, 3, 4)) + [rng.choice((2, 3, 4))], lambda x, n: F.layer_norm(x, (n,))),
-    Family("torch.nn.functional.binary_cross_entropy_with_logits", lambda rng: shapes(rng, (rng.choice((1, 2, 3)), rng.choice((1, 2)))), F.binary_cross_entropy_with_logits),
+    Family(
+        "aten::native_layer_norm",
+        lambda rng: shapes(rng, (3,), (2, 3, 4)) + [rng.choice((2, 3, 4))],
+        lambda x, n: F.layer_norm(x, (n,)),
+    ),
+    Family(
+        "torch.nn.functional.binary_cross_entropy_with_logits",
+        lambda rng: shapes(rng, (rng.choice((1, 2, 3)), rng.choice((1, 2)))),
+        F.binary_cross_entropy_with_logits,
+    ),
 ]
 
 
@@ -84,7 +101,7 @@ def applied(family, operands, what):
         given[1] = torch.zeros(int(match[2]), int(match[1]))
     elif match := re.search(r"Write (\d+) in place of (-?\d+) in dimension (\d+)", what):
         assert given[1][int(match[3])] == int(match[2])
-        given[1] = [*given[1][:int(match[3])], int(match[1]), *given[1][int(match[3]) + 1:]]
+        given[1] = [*given[1][: int(match[3])], int(match[1]), *given[1][int(match[3]) + 1 :]]
     elif match := re.search(r"torch\.cat\(…, dim=(\d+)\)", what):
         return lambda: torch.cat(given, int(match[1]))
     elif "pad_sequence" in what:
@@ -140,7 +157,11 @@ def findings(refused, binary, tmp_path_factory):
 
 
 def test_every_refusal_is_found(refused, findings):
-    missing = {(refused[number - 1][0].op, refused[number - 1][2]) for number in range(1, len(refused) + 1) if number not in findings}
+    missing = {
+        (refused[number - 1][0].op, refused[number - 1][2])
+        for number in range(1, len(refused) + 1)
+        if number not in findings
+    }
     assert missing == set()
 
 

@@ -1,4 +1,5 @@
 """What-ifs against reality: one program was recorded under many settings, so a replay of one recording must foretell the others."""
+
 import json
 import subprocess
 

@@ -3,6 +3,7 @@
 Python imports this file at its start because Faultline put its folder on PYTHONPATH. A sitecustomize of the user's own, which it hides, is run
 first. Any trouble here is told in one sentence and the program runs on.
 """
+
 import os
 import sys
 
@@ -10,10 +11,13 @@ import sys
 def _run_hidden_sitecustomize():
     here = os.path.dirname(os.path.abspath(__file__))
     path = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    files = next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder")  # without importing importlib for it
+    files = next(
+        finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder"
+    )  # without importing importlib for it
     spec = files.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
         import importlib.util
+
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
 
@@ -21,22 +25,36 @@ def _run_hidden_sitecustomize():
 try:
     _run_hidden_sitecustomize()
 except Exception as problem:  # the user's own file; Python itself would only print it as well
-    print(f"faultline: the sitecustomize that was here before raised {type(problem).__name__}: {problem}", file=sys.stderr)
+    print(
+        f"faultline: the sitecustomize that was here before raised {type(problem).__name__}: {problem}", file=sys.stderr
+    )
 
 if os.environ.get("FAULTLINE_PLAN"):
     try:
         from faultline.plan import await_torch
+
         await_torch.arm(os.environ["FAULTLINE_PLAN"])
     except Exception as problem:
-        print(f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})", file=sys.stderr)
+        print(
+            f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})",
+            file=sys.stderr,
+        )
 
 if os.environ.get("FAULTLINE_RUN_FOLDER"):
     try:
         from faultline.run import await_frameworks
+
         await_frameworks.arm(os.environ["FAULTLINE_RUN_FOLDER"])
     except Exception as problem:  # the run is recorded without its Python side; the program's output stays its own
         try:
-            with open(os.path.join(os.environ["FAULTLINE_RUN_FOLDER"], f"notes-{os.getpid()}.txt"), "a", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as notes:
-                notes.write(f"the Python side of the recording could not be prepared in this process ({type(problem).__name__}: {problem})\n")
+            with open(
+                os.path.join(os.environ["FAULTLINE_RUN_FOLDER"], f"notes-{os.getpid()}.txt"),
+                "a",
+                encoding="utf-8",
+                opener=lambda path, flags: os.open(path, flags, 0o600),
+            ) as notes:
+                notes.write(
+                    f"the Python side of the recording could not be prepared in this process ({type(problem).__name__}: {problem})\n"
+                )
         except OSError:
             pass

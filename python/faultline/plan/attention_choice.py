@@ -3,6 +3,7 @@
 scaled_dot_product_attention tries its kernels (flash, memory-efficient, cuDNN's, at last the plain formula, "math") in an order that depends on the
 release and the GPU, and takes the first that accepts the inputs. Order and limits are those of releases.py, for dense tensors on NVIDIA GPUs.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,8 +21,20 @@ _wanted_order = getattr(torch._C, "_get_sdp_priority_order", list)
 _usual_order = _wanted_order()
 
 
-def choose(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None, dropout: float, causal: bool, scale: float | None,
-           gqa: bool, needs_grad: bool, gpu: Any, enabled: dict[str, bool], release: Release | None = None) -> str:
+def choose(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float | None,
+    gqa: bool,
+    needs_grad: bool,
+    gpu: Any,
+    enabled: dict[str, bool],
+    release: Release | None = None,
+) -> str:
     """The kernel's name; raises RuntimeError as PyTorch does when every kernel that fits is switched off."""
     release = release or releases.now()
     capability = tuple(gpu.compute_capability)
@@ -75,7 +88,11 @@ def _flash_fits(q, k, v, mask, dropout, causal, gqa, needs_grad, capability, rel
         return False
     if causal and not first and q.size(-2) != k.size(-2):
         return False
-    return _low_precision((q, k, v), capability) and _heads_fit(q, k, v, gqa, True) and _last_stride_fits(q, k, v, mask, release.since(3))
+    return (
+        _low_precision((q, k, v), capability)
+        and _heads_fit(q, k, v, gqa, True)
+        and _last_stride_fits(q, k, v, mask, release.since(3))
+    )
 
 
 def _efficient_fits(q, k, v, mask, dropout, causal, gqa, needs_grad, capability, release) -> bool:
@@ -91,7 +108,10 @@ def _efficient_fits(q, k, v, mask, dropout, causal, gqa, needs_grad, capability,
     if release.since(13) and capability[0] >= 8 and any(t.storage_offset() % alignment for t in (q, k, v) if t.numel()):
         return False
     brain = capability[0] >= (6 if not release.since(2) else 8)
-    if q.dtype not in ((torch.float16, torch.float32, torch.bfloat16) if brain else (torch.float16, torch.float32)) or not q.dtype == k.dtype == v.dtype:
+    if (
+        q.dtype not in ((torch.float16, torch.float32, torch.bfloat16) if brain else (torch.float16, torch.float32))
+        or not q.dtype == k.dtype == v.dtype
+    ):
         return False
     return _heads_fit(q, k, v, gqa, False) and _last_stride_fits(q, k, v, mask, False)
 
@@ -105,25 +125,39 @@ def _mask_fits_cudnn(q, k, mask) -> bool:
 
 
 def _cudnn_fits(q, k, v, mask, dropout, causal, gqa, needs_grad, capability, release) -> bool:
-    if not (8, 0) <= capability <= release.attention_capabilities or not _low_precision((q, k, v), capability) or not _mask_fits_cudnn(q, k, mask):
+    if (
+        not (8, 0) <= capability <= release.attention_capabilities
+        or not _low_precision((q, k, v), capability)
+        or not _mask_fits_cudnn(q, k, mask)
+    ):
         return False
     if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled():
         return False
     d, dv = q.size(3), v.size(3)
     limit = release.cudnn_head_limit(capability, d, dv)
-    if d > limit or dv > limit or d % 8 or dv % 8 or not release.cudnn_takes_lengths(q.size(2), k.size(2), dropout) or not release.cudnn_drops_out(dropout):
+    if (
+        d > limit
+        or dv > limit
+        or d % 8
+        or dv % 8
+        or not release.cudnn_takes_lengths(q.size(2), k.size(2), dropout)
+        or not release.cudnn_drops_out(dropout)
+    ):
         return False
     if release.since(13) and max(q.size(0), q.size(1)) > 65535:
         return False
     if release.cudnn_wide_heads and needs_grad and max(d, dv) > 128 and (d, dv) not in ((192, 128), (256, 256)):
         return False
-    return (not release.since(8) or _heads_fit(q, k, v, gqa, True, same_key_value=False)) and _last_stride_fits(q, k, v, mask, True)
+    return (not release.since(8) or _heads_fit(q, k, v, gqa, True, same_key_value=False)) and _last_stride_fits(
+        q, k, v, mask, True
+    )
 
 
 _CHECKS = {"flash": _flash_fits, "efficient": _efficient_fits, "cudnn": _cudnn_fits}
 
 
 # --- the function
+
 
 def _float_mask(mask, dtype, release, cudnn: bool = False):
     """PyTorch turns a boolean mask into numbers to add."""
@@ -132,7 +166,11 @@ def _float_mask(mask, dtype, release, cudnn: bool = False):
     if not release.since(5):
         return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask.logical_not(), float("-inf"))
     if not release.since(6):
-        return torch.where(mask.logical_not(), float("-inf"), torch.scalar_tensor(0.0, dtype=dtype, device="cpu" if cudnn else mask.device))
+        return torch.where(
+            mask.logical_not(),
+            float("-inf"),
+            torch.scalar_tensor(0.0, dtype=dtype, device="cpu" if cudnn else mask.device),
+        )
     return torch.where(mask, 0.0, torch.scalar_tensor(float("-inf"), dtype=dtype, device=mask.device))
 
 
@@ -162,38 +200,71 @@ def install(session) -> None:
     release = releases.now()
     cudnn_enabled = getattr(torch.backends.cuda, "cudnn_sdp_enabled", lambda: False)
 
-    def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    def scaled_dot_product_attention(
+        query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+    ):
         grouped = {"enable_gqa": True} if enable_gqa else {}
         if not query.is_cuda:
             return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
         if (dtype := autocast_dtype()) is not None:  # on a GPU autocast casts before the choice
-            query, key, value = (t.to(dtype) if t.is_floating_point() and t.dtype is not torch.float64 else t for t in (query, key, value))
+            query, key, value = (
+                t.to(dtype) if t.is_floating_point() and t.dtype is not torch.float64 else t
+                for t in (query, key, value)
+            )
             if attn_mask is not None and attn_mask.is_floating_point():
                 attn_mask = attn_mask.to(dtype)
         backends = torch.backends.cuda
-        enabled = {"flash": backends.flash_sdp_enabled(), "mem_efficient": backends.mem_efficient_sdp_enabled(), "math": backends.math_sdp_enabled(), "cudnn": cudnn_enabled()}
+        enabled = {
+            "flash": backends.flash_sdp_enabled(),
+            "mem_efficient": backends.mem_efficient_sdp_enabled(),
+            "math": backends.math_sdp_enabled(),
+            "cudnn": cudnn_enabled(),
+        }
         required = any(t.requires_grad for t in (query, key, value))
         grad = torch.is_grad_enabled() and required
         with torch.autocast("cuda", enabled=False):
-            kind = choose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, grad, session.gpus[query.get_device()], enabled, release)
+            kind = choose(
+                query,
+                key,
+                value,
+                attn_mask,
+                dropout_p,
+                is_causal,
+                scale,
+                enable_gqa,
+                grad,
+                session.gpus[query.get_device()],
+                enabled,
+                release,
+            )
             if kind == "flash":
                 if release.flash_is_first_version:
-                    return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+                    return aten._scaled_dot_product_flash_attention(
+                        query, key, value, dropout_p, is_causal, False, scale=scale
+                    )[0]
                 width = query.size(-1)
-                real_scale = scale if scale is not None else width ** -0.5
-                out = aten._scaled_dot_product_flash_attention(_padded(query), _padded(key), _padded(value), dropout_p, is_causal, False, scale=real_scale)[0]
+                real_scale = scale if scale is not None else width**-0.5
+                out = aten._scaled_dot_product_flash_attention(
+                    _padded(query), _padded(key), _padded(value), dropout_p, is_causal, False, scale=real_scale
+                )[0]
                 return out[..., :width] if out.size(-1) != width else out
             if kind == "efficient":
                 mask = _for_efficient(_float_mask(attn_mask, query.dtype, release), query, key, release)
                 keeps_sums = required if release.log_sums_without_grad_mode else grad
-                return aten._scaled_dot_product_efficient_attention(query, key, value, mask, keeps_sums, dropout_p, is_causal, scale=scale)[0]
+                return aten._scaled_dot_product_efficient_attention(
+                    query, key, value, mask, keeps_sums, dropout_p, is_causal, scale=scale
+                )[0]
             if kind == "cudnn":
                 mask = _float_mask(attn_mask, query.dtype, release, cudnn=True)
                 if mask is not None:
                     mask = mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
-                return aten._scaled_dot_product_cudnn_attention(query, key, value, mask, grad, dropout_p, is_causal, False, scale=scale)[0]
+                return aten._scaled_dot_product_cudnn_attention(
+                    query, key, value, mask, grad, dropout_p, is_causal, False, scale=scale
+                )[0]
             attn_mask = _float_mask(attn_mask, query.dtype, release)
-            return aten._scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, **grouped)[0]
+            return aten._scaled_dot_product_attention_math(
+                query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, **grouped
+            )[0]
 
     torch.nn.functional.scaled_dot_product_attention = scaled_dot_product_attention
     torch._C._nn.scaled_dot_product_attention = scaled_dot_product_attention

@@ -1,4 +1,5 @@
 """Copies from one GPU to several and back (torch.nn.DataParallel, torch.cuda.comm), as PyTorch's own functions for them allocate."""
+
 from __future__ import annotations
 
 import torch
@@ -16,11 +17,17 @@ def _parts(length: int, count: int, sizes) -> list[int]:
 
 def scatter(tensor, devices, sizes=None, dim=0, streams=None):
     parts = tensor.split(_parts(tensor.size(dim), len(devices), sizes), dim)
-    return tuple(part.to(torch.device("cuda", places.check(index)), non_blocking=True) for part, index in zip(parts, devices))
+    return tuple(
+        part.to(torch.device("cuda", places.check(index)), non_blocking=True) for part, index in zip(parts, devices)
+    )
 
 
 def gather(tensors, dim=0, destination=None):
-    place = torch.device("cuda", places.current() if destination in (None, -1) and tensors[0].is_cuda else destination) if destination != -1 or tensors[0].is_cuda else torch.device("cpu")
+    place = (
+        torch.device("cuda", places.current() if destination in (None, -1) and tensors[0].is_cuda else destination)
+        if destination != -1 or tensors[0].is_cuda
+        else torch.device("cpu")
+    )
     size = list(tensors[0].size())
     size[dim] = sum(t.size(dim) for t in tensors)
     result = torch.empty(size, dtype=tensors[0].dtype, device=place)
@@ -32,7 +39,12 @@ def gather(tensors, dim=0, destination=None):
 
 
 def broadcast(tensor, devices):
-    return [tensor if tensor.is_cuda and tensor.get_device() == index else tensor.to(torch.device("cuda", places.check(index)), non_blocking=True) for index in devices]
+    return [
+        tensor
+        if tensor.is_cuda and tensor.get_device() == index
+        else tensor.to(torch.device("cuda", places.check(index)), non_blocking=True)
+        for index in devices
+    ]
 
 
 def _shown(flat, tensors):
@@ -56,6 +68,7 @@ def broadcast_coalesced(tensors, devices, buffer_size=10 << 20):
             there = flat.to(torch.device("cuda", places.check(index)), non_blocking=True)
             for position, part in zip(positions, _shown(there, chosen)):
                 copies[number][position] = part
+
     for position, tensor in enumerate(tensors):
         bucket = buckets.setdefault(tensor.dtype, [[], 0])
         bucket[0].append(position)
@@ -68,9 +81,16 @@ def broadcast_coalesced(tensors, devices, buffer_size=10 << 20):
 
 
 def install() -> None:
-    for name, function in (("_scatter", scatter), ("_gather", gather), ("_broadcast", broadcast), ("_broadcast_coalesced", broadcast_coalesced)):
+    for name, function in (
+        ("_scatter", scatter),
+        ("_gather", gather),
+        ("_broadcast", broadcast),
+        ("_broadcast_coalesced", broadcast_coalesced),
+    ):
         setattr(torch._C, name, function)
     nccl = torch.cuda.nccl
     nccl.version = lambda: (2, 28, 9)
     nccl.is_available = lambda tensors: len({t.get_device() for t in tensors}) == len(tensors) > 1
-    nccl.reduce = nccl.all_reduce = nccl.broadcast = nccl.all_gather = nccl.reduce_scatter = lambda *_args, **_kwargs: None
+    nccl.reduce = nccl.all_reduce = nccl.broadcast = nccl.all_gather = nccl.reduce_scatter = lambda *_args, **_kwargs: (
+        None
+    )

@@ -1,5 +1,6 @@
 """Changes to the program that a plan can try, as the user would make them: autocast around the model, checkpointing of its repeated layers, gradients set
 to None, an optimizer without foreach. Each applies to the program as it runs; its files are not touched."""
+
 from __future__ import annotations
 
 import torch
@@ -12,7 +13,7 @@ class Changes:
         self._session = session
         self._wanted = session.options.get("changes") or {}
         self.applied: dict[str, str] = {}  # what was done, in words
-        self.uses: set[str] = set()        # what the program does by itself
+        self.uses: set[str] = set()  # what the program does by itself
         self._checkpointed: set[int] = set()
 
     def install(self) -> None:
@@ -33,15 +34,18 @@ class Changes:
             if context.device == "cuda" and context._enabled and not getattr(context, "_faultline", False):
                 self.uses.add("autocast")
             return enter(context)
+
         torch.amp.autocast_mode.autocast.__enter__ = faultline
 
     def _watch_checkpoint(self) -> None:
         import torch.utils.checkpoint as module
+
         original = self._checkpoint = module.checkpoint
 
         def checkpoint(*args, **kwargs):
             self.uses.add("checkpoint")
             return original(*args, **kwargs)
+
         module.checkpoint = checkpoint
 
     # --- what a plan may change
@@ -58,6 +62,7 @@ class Changes:
             context._faultline = True
             with context:
                 return call(module, *args, **kwargs)
+
         torch.nn.Module.__call__ = faultline
 
     def _no_grad(self) -> None:
@@ -70,6 +75,7 @@ class Changes:
             self.applied["no_grad"] = "the model was called under torch.no_grad()"
             with torch.no_grad():
                 return call(module, *args, **kwargs)
+
         torch.nn.Module.__call__ = faultline
 
     def model_found(self, root) -> None:
@@ -82,14 +88,25 @@ class Changes:
         for path, container in root.named_modules():
             layers = list(container.children())
             kinds = {type(layer) for layer in layers}
-            if not isinstance(container, (torch.nn.ModuleList, torch.nn.Sequential)) or len(layers) < 2 or len(kinds) != 1 or not any(True for _ in layers[0].parameters()):
+            if (
+                not isinstance(container, (torch.nn.ModuleList, torch.nn.Sequential))
+                or len(layers) < 2
+                or len(kinds) != 1
+                or not any(True for _ in layers[0].parameters())
+            ):
                 continue
-            if id(container) in self._checkpointed or next(iter(kinds)).__module__.startswith("torch.nn.modules") and not list(layers[0].children()):
+            if (
+                id(container) in self._checkpointed
+                or next(iter(kinds)).__module__.startswith("torch.nn.modules")
+                and not list(layers[0].children())
+            ):
                 continue
             self._checkpointed.update(id(inner) for inner in container.modules())
             for layer in layers:
                 self._recompute(layer)
-            words.append(f"{len(layers)} × {type(layers[0]).__name__} in {type(root).__name__}{'.' + path if path else ''}")
+            words.append(
+                f"{len(layers)} × {type(layers[0]).__name__} in {type(root).__name__}{'.' + path if path else ''}"
+            )
         if words:
             self.applied["checkpoint"] = "; ".join(words)
 
@@ -100,6 +117,7 @@ class Changes:
             if not torch.is_grad_enabled() or not layer.training:
                 return forward(*args, **kwargs)
             return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+
         layer.forward = faultline
 
     def _around_optimizers(self) -> None:
@@ -124,4 +142,5 @@ class Changes:
                     defaults["foreach"] = False
                     self.applied["foreach"] = f"{type(this).__name__}(foreach=False)"
             init(this, params, defaults)
+
         optimizer.zero_grad, optimizer.__init__ = faultline_zero_grad, faultline_init

@@ -4,6 +4,7 @@ same dry run reads; tensors of the host are written whole. Real checkpoints are 
 Whatever is written goes to the dry run's own layer of files. Where the user lets the program write for real, such a file might replace a true
 checkpoint: then torch.save keeps it in memory.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +16,7 @@ import torch
 
 from . import storages
 
-_place = None     # of what is being loaded
+_place = None  # of what is being loaded
 
 _LARGEST_TO_FILL = 64 << 20  # bytes; numbers of larger host tensors that nobody has read are not written
 
@@ -53,7 +54,10 @@ class _Pickler(pickle.Pickler):
         if obj.device.type == "cpu" and not self._host.is_unfilled(storages.whole(obj)):
             return _filled, (ctypes.string_at(obj.data_ptr(), obj.nbytes()) if obj.nbytes() else b"",)
         if obj.device.type == "cpu":
-            self._notes.add("value", "torch.save kept the sizes of large host tensors whose numbers nobody had read, and not the numbers")
+            self._notes.add(
+                "value",
+                "torch.save kept the sizes of large host tensors whose numbers nobody had read, and not the numbers",
+            )
         return _new, (str(obj.device), obj.nbytes())
 
 
@@ -63,7 +67,9 @@ def _typed(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.storage.T
 
 class CheckpointFiles:
     def __init__(self, notes, host, confined: bool, token: str):
-        self._magic = f"faultline dry run {token}\n".encode()  # of this run: a pickle of anybody else's is not unpickled
+        self._magic = (
+            f"faultline dry run {token}\n".encode()
+        )  # of this run: a pickle of anybody else's is not unpickled
         self._notes = notes
         self._host = host
         self._confined = confined
@@ -77,6 +83,7 @@ class CheckpointFiles:
             def planned_load(f, map_location=None, *args, **kwargs):
                 data = self._find(f)
                 return load(f, map_location, *args, **kwargs) if data is None else _unpickled(data, map_location)
+
             return planned_load
 
         torch.save = torch.serialization.save = torch.jit.save = planned_save
@@ -91,7 +98,7 @@ class CheckpointFiles:
         name = _name_of(f)
         if not self._confined and not isinstance(f, io.BytesIO):
             self._notes.add("skipped", f"torch.save wrote nothing to {name!r}" if name else "torch.save wrote nothing")
-            self._in_memory[os.path.abspath(name)] = data[len(self._magic):]
+            self._in_memory[os.path.abspath(name)] = data[len(self._magic) :]
             return
         if not isinstance(f, (str, os.PathLike)):
             f.write(data)

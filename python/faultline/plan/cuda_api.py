@@ -3,6 +3,7 @@
 Where torch.cuda's own Python code stands on a function of torch._C, that function is answered, so that memory_summary() and its kin print what this
 version of PyTorch prints. Classes that a build without CUDA does not have are replaced.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -33,11 +34,20 @@ class Stream(StreamBase):
         self.stream_id = self.cuda_stream = stream_id
         self.priority = priority
 
-    def wait_event(self, event): pass
-    def wait_stream(self, stream): pass
-    def synchronize(self): pass
-    def query(self): return True
-    def is_capturing(self): return False
+    def wait_event(self, event):
+        pass
+
+    def wait_stream(self, stream):
+        pass
+
+    def synchronize(self):
+        pass
+
+    def query(self):
+        return True
+
+    def is_capturing(self):
+        return False
 
     def record_event(self, event=None):
         event = event or Event()
@@ -52,9 +62,16 @@ class Stream(StreamBase):
     def __exit__(self, *problem):
         return self._context.__exit__(*problem)
 
-    def __eq__(self, other): return isinstance(other, Stream) and other.stream_id == self.stream_id and other.device_index == self.device_index
-    def __hash__(self): return hash(("faultline stream", self.device_index, self.stream_id))
-    def __repr__(self): return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
+    def __eq__(self, other):
+        return (
+            isinstance(other, Stream) and other.stream_id == self.stream_id and other.device_index == self.device_index
+        )
+
+    def __hash__(self):
+        return hash(("faultline stream", self.device_index, self.stream_id))
+
+    def __repr__(self):
+        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
 
 
 class Event(EventBase):
@@ -63,10 +80,17 @@ class Event(EventBase):
         self.cuda_event = id(self)
         self.device = torch.device("cuda", places.current())
 
-    def record(self, stream=None): self._time = time.perf_counter()
-    def wait(self, stream=None): pass
-    def query(self): return True
-    def synchronize(self): pass
+    def record(self, stream=None):
+        self._time = time.perf_counter()
+
+    def wait(self, stream=None):
+        pass
+
+    def query(self):
+        return True
+
+    def synchronize(self):
+        pass
 
     def elapsed_time(self, end):
         return max(0.0, ((end._time or 0) - (self._time or 0)) * 1000)
@@ -125,12 +149,23 @@ class Graph:
     def capture_end(self):
         _installed.memory.heap = self._heap
 
-    def pool(self): return self._pool
-    def replay(self): pass
-    def instantiate(self): pass
-    def reset(self): pass
-    def enable_debug_mode(self): pass
-    def debug_dump(self, path): pass
+    def pool(self):
+        return self._pool
+
+    def replay(self):
+        pass
+
+    def instantiate(self):
+        pass
+
+    def reset(self):
+        pass
+
+    def enable_debug_mode(self):
+        pass
+
+    def debug_dump(self, path):
+        pass
 
 
 class Api:
@@ -141,7 +176,9 @@ class Api:
 
     def set_stream(self, stream) -> None:
         _state.streams = {**getattr(_state, "streams", {}), stream.device_index: stream}
-        self.memory.streams[stream.device_index] = self.memory.device.stream(stream.cuda_stream, stream.device_index) if stream.cuda_stream else 0
+        self.memory.streams[stream.device_index] = (
+            self.memory.device.stream(stream.cuda_stream, stream.device_index) if stream.cuda_stream else 0
+        )
 
     # --- numbers
 
@@ -150,15 +187,34 @@ class Api:
         s = self.memory.device.stats(places.check(device))
 
         def stat(current=0, peak=None, allocated=0, freed=0):
-            all_ = {"current": current, "peak": current if peak is None else peak, "allocated": allocated, "freed": freed}
+            all_ = {
+                "current": current,
+                "peak": current if peak is None else peak,
+                "allocated": allocated,
+                "freed": freed,
+            }
             nothing = {"current": 0, "peak": 0, "allocated": 0, "freed": 0}
             return {"all": all_, "small_pool": dict(nothing), "large_pool": dict(all_)}
 
-        return {"allocation": stat(s.current_allocations, None, s.allocations, s.allocations - s.current_allocations), "segment": stat(s.current_segments, None, s.segments_taken, s.segments_returned),
-                "active": stat(s.current_allocations), "inactive_split": stat(), "allocated_bytes": stat(s.allocated_bytes, s.peak_allocated_bytes), "reserved_bytes": stat(s.reserved_bytes, s.peak_reserved_bytes),
-                "active_bytes": stat(s.allocated_bytes, s.peak_allocated_bytes), "inactive_split_bytes": stat(s.inactive_split_bytes), "requested_bytes": stat(s.requested_bytes, s.peak_requested_bytes),
-                "oversize_allocations": stat()["all"], "oversize_segments": stat()["all"], "num_alloc_retries": s.alloc_retries, "num_ooms": s.out_of_memories, "max_split_size": -1, "num_sync_all_streams": 0,
-                "num_device_alloc": s.segments_taken, "num_device_free": s.segments_returned}
+        return {
+            "allocation": stat(s.current_allocations, None, s.allocations, s.allocations - s.current_allocations),
+            "segment": stat(s.current_segments, None, s.segments_taken, s.segments_returned),
+            "active": stat(s.current_allocations),
+            "inactive_split": stat(),
+            "allocated_bytes": stat(s.allocated_bytes, s.peak_allocated_bytes),
+            "reserved_bytes": stat(s.reserved_bytes, s.peak_reserved_bytes),
+            "active_bytes": stat(s.allocated_bytes, s.peak_allocated_bytes),
+            "inactive_split_bytes": stat(s.inactive_split_bytes),
+            "requested_bytes": stat(s.requested_bytes, s.peak_requested_bytes),
+            "oversize_allocations": stat()["all"],
+            "oversize_segments": stat()["all"],
+            "num_alloc_retries": s.alloc_retries,
+            "num_ooms": s.out_of_memories,
+            "max_split_size": -1,
+            "num_sync_all_streams": 0,
+            "num_device_alloc": s.segments_taken,
+            "num_device_free": s.segments_returned,
+        }
 
     def device_count(self):
         if not is_library(sys._getframe(1).f_code.co_filename):
@@ -188,7 +244,9 @@ class Api:
         self.memory.device.set_limit(0 if fraction == 1.0 else int(fraction * self.gpus[place].capacity_bytes), place)
 
     def dump_snapshot(self, filename="dump_snapshot.pickle", *_args, **_kwargs):
-        self.notes.add("skipped", f"torch.cuda.memory._dump_snapshot({filename!r}) wrote nothing: the plan's trace holds the same")
+        self.notes.add(
+            "skipped", f"torch.cuda.memory._dump_snapshot({filename!r}) wrote nothing: the plan's trace holds the same"
+        )
 
     # --- putting it in place
 
@@ -206,17 +264,49 @@ class Api:
 
     def _patch_c(self) -> None:
         answers = {
-            "_cuda_getDeviceCount": lambda: places.count, "_cuda_getDevice": places.current, "_cuda_setDevice": lambda index: places.exchange(index) and None, "_cuda_exchangeDevice": places.exchange, "_cuda_maybeExchangeDevice": places.exchange,
-            "_cuda_synchronize": lambda *a: None, "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_getArchFlags": lambda: " ".join(f"sm_{v}" for v in (70, 75, 80, 86, 90, 100, 120)),
-            "_cuda_memoryStats": self.memory_stats, "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(places.check(d)), "_cuda_resetAccumulatedMemoryStats": lambda d=0: None,
-            "_cuda_emptyCache": self.empty_cache, "_cuda_hostMemoryStats": lambda: {}, "_cuda_resetPeakHostMemoryStats": lambda: None, "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
-            "_cuda_memorySnapshot": lambda *a: {"segments": self.memory.device.segments(), "device_traces": [[] for _ in self.gpus], "allocator_settings": {}, "external_annotations": []},
-            "_cuda_ipc_collect": lambda: None, "_cuda_getAllocatorBackend": lambda: "native", "_cuda_sleep": lambda cycles: None, "_cuda_set_sync_debug_mode": lambda m: None,
-            "_cuda_get_sync_debug_mode": lambda: 0, "_cuda_canDeviceAccessPeer": lambda a, b: a != b, "_cuda_record_memory_history": lambda *a, **k: None,
-            "_cuda_record_memory_history_legacy": lambda *a, **k: None, "_cuda_getMemoryFraction": lambda d=0: self.fractions[d], "_cuda_clearCublasWorkspaces": self.memory.forget_workspaces,
-            "_cuda_getCompiledVersion": lambda: releases.now().cuda[0] * 1000 + releases.now().cuda[1] * 10, "_cuda_setMemoryMetadata": lambda text: None, "_cuda_getMemoryMetadata": lambda: "", "_cuda_getCurrentRawStream": lambda d=-1: current_stream(d).cuda_stream,
-            "_cuda_cudaCachingAllocator_raw_alloc": self._raw_alloc, "_cuda_cudaCachingAllocator_raw_delete": self._raw_free, "_cuda_isInBadFork": lambda: False, "_cuda_cudaCachingAllocator_set_allocator_settings": lambda t: None,
-            "_host_emptyCache": lambda: None, "_cuda_get_conv_benchmark_empty_cache": lambda: True, "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f, d)}
+            "_cuda_getDeviceCount": lambda: places.count,
+            "_cuda_getDevice": places.current,
+            "_cuda_setDevice": lambda index: places.exchange(index) and None,
+            "_cuda_exchangeDevice": places.exchange,
+            "_cuda_maybeExchangeDevice": places.exchange,
+            "_cuda_synchronize": lambda *a: None,
+            "_cuda_isCurrentStreamCapturing": lambda: False,
+            "_cuda_getArchFlags": lambda: " ".join(f"sm_{v}" for v in (70, 75, 80, 86, 90, 100, 120)),
+            "_cuda_memoryStats": self.memory_stats,
+            "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(places.check(d)),
+            "_cuda_resetAccumulatedMemoryStats": lambda d=0: None,
+            "_cuda_emptyCache": self.empty_cache,
+            "_cuda_hostMemoryStats": lambda: {},
+            "_cuda_resetPeakHostMemoryStats": lambda: None,
+            "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
+            "_cuda_memorySnapshot": lambda *a: {
+                "segments": self.memory.device.segments(),
+                "device_traces": [[] for _ in self.gpus],
+                "allocator_settings": {},
+                "external_annotations": [],
+            },
+            "_cuda_ipc_collect": lambda: None,
+            "_cuda_getAllocatorBackend": lambda: "native",
+            "_cuda_sleep": lambda cycles: None,
+            "_cuda_set_sync_debug_mode": lambda m: None,
+            "_cuda_get_sync_debug_mode": lambda: 0,
+            "_cuda_canDeviceAccessPeer": lambda a, b: a != b,
+            "_cuda_record_memory_history": lambda *a, **k: None,
+            "_cuda_record_memory_history_legacy": lambda *a, **k: None,
+            "_cuda_getMemoryFraction": lambda d=0: self.fractions[d],
+            "_cuda_clearCublasWorkspaces": self.memory.forget_workspaces,
+            "_cuda_getCompiledVersion": lambda: releases.now().cuda[0] * 1000 + releases.now().cuda[1] * 10,
+            "_cuda_setMemoryMetadata": lambda text: None,
+            "_cuda_getMemoryMetadata": lambda: "",
+            "_cuda_getCurrentRawStream": lambda d=-1: current_stream(d).cuda_stream,
+            "_cuda_cudaCachingAllocator_raw_alloc": self._raw_alloc,
+            "_cuda_cudaCachingAllocator_raw_delete": self._raw_free,
+            "_cuda_isInBadFork": lambda: False,
+            "_cuda_cudaCachingAllocator_set_allocator_settings": lambda t: None,
+            "_host_emptyCache": lambda: None,
+            "_cuda_get_conv_benchmark_empty_cache": lambda: True,
+            "_cuda_setMemoryFraction": lambda f, d=0: self.set_fraction(f, d),
+        }
         for name, answer in answers.items():
             setattr(torch._C, name, answer)
 
@@ -235,17 +325,65 @@ class Api:
         cuda = torch.cuda
         generator = torch.Generator()
         answers = {
-            "is_available": lambda: True, "is_initialized": lambda: True, "init": lambda: None, "_lazy_init": lambda: None, "_lazy_call": lambda function, **_: function(), "device_count": self.device_count,
-            "_device_count_nvml": lambda: places.count, "current_device": places.current, "set_device": lambda device: places.exchange(places.of(device)) and None, "get_device_properties": lambda device=None: self.properties[places.of(device)],
-            "get_device_name": lambda device=None: self.gpus[places.of(device)].name, "get_device_capability": lambda device=None: tuple(self.gpus[places.of(device)].compute_capability),
-            "is_bf16_supported": lambda including_emulation=True: including_emulation or self.gpus[places.current()].compute_capability >= (8, 0), "is_tf32_supported": lambda: self.gpus[places.current()].compute_capability >= (8, 0), "synchronize": lambda device=None: places.of(device) and None,
-            "current_stream": current_stream, "default_stream": default_stream, "set_stream": lambda stream: None if stream is None else self.set_stream(stream), "stream": use_stream, "Stream": Stream, "Event": Event, "ExternalStream": lambda ptr, device=None: Stream(device, stream_id=ptr),
-            "StreamContext": use_stream, "is_current_stream_capturing": lambda: False, "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], "get_gencode_flags": lambda: "", "can_device_access_peer": lambda a, b: places.of(a) != places.of(b), "_is_in_bad_fork": lambda: False,
-            "utilization": lambda device=None: 0, "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0, "memory_usage": lambda device=None: 0, "_sleep": lambda cycles: None, "_check_cubins": lambda: None, "_check_capability": lambda: None, "_maybe_exchange_device": places.exchange, "_exchange_device": places.exchange,
-            "get_sync_debug_mode": lambda: 0, "set_sync_debug_mode": lambda mode: None, "has_half": True, "has_magma": True, "current_blas_handle": lambda: 0,
-            "manual_seed": generator.manual_seed, "manual_seed_all": generator.manual_seed, "seed": generator.seed, "seed_all": generator.seed, "initial_seed": generator.initial_seed,
-            "get_rng_state": lambda device="cuda": generator.get_state(), "get_rng_state_all": lambda: [generator.get_state()] * places.count, "set_rng_state": lambda state, device="cuda": generator.set_state(state), "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
-            "default_generators": (generator,) * places.count, "CUDAGraph": Graph, "graph_pool_handle": Graph.new_pool, "_compile_kernel": None}
+            "is_available": lambda: True,
+            "is_initialized": lambda: True,
+            "init": lambda: None,
+            "_lazy_init": lambda: None,
+            "_lazy_call": lambda function, **_: function(),
+            "device_count": self.device_count,
+            "_device_count_nvml": lambda: places.count,
+            "current_device": places.current,
+            "set_device": lambda device: places.exchange(places.of(device)) and None,
+            "get_device_properties": lambda device=None: self.properties[places.of(device)],
+            "get_device_name": lambda device=None: self.gpus[places.of(device)].name,
+            "get_device_capability": lambda device=None: tuple(self.gpus[places.of(device)].compute_capability),
+            "is_bf16_supported": lambda including_emulation=True: (
+                including_emulation or self.gpus[places.current()].compute_capability >= (8, 0)
+            ),
+            "is_tf32_supported": lambda: self.gpus[places.current()].compute_capability >= (8, 0),
+            "synchronize": lambda device=None: places.of(device) and None,
+            "current_stream": current_stream,
+            "default_stream": default_stream,
+            "set_stream": lambda stream: None if stream is None else self.set_stream(stream),
+            "stream": use_stream,
+            "Stream": Stream,
+            "Event": Event,
+            "ExternalStream": lambda ptr, device=None: Stream(device, stream_id=ptr),
+            "StreamContext": use_stream,
+            "is_current_stream_capturing": lambda: False,
+            "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"],
+            "get_gencode_flags": lambda: "",
+            "can_device_access_peer": lambda a, b: places.of(a) != places.of(b),
+            "_is_in_bad_fork": lambda: False,
+            "utilization": lambda device=None: 0,
+            "temperature": lambda device=None: 0,
+            "power_draw": lambda device=None: 0,
+            "clock_rate": lambda device=None: 0,
+            "memory_usage": lambda device=None: 0,
+            "_sleep": lambda cycles: None,
+            "_check_cubins": lambda: None,
+            "_check_capability": lambda: None,
+            "_maybe_exchange_device": places.exchange,
+            "_exchange_device": places.exchange,
+            "get_sync_debug_mode": lambda: 0,
+            "set_sync_debug_mode": lambda mode: None,
+            "has_half": True,
+            "has_magma": True,
+            "current_blas_handle": lambda: 0,
+            "manual_seed": generator.manual_seed,
+            "manual_seed_all": generator.manual_seed,
+            "seed": generator.seed,
+            "seed_all": generator.seed,
+            "initial_seed": generator.initial_seed,
+            "get_rng_state": lambda device="cuda": generator.get_state(),
+            "get_rng_state_all": lambda: [generator.get_state()] * places.count,
+            "set_rng_state": lambda state, device="cuda": generator.set_state(state),
+            "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
+            "default_generators": (generator,) * places.count,
+            "CUDAGraph": Graph,
+            "graph_pool_handle": Graph.new_pool,
+            "_compile_kernel": None,
+        }
         for name, answer in answers.items():
             if hasattr(cuda, name) or name in ("default_generators", "Stream", "Event"):
                 setattr(cuda, name, answer)
@@ -258,9 +396,25 @@ class Api:
         for name, planned in (("Stream", Stream), ("Event", Event)):
             if hasattr(torch, name):
                 setattr(torch, name, _either(getattr(torch, name), planned))
-        for name, answer in (("is_available", lambda: True), ("current_accelerator", lambda check_available=False: torch.device("cuda")), ("device_count", lambda: places.count), ("synchronize", lambda device=None: None), ("current_device_index", places.current), ("current_device_idx", places.current),
-                             ("set_device_index", cuda.set_device), ("set_device_idx", cuda.set_device), ("current_stream", current_stream), ("set_stream", lambda s: self.set_stream(s)), ("empty_cache", self.empty_cache), ("memory_allocated", cuda.memory_allocated),
-                             ("max_memory_allocated", cuda.max_memory_allocated), ("memory_reserved", cuda.memory_reserved), ("max_memory_reserved", cuda.max_memory_reserved), ("memory_stats", cuda.memory_stats), ("reset_peak_memory_stats", cuda.reset_peak_memory_stats)):
+        for name, answer in (
+            ("is_available", lambda: True),
+            ("current_accelerator", lambda check_available=False: torch.device("cuda")),
+            ("device_count", lambda: places.count),
+            ("synchronize", lambda device=None: None),
+            ("current_device_index", places.current),
+            ("current_device_idx", places.current),
+            ("set_device_index", cuda.set_device),
+            ("set_device_idx", cuda.set_device),
+            ("current_stream", current_stream),
+            ("set_stream", lambda s: self.set_stream(s)),
+            ("empty_cache", self.empty_cache),
+            ("memory_allocated", cuda.memory_allocated),
+            ("max_memory_allocated", cuda.max_memory_allocated),
+            ("memory_reserved", cuda.memory_reserved),
+            ("max_memory_reserved", cuda.max_memory_reserved),
+            ("memory_stats", cuda.memory_stats),
+            ("reset_peak_memory_stats", cuda.reset_peak_memory_stats),
+        ):
             if hasattr(torch, "accelerator") and hasattr(torch.accelerator, name):
                 setattr(torch.accelerator, name, answer)
         torch.backends.cudnn.is_available = lambda: True
@@ -270,16 +424,27 @@ class Api:
 
         class Generator(original):
             """A generator of the GPU: the numbers are the host's."""
+
             def __new__(cls, device="cpu"):
                 if torch.device(device).type == "cuda":
                     places.of(device)
                 return original.__new__(cls, "cpu")
+
         torch.Generator = Generator
 
     def _patch_memory(self) -> None:
         for module in (torch.cuda, torch.cuda.memory):
-            for name, answer in (("mem_get_info", self.mem_get_info), ("empty_cache", self.empty_cache), ("set_per_process_memory_fraction", self.set_fraction), ("_dump_snapshot", self.dump_snapshot), ("_record_memory_history", lambda *a, **k: None),
-                                 ("list_gpu_processes", lambda device=None: f"GPU:{places.of(device)}\nno processes are running"), ("device_memory_used", lambda device=None: self.memory.device.stats(places.of(device)).reserved_bytes), ("caching_allocator_alloc", lambda size, device=None, stream=None: self._raw_alloc(size)), ("caching_allocator_delete", self._raw_free)):
+            for name, answer in (
+                ("mem_get_info", self.mem_get_info),
+                ("empty_cache", self.empty_cache),
+                ("set_per_process_memory_fraction", self.set_fraction),
+                ("_dump_snapshot", self.dump_snapshot),
+                ("_record_memory_history", lambda *a, **k: None),
+                ("list_gpu_processes", lambda device=None: f"GPU:{places.of(device)}\nno processes are running"),
+                ("device_memory_used", lambda device=None: self.memory.device.stats(places.of(device)).reserved_bytes),
+                ("caching_allocator_alloc", lambda size, device=None, stream=None: self._raw_alloc(size)),
+                ("caching_allocator_delete", self._raw_free),
+            ):
                 if hasattr(module, name):
                     setattr(module, name, answer)
 
@@ -303,37 +468,53 @@ class Api:
 
         torch.Tensor.data_ptr = planned_data_ptr
         storage_data_ptr = torch.UntypedStorage.data_ptr
-        torch.UntypedStorage.data_ptr = lambda storage: memory.records[storage._cdata].address if storage._cdata in memory.records else storage_data_ptr(storage)
+        torch.UntypedStorage.data_ptr = lambda storage: (
+            memory.records[storage._cdata].address if storage._cdata in memory.records else storage_data_ptr(storage)
+        )
 
         def pin_memory(tensor, device=None):
             if tensor.is_cuda:
                 raise RuntimeError(f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned")
             return tensor if progress.is_pinned(tensor) else progress.pinned(tensor.clone())
+
         torch.Tensor.pin_memory = pin_memory
-        torch.Tensor.record_stream = lambda tensor, stream: None  # the block would be kept until that stream is done: in a dry run, at once
+        torch.Tensor.record_stream = lambda tensor, stream: (
+            None
+        )  # the block would be kept until that stream is done: in a dry run, at once
         torch.Tensor.is_pinned = lambda tensor, device=None: progress.is_pinned(tensor)
         if hasattr(torch._C, "_get_accelerator"):
             torch._C._get_accelerator = lambda _check=None: torch.device("cuda")
 
         def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
-            return tensor.to(torch.device("cuda", places.of(device)), non_blocking=non_blocking, memory_format=memory_format)
-        torch.Tensor.cuda = cuda
+            return tensor.to(
+                torch.device("cuda", places.of(device)), non_blocking=non_blocking, memory_format=memory_format
+            )
 
+        torch.Tensor.cuda = cuda
 
     @staticmethod
     def _patch_constructors() -> None:
         """Constructors from data go around the dispatch mode: the data becomes a host tensor, which then moves."""
+
         def through_host(original, takes_self):
             def construct(*args, device=None, requires_grad=False, **kwargs):
-                place = torch.device(device) if device is not None else args[0].device if takes_self else _default_place()
+                place = (
+                    torch.device(device) if device is not None else args[0].device if takes_self else _default_place()
+                )
                 if place.type != "cuda":
                     given = {} if device is None else {"device": device}
                     return original(*args, **given, **({"requires_grad": True} if requires_grad else {}), **kwargs)
                 if original is as_tensor and isinstance(args[0], torch.Tensor):
                     return args[0].to(place, kwargs.get("dtype"))
-                host = torch.empty(0).new_tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}, device="cpu") if takes_self else original(*args, device="cpu", **kwargs)
+                host = (
+                    torch.empty(0).new_tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}, device="cpu")
+                    if takes_self
+                    else original(*args, device="cpu", **kwargs)
+                )
                 return host.to(place).requires_grad_(requires_grad)
+
             return construct
+
         as_tensor = torch.as_tensor
         for name in ("tensor", "as_tensor", "asarray"):
             setattr(torch, name, through_host(getattr(torch, name), False))
@@ -344,6 +525,7 @@ def _default_place() -> torch.device:
     """Where torch.set_default_device() and torch.device() as a context put new tensors."""
     from torch.overrides import _get_current_function_mode_stack
     from torch.utils._device import DeviceContext
+
     for mode in reversed(_get_current_function_mode_stack()):
         if isinstance(mode, DeviceContext):
             return mode.device
@@ -352,8 +534,10 @@ def _default_place() -> torch.device:
 
 def _either(real, planned):
     """torch.Stream and torch.Event for any device: those of the GPU are the planned ones."""
+
     class Either(real):
         def __new__(cls, *args, **kwargs):
             return planned()
+
     Either.__name__ = real.__name__
     return Either

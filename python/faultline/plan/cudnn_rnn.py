@@ -1,4 +1,5 @@
 """LSTM, GRU and RNN as cuDNN runs them: one operation for all layers and time steps, with a reserve for backward, on one flat buffer of weights."""
+
 from __future__ import annotations
 
 import torch
@@ -27,12 +28,30 @@ def install(session) -> None:
         state = None
         if training and dropout:
             if data.device not in states:
-                states[data.device] = torch.empty(_dropout_state_bytes(session.gpus[data.get_device()]), dtype=torch.uint8, device=data.device)
+                states[data.device] = torch.empty(
+                    _dropout_state_bytes(session.gpus[data.get_device()]), dtype=torch.uint8, device=data.device
+                )
             state = states[data.device]
         with torch.no_grad():
             buffer = _flat_buffer(weights)
-        out, hy, cy, _reserve, _buffer = torch._cudnn_rnn(data, weights, 4 if has_biases else 2, buffer, hx, cx, _MODES[name], cx.size(2) if proj else width, proj, layers,
-                                                          batch_first, dropout, training, both, batch_sizes, state)
+        out, hy, cy, _reserve, _buffer = torch._cudnn_rnn(
+            data,
+            weights,
+            4 if has_biases else 2,
+            buffer,
+            hx,
+            cx,
+            _MODES[name],
+            cx.size(2) if proj else width,
+            proj,
+            layers,
+            batch_first,
+            dropout,
+            training,
+            both,
+            batch_sizes,
+            state,
+        )
         return (out, hy, cy) if lstm else (out, hy)
 
     def replacement(name):
@@ -41,11 +60,19 @@ def install(session) -> None:
         def recurrent(data, second, *rest):
             if not data.is_cuda:
                 return original(data, second, *rest)
-            if isinstance(second, torch.Tensor) and not second.is_cuda and second.dtype is torch.int64 and len(rest) == 7:  # packed: the batch sizes come second
+            if (
+                isinstance(second, torch.Tensor)
+                and not second.is_cuda
+                and second.dtype is torch.int64
+                and len(rest) == 7
+            ):  # packed: the batch sizes come second
                 hidden, weights, has_biases, layers, dropout, training, both = rest
-                return run(name, data, second.tolist(), hidden, weights, has_biases, layers, dropout, training, both, False)
+                return run(
+                    name, data, second.tolist(), hidden, weights, has_biases, layers, dropout, training, both, False
+                )
             weights, has_biases, layers, dropout, training, both, batch_first = rest
             return run(name, data, [], second, weights, has_biases, layers, dropout, training, both, batch_first)
+
         return recurrent
 
     for name in _MODES:

@@ -2,6 +2,7 @@
 
 A thin binding. The library decides where each block goes and when memory is exhausted; see src/dryrun/dryrun.h for what each call means.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -11,19 +12,57 @@ HEAP_TORCH = 1
 
 
 class Stats(ctypes.Structure):
-    _fields_ = [(name, c_uint64) for name in (
-        "allocated_bytes", "peak_allocated_bytes", "reserved_bytes", "peak_reserved_bytes", "requested_bytes", "peak_requested_bytes",
-        "inactive_split_bytes", "current_allocations", "allocations", "current_segments", "segments_taken",
-        "segments_returned", "alloc_retries", "out_of_memories", "device_free_bytes")]
+    _fields_ = [
+        (name, c_uint64)
+        for name in (
+            "allocated_bytes",
+            "peak_allocated_bytes",
+            "reserved_bytes",
+            "peak_reserved_bytes",
+            "requested_bytes",
+            "peak_requested_bytes",
+            "inactive_split_bytes",
+            "current_allocations",
+            "allocations",
+            "current_segments",
+            "segments_taken",
+            "segments_returned",
+            "alloc_retries",
+            "out_of_memories",
+            "device_free_bytes",
+        )
+    ]
 
 
 class Segment(ctypes.Structure):
-    _fields_ = [(name, c_uint64) for name in ("address", "size_bytes", "allocated_bytes", "requested_bytes", "stream_handle", "pool_major", "pool_minor")] + [
-        ("first_block", c_uint32), ("block_count", c_uint32), ("is_small", c_int32), ("is_expandable", c_int32), ("device", c_uint32)]
+    _fields_ = [
+        (name, c_uint64)
+        for name in (
+            "address",
+            "size_bytes",
+            "allocated_bytes",
+            "requested_bytes",
+            "stream_handle",
+            "pool_major",
+            "pool_minor",
+        )
+    ] + [
+        ("first_block", c_uint32),
+        ("block_count", c_uint32),
+        ("is_small", c_int32),
+        ("is_expandable", c_int32),
+        ("device", c_uint32),
+    ]
 
 
 class Block(ctypes.Structure):
-    _fields_ = [("address", c_uint64), ("size_bytes", c_uint64), ("requested_bytes", c_uint64), ("allocation", c_uint32), ("stack", c_uint32)]
+    _fields_ = [
+        ("address", c_uint64),
+        ("size_bytes", c_uint64),
+        ("requested_bytes", c_uint64),
+        ("allocation", c_uint32),
+        ("stack", c_uint32),
+    ]
 
 
 _SIGNATURES = {
@@ -38,7 +77,10 @@ _SIGNATURES = {
     "tensor": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_int64)]),
     "stream": (c_uint32, [c_void_p, c_uint32, c_uint64]),
     "pool": (c_uint32, [c_void_p, c_uint32, c_uint64, c_uint64]),
-    "alloc": (c_int32, [c_void_p, c_uint32, c_uint64, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint64)]),
+    "alloc": (
+        c_int32,
+        [c_void_p, c_uint32, c_uint64, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint64)],
+    ),
     "free": (None, [c_void_p, c_uint32, c_uint32]),
     "empty_cache": (None, [c_void_p, c_uint32, c_uint32]),
     "set_limit": (None, [c_void_p, c_uint32, c_uint64]),
@@ -64,7 +106,16 @@ class OutOfMemory(Exception):
 
 
 class Device:
-    def __init__(self, library: str, trace_path: str, name: str, capacity_bytes: int, context_bytes: int, alloc_conf: str, torch_version: str):
+    def __init__(
+        self,
+        library: str,
+        trace_path: str,
+        name: str,
+        capacity_bytes: int,
+        context_bytes: int,
+        alloc_conf: str,
+        torch_version: str,
+    ):
         lib = ctypes.PyDLL(library)  # calls are short and never call back: keep the interpreter's lock
         for function, (result, arguments) in _SIGNATURES.items():
             entry = getattr(lib, "faultline_" + function)
@@ -72,7 +123,16 @@ class Device:
             setattr(self, "_" + function, entry)
         problem = ctypes.create_string_buffer(1000)
         self.sizes = [(capacity_bytes, context_bytes)]  # of each GPU
-        self._handle = self._open(trace_path.encode(), name.encode(), capacity_bytes, context_bytes, alloc_conf.encode(), torch_version.encode(), problem, len(problem))
+        self._handle = self._open(
+            trace_path.encode(),
+            name.encode(),
+            capacity_bytes,
+            context_bytes,
+            alloc_conf.encode(),
+            torch_version.encode(),
+            problem,
+            len(problem),
+        )
         if not self._handle:
             raise RuntimeError(problem.value.decode("utf-8", "replace"))
         self._strings: dict[str, int] = {"": 0}
@@ -100,7 +160,15 @@ class Device:
         known = self._tensors.get(key)
         if known is None:
             dims = (c_int64 * len(shape))(*shape)
-            known = self._tensors[key] = self._tensor(self._handle, self.string(dtype), self.string(op), self.string(name), self.string(operands), len(shape), dims)
+            known = self._tensors[key] = self._tensor(
+                self._handle,
+                self.string(dtype),
+                self.string(op),
+                self.string(name),
+                self.string(operands),
+                len(shape),
+                dims,
+            )
         return known
 
     def stream(self, handle: int, place: int = 0) -> int:
@@ -113,8 +181,12 @@ class Device:
         self._add_device(self._handle, name.encode(), capacity_bytes, context_bytes)
         self.sizes.append((capacity_bytes, context_bytes))
 
-    def alloc(self, size_bytes: int, stream: int = 0, heap: int = HEAP_TORCH, stack: int = 0, tensor: int = 0, place: int = 0) -> tuple[int, int]:
-        if self._alloc(self._handle, place, size_bytes, stream, heap, stack, tensor, byref(self._allocation), byref(self._address)):
+    def alloc(
+        self, size_bytes: int, stream: int = 0, heap: int = HEAP_TORCH, stack: int = 0, tensor: int = 0, place: int = 0
+    ) -> tuple[int, int]:
+        if self._alloc(
+            self._handle, place, size_bytes, stream, heap, stack, tensor, byref(self._allocation), byref(self._address)
+        ):
             raise OutOfMemory(size_bytes)
         return self._allocation.value, self._address.value
 
@@ -178,12 +250,32 @@ class Device:
         self._snapshot_blocks(self._handle, blocks, block_count.value)
         result = []
         for segment in segments[:found]:
-            inside = blocks[segment.first_block:segment.first_block + segment.block_count]
-            result.append({
-                "device": segment.device, "address": segment.address, "total_size": segment.size_bytes, "allocated_size": segment.allocated_bytes, "active_size": segment.allocated_bytes,
-                "requested_size": segment.requested_bytes, "stream": segment.stream_handle, "segment_type": "small" if segment.is_small else "large",
-                "segment_pool_id": (segment.pool_major, segment.pool_minor), "is_expandable": bool(segment.is_expandable), "frames": [],
-                "blocks": [{"address": b.address, "size": b.size_bytes, "requested_size": b.requested_bytes, "state": "active_allocated" if b.allocation else "inactive", "frames": []} for b in inside]})
+            inside = blocks[segment.first_block : segment.first_block + segment.block_count]
+            result.append(
+                {
+                    "device": segment.device,
+                    "address": segment.address,
+                    "total_size": segment.size_bytes,
+                    "allocated_size": segment.allocated_bytes,
+                    "active_size": segment.allocated_bytes,
+                    "requested_size": segment.requested_bytes,
+                    "stream": segment.stream_handle,
+                    "segment_type": "small" if segment.is_small else "large",
+                    "segment_pool_id": (segment.pool_major, segment.pool_minor),
+                    "is_expandable": bool(segment.is_expandable),
+                    "frames": [],
+                    "blocks": [
+                        {
+                            "address": b.address,
+                            "size": b.size_bytes,
+                            "requested_size": b.requested_bytes,
+                            "state": "active_allocated" if b.allocation else "inactive",
+                            "frames": [],
+                        }
+                        for b in inside
+                    ],
+                }
+            )
         return result
 
     def problem(self) -> str:

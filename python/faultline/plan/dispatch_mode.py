@@ -4,6 +4,7 @@ For each ATen operation below autograd it asks PyTorch's meta kernels what the r
 the result's tensors without bytes, and tells the device which blocks a GPU would take and return, in the order in which the real kernel does.
 Operations on the host run as they are, except that large tensors of random numbers are never filled (host_tensors.py).
 """
+
 from __future__ import annotations
 
 import functools
@@ -16,7 +17,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import functional_collectives, layouts, missing_shapes, places, releases, special_operations, stand_ins, temporaries, tensors
+from . import (
+    functional_collectives,
+    layouts,
+    missing_shapes,
+    places,
+    releases,
+    special_operations,
+    stand_ins,
+    temporaries,
+    tensors,
+)
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -42,7 +53,10 @@ class Unplannable(RuntimeError):
 
     def __init__(self, text: str, line: str = ""):
         super().__init__(text)
-        Unplannable.first = Unplannable.first or {"text": text, "line": line or user_line() or Unplannable.backward_line}
+        Unplannable.first = Unplannable.first or {
+            "text": text,
+            "line": line or user_line() or Unplannable.backward_line,
+        }
 
 
 def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
@@ -50,8 +64,16 @@ def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     other = next((t for t in operands if t.layout is not torch.strided or t.is_nested), None)
     layout = kwargs.get("layout") if other is None else other.layout
     place = kwargs.get("device")
-    if on_gpu and (other is not None or layout not in (None, torch.strided)) or other is not None and place is not None and place.type == "cuda":
-        raise Unplannable(f"{'nested' if layout in _NESTED else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})")
+    if (
+        on_gpu
+        and (other is not None or layout not in (None, torch.strided))
+        or other is not None
+        and place is not None
+        and place.type == "cuda"
+    ):
+        raise Unplannable(
+            f"{'nested' if layout in _NESTED else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})"
+        )
 
 
 def _key_of(value):
@@ -75,7 +97,11 @@ def is_made_of_others(func) -> bool:
 def _is_wrapper(kind: type) -> bool:
     """Does it answer operations itself? (Nested tensors do, but are not planned.)"""
     own = next((base for base in kind.__mro__ if "__torch_dispatch__" in vars(base)), None)
-    return own not in (None, Tensor, torch._C.TensorBase, tensors.Maker) and vars(own)["__torch_dispatch__"] is not torch._C._disabled_torch_dispatch_impl and not kind.__module__.startswith("torch.nested")
+    return (
+        own not in (None, Tensor, torch._C.TensorBase, tensors.Maker)
+        and vars(own)["__torch_dispatch__"] is not torch._C._disabled_torch_dispatch_impl
+        and not kind.__module__.startswith("torch.nested")
+    )
 
 
 @functools.lru_cache(maxsize=None)
@@ -117,7 +143,9 @@ class DryRunMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if fake_mode() is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
             return func(*args, **kwargs)
-        if types and any(map(_is_wrapper, types)):  # a tensor that is made of others (DTensor): they come here by themselves
+        if types and any(
+            map(_is_wrapper, types)
+        ):  # a tensor that is made of others (DTensor): they come here by themselves
             return NotImplemented
         self.operations += 1
         if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
@@ -179,12 +207,16 @@ class DryRunMode(TorchDispatchMode):
         if func in special_operations.MIXES_DEVICES:
             return
         if places.count > 1 and len(found := {operand.get_device() for operand in operands if operand.is_cuda}) > 1:
-            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(f'cuda:{index}' for index in sorted(found)[:2])}! "
-                               f"(operands of {op_name(func)}: {operands_text(operands)})")
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(f'cuda:{index}' for index in sorted(found)[:2])}! "
+                f"(operands of {op_name(func)}: {operands_text(operands)})"
+            )
         for operand in operands:
             if not operand.is_cuda and operand.dim() > 0 and operand.device.type != "meta" and not operand.is_sparse:
-                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {places.device()} and cpu! "
-                                   f"(operands of {op_name(func)}: {operands_text(operands)})")
+                raise RuntimeError(
+                    f"Expected all tensors to be on the same device, but found at least two devices, {places.device()} and cpu! "
+                    f"(operands of {op_name(func)}: {operands_text(operands)})"
+                )
 
     def _check_operands(self, func, args) -> None:
         """Kernels refuse operands of different types where meta kernels do not look."""
@@ -199,7 +231,12 @@ class DryRunMode(TorchDispatchMode):
 
     def outcome(self, func, args, kwargs, operands) -> Outcome:
         try:
-            key = (func, places.here(), _key_of(args), tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else ())
+            key = (
+                func,
+                places.here(),
+                _key_of(args),
+                tuple((k, _key_of(v)) for k, v in kwargs.items()) if kwargs else (),
+            )
             known = self._outcomes.get(key)
         except TypeError:  # something unhashable, a generator
             key, known = None, None
@@ -219,7 +256,11 @@ class DryRunMode(TorchDispatchMode):
         metas: list[Tensor] = []
 
         def swap(tensor):
-            metas.append(tensors.on_meta(tensor, func in special_operations.REACHES_BEYOND) if tensor.is_cuda or tensor.dim() > 0 else tensor)
+            metas.append(
+                tensors.on_meta(tensor, func in special_operations.REACHES_BEYOND)
+                if tensor.is_cuda or tensor.dim() > 0
+                else tensor
+            )
             return metas[-1]
 
         meta_args, meta_kwargs = replace_tensors(args, kwargs, swap)
@@ -242,10 +283,22 @@ class DryRunMode(TorchDispatchMode):
     def _decomposed(self, func, args, kwargs, problem):
         """The look of a result where an operation has no meta kernel: from PyTorch's own decompositions, or from the host's kernel."""
         from torch._decomp import decomposition_table
-        rule = decomposition_table.get(func) or missing_shapes.returns_what_it_writes(func) or missing_shapes.of_each(func) or missing_shapes.from_host(func, args, kwargs)
+
+        rule = (
+            decomposition_table.get(func)
+            or missing_shapes.returns_what_it_writes(func)
+            or missing_shapes.of_each(func)
+            or missing_shapes.from_host(func, args, kwargs)
+        )
         if rule is None:
-            raise Unplannable(f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
-                              + ("" if func.namespace == "aten" else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)")) from problem
+            raise Unplannable(
+                f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
+                + (
+                    ""
+                    if func.namespace == "aten"
+                    else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)"
+                )
+            ) from problem
         return rule(*args, **kwargs)
 
     def _describe(self, func, result, metas, operands, writes) -> Outcome:
@@ -279,8 +332,16 @@ class DryRunMode(TorchDispatchMode):
             mutated = [index for index in writes if operands[index].is_cuda]
             for index in mutated:
                 meta, operand = metas[index], operands[index]
-                if meta.size() != operand.size() or meta.stride() != operand.stride() or meta.storage_offset() != operand.storage_offset():
-                    grows = meta.untyped_storage().nbytes() if meta.untyped_storage().nbytes() > operand.untyped_storage().nbytes() else 0
+                if (
+                    meta.size() != operand.size()
+                    or meta.stride() != operand.stride()
+                    or meta.storage_offset() != operand.storage_offset()
+                ):
+                    grows = (
+                        meta.untyped_storage().nbytes()
+                        if meta.untyped_storage().nbytes() > operand.untyped_storage().nbytes()
+                        else 0
+                    )
                     changed.append((index, meta.size(), meta.stride(), meta.storage_offset(), grows))
         return Outcome(leaves, shape, changed, mutated)
 
@@ -293,18 +354,36 @@ class DryRunMode(TorchDispatchMode):
                 if leaf[0] == "new" and size_bytes == 0:  # not on the GPU after all
                     outcome.leaves[index] = ("unseen", *leaf[1:])
                 elif leaf[0] == "new":
-                    outcome.leaves[index] = ("new", torch.Size((size_bytes // leaf[3].itemsize,)), (1,), leaf[3], size_bytes)
+                    outcome.leaves[index] = (
+                        "new",
+                        torch.Size((size_bytes // leaf[3].itemsize,)),
+                        (1,),
+                        leaf[3],
+                        size_bytes,
+                    )
             for index, size_bytes in (temporaries.kept_storage(func, args, kwargs, self.gpu) or {}).items():
                 leaf = outcome.leaves[index]
                 if leaf[0] == "new":
                     outcome.leaves[index] = (*leaf[:4], size_bytes)
-            looks = [torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META) for leaf in outcome.leaves if leaf[0] == "new"]
+            looks = [
+                torch.empty_strided(leaf[1], leaf[2], dtype=leaf[3], device=META)
+                for leaf in outcome.leaves
+                if leaf[0] == "new"
+            ]
             outcome.steps = temporaries.steps(func, args, kwargs, looks, self.gpu)
             outcome.workspaces = temporaries.persistent(func, args, kwargs, self.gpu)
             if func._schema.name in _CUDNN_CHOOSES and releases.now().cudnn < 90000:
-                self.notes.add("kernel", "what cuDNN 8 takes for convolutions and recurrent layers was not measured: as much as cuDNN 9", line="")
+                self.notes.add(
+                    "kernel",
+                    "what cuDNN 8 takes for convolutions and recurrent layers was not measured: as much as cuDNN 9",
+                    line="",
+                )
         except Exception as problem:
-            self.notes.add("kernel", f"what {op_name(func)} takes beside its result is not known here ({type(problem).__name__}: {problem})", group=op_name(func))
+            self.notes.add(
+                "kernel",
+                f"what {op_name(func)} takes beside its result is not known here ({type(problem).__name__}: {problem})",
+                group=op_name(func),
+            )
 
     # --- making it
 
@@ -318,6 +397,7 @@ class DryRunMode(TorchDispatchMode):
 
             def make():
                 self._make_leaves(outcome, operands, result, fresh, stack)
+
             self.take_steps(outcome.steps or [temporaries.OUT], make, stack, outcome)
         if outcome.shape is None:
             return result[0], fresh
@@ -337,7 +417,9 @@ class DryRunMode(TorchDispatchMode):
                 else:
                     memory.device.free(taken[-step - 1], stack)
                     taken[-step - 1] = 0
-            for key, size_bytes in outcome.workspaces or ():  # with the library's handle, which is asked for when the operands lie as it reads them
+            for key, size_bytes in (
+                outcome.workspaces or ()
+            ):  # with the library's handle, which is asked for when the operands lie as it reads them
                 memory.workspace(key, size_bytes, stack, memory.device.tensor((size_bytes,), "uint8", op=str(key)))
         finally:
             for allocation in reversed(taken):
@@ -358,7 +440,11 @@ class DryRunMode(TorchDispatchMode):
                 result.append(made[index])
             elif kind == "view":
                 base = operands[leaf[1]]
-                result.append(tensors.alias(base, leaf[2], leaf[3], leaf[4]) if leaf[5] is base.dtype else self._reinterpreted(base, leaf))
+                result.append(
+                    tensors.alias(base, leaf[2], leaf[3], leaf[4])
+                    if leaf[5] is base.dtype
+                    else self._reinterpreted(base, leaf)
+                )
             elif kind == "same":
                 result.append(operands[leaf[1]])
             elif kind == "unseen":
@@ -372,7 +458,9 @@ class DryRunMode(TorchDispatchMode):
             stack = memory.stacks.here()
         forward = progress.forward_of_current()
         module = forward[1] if forward else progress.module
-        number = memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands)
+        number = memory.device.tensor(
+            tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands
+        )
         try:
             record = memory.born(tensor, stack, number)
         except OutOfMemoryError:
@@ -406,7 +494,11 @@ class DryRunMode(TorchDispatchMode):
             return
         if not values.everything:
             self._choose_stand_ins(func, args, operands, outcome, fresh)
-            if fresh and not any(t.numel() <= 1024 or values.worth_knowing(t.numel(), t.dtype) for t in fresh) and not outcome.mutated:
+            if (
+                fresh
+                and not any(t.numel() <= 1024 or values.worth_knowing(t.numel(), t.dtype) for t in fresh)
+                and not outcome.mutated
+            ):
                 return
             if outcome.op.startswith("aten::_foreach") or outcome.op.startswith("aten::_fused"):
                 self._unknown(operands, outcome, fresh)
@@ -416,7 +508,10 @@ class DryRunMode(TorchDispatchMode):
     def _choose_stand_ins(self, func, args, operands, outcome, fresh) -> None:
         """For results whose values may turn out not to be known."""
         values = self.values
-        given = tuple(values.stand_in(t) if t.is_cuda else t.item() if t.dim() == 0 else stand_ins.default(t.dtype) for t in operands)
+        given = tuple(
+            values.stand_in(t) if t.is_cuda else t.item() if t.dim() == 0 else stand_ins.default(t.dtype)
+            for t in operands
+        )
         key = given if len(operands) != 2 or operands[0] is not operands[1] else (*given, "same")
         if key in outcome.stand_ins:
             value = outcome.stand_ins[key]
@@ -428,7 +523,11 @@ class DryRunMode(TorchDispatchMode):
             record = self.memory.find(tensor)
             if record is None or tensor.numel() * tensor.dtype.itemsize < record.size_bytes:
                 continue  # a part of something: what stands for the whole stays
-            record.stand_in = value if value is None or tensor.dtype.is_floating_point or isinstance(value, int) and abs(value) < 100 else None
+            record.stand_in = (
+                value
+                if value is None or tensor.dtype.is_floating_point or isinstance(value, int) and abs(value) < 100
+                else None
+            )
 
     def compute(self, func, args, kwargs, operands, outcome, fresh) -> None:
         """The operation on the shadows, where all inputs have one."""
@@ -442,7 +541,11 @@ class DryRunMode(TorchDispatchMode):
                 continue
             host = values.view(operand)
             if host is None:
-                if index in written_only and self.values.worth_knowing(operand.numel(), operand.dtype) and outcome.mutated:
+                if (
+                    index in written_only
+                    and self.values.worth_knowing(operand.numel(), operand.dtype)
+                    and outcome.mutated
+                ):
                     values.assume(operand)
                     host = values.view(operand)
                 if host is None:
@@ -478,7 +581,9 @@ class DryRunMode(TorchDispatchMode):
         for index in outcome.mutated:
             record = self.memory.find(operands[index])
             if record is not None:
-                whole = operands[index].numel() * operands[index].dtype.itemsize >= record.size_bytes  # else the rest is as it was
+                whole = (
+                    operands[index].numel() * operands[index].dtype.itemsize >= record.size_bytes
+                )  # else the rest is as it was
                 record.assumed = assumed or record.assumed and not (whole and (index in written_only or unknown))
 
     def _unknown(self, operands, outcome, fresh) -> None:

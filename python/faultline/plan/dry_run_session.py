@@ -1,4 +1,5 @@
 """Starts the dry run in this process, once PyTorch is imported, and ends it when the program does."""
+
 from __future__ import annotations
 
 import atexit
@@ -48,8 +49,15 @@ class DryRunSession:
         places.install(options["library"], len(self.gpus))
         trace = os.path.join(options["folder"], f"process-{os.getpid()}.faultline")
         first = self.gpus[0]
-        self.device = Device(options["library"], trace, first.name, first.capacity_bytes, first.context_bytes,
-                             next((os.environ[name] for name in self.release.settings_variables if os.environ.get(name)), ""), self.release.name)
+        self.device = Device(
+            options["library"],
+            trace,
+            first.name,
+            first.capacity_bytes,
+            first.context_bytes,
+            next((os.environ[name] for name in self.release.settings_variables if os.environ.get(name)), ""),
+            self.release.name,
+        )
         for gpu in self.gpus[1:]:
             self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
         self.notes = Notes()
@@ -73,6 +81,7 @@ class DryRunSession:
 
     def start(self) -> None:
         from . import special_operations, torch_hooks
+
         self.api.install()
         torch_hooks.install(self)
         self.progress.on_model = self.changes.model_found
@@ -89,7 +98,11 @@ class DryRunSession:
         """After enough steps, and not while the program is so quick that it may as well run on."""
         if self.stopped:
             self._end_now()
-        if self.options.get("steps") and self.progress.steps >= self.options["steps"] and time.monotonic() - self.started >= (self.options.get("at_least_seconds") or 0):
+        if (
+            self.options.get("steps")
+            and self.progress.steps >= self.options["steps"]
+            and time.monotonic() - self.started >= (self.options.get("at_least_seconds") or 0)
+        ):
             self._stop(f"after {self.progress.steps} optimizer steps")
 
     def _out_of_time(self) -> None:
@@ -123,31 +136,52 @@ class DryRunSession:
     def _gpu_after_fork(self) -> None:
         """What a forked process does on the GPU is not followed: said once, in the place of its summary."""
         self.mode.on_gpu_after_fork = None
-        leave_summary(self.options, {"operations": 0, "unplanned": {"text": "a process made by fork uses the GPU, which a dry run does not follow: start it with the spawn method, or plan what it does by itself", "line": user_line()}})
+        leave_summary(
+            self.options,
+            {
+                "operations": 0,
+                "unplanned": {
+                    "text": "a process made by fork uses the GPU, which a dry run does not follow: start it with the spawn method, or plan what it does by itself",
+                    "line": user_line(),
+                },
+            },
+        )
 
     def _around_excepthook(self, before):
         def faultline(kind, problem, trace):
             self.note_death(problem, trace)
             trace = without_own_frames(trace)
             before(kind, problem.with_traceback(trace), trace)
+
         return faultline
 
     def note_death(self, problem: BaseException, trace) -> None:
         """The exception that ended the program, with its line."""
         from . import places
         from .dispatch_mode import Unplannable
+
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
         frames = traceback.extract_tb(trace)
         own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
         place = (own or list(frames) or [None])[-1]
         # Operations that refuse their operands are the program's affair; what it decides by values that were not computed is not.
-        decided = isinstance(problem, (ValueError, ArithmeticError, AssertionError, LookupError, RuntimeError)) and not self.progress.has_failed(problem)
+        decided = isinstance(
+            problem, (ValueError, ArithmeticError, AssertionError, LookupError, RuntimeError)
+        ) and not self.progress.has_failed(problem)
         self.decided_by_stand_in = decided and bool(self.notes.stand_in_read)
         self.died_of_memory = comes_of_memory(problem)
         if places.ASKED_FOR in str(problem):
-            Unplannable(f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu 2xNAME plans two)")
-        self.problem = {"type": type(problem).__name__, "message": _first_sentence(str(problem)), "file": place.filename if place else "", "line": place.lineno if place else 0, "function": place.name if place else ""}
+            Unplannable(
+                f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu 2xNAME plans two)"
+            )
+        self.problem = {
+            "type": type(problem).__name__,
+            "message": _first_sentence(str(problem)),
+            "file": place.filename if place else "",
+            "line": place.lineno if place else 0,
+            "function": place.name if place else "",
+        }
 
     def _other_threads(self) -> None:
         """Threads of the program see the same GPU: the dispatch mode belongs to a thread."""
@@ -156,19 +190,27 @@ class DryRunSession:
         def faultline(thread):
             with mode:
                 start(thread)
+
         threading.Thread._bootstrap_inner = faultline
 
     def _peaks(self) -> dict:
         """Of the GPU that took most, and what happened on all."""
         each = [self.device.stats(place) for place in range(len(self.gpus))]
         most = max(each, key=lambda stats: stats.peak_reserved_bytes)
-        return {"peak_allocated": most.peak_allocated_bytes, "peak_reserved": most.peak_reserved_bytes, "allocated": most.allocated_bytes, "allocations": sum(s.allocations for s in each), "ooms": sum(s.out_of_memories for s in each)}
+        return {
+            "peak_allocated": most.peak_allocated_bytes,
+            "peak_reserved": most.peak_reserved_bytes,
+            "allocated": most.allocated_bytes,
+            "allocations": sum(s.allocations for s in each),
+            "ooms": sum(s.out_of_memories for s in each),
+        }
 
     def finish(self, settle: bool = True) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
         from .dispatch_mode import Unplannable
         from .older_torch import notice_deaths
+
         if settle:
             _settle_backward_threads()
         notice_deaths()
@@ -178,18 +220,34 @@ class DryRunSession:
         self.rank.end(peaks)
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
-        for key, value in (("dry-run.gpu", self.gpus[0].name), ("dry-run.how", "real" if self.values.everything else "fake")):
+        for key, value in (
+            ("dry-run.gpu", self.gpus[0].name),
+            ("dry-run.how", "real" if self.values.everything else "fake"),
+        ):
             self.device.property(key, value)
         if self.stopped:
             self.device.property("dry-run.stopped", self.stopped)
         if self.problem:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         self.memory.closed = True
-        self.summary = {**peaks, "operations": self.mode.operations, "exception": self.problem,
-                        "stopped": self.stopped, "steps": self.progress.steps, "seconds": seconds, "changes": self.changes.applied, "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
-                        "vary": {"found": vary.found} if self.options.get("vary") else None, "unsupported": None,
-                        "unplanned": Unplannable.first, "began": process_began(), "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
-                        "died_of_memory": self.died_of_memory, "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(), "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else ""}
+        self.summary = {
+            **peaks,
+            "operations": self.mode.operations,
+            "exception": self.problem,
+            "stopped": self.stopped,
+            "steps": self.progress.steps,
+            "seconds": seconds,
+            "changes": self.changes.applied,
+            "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
+            "vary": {"found": vary.found} if self.options.get("vary") else None,
+            "unsupported": None,
+            "unplanned": Unplannable.first,
+            "began": process_began(),
+            "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
+            "died_of_memory": self.died_of_memory,
+            "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(),
+            "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else "",
+        }
         self.device.close()
         leave_summary(self.options, self.summary)
 
@@ -203,6 +261,7 @@ def process_began() -> float:
 def comes_of_memory(problem: BaseException | None) -> bool:
     """Is it an out-of-memory, or was it raised while one was handled?"""
     from .older_torch import OutOfMemoryError
+
     seen = set()
     while problem is not None and id(problem) not in seen:
         if isinstance(problem, OutOfMemoryError):
@@ -214,7 +273,9 @@ def comes_of_memory(problem: BaseException | None) -> bool:
 
 def leave_summary(options: dict, summary: dict) -> None:
     try:
-        with open(os.path.join(options["folder"], f"process-{os.getpid()}.json"), "w", encoding="utf-8", opener=private) as file:
+        with open(
+            os.path.join(options["folder"], f"process-{os.getpid()}.json"), "w", encoding="utf-8", opener=private
+        ) as file:
             json.dump(summary, file)
     except OSError:
         pass  # the verb finds none, and says so
@@ -229,6 +290,7 @@ def _settle_backward_threads() -> None:
     """
     import torch
     from .progress import empty_backward
+
     for index in range(torch.iinfo(torch.int8).max):
         try:
             empty_backward(index)

@@ -1,4 +1,5 @@
 """Collectives that are operations (torch.ops._c10d_functional, which DTensor uses), and the operations that FSDP defines in Python."""
+
 from __future__ import annotations
 
 import torch
@@ -19,6 +20,7 @@ def _collective(dry, func, args, kwargs):
     from torch._C._distributed_c10d import _resolve_process_group
 
     from . import process_group
+
     name = func._schema.name.rpartition("::")[2]
     given = _named(func, args, kwargs)
     inputs = _several(given.get("input", given.get("inputs")))

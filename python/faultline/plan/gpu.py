@@ -1,4 +1,5 @@
 """The planned GPU as the dry run knows it: the catalogue's entry, in the words of torch.cuda.get_device_properties()."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -52,5 +53,7 @@ class Properties:
         self.pci_bus_id = self.pci_device_id = self.pci_domain_id = 0
 
     def __repr__(self):
-        return (f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self.total_memory >> 20}MB, "
-                f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)")
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self.total_memory >> 20}MB, "
+            f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)"
+        )

@@ -4,6 +4,7 @@ A model built on the host is gigabytes of numbers that go to the GPU and are nev
 touched; the operations that fill it (an initialisation, a change in place, a conversion) are kept as a list, and carried out at the first read. Integers, and the
 first numbers of a program (REAL), are made at once.
 """
+
 from __future__ import annotations
 
 import threading
@@ -17,26 +18,39 @@ from .outcome import flatten, replace_tensors
 from .special_operations import _overloads, written
 
 UNFILLED = 1 << 16  # elements; smaller tensors are always made at once
-REAL = 1 << 24      # elements of all larger ones together that are made at once, so that a seed gives a small program its own numbers
-_DEEPEST = 16       # lists that stand on each other
-_LONGEST = 64       # operations of one list
+REAL = (
+    1 << 24
+)  # elements of all larger ones together that are made at once, so that a seed gives a small program its own numbers
+_DEEPEST = 16  # lists that stand on each other
+_LONGEST = 64  # operations of one list
 aten = torch.ops.aten
 
 
 def _filled_with(value_at: int):
-    return lambda args, kwargs: (aten.fill_.Scalar, (kwargs.get("fill_value", args[value_at] if len(args) > value_at else 0),))
+    return lambda args, kwargs: (
+        aten.fill_.Scalar,
+        (kwargs.get("fill_value", args[value_at] if len(args) > value_at else 0),),
+    )
 
 
 _FILLED_BY = {}  # operation → what fills its result
-for _names, _step in ((("empty", "empty_strided", "new_empty", "new_empty_strided", "empty_like", "empty_permuted"), lambda args, kwargs: None),
-                      (("zeros", "new_zeros", "zeros_like"), lambda args, kwargs: (aten.zero_.default, ())),
-                      (("ones", "new_ones", "ones_like"), lambda args, kwargs: (aten.fill_.Scalar, (1,))),
-                      (("full", "full_like"), _filled_with(1)), (("new_full",), _filled_with(2)),
-                      (("rand", "rand_like"), lambda args, kwargs: (aten.uniform_.default, ())),
-                      (("randn", "randn_like"), lambda args, kwargs: (aten.normal_.default, ()))):
+for _names, _step in (
+    (
+        ("empty", "empty_strided", "new_empty", "new_empty_strided", "empty_like", "empty_permuted"),
+        lambda args, kwargs: None,
+    ),
+    (("zeros", "new_zeros", "zeros_like"), lambda args, kwargs: (aten.zero_.default, ())),
+    (("ones", "new_ones", "ones_like"), lambda args, kwargs: (aten.fill_.Scalar, (1,))),
+    (("full", "full_like"), _filled_with(1)),
+    (("new_full",), _filled_with(2)),
+    (("rand", "rand_like"), lambda args, kwargs: (aten.uniform_.default, ())),
+    (("randn", "randn_like"), lambda args, kwargs: (aten.normal_.default, ())),
+):
     _FILLED_BY.update(dict.fromkeys(_overloads(*_names), _step))
 _FILLED_BY[aten.normal.float_float] = lambda args, kwargs: (aten.normal_.default, tuple(args[:2]))
-_RANDOM = set(_overloads("uniform_", "normal_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_"))
+_RANDOM = set(
+    _overloads("uniform_", "normal_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_")
+)
 _LEFT_FOR_LATER = set(_overloads("clone", "_to_copy", "mul", "div", "add", "sub", "neg", "cat", "stack"))
 _READS_NOTHING = set(_overloads("set_", "is_pinned", "_has_compatible_shallow_copy_type"))
 _AT_ONCE = set(_overloads("resize_", "_pin_memory"))
@@ -126,10 +140,16 @@ class HostTensors:
             if pending is None:
                 return
             if storage.nbytes() > _room_bytes():
-                self._dry.notes.add("value", f"{gib(storage.nbytes())} of host numbers are read that were left out, and there is no memory to make them: zeros")
+                self._dry.notes.add(
+                    "value",
+                    f"{gib(storage.nbytes())} of host numbers are read that were left out, and there is no memory to make them: zeros",
+                )
             else:
                 if any(step[0] in _RANDOM for step in pending.steps):
-                    self._dry.notes.add("value", "a large tensor's random numbers were made when they were first read: they are others than the seed gives")
+                    self._dry.notes.add(
+                        "value",
+                        "a large tensor's random numbers were made when they were first read: they are others than the seed gives",
+                    )
                 self._replay(pending.steps, storage)
             self._unfilled.pop(storage._cdata, None)
 
@@ -157,6 +177,7 @@ class HostTensors:
             if type(value) is dict:
                 return {name: one(v) for name, v in value.items()}
             return type(value)(one(v) for v in value) if type(value) in (list, tuple) else value
+
         return tuple(one(a) for a in args), {name: one(value) for name, value in kwargs.items()}
 
     def _as_it_was(self, part: _Part) -> torch.UntypedStorage:
@@ -179,7 +200,13 @@ class HostTensors:
             kwargs = {**kwargs, "pin_memory": False}
             return self._dry.progress.pinned(self.run(func, args, kwargs, operands))
         place = kwargs.get("device")
-        if place is not None and place.type != "cpu" or func in _READS_NOTHING or place is None and any(t.is_meta for t in operands):
+        if (
+            place is not None
+            and place.type != "cpu"
+            or func in _READS_NOTHING
+            or place is None
+            and any(t.is_meta for t in operands)
+        ):
             return func(*args, **kwargs)
         if self._unfilled and any(self._pending(t) is not None for t in operands):
             return self._with_unfilled(func, args, kwargs, operands)
@@ -189,14 +216,23 @@ class HostTensors:
 
     def _real(self, func, args, kwargs):
         result = func(*args, **kwargs)
-        if isinstance(result, torch.Tensor) and result.layout is torch.strided and not result.is_nested and result.dim():
+        if (
+            isinstance(result, torch.Tensor)
+            and result.layout is torch.strided
+            and not result.is_nested
+            and result.dim()
+        ):
             if len(self.made) > 4096:
                 self.made.clear()
             self.made[storage_id(result)] = self._dry.memory.stacks.here()
         return result
 
     def _look(self, func, args, kwargs):
-        meta_args, meta_kwargs = replace_tensors(args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta") if t.dim() else t)
+        meta_args, meta_kwargs = replace_tensors(
+            args,
+            kwargs,
+            lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta") if t.dim() else t,
+        )
         if "device" in meta_kwargs or not flatten(args, kwargs):
             meta_kwargs["device"] = torch.device("meta")
         if meta_kwargs.get("generator") is not None:
@@ -204,7 +240,9 @@ class HostTensors:
         return func(*meta_args, **meta_kwargs)
 
     def _factory(self, func, args, kwargs):
-        dtype = kwargs.get("dtype") or (args[0].dtype if args and isinstance(args[0], torch.Tensor) else torch.get_default_dtype())
+        dtype = kwargs.get("dtype") or (
+            args[0].dtype if args and isinstance(args[0], torch.Tensor) else torch.get_default_dtype()
+        )
         if not _is_fraction(dtype):
             return self._real(func, args, kwargs)
         try:
@@ -247,10 +285,17 @@ class HostTensors:
         """Is it an operation whose result, or whose target, need not be there yet?"""
         if func in _AT_ONCE or len(func._schema.returns) != 1 or any(t.device.type != "cpu" for t in operands):
             return False
-        if targets and (len(targets) > 1 or self._pending(operands[targets[0]]) is None or "out" in kwargs) or not targets and func not in _LEFT_FOR_LATER:
+        if (
+            targets
+            and (len(targets) > 1 or self._pending(operands[targets[0]]) is None or "out" in kwargs)
+            or not targets
+            and func not in _LEFT_FOR_LATER
+        ):
             return False
         waiting = [pending for pending in map(self._pending, operands) if pending is not None]
-        if any(p.depth >= _DEEPEST or len(p.steps) >= _LONGEST for p in waiting) or any(t.numel() > UNFILLED for t in operands if self._pending(t) is None):
+        if any(p.depth >= _DEEPEST or len(p.steps) >= _LONGEST for p in waiting) or any(
+            t.numel() > UNFILLED for t in operands if self._pending(t) is None
+        ):
             return False
         try:
             self._look(func, args, kwargs)
@@ -266,6 +311,7 @@ class HostTensors:
             if pending is None:
                 return tensor.detach().clone()
             return _Part(tensor, None if storage_id(tensor) == own else pending)
+
         return replace_tensors(args, kwargs, part)
 
     def _depth(self, operands) -> int:

@@ -1,4 +1,5 @@
 """Programs that start their ranks themselves: torchrun and what stands on it, torch.multiprocessing.spawn. A few ranks are started in the place of all."""
+
 from __future__ import annotations
 
 import functools
@@ -20,6 +21,7 @@ _LAUNCHER = "torch.distributed.launcher.api"
 
 def _noting_death(function):
     """What calls it in a process of its own prints the exception, or sends it to the parent, and ends the process."""
+
     @functools.wraps(function)
     def faultline(*args, **kwargs):
         try:
@@ -28,6 +30,7 @@ def _noting_death(function):
             if (session := dry_run_session.current()) is not None:
                 session.note_death(problem, problem.__traceback__)
             raise
+
     return faultline
 
 
@@ -68,12 +71,28 @@ def _launch(session, config, entrypoint, args) -> dict:
     turn, processes = _next_turn(), []
 
     def start(rank):
-        given = ranks.environment(rank, world, per_node, address or "127.0.0.1", int(port) if port.isdigit() and int(port) else 29500,
-                                  config.run_id or "none", config.role, config.max_restarts)
+        given = ranks.environment(
+            rank,
+            world,
+            per_node,
+            address or "127.0.0.1",
+            int(port) if port.isdigit() and int(port) else 29500,
+            config.run_id or "none",
+            config.role,
+            config.max_restarts,
+        )
         command = [entrypoint, *map(str, args)]
-        environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"), **given, **ranks.started(rank, turn)}
-        processes.append(subprocess.Popen([part.replace("${local_rank}", given["LOCAL_RANK"]) for part in command], env=environment))
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+            **given,
+            **ranks.started(rank, turn),
+        }
+        processes.append(
+            subprocess.Popen([part.replace("${local_rank}", given["LOCAL_RANK"]) for part in command], env=environment)
+        )
         return processes[-1]
+
     if callable(entrypoint):
         return _launch_function(session, world, per_node, entrypoint, args)
     chosen = ranks.representatives(world)
@@ -101,12 +120,14 @@ class _WithEnvironment:
 
 def _launch_function(session, world, per_node, function, args) -> dict:
     import torch.multiprocessing
+
     torch.multiprocessing.spawn(_WithEnvironment(function, world, per_node), tuple(args), nprocs=world)
     return {}
 
 
 def _spawn_few(session, start_processes):
     """In the place of torch.multiprocessing.start_processes."""
+
     def faultline(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn", *rest, **options):
         if nprocs == 1:
             return start_processes(fn, args, nprocs, join, daemon, start_method, *rest, **options)
@@ -118,20 +139,30 @@ def _spawn_few(session, start_processes):
             except (AttributeError, TypeError, pickle.PicklingError) as problem:
                 if start_method == "spawn":
                     raise
-                raise Unplannable(f"start_processes() with the start method {start_method!r}: a dry run starts ranks by 'spawn', and what is to be run "
-                                  f"there cannot be handed over ({problem})") from None
+                raise Unplannable(
+                    f"start_processes() with the start method {start_method!r}: a dry run starts ranks by 'spawn', and what is to be run "
+                    f"there cannot be handed over ({problem})"
+                ) from None
             return contexts[-1]
+
         shared = ranks.Shared(session.options["folder"], turn)
-        _in_turn(shared, ranks.representatives(nprocs), start, lambda context: any(process.is_alive() for process in context.processes))
+        _in_turn(
+            shared,
+            ranks.representatives(nprocs),
+            start,
+            lambda context: any(process.is_alive() for process in context.processes),
+        )
         for context in contexts if join else contexts[:-1]:
             while not context.join():
                 pass
         return None if join else contexts[-1]
+
     return faultline
 
 
 def install(session) -> None:
     import torch.multiprocessing as processes
+
     spawning = sys.modules[processes.spawn.__module__]
     few = _spawn_few(session, spawning.start_processes)
     spawning.start_processes = processes.start_processes = few
@@ -140,7 +171,9 @@ def install(session) -> None:
     def watched(_name, api):
         def launch_agent(config, entrypoint, args, *_rest, **_options):
             return _launch(session, config, entrypoint, args)
+
         api.launch_agent = launch_agent
+
     if _LAUNCHER in sys.modules:
         watched(_LAUNCHER, sys.modules[_LAUNCHER])
     else:

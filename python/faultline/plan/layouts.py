@@ -1,5 +1,6 @@
 """What PyTorch's meta kernels do not tell of a result: that convolutions and batch norms keep channels last, as cuDNN does, and in which order a kernel
 allocates several results."""
+
 from __future__ import annotations
 
 import torch
@@ -8,14 +9,30 @@ from .tensors import is_channels_last
 
 aten = torch.ops.aten
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
-_CONVOLUTIONS = {aten.convolution.default: (0, 1), aten.convolution_backward.default: (1, 2)}  # where input and weight stand
-_NORMS = {getattr(aten, name).default: position for name, position in (("cudnn_batch_norm", 0), ("native_batch_norm", 0), ("_native_batch_norm_legit", 0), ("_batch_norm_with_update", 0),
-                                                                       ("cudnn_batch_norm_backward", 1), ("native_batch_norm_backward", 0), ("batch_norm_backward", 0)) if hasattr(aten, name)}
+_CONVOLUTIONS = {
+    aten.convolution.default: (0, 1),
+    aten.convolution_backward.default: (1, 2),
+}  # where input and weight stand
+_NORMS = {
+    getattr(aten, name).default: position
+    for name, position in (
+        ("cudnn_batch_norm", 0),
+        ("native_batch_norm", 0),
+        ("_native_batch_norm_legit", 0),
+        ("_batch_norm_with_update", 0),
+        ("cudnn_batch_norm_backward", 1),
+        ("native_batch_norm_backward", 0),
+        ("batch_norm_backward", 0),
+    )
+    if hasattr(aten, name)
+}
 
 
 def keep_format(func, args, leaves: list) -> None:
     """Gives new results the strides that they have on a GPU."""
-    if func is aten._cudnn_rnn.default and args[10] and not args[14]:  # computed with time first, shown with the batch first
+    if (
+        func is aten._cudnn_rnn.default and args[10] and not args[14]
+    ):  # computed with time first, shown with the batch first
         batch, length, width = leaves[0][1]
         leaves[0] = ("new", leaves[0][1], (width, batch * width, 1), *leaves[0][3:])
         return

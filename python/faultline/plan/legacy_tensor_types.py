@@ -1,10 +1,21 @@
 """Ways to a GPU tensor that go around the dispatch mode: torch.cuda.FloatTensor and its kin, and lists as indices."""
+
 from __future__ import annotations
 
 import torch
 
-_KINDS = {"FloatTensor": torch.float32, "DoubleTensor": torch.float64, "HalfTensor": torch.float16, "BFloat16Tensor": torch.bfloat16, "LongTensor": torch.int64, "IntTensor": torch.int32,
-          "ShortTensor": torch.int16, "CharTensor": torch.int8, "ByteTensor": torch.uint8, "BoolTensor": torch.bool}
+_KINDS = {
+    "FloatTensor": torch.float32,
+    "DoubleTensor": torch.float64,
+    "HalfTensor": torch.float16,
+    "BFloat16Tensor": torch.bfloat16,
+    "LongTensor": torch.int64,
+    "IntTensor": torch.int32,
+    "ShortTensor": torch.int16,
+    "CharTensor": torch.int8,
+    "ByteTensor": torch.uint8,
+    "BoolTensor": torch.bool,
+}
 
 
 class _Kind(type):
@@ -43,6 +54,7 @@ def _patch_type(kinds) -> None:
         if isinstance(kind, _Kind):
             return tensor.to("cuda", kind.dtype, non_blocking=non_blocking)
         return original(tensor) if dtype is None else original(tensor, dtype, non_blocking, **kwargs)
+
     torch.Tensor.type = faultline
 
 
@@ -57,15 +69,22 @@ def _patch_default(kinds) -> None:
             return
         torch.set_default_device(None)
         original(kind)
+
     torch.set_default_tensor_type = faultline
 
 
 def _is_numbers(index) -> bool:
-    return isinstance(index, list) and len(index) > 0 and all(isinstance(i, (int, list)) for i in index) or type(index).__name__ == "ndarray"
+    return (
+        isinstance(index, list)
+        and len(index) > 0
+        and all(isinstance(i, (int, list)) for i in index)
+        or type(index).__name__ == "ndarray"
+    )
 
 
 def _with_tensors(original):
     """Lists and arrays of numbers become host tensors, which PyTorch moves by an operation that the dry run sees."""
+
     def faultline(tensor, index, *value):
         if not isinstance(index, (int, slice, torch.Tensor)) and tensor.is_cuda:
             if _is_numbers(index):
@@ -73,4 +92,5 @@ def _with_tensors(original):
             elif isinstance(index, tuple) and any(map(_is_numbers, index)):
                 index = tuple(torch.tensor(i, device="cpu") if _is_numbers(i) else i for i in index)
         return original(tensor, index, *value)
+
     return faultline

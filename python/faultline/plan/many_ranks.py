@@ -1,4 +1,5 @@
 """torch.distributed in a dry run: groups of which this process is one rank, without the others (process_group.py)."""
+
 from __future__ import annotations
 
 import ctypes
@@ -21,8 +22,10 @@ _BACKEND = "faultline"
 _CUDA, _NOBODY = 1, 100  # c10::DeviceType
 _TOLD = 1 << 16  # elements of a host tensor whose values the first rank leaves for the others
 # docs/plan.md has the table with the sources.
-_NCCL = ("NCCL takes GPU memory of its own, which is in no counter of PyTorch and not in this plan: {count}. Published measurements are 544 to 688 MB for a "
-         "communicator (4 × A100), 1.06 GB for a process (8 × H100), and more with all_to_all; --context adds an amount")
+_NCCL = (
+    "NCCL takes GPU memory of its own, which is in no counter of PyTorch and not in this plan: {count}. Published measurements are 544 to 688 MB for a "
+    "communicator (4 × A100), 1.06 GB for a process (8 × H100), and more with all_to_all; --context adds an amount"
+)
 
 
 class Watch:
@@ -56,14 +59,18 @@ class Watch:
 
     def write(self) -> None:
         if count := len(self._communicators):
-            self._session.notes.add("kernel", _NCCL.format(count=f"this rank has {count} communicator{'s' if count > 1 else ''}"), line="")
+            self._session.notes.add(
+                "kernel", _NCCL.format(count=f"this rank has {count} communicator{'s' if count > 1 else ''}"), line=""
+            )
 
     def unknown(self, tensors, what: str) -> None:
         """Values that come from another rank."""
         for tensor in tensors:
             if tensor.is_cuda:
                 self._session.values.assume(tensor)
-        self._session.notes.add("value", f"{what} takes values from another rank, which are not known: the tensor was left as it was")
+        self._session.notes.add(
+            "value", f"{what} takes values from another rank, which are not known: the tensor was left as it was"
+        )
 
     def tell(self, group, tensors, root: int) -> None:
         """A broadcast of small host tensors is told for real."""
@@ -109,6 +116,7 @@ def _time_nothing() -> None:
     """DDP measures itself by events of the GPU, and logs that. Where PyTorch has a timer for CUDA it is put under a key that nobody asks for: as in a
     build without CUDA there is then none. (The registry is a hash table: in each entry the next one's address, then the key, a byte.)"""
     from torch._C._distributed_c10d import Logger
+
     Logger.set_runtime_stats_and_log = lambda _logger: None
     find = getattr(no_gpu.library("libtorch_cpu.so"), "_ZN4c10d13TimerRegistryEv", None)
     if find is None:
@@ -125,10 +133,12 @@ def _time_nothing() -> None:
 
 def _fake_no_context() -> None:
     """PyTorch's fake tensors, by which DTensor learns shapes, open a context on the GPU first."""
+
     def without(_name, module):
         for name in ("init_cuda_context", "init_gpu_context"):
             if hasattr(module, name):
                 setattr(module, name, lambda *_args: None)
+
     name = "torch._subclasses.fake_tensor"
     if name in sys.modules:
         without(name, sys.modules[name])
@@ -149,8 +159,12 @@ def _number(given: int, query: dict, name: str, url: str) -> int:
         if value not in (None, -1, "-1"):
             return int(value)
     if url == "env":
-        raise ValueError(f"Error initializing torch.distributed using env:// rendezvous: environment variable {name.upper()} expected, but not set")
-    raise ValueError(f"Error initializing torch.distributed using {url}:// rendezvous: {name.replace('_', ' ')} parameter missing")
+        raise ValueError(
+            f"Error initializing torch.distributed using env:// rendezvous: environment variable {name.upper()} expected, but not set"
+        )
+    raise ValueError(
+        f"Error initializing torch.distributed using {url}:// rendezvous: {name.replace('_', ' ')} parameter missing"
+    )
 
 
 def _rendezvous(session, c10d) -> None:
@@ -162,7 +176,12 @@ def _rendezvous(session, c10d) -> None:
             yield from original(url, rank, world_size, **options)
             return
         query = dict(urllib.parse.parse_qsl(parts.query))
-        yield process_group.TCPStore(), _number(rank, query, "rank", parts.scheme), _number(world_size, query, "world_size", parts.scheme)
+        yield (
+            process_group.TCPStore(),
+            _number(rank, query, "rank", parts.scheme),
+            _number(world_size, query, "world_size", parts.scheme),
+        )
+
     c10d.rendezvous = rendezvous
 
 
@@ -172,6 +191,7 @@ def _groups(watch, c10d) -> None:
 
     def make(options, _group_options=None):
         return Alone(options.group_rank, options.group_size, kinds[-1], watch)
+
     c10d.Backend.register_backend(_BACKEND, make, extended_api=True, devices=["cpu", "cuda"])
     if c10d.default_pg_nccl_timeout is None:
         c10d.default_pg_nccl_timeout = datetime.timedelta(minutes=10)
@@ -188,13 +208,16 @@ def _groups(watch, c10d) -> None:
         config = str(c10d.BackendConfig(c10d.Backend(kind)))
         kinds.append("cpu:gloo,cuda:nccl" if kind == "undefined" else kind)
         try:
-            group, prefix = helper(group_size, group_rank, global_ranks_in_group, c10d.Backend(_BACKEND), store, *args, **options)
+            group, prefix = helper(
+                group_size, group_rank, global_ranks_in_group, c10d.Backend(_BACKEND), store, *args, **options
+            )
         finally:
             kinds.pop()
         if isinstance(group, Alone):
             c10d._world.pg_map[group] = (c10d.Backend(kind), prefix)
             c10d._world.pg_backend_config[group] = config
         return group, prefix
+
     c10d._new_process_group_helper = new_group
     c10d._store_based_barrier = lambda *_args, **_options: None
     dist.is_nccl_available = c10d.is_nccl_available = lambda: True
@@ -204,13 +227,19 @@ def _groups(watch, c10d) -> None:
 
 def _split(c10d) -> None:
     """NCCL makes groups out of one that has its communicator already; here they are made like any other."""
-    def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, *_args, **_options):
+
+    def split_group(
+        parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, *_args, **_options
+    ):
         parent = parent_pg or c10d._get_default_group()
         own = None
         for chosen in split_ranks or ():
-            group = dist.new_group([dist.get_global_rank(parent, rank) for rank in chosen], timeout=timeout, group_desc=group_desc)
+            group = dist.new_group(
+                [dist.get_global_rank(parent, rank) for rank in chosen], timeout=timeout, group_desc=group_desc
+            )
             own = group if parent.rank() in chosen else own
         return own
+
     if hasattr(c10d, "split_group"):
         dist.split_group = c10d.split_group = split_group
     mesh = sys.modules.get("torch.distributed.device_mesh")
@@ -220,6 +249,7 @@ def _split(c10d) -> None:
 
 def _first_group(watch, rank: int, world: int) -> None:
     import multiprocessing
+
     if not 0 <= rank < world:
         return
     if multiprocessing.parent_process() is not None and rank not in ranks.representatives(world):
@@ -230,6 +260,7 @@ def _first_group(watch, rank: int, world: int) -> None:
 
 def _objects(watch, c10d) -> None:
     """Objects that one rank has for the others: the first leaves them behind."""
+
     def group_of(group):
         return group or c10d._get_default_group()
 
@@ -260,7 +291,9 @@ def _objects(watch, c10d) -> None:
         if not c10d._rank_not_in_group(group) and object_gather_list is not None:
             all_gather_object(object_gather_list, obj, group)
 
-    def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
+    def scatter_object_list(
+        scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+    ):
         if c10d._rank_not_in_group(group):
             return
         group = group_of(group)
@@ -270,14 +303,25 @@ def _objects(watch, c10d) -> None:
         if root == group.rank():
             watch.shared.put(name, pickle.dumps(given))
         else:
-            given = pickle.loads(watch.of_root(group, root, name) or b"N.") or missing("scatter_object_list()", dist.get_global_rank(group, root))
+            given = pickle.loads(watch.of_root(group, root, name) or b"N.") or missing(
+                "scatter_object_list()", dist.get_global_rank(group, root)
+            )
         scatter_object_output_list[0] = given[group.rank()]
 
-    def send_object_list(*_args, **_options): return None
+    def send_object_list(*_args, **_options):
+        return None
 
     def recv_object_list(object_list, src=None, *_args, **_options):
         raise Unplannable("recv_object_list() takes objects from another rank, which is not run together with this one")
-    for function in (broadcast_object_list, all_gather_object, gather_object, scatter_object_list, send_object_list, recv_object_list):
+
+    for function in (
+        broadcast_object_list,
+        all_gather_object,
+        gather_object,
+        scatter_object_list,
+        send_object_list,
+        recv_object_list,
+    ):
         if hasattr(c10d, function.__name__):
             setattr(c10d, function.__name__, function)
             setattr(dist, function.__name__, function)

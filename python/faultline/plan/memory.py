@@ -3,6 +3,7 @@
 A storage is followed by a weak reference to its Python object: PyTorch keeps that object as long as C++ holds the storage (a tensor saved for
 backward included), so its death is the moment at which a GPU's block would be returned.
 """
+
 from __future__ import annotations
 
 import threading
@@ -15,25 +16,40 @@ from .older_torch import OutOfMemoryError, StorageRef, notice_deaths
 from .stacks import Stacks
 
 storage_id = torch._C._storage_id
-_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # by vmap, grad and their kin: it has no storage of its own
+_is_wrapped = (
+    torch._C._functorch.is_functorch_wrapped_tensor
+)  # by vmap, grad and their kin: it has no storage of its own
 
 
 class Record(StorageRef):
     """One storage on the GPU."""
 
-    __slots__ = ("key", "allocation", "address", "size_bytes", "shadow", "assumed", "stand_in", "stack", "tensor", "kept")
+    __slots__ = (
+        "key",
+        "allocation",
+        "address",
+        "size_bytes",
+        "shadow",
+        "assumed",
+        "stand_in",
+        "stack",
+        "tensor",
+        "kept",
+    )
 
     def __new__(cls, storage, callback, *_):
         return super().__new__(cls, storage, callback)
 
-    def __init__(self, storage, callback, key: int, allocation: int, address: int, size_bytes: int, stack: int, tensor: int):
+    def __init__(
+        self, storage, callback, key: int, allocation: int, address: int, size_bytes: int, stack: int, tensor: int
+    ):
         super().__init__(storage, callback)
         self.key, self.allocation, self.address, self.size_bytes = key, allocation, address, size_bytes
         self.stack, self.tensor = stack, tensor
-        self.shadow = None   # a host storage with the same bytes, where they are known
+        self.shadow = None  # a host storage with the same bytes, where they are known
         self.assumed = False  # the shadow's values are stand-ins, or follow from some
         self.stand_in = None  # what one element reads as where there is no shadow; None: the usual
-        self.kept = None     # another storage that must live as long as this one
+        self.kept = None  # another storage that must live as long as this one
 
 
 def gib(size_bytes: int) -> str:
@@ -53,8 +69,8 @@ class Memory:
         self._workspaces: set = set()
         self.closed = False
         self.allocations_at_failure = -1  # how many had been served when one last failed
-        self._refusals_left = -1          # until the GPU grows; -1: it does not
-        self.unseen = False    # what is made now is Faultline's own, and not on the device
+        self._refusals_left = -1  # until the GPU grows; -1: it does not
+        self.unseen = False  # what is made now is Faultline's own, and not on the device
 
     def find(self, tensor: torch.Tensor) -> Record | None:
         if not self.records or _is_wrapped(tensor):
@@ -118,6 +134,8 @@ class Memory:
         capacity_bytes, context_bytes = self.device.sizes[place]
         unused = stats.reserved_bytes - stats.allocated_bytes
         in_use = context_bytes + stats.reserved_bytes
-        return (f"CUDA out of memory. Tried to allocate {gib(size_bytes)}. GPU {place} has a total capacity of {gib(capacity_bytes)} of which {gib(stats.device_free_bytes)} is free. "
-                f"Including non-PyTorch memory, this process has {gib(in_use)} memory in use. Of the allocated memory {gib(stats.allocated_bytes)} is allocated by PyTorch, and {gib(unused)} "
-                "is reserved by PyTorch but unallocated. (A dry run by Faultline: no GPU was used.)")
+        return (
+            f"CUDA out of memory. Tried to allocate {gib(size_bytes)}. GPU {place} has a total capacity of {gib(capacity_bytes)} of which {gib(stats.device_free_bytes)} is free. "
+            f"Including non-PyTorch memory, this process has {gib(in_use)} memory in use. Of the allocated memory {gib(stats.allocated_bytes)} is allocated by PyTorch, and {gib(unused)} "
+            "is reserved by PyTorch but unallocated. (A dry run by Faultline: no GPU was used.)"
+        )

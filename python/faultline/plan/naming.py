@@ -1,4 +1,5 @@
 """The words of the trace for PyTorch's things."""
+
 from __future__ import annotations
 
 import functools
@@ -18,7 +19,9 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def look(tensor: torch.Tensor) -> str:
-    shape = ",".join("1" if stride == 0 else str(size) for size, stride in zip(tensor.size(), tensor.stride()))  # an expanded dimension was given as 1
+    shape = ",".join(
+        "1" if stride == 0 else str(size) for size, stride in zip(tensor.size(), tensor.stride())
+    )  # an expanded dimension was given as 1
     return f"{dtype_name(tensor.dtype)}[{shape}]" + ("" if tensor.is_cuda else f"@{tensor.device.type}")
 
 

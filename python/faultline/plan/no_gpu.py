@@ -9,6 +9,7 @@ Every build knows the device type, its dispatch keys and its autograd formulas; 
 The order of the functions in both tables is read from the headers that ship with the same PyTorch, so that it is no matter of versions.
 Nothing is written into PyTorch's code or files. Whatever does not look as expected ends with Unsupported, before anything was changed.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -29,7 +30,11 @@ def take_host_memory_as_pinned(library_path: str) -> None:
     """C++ that makes pinned memory and insists on it (the reducer of DistributedDataParallel) is told so. Python code asks the dry run itself. PyTorch
     answers so only for a device that it has initialised, which it does when pinned memory is first asked for."""
     own = ctypes.CDLL(library_path)
-    for name, answer in (("isPinnedPtr", own.faultline_answer_1), ("init", own.faultline_answer_0), ("initCUDA", own.faultline_answer_0)):
+    for name, answer in (
+        ("isPinnedPtr", own.faultline_answer_1),
+        ("init", own.faultline_answer_0),
+        ("initCUDA", own.faultline_answer_0),
+    ):
         if name in _slots:
             table, slot = _slots[name]
             table[slot] = _address(answer)
@@ -58,7 +63,9 @@ def library(name: str) -> ctypes.CDLL:
 def _virtual_functions(header: str, inherited: list[str]) -> list[str]:
     """The functions of the interface that a header declares, in the order of its table, behind those it inherits; a destructor takes two places."""
     try:
-        with open(os.path.join(os.path.dirname(torch.__file__), "include", *header.split("/")), encoding="utf-8") as file:
+        with open(
+            os.path.join(os.path.dirname(torch.__file__), "include", *header.split("/")), encoding="utf-8"
+        ) as file:
             text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", file.read(), flags=re.DOTALL)
     except OSError:
         return []
@@ -76,12 +83,25 @@ def _install_guard(own) -> bool:
     except ValueError as problem:
         raise Unsupported("PyTorch's table of device guards was not found") from problem
     names = _virtual_functions("c10/core/impl/DeviceGuardImplInterface.h", [])
-    answers = {"type": own.faultline_guard_current, "getDevice": own.faultline_guard_current, "exchangeDevice": own.faultline_guard_exchange,
-               "setDevice": own.faultline_guard_exchange, "uncheckedSetDevice": own.faultline_guard_exchange, "deviceCount": own.faultline_device_count,
-               "queryStream": own.faultline_answer_1, "queryEvent": own.faultline_answer_1,
-               **dict.fromkeys(("getStream", "getDefaultStream", "getStreamFromGlobalPool", "getNewStream", "exchangeStream"), own.faultline_guard_stream)}
+    answers = {
+        "type": own.faultline_guard_current,
+        "getDevice": own.faultline_guard_current,
+        "exchangeDevice": own.faultline_guard_exchange,
+        "setDevice": own.faultline_guard_exchange,
+        "uncheckedSetDevice": own.faultline_guard_exchange,
+        "deviceCount": own.faultline_device_count,
+        "queryStream": own.faultline_answer_1,
+        "queryEvent": own.faultline_answer_1,
+        **dict.fromkeys(
+            ("getStream", "getDefaultStream", "getStreamFromGlobalPool", "getNewStream", "exchangeStream"),
+            own.faultline_guard_stream,
+        ),
+    }
     if set(answers) - set(names) <= {"getNewStream", "getStreamFromGlobalPool"}:
-        table = (ctypes.c_void_p * (len(names) + 16))(*[_address(answers.get(name, own.faultline_answer_0)) for name in names], *[_address(own.faultline_answer_0)] * 16)
+        table = (ctypes.c_void_p * (len(names) + 16))(
+            *[_address(answers.get(name, own.faultline_answer_0)) for name in names],
+            *[_address(own.faultline_answer_0)] * 16,
+        )
         guard = (ctypes.c_void_p * 2)(ctypes.addressof(table), 0)
         _kept.extend((table, guard))
         slots[_CUDA_SLOT] = ctypes.addressof(guard)
@@ -120,9 +140,13 @@ def _install_hooks(own, own_guard: bool) -> None:
     ctypes.memmove(table, old - 16, ctypes.sizeof(table))  # two words stand before the first function
     table[2 + names.index(built)] = _address(own.faultline_answer_1)
     # With a context the engine asks the guard for the streams of those who call it; before 2.5 it takes them for granted.
-    table[2 + names.index("hasPrimaryContext")] = _address(own.faultline_answer_1 if own_guard else own.faultline_answer_0)
+    table[2 + names.index("hasPrimaryContext")] = _address(
+        own.faultline_answer_1 if own_guard else own.faultline_answer_0
+    )
     _kept.append(table)
-    _slots.update({name: (table, 2 + names.index(name)) for name in ("isPinnedPtr", "init", "initCUDA") if name in names})
+    _slots.update(
+        {name: (table, 2 + names.index(name)) for name in ("isPinnedPtr", "init", "initCUDA") if name in names}
+    )
     pointer.value = ctypes.addressof(table) + 16
     if _accelerator() not in (None, "cuda"):
         pointer.value = old
@@ -146,6 +170,7 @@ def _hide_substitutes() -> None:
 
     def kernel(*_args, **_kwargs):
         raise AssertionError("a kernel was reached in a dry run")
+
     for name in ("silu_backward", "mish_backward", "_fused_rms_norm", "_fused_rms_norm_backward"):
         full = "aten::" + name
         if torch._C._dispatch_has_kernel(full) and not torch._C._dispatch_has_kernel_for_dispatch_key(full, "CUDA"):

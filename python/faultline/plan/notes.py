@@ -1,12 +1,13 @@
 """What the dry run had to assume or leave out. Each is told once per line, with how often it happened."""
+
 from __future__ import annotations
 
 import json
 
 from .stacks import user_line
 
-TRUTH = "truth"      # the group of truth values that are read
-_MANY_TRUTHS = 100   # reads at one line that look like a loop's condition
+TRUTH = "truth"  # the group of truth values that are read
+_MANY_TRUTHS = 100  # reads at one line that look like a loop's condition
 
 
 class Notes:
@@ -28,13 +29,21 @@ class Notes:
 
     def waiting(self) -> None:
         """The program ran out of time: is there a loop that may wait for a value it will not get?"""
-        count, line = max(((count, line) for (_, group, line), (_, count) in self._found.items() if group == TRUTH), default=(0, ""))
+        count, line = max(
+            ((count, line) for (_, group, line), (_, count) in self._found.items() if group == TRUTH), default=(0, "")
+        )
         if count >= _MANY_TRUTHS:
-            self.add("mode", f"a truth value that a dry run does not compute was read {count} times here until the program was stopped: a loop that ends only by it does not end in a dry run; give it a limit, or plan with --real", line)
+            self.add(
+                "mode",
+                f"a truth value that a dry run does not compute was read {count} times here until the program was stopped: a loop that ends only by it does not end in a dry run; give it a limit, or plan with --real",
+                line,
+            )
 
     def write(self, device) -> None:
         for number, ((kind, _, line), (text, count)) in enumerate(self._found.items()):
             if number == 200:
                 device.lost("notes of the dry run beyond the first 200", len(self._found) - 200)
                 break
-            device.property(f"dry-run.note.{number:03}", json.dumps({"kind": kind, "text": text, "line": line, "count": count}))
+            device.property(
+                f"dry-run.note.{number:03}", json.dumps({"kind": kind, "text": text, "line": line, "count": count})
+            )

@@ -1,4 +1,5 @@
 """What differs between the versions of PyTorch that a dry run serves (2.1 and newer), each chosen by what is found."""
+
 from __future__ import annotations
 
 import abc
@@ -14,16 +15,19 @@ try:
 except TypeError:
     set_version = _set_version
 else:
+
     def set_version(tensor: torch.Tensor, version: int) -> None:
         """How often the tensor counts as changed."""
         _set_version((tensor,), (version,))
 
 
 if hasattr(torch, "get_autocast_dtype"):
+
     def autocast_dtype() -> torch.dtype | None:
         """The type to which autocast casts on the GPU; None while it is off."""
         return torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
 else:
+
     def autocast_dtype() -> torch.dtype | None:
         return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
@@ -35,6 +39,7 @@ if hasattr(torch._C, "_TorchDispatchModeKey"):
         """The mode in which PyTorch looks at a program by itself, where it lies below the dry run's; None while there is none."""
         return _mode(_FAKE)
 else:
+
     def fake_mode():
         return None  # it is a mode like others, and answers before the dry run's does
 
@@ -62,6 +67,7 @@ def watch_backward(around) -> None:
 
         def __getattr__(self, name):
             return getattr(self._real, name)
+
     torch.autograd.Variable._execution_engine = Engine(torch.autograd.Variable._execution_engine)
 
 

@@ -1,4 +1,5 @@
 """What an operation is given and gives, as the parts of the dry run pass it among themselves."""
+
 from __future__ import annotations
 
 import torch

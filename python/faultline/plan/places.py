@@ -2,6 +2,7 @@
 
 A thread's current GPU is kept by the dry run's library, because PyTorch's C++ asks for it too (src/dryrun/guard.cpp).
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -36,7 +37,9 @@ def check(index: int) -> int:
     if not 0 <= index < count:
         kind = getattr(torch, "AcceleratorError", RuntimeError)
         planned = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
-        raise kind(f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has {planned}; {ASKED_FOR} cuda:{index}.)")
+        raise kind(
+            f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has {planned}; {ASKED_FOR} cuda:{index}.)"
+        )
     return index
 
 

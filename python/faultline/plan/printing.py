@@ -1,4 +1,5 @@
 """print(tensor). PyTorch switches every dispatch mode off while it writes a tensor, so the dry run shows it the values that it has."""
+
 from __future__ import annotations
 
 import torch
@@ -9,12 +10,23 @@ def install(session) -> None:
     original, values = _tensor_str._str, session.values
 
     def faultline(tensor, *, tensor_contents=None):
-        if tensor_contents is None and tensor.is_cuda and tensor.layout is torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if (
+            tensor_contents is None
+            and tensor.is_cuda
+            and tensor.layout is torch.strided
+            and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        ):
             with torch.no_grad():
                 tensor_contents = _contents(tensor, values)
-        elif tensor.device.type == "cpu" and tensor.layout is torch.strided and not tensor.is_nested and not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        elif (
+            tensor.device.type == "cpu"
+            and tensor.layout is torch.strided
+            and not tensor.is_nested
+            and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        ):
             session.mode.host.fill(tensor.untyped_storage())
         return original(tensor, tensor_contents=tensor_contents)
+
     _tensor_str._str = faultline
 
 

@@ -3,6 +3,7 @@
 It is a torch.distributed.ProcessGroup of Python, so that C++ (the reducer of DistributedDataParallel) calls it too. What NCCL's own group takes from
 PyTorch's allocator beside the results is taken here as well; what NCCL takes from the driver is not (docs/plan.md).
 """
+
 from __future__ import annotations
 
 import datetime
@@ -25,7 +26,11 @@ def _flat(tensors) -> list[Tensor]:
 def finished(tensors):
     """The work of a collective that is done: its future holds the tensors."""
     places = sorted({t.get_device() for t in _flat(tensors) if t.is_cuda})
-    future = torch.futures.Future(devices=[torch.device("cuda", place) for place in places]) if places else torch.futures.Future()
+    future = (
+        torch.futures.Future(devices=[torch.device("cuda", place) for place in places])
+        if places
+        else torch.futures.Future()
+    )
     future.set_result(list(tensors))
     return _create_work_from_future(future)
 
@@ -79,15 +84,32 @@ class Alone(ProcessGroup):
 
     # --- what it is
 
-    def getBackendName(self): return self._kind
-    def name(self): return self._kind
-    def rank(self): return self._rank
-    def size(self): return self._size
-    def getRank(self): return self._rank
-    def getSize(self): return self._size
-    def getGroupName(self): return self._names[0]
-    def getGroupDesc(self): return self._names[1]
-    def setGroupDesc(self, text): self._names[1] = text
+    def getBackendName(self):
+        return self._kind
+
+    def name(self):
+        return self._kind
+
+    def rank(self):
+        return self._rank
+
+    def size(self):
+        return self._size
+
+    def getRank(self):
+        return self._rank
+
+    def getSize(self):
+        return self._size
+
+    def getGroupName(self):
+        return self._names[0]
+
+    def getGroupDesc(self):
+        return self._names[1]
+
+    def setGroupDesc(self, text):
+        self._names[1] = text
 
     def setGroupName(self, name):
         self._names[0] = name
@@ -95,21 +117,51 @@ class Alone(ProcessGroup):
 
     group_name, group_desc = property(getGroupName), property(getGroupDesc)
     _set_group_name, _set_group_desc = setGroupName, setGroupDesc
-    def _get_backend(self, _device): return self
-    def _get_backend_name(self): return self._kind
-    def _set_default_backend(self, _backend): pass
-    def _has_hooks(self): return False
-    def _register_on_completion_hook(self, _hook): pass
-    def _enable_collectives_timing(self): pass
-    def _wait_for_pending_works(self): pass
-    def _set_sequence_number_for_group(self): pass
-    def _get_sequence_number_for_group(self): return self._sequence
-    def set_timeout(self, _timeout): pass
-    def _set_default_timeout(self, _timeout): pass
-    def abort(self): pass
-    def shutdown(self): pass
-    def eager_connect_single_device(self, _device): pass
-    def perform_nocolor_split(self, _device): pass
+
+    def _get_backend(self, _device):
+        return self
+
+    def _get_backend_name(self):
+        return self._kind
+
+    def _set_default_backend(self, _backend):
+        pass
+
+    def _has_hooks(self):
+        return False
+
+    def _register_on_completion_hook(self, _hook):
+        pass
+
+    def _enable_collectives_timing(self):
+        pass
+
+    def _wait_for_pending_works(self):
+        pass
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    def _get_sequence_number_for_group(self):
+        return self._sequence
+
+    def set_timeout(self, _timeout):
+        pass
+
+    def _set_default_timeout(self, _timeout):
+        pass
+
+    def abort(self):
+        pass
+
+    def shutdown(self):
+        pass
+
+    def eager_connect_single_device(self, _device):
+        pass
+
+    def perform_nocolor_split(self, _device):
+        pass
 
     @property
     def _device_types(self):
@@ -249,8 +301,11 @@ class Alone(ProcessGroup):
     def recv_anysource(self, tensors, tag=0):
         return self.recv(tensors, -1, tag)
 
-    def _start_coalescing(self, _device): pass
-    def _end_coalescing(self, _device): return finished([])
+    def _start_coalescing(self, _device):
+        pass
+
+    def _end_coalescing(self, _device):
+        return finished([])
 
     # --- groups made of it
 
@@ -292,14 +347,29 @@ class Store(dist.Store):
             self.set(key, desired)
         return self._values[key]
 
-    def wait(self, *_args): pass
-    def check(self, _keys): return True
-    def num_keys(self): return len(self._values)
-    def delete_key(self, key): return self._values.pop(key, None) is not None
-    def set_timeout(self, _timeout): pass
-    def multi_get(self, keys): return [self.get(key) for key in keys]
-    def multi_set(self, keys, values): [self.set(key, value) for key, value in zip(keys, values)]
-    def has_extended_api(self): return False
+    def wait(self, *_args):
+        pass
+
+    def check(self, _keys):
+        return True
+
+    def num_keys(self):
+        return len(self._values)
+
+    def delete_key(self, key):
+        return self._values.pop(key, None) is not None
+
+    def set_timeout(self, _timeout):
+        pass
+
+    def multi_get(self, keys):
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys, values):
+        [self.set(key, value) for key, value in zip(keys, values)]
+
+    def has_extended_api(self):
+        return False
 
     def append(self, key, value):
         self.set(key, self._values.get(key, b"") + (value.encode() if isinstance(value, str) else value))
@@ -323,12 +393,21 @@ class HashStore(Store):
 
 def _refuse_the_unknown() -> None:
     """A collective that is not here would look for a backend, of which there is none."""
+
     def refusing(name):
         def unknown(_self, *_args, **_options):
             raise Unplannable(f"ProcessGroup.{name}() is not known to a dry run")
+
         return unknown
+
     for name, member in vars(ProcessGroup).items():
-        if not name.startswith("_") and name not in vars(Alone) and callable(member) and not isinstance(member, type) and name not in _NO_COLLECTIVES:
+        if (
+            not name.startswith("_")
+            and name not in vars(Alone)
+            and callable(member)
+            and not isinstance(member, type)
+            and name not in _NO_COLLECTIVES
+        ):
             setattr(Alone, name, refusing(name))
 
 

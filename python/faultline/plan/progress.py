@@ -1,4 +1,5 @@
 """What the program is doing: which module runs, which step it is, which forward line a gradient belongs to, which operation failed."""
+
 from __future__ import annotations
 
 import functools
@@ -33,9 +34,9 @@ class Progress:
         self.saw_backward = False
         self.steps = 0
         self.host = None
-        self.on_model = None   # told of each model before it first runs
+        self.on_model = None  # told of each model before it first runs
         self.before_first_backward = None
-        self.on_step = None    # told after each optimizer step
+        self.on_step = None  # told after each optimizer step
         self._pins: dict[int, object] = {}
 
     # --- modules
@@ -65,7 +66,9 @@ class Progress:
         for path, parameter in root.named_parameters():
             record = self._memory.find(parameter) if parameter.is_cuda else None
             if record is not None and record.allocation:
-                number = self._memory.device.tensor(tuple(parameter.size()), dtype_name(parameter.dtype), "parameter", f"{prefix}.{path}")
+                number = self._memory.device.tensor(
+                    tuple(parameter.size()), dtype_name(parameter.dtype), "parameter", f"{prefix}.{path}"
+                )
                 self._memory.device.tensor_note(record.allocation, number, 0)
 
     # --- forward and backward
@@ -104,6 +107,7 @@ class Progress:
             finally:
                 self._backwards -= 1
                 self._memory.stacks.leave_backward()
+
         return faultline
 
     # --- steps
@@ -133,7 +137,13 @@ class Progress:
                 continue
             record = self._memory.find(operand) if operand.is_cuda else None
             number = device.tensor(tuple(operand.size()), dtype_name(operand.dtype))
-            stack = record.stack if record is not None else self.host.made.get(storage_id(operand), 0) if self.host is not None else 0
+            stack = (
+                record.stack
+                if record is not None
+                else self.host.made.get(storage_id(operand), 0)
+                if self.host is not None
+                else 0
+            )
             device.tensor_note(record.allocation if record is not None else 0, number, stack)
         device.op_end(str(problem), True, here)
 
@@ -145,12 +155,17 @@ class Progress:
             return tensor
         device = self._memory.device
         key = storage_id(tensor)
-        allocation = device.pin(size_bytes, self._memory.stacks.here(), device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), "pin_memory"))
+        allocation = device.pin(
+            size_bytes,
+            self._memory.stacks.here(),
+            device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), "pin_memory"),
+        )
 
         def unpin(_, key=key, allocation=allocation):
             self._pins.pop(key, None)
             if not self._memory.closed:
                 device.unpin(allocation, self._memory.stacks.here())
+
         self._pins[key] = StorageRef(tensor.untyped_storage(), unpin)
         return tensor
 

@@ -4,6 +4,7 @@ A few stand for all: the first, one between and the last. They are started one a
 that it broadcasts, a key of the store): it is kept in files in the plan's folder. A rank that has ended waits, with its trace still open, until
 the last one has: so each can note how its peak compares.
 """
+
 from __future__ import annotations
 
 import functools
@@ -16,7 +17,7 @@ from .._private import private
 from .stacks import user_line
 
 _STARTED = "FAULTLINE_RANK"  # "rank round", set for ranks that a launcher of launchers.py starts: they wait for the others before they end
-_GRACE_S = 10                   # how long a rank that was started by the program itself may be behind another
+_GRACE_S = 10  # how long a rank that was started by the program itself may be behind another
 
 
 def representatives(world: int) -> list[int]:
@@ -28,15 +29,36 @@ def listed(ranks: list[int]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
-def environment(rank: int, world: int, per_node: int, address: str = "127.0.0.1", port: int = 29500, run_id: str = "none", role: str = "default",
-                restarts: int = 0) -> dict:
+def environment(
+    rank: int,
+    world: int,
+    per_node: int,
+    address: str = "127.0.0.1",
+    port: int = 29500,
+    run_id: str = "none",
+    role: str = "default",
+    restarts: int = 0,
+) -> dict:
     """What torchrun gives a worker."""
     nodes = -(-world // per_node)
-    return {"RANK": str(rank), "LOCAL_RANK": str(rank % per_node), "GROUP_RANK": str(rank // per_node), "ROLE_RANK": str(rank), "ROLE_NAME": role,
-            "WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(min(per_node, world)), "GROUP_WORLD_SIZE": str(nodes), "ROLE_WORLD_SIZE": str(world),
-            "MASTER_ADDR": address, "MASTER_PORT": str(port), "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": str(restarts),
-            "TORCHELASTIC_RUN_ID": run_id, "TORCHELASTIC_USE_AGENT_STORE": "False",
-            "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")}
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank % per_node),
+        "GROUP_RANK": str(rank // per_node),
+        "ROLE_RANK": str(rank),
+        "ROLE_NAME": role,
+        "WORLD_SIZE": str(world),
+        "LOCAL_WORLD_SIZE": str(min(per_node, world)),
+        "GROUP_WORLD_SIZE": str(nodes),
+        "ROLE_WORLD_SIZE": str(world),
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": str(restarts),
+        "TORCHELASTIC_RUN_ID": run_id,
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+    }
 
 
 def started(rank: int, turn: str) -> dict:
@@ -77,7 +99,11 @@ class Shared:
         began = time.monotonic()
         while (content := self.get(name)) is None:
             ended = self.get(f"ended {rank}") is not None
-            if ended or self.get(f"begun {rank}") is None and (os.environ.get(_STARTED) or time.monotonic() - began > _GRACE_S):
+            if (
+                ended
+                or self.get(f"begun {rank}") is None
+                and (os.environ.get(_STARTED) or time.monotonic() - began > _GRACE_S)
+            ):
                 return self.get(name)
             time.sleep(0.05)
         return content
@@ -106,7 +132,11 @@ class Collectives:
             if to_the_end and len(own) != len(others):
                 number = min(len(own), len(others))
                 nothing = ("nothing more", "")
-                return number + 1, own[number] if len(own) > number else nothing, others[number] if len(others) > number else nothing
+                return (
+                    number + 1,
+                    own[number] if len(own) > number else nothing,
+                    others[number] if len(others) > number else nothing,
+                )
         return None
 
 
@@ -137,18 +167,35 @@ class Rank:
         if number is None:
             return
         problem = self._session.problem
-        self.shared.put(f"ended {number}", json.dumps({
-            "peak": peaks["peak_reserved"], "problem": problem, "stopped": self._session.stopped, "collectives": self.collectives.groups}).encode())
+        self.shared.put(
+            f"ended {number}",
+            json.dumps(
+                {
+                    "peak": peaks["peak_reserved"],
+                    "problem": problem,
+                    "stopped": self._session.stopped,
+                    "collectives": self.collectives.groups,
+                }
+            ).encode(),
+        )
         while told is not None and self.shared.get("all have ended") is None and os.getppid() != 1:
             time.sleep(0.02)
         self._compare(number)
 
     def _compare(self, number: int) -> None:
-        ended = {rank: json.loads(content) for rank in representatives(self.world or 1) if (content := self.shared.get(f"ended {rank}")) is not None}
+        ended = {
+            rank: json.loads(content)
+            for rank in representatives(self.world or 1)
+            if (content := self.shared.get(f"ended {rank}")) is not None
+        }
         for rank, end in ended.items():
             if end["problem"] and rank != number:
                 problem = end["problem"]
-                self._session.notes.add("mode", f"rank {rank} ended with {problem['type']}: {problem['message']}", line=f"{problem['file']}:{problem['line']}")
+                self._session.notes.add(
+                    "mode",
+                    f"rank {rank} ended with {problem['type']}: {problem['message']}",
+                    line=f"{problem['file']}:{problem['line']}",
+                )
         if number in ended:
             self._find_parting(number, ended)
         peaks = {rank: end["peak"] for rank, end in ended.items() if not end["problem"]}
@@ -159,13 +206,16 @@ class Rank:
 
     def _find_parting(self, number: int, ended: dict) -> None:
         from .dispatch_mode import Unplannable
+
         for rank, end in ended.items():
             whole = not any(e["problem"] or e["stopped"] for e in (end, ended[number]))
             found = self.collectives.parting(end["collectives"], whole) if rank != number else None
             if found is not None:
                 at, here, there = found
-                text = (f"ranks {number} and {rank} do not make the same collectives: the {_ordinal(at)} of a group is {_told(here)} on rank {number} "
-                        f"and {_told(there)} on rank {rank}, where the program would wait for ever")
+                text = (
+                    f"ranks {number} and {rank} do not make the same collectives: the {_ordinal(at)} of a group is {_told(here)} on rank {number} "
+                    f"and {_told(there)} on rank {rank}, where the program would wait for ever"
+                )
                 Unplannable(text, here[1] or there[1])  # nobody is to catch it: that it was made is enough
                 return
 

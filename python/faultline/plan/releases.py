@@ -4,6 +4,7 @@ that kernels take for themselves. All of it is read in the sources of 2.1 to 2.1
 What PyTorch's own Python code and its composite operations do is the installed release's by itself and stands nowhere here. The version of cuDNN
 matters as much as PyTorch's: a build with CUDA tells its own, for one without it is that of the wheels on PyPI.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -14,11 +15,27 @@ from dataclasses import dataclass, replace
 import torch
 
 # Of the wheels on PyPI: since which release, with which CUDA, with which cuDNN (as cudnnGetVersion() writes it).
-_WHEELS = (((2, 12), (13, 0), 92000), ((2, 11), (13, 0), 91900), ((2, 8), (12, 8), 91002), ((2, 7), (12, 6), 90501),
-           ((2, 5), (12, 4), 90100), ((2, 4), (12, 1), 90100), ((0, 0), (12, 1), 8902))
+_WHEELS = (
+    ((2, 12), (13, 0), 92000),
+    ((2, 11), (13, 0), 91900),
+    ((2, 8), (12, 8), 91002),
+    ((2, 7), (12, 6), 90501),
+    ((2, 5), (12, 4), 90100),
+    ((2, 4), (12, 1), 90100),
+    ((0, 0), (12, 1), 8902),
+)
 # Of the others, where it differs.
-_CUDNN_WITH = {((2, 6), (12, 6)): 90501, ((2, 7), (12, 8)): 90701, ((2, 7), (11, 8)): 90100, ((2, 9), (13, 0)): 91300, ((2, 10), (13, 0)): 91501,
-               ((2, 11), (12, 6)): 91002, ((2, 11), (12, 9)): 91701, ((2, 12), (12, 6)): 91002, ((2, 13), (12, 6)): 91002}
+_CUDNN_WITH = {
+    ((2, 6), (12, 6)): 90501,
+    ((2, 7), (12, 8)): 90701,
+    ((2, 7), (11, 8)): 90100,
+    ((2, 9), (13, 0)): 91300,
+    ((2, 10), (13, 0)): 91501,
+    ((2, 11), (12, 6)): 91002,
+    ((2, 11), (12, 9)): 91701,
+    ((2, 12), (12, 6)): 91002,
+    ((2, 13), (12, 6)): 91002,
+}
 
 
 def _numbers(text: str, count: int) -> tuple[int, ...]:
@@ -30,7 +47,9 @@ class Release:
     version: tuple[int, int, int]
     cuda: tuple[int, int]
     cudnn: int
-    tells_random_state: bool | None = None  # what the installed one's flash attention returns; None: known by the version
+    tells_random_state: bool | None = (
+        None  # what the installed one's flash attention returns; None: known by the version
+    )
 
     @classmethod
     def of(cls, version: str, cuda: str | None = None, cudnn: int | None = None) -> Release:
@@ -51,15 +70,25 @@ class Release:
 
     # --- scaled_dot_product_attention
 
-    def attention_order(self, capability: tuple[int, int], q: torch.Tensor, k: torch.Tensor, needs_grad: bool) -> tuple[str, ...]:
+    def attention_order(
+        self, capability: tuple[int, int], q: torch.Tensor, k: torch.Tensor, needs_grad: bool
+    ) -> tuple[str, ...]:
         """Which kernels are tried, in this order."""
         if not self.since(2):
-            return ("efficient", "flash", "math") if self._efficient_first(q, k, needs_grad) else ("flash", "efficient", "math")
+            return (
+                ("efficient", "flash", "math")
+                if self._efficient_first(q, k, needs_grad)
+                else ("flash", "efficient", "math")
+            )
         if not self.since(5):
             return "flash", "efficient", "math"  # cuDNN's takes part only where TORCH_CUDNN_SDPA_ENABLED asks for it
         if self.version == (2, 5, 0) and capability[0] < 9:
             return "flash", "cudnn", "efficient", "math"
-        return ("cudnn", "flash", "efficient", "math") if self._cudnn_first(capability) else ("flash", "efficient", "math", "cudnn")
+        return (
+            ("cudnn", "flash", "efficient", "math")
+            if self._cudnn_first(capability)
+            else ("flash", "efficient", "math", "cudnn")
+        )
 
     @staticmethod
     def _efficient_first(q: torch.Tensor, k: torch.Tensor, needs_grad: bool) -> bool:
@@ -93,7 +122,9 @@ class Release:
 
     def flash_trains(self, capability: tuple[int, int], d: int, dropout: float) -> bool:
         """GPUs with little shared memory have no backward pass for wide heads."""
-        if not ((8, 6) <= capability <= (8, 9) or self.since(7) and (12, 0) <= capability <= self.attention_capabilities):
+        if not (
+            (8, 6) <= capability <= (8, 9) or self.since(7) and (12, 0) <= capability <= self.attention_capabilities
+        ):
             return True
         if not self.since(2):
             return d <= 64
@@ -232,7 +263,10 @@ class Release:
             return False
         if self.since(4):
             return True
-        dense = all(t.stride(0) == 1 and t.stride(1) == t.size(0) or t.stride(1) == 1 and t.stride(0) == t.size(1) for t in (left, right))
+        dense = all(
+            t.stride(0) == 1 and t.stride(1) == t.size(0) or t.stride(1) == 1 and t.stride(0) == t.size(1)
+            for t in (left, right)
+        )
         return max(*left.shape, *right.shape) < 65535 * 32 and (dense or right.element_size() > 2)
 
     @property
@@ -257,7 +291,9 @@ def installed() -> Release:
     assumed = os.environ.get("FAULTLINE_PLAN_RELEASE")
     if assumed:
         return Release.of(assumed)
-    found = Release.of(torch.__version__, torch.version.cuda, torch.backends.cudnn.version() if torch.version.cuda else None)
+    found = Release.of(
+        torch.__version__, torch.version.cuda, torch.backends.cudnn.version() if torch.version.cuda else None
+    )
     returned = torch.ops.aten._scaled_dot_product_flash_attention.default._schema.returns
     return replace(found, tells_random_state=any(value.name == "rng_state" for value in returned))
 

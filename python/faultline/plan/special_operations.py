@@ -1,4 +1,5 @@
 """Operations that need more than their result's shape: copies between host and GPU, reads of values, results whose size depends on values."""
+
 from __future__ import annotations
 
 import functools
@@ -24,6 +25,7 @@ def handles(*functions):
         for function in functions:
             HANDLERS[function] = handler
         return handler
+
     return keep
 
 
@@ -37,26 +39,76 @@ def _overloads(*names):
 
 
 # The host's tensors may stand beside the GPU's in these: copies, and indices and sizes that PyTorch moves by itself.
-MIXES_DEVICES = set(_overloads("_to_copy", "copy_", "copy", "index", "index_put", "index_put_", "_index_put_impl_", "_pin_memory", "is_pinned", "set_", "lift_fresh",
-                               "_has_compatible_shallow_copy_type", "_foreach_copy_", "_pack_padded_sequence", "_pack_padded_sequence_backward", "split_with_sizes",
-                               "_use_cudnn_ctc_loss", "_ctc_loss_backward", "_cudnn_rnn", "_cudnn_rnn_backward", "_cudnn_init_dropout_state", "nested_tensor", "ctc_loss", "_ctc_loss", "_cudnn_ctc_loss"))
+MIXES_DEVICES = set(
+    _overloads(
+        "_to_copy",
+        "copy_",
+        "copy",
+        "index",
+        "index_put",
+        "index_put_",
+        "_index_put_impl_",
+        "_pin_memory",
+        "is_pinned",
+        "set_",
+        "lift_fresh",
+        "_has_compatible_shallow_copy_type",
+        "_foreach_copy_",
+        "_pack_padded_sequence",
+        "_pack_padded_sequence_backward",
+        "split_with_sizes",
+        "_use_cudnn_ctc_loss",
+        "_ctc_loss_backward",
+        "_cudnn_rnn",
+        "_cudnn_rnn_backward",
+        "_cudnn_init_dropout_state",
+        "nested_tensor",
+        "ctc_loss",
+        "_ctc_loss",
+        "_cudnn_ctc_loss",
+    )
+)
 
 
 # Operands (by position) that must have one type.
-SAME_TYPE = {aten.mm.default: (0, 1), aten.bmm.default: (0, 1), aten.addmm.default: (0, 1, 2), aten.baddbmm.default: (0, 1, 2), aten.addmv.default: (0, 1, 2), aten.mv.default: (0, 1),
-             aten.dot.default: (0, 1), aten.convolution.default: (0, 1, 2)}
+SAME_TYPE = {
+    aten.mm.default: (0, 1),
+    aten.bmm.default: (0, 1),
+    aten.addmm.default: (0, 1, 2),
+    aten.baddbmm.default: (0, 1, 2),
+    aten.addmv.default: (0, 1, 2),
+    aten.mv.default: (0, 1),
+    aten.dot.default: (0, 1),
+    aten.convolution.default: (0, 1, 2),
+}
 
 
 def type_problem(func, operands) -> str:
     """The words of PyTorch 2.11 on a GPU."""
     names = [str(t.dtype)[6:] for t in operands]
-    words = {"float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float64": "double", "int64": "long", "int32": "int"}
+    words = {
+        "float32": "float",
+        "float16": "c10::Half",
+        "bfloat16": "c10::BFloat16",
+        "float64": "double",
+        "int64": "long",
+        "int32": "int",
+    }
     if func is aten.convolution.default:
-        kinds = {"float32": "FloatTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor", "float64": "DoubleTensor"}
+        kinds = {
+            "float32": "FloatTensor",
+            "float16": "HalfTensor",
+            "bfloat16": "BFloat16Tensor",
+            "float64": "DoubleTensor",
+        }
         which = "weight" if operands[0].dtype is not operands[1].dtype else "bias"
         other = operands[1] if which == "weight" else operands[2]
         return f"Input type (torch.cuda.{kinds.get(names[0], names[0])}) and {which} type (torch.cuda.{kinds.get(str(other.dtype)[6:], str(other.dtype)[6:])}) should be the same"
-    first, second = (operands[1], operands[2]) if len(operands) == 3 and operands[1].dtype is not operands[2].dtype else (operands[0], operands[-1])
+    first, second = (
+        (operands[1], operands[2])
+        if len(operands) == 3 and operands[1].dtype is not operands[2].dtype
+        else (operands[0], operands[-1])
+    )
     return f"expected mat1 and mat2 to have the same dtype, but got: {words.get(str(first.dtype)[6:], str(first.dtype)[6:])} != {words.get(str(second.dtype)[6:], str(second.dtype)[6:])}"
 
 
@@ -64,7 +116,9 @@ def refusal(func, args, kwargs, problem: Exception) -> Exception:
     """An operation that a meta kernel refused, in the words of a real kernel: the host's is asked with operands of the same layout. It refuses before it computes; where the operands are large, in case it does not, it is not asked."""
     if sum(t.numel() for t in flatten(args, kwargs)) > 1 << 22:
         return problem
-    host_args, host_kwargs = replace_tensors(args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype))
+    host_args, host_kwargs = replace_tensors(
+        args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype)
+    )
     if "device" in host_kwargs:
         host_kwargs["device"] = CPU
     try:
@@ -96,7 +150,9 @@ def written(func, args, kwargs) -> list[int]:
         return []
     found: list[int] = []
     index = 0
-    for write, value in [(p in positions, a) for p, a in enumerate(args)] + [(k in names, v) for k, v in kwargs.items()]:
+    for write, value in [(p in positions, a) for p, a in enumerate(args)] + [
+        (k in names, v) for k, v in kwargs.items()
+    ]:
         for tensor in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(tensor, Tensor):
                 if write:
@@ -105,7 +161,21 @@ def written(func, args, kwargs) -> list[int]:
     return found
 
 
-_OVERWRITES = set(_overloads("fill_", "zero_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_"))
+_OVERWRITES = set(
+    _overloads(
+        "fill_",
+        "zero_",
+        "copy_",
+        "normal_",
+        "uniform_",
+        "random_",
+        "bernoulli_",
+        "exponential_",
+        "geometric_",
+        "log_normal_",
+        "cauchy_",
+    )
+)
 
 
 def only_written(func) -> tuple[int, ...]:
@@ -115,13 +185,16 @@ def only_written(func) -> tuple[int, ...]:
 
 # --- reading
 
+
 @handles(aten._local_scalar_dense.default)
 def read_scalar(dry, func, args, kwargs):
     host, assumed = dry.values.read(args[0])
     value = host.item()
     if assumed:
         kind, group = ("truth value", TRUTH) if isinstance(value, bool) else ("number", "read")
-        dry.notes.stand_in(f"a {kind} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group=group)
+        dry.notes.stand_in(
+            f"a {kind} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group=group
+        )
     return value
 
 
@@ -148,7 +221,13 @@ def read_allclose(dry, func, args, kwargs):
 def use_cudnn_ctc_loss(dry, func, args, kwargs):
     """cuDNN's CTC takes concatenated targets on the host, as 32-bit numbers, and the blank first."""
     log_probs, targets, input_lengths, _, blank = args[:5]
-    fits = not targets.is_cuda and targets.dim() == 1 and targets.dtype is torch.int32 and blank == 0 and log_probs.dtype is torch.float32
+    fits = (
+        not targets.is_cuda
+        and targets.dim() == 1
+        and targets.dtype is torch.int32
+        and blank == 0
+        and log_probs.dtype is torch.float32
+    )
     return fits and all(int(length) == log_probs.size(0) for length in input_lengths)
 
 
@@ -159,7 +238,9 @@ def use_miopen_ctc_loss(dry, func, args, kwargs):
 
 @handles(*_overloads("_nested_tensor_from_mask_left_aligned"))
 def may_be_nested(dry, func, args, kwargs):
-    dry.notes.add("mode", "nn.TransformerEncoder ran on padded tensors: nested tensors are not planned, and would need less")
+    dry.notes.add(
+        "mode", "nn.TransformerEncoder ran on padded tensors: nested tensors are not planned, and would need less"
+    )
     return False
 
 
@@ -169,6 +250,7 @@ def compatible(dry, func, args, kwargs):
 
 
 # --- between host and GPU
+
 
 @handles(aten._to_copy.default)
 def to_copy(dry, func, args, kwargs):
@@ -183,7 +265,11 @@ def to_copy(dry, func, args, kwargs):
             if dry.values.worth_knowing(source.numel(), result.dtype):
                 dry.host.fill(source.untyped_storage())
             host, assumed = source, dry.host.is_unfilled(source)
-        if host is not None and not (assumed and not source.is_cuda) and dry.values.worth_knowing(source.numel(), result.dtype):
+        if (
+            host is not None
+            and not (assumed and not source.is_cuda)
+            and dry.values.worth_knowing(source.numel(), result.dtype)
+        ):
             dry.values.know(result, host, assumed)
         elif result.numel() <= 1024:
             dry.values.assume(result)
@@ -191,14 +277,22 @@ def to_copy(dry, func, args, kwargs):
     if target.type == "cpu":
         dtype = kwargs.get("dtype") or source.dtype
         return _to_host(dry, source, dtype, kwargs.get("memory_format"), bool(kwargs.get("non_blocking")))
-    return func(*args, **{**kwargs, "device": target}) if not source.is_cuda else torch.empty_strided(source.size(), source.stride(), dtype=kwargs.get("dtype") or source.dtype, device=target)
+    return (
+        func(*args, **{**kwargs, "device": target})
+        if not source.is_cuda
+        else torch.empty_strided(
+            source.size(), source.stride(), dtype=kwargs.get("dtype") or source.dtype, device=target
+        )
+    )
 
 
 def _blocks_of_copy(dry, source, target, non_blocking: bool) -> None:
     """A copy to the host may convert or rearrange on the GPU first."""
     stack = dry.memory.stacks.here()
     for size_bytes in transfer_blocks(source, target, non_blocking):
-        number = dry.memory.device.tensor(tuple(source.size()), dtype_name(source.dtype), op="aten::_to_copy", name=dry.progress.module)
+        number = dry.memory.device.tensor(
+            tuple(source.size()), dtype_name(source.dtype), op="aten::_to_copy", name=dry.progress.module
+        )
         allocation, _ = dry.memory.take(size_bytes, stack, number)
         dry.memory.device.free(allocation, stack)
 
@@ -208,7 +302,9 @@ def _to_host(dry, source, dtype, memory_format=None, non_blocking=False) -> Tens
     host = dry.values.view(source)
     if host is None and source.numel() > 1024:
         result = dry.host.unfilled(source.size(), source.stride() if keeps_layout else None, dtype)
-        dry.notes.stand_in(f"a tensor of {source.numel()} elements copied to the host has no values in a dry run: zeros")
+        dry.notes.stand_in(
+            f"a tensor of {source.numel()} elements copied to the host has no values in a dry run: zeros"
+        )
     else:
         host, assumed = dry.values.read(source)
         if assumed and source.numel():
@@ -229,11 +325,20 @@ def copy_into(dry, func, args, kwargs):
             dry.host.fill(source.untyped_storage())
         host = dry.values.view(source) if source.is_cuda else (None if dry.host.is_unfilled(source) else source)
         record = dry.memory.find(target)
-        if host is not None and record is not None and (record.shadow is not None or target.untyped_storage().nbytes() <= 1 << 20) and dry.values.worth_knowing(target.numel(), target.dtype):
+        if (
+            host is not None
+            and record is not None
+            and (record.shadow is not None or target.untyped_storage().nbytes() <= 1 << 20)
+            and dry.values.worth_knowing(target.numel(), target.dtype)
+        ):
             if record.shadow is None:
                 record.shadow = torch.zeros(target.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
             dry.values.view(target, record).copy_(host)
-            record.assumed = record.assumed and target.numel() * target.dtype.itemsize < record.size_bytes or (source.is_cuda and dry.values.is_assumed(source))
+            record.assumed = (
+                record.assumed
+                and target.numel() * target.dtype.itemsize < record.size_bytes
+                or (source.is_cuda and dry.values.is_assumed(source))
+            )
         elif record is not None and record.shadow is not None:
             dry.values.assume(target)
         return target
@@ -250,12 +355,14 @@ def copy_into(dry, func, args, kwargs):
 
 # --- GradScaler: gradients are taken as finite
 
+
 @handles(*_overloads("_amp_foreach_non_finite_check_and_unscale_"))
 def unscale(dry, func, args, kwargs):
     return None
 
 
 # --- results whose size depends on values
+
 
 def _dynamic(dry, func, args, kwargs, worst_size, text: str):
     """Runs on the values where they are known; else the largest result that can come out."""
@@ -284,6 +391,7 @@ def _bring_all(dry, func, args, kwargs, looks, operands) -> list:
 
     def make():
         made.extend(_allocate(dry, func, size, stride, dtype, operands, stack) for size, stride, dtype in looks)
+
     meta_args, meta_kwargs = replace_tensors(args, kwargs, lambda t: tensors.on_meta(t) if t.is_cuda else t)
     outputs = [torch.empty_strided(size, stride, dtype=dtype, device="meta") for size, stride, dtype in looks]
     steps = temporaries.steps(func, meta_args, meta_kwargs, outputs, dry.gpu)
@@ -301,7 +409,14 @@ def _bring(dry, func, args, kwargs, result, assumed, operands):
 
 
 def _bring_unknown(dry, func, args, kwargs, looks, operands):
-    made = _bring_all(dry, func, args, kwargs, [(torch.Size(size), tensors.contiguous_stride(size), dtype) for size, dtype in looks], operands)
+    made = _bring_all(
+        dry,
+        func,
+        args,
+        kwargs,
+        [(torch.Size(size), tensors.contiguous_stride(size), dtype) for size, dtype in looks],
+        operands,
+    )
     for tensor in made:
         dry.values.assume(tensor)
     return made[0] if len(made) == 1 else tuple(made)
@@ -310,14 +425,28 @@ def _bring_unknown(dry, func, args, kwargs, looks, operands):
 @handles(aten.nonzero.default)
 def nonzero(dry, func, args, kwargs):
     x = args[0]
-    return _dynamic(dry, func, args, kwargs, lambda: [((x.numel(), x.dim()), torch.int64)], f"nonzero() of {x.numel()} unknown values: all were counted as nonzero, the most there can be")
+    return _dynamic(
+        dry,
+        func,
+        args,
+        kwargs,
+        lambda: [((x.numel(), x.dim()), torch.int64)],
+        f"nonzero() of {x.numel()} unknown values: all were counted as nonzero, the most there can be",
+    )
 
 
 @handles(aten.masked_select.default)
 def masked_select(dry, func, args, kwargs):
     x, mask = args[0], args[1]
     size = torch.broadcast_shapes(x.size(), mask.size()).numel()
-    return _dynamic(dry, func, args, kwargs, lambda: [((size,), x.dtype)], f"masked_select() with an unknown mask: all {size} elements were taken, the most there can be")
+    return _dynamic(
+        dry,
+        func,
+        args,
+        kwargs,
+        lambda: [((size,), x.dtype)],
+        f"masked_select() with an unknown mask: all {size} elements were taken, the most there can be",
+    )
 
 
 @handles(aten.index.Tensor)
@@ -330,7 +459,10 @@ def index(dry, func, args, kwargs):
         if i is not None and i.dtype in (torch.bool, torch.uint8):
             host = dry.values.view(i) if i.is_cuda else i
             if host is None:
-                dry.notes.add("value", f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be")
+                dry.notes.add(
+                    "value",
+                    f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be",
+                )
                 with dry:
                     known += [torch.empty(i.numel(), dtype=torch.int64, device=i.device) for _ in range(i.dim())]
             else:
@@ -345,20 +477,42 @@ def index(dry, func, args, kwargs):
 def unique(dry, func, args, kwargs):
     x = args[0]
     count = x.numel()
-    return _dynamic(dry, func, args, kwargs, lambda: [((count,), x.dtype), (tuple(x.size()), torch.int64), ((count,), torch.int64)][:len(func._schema.returns)],
-                    f"unique() of {count} unknown values: all were counted as different, the most there can be")
+    return _dynamic(
+        dry,
+        func,
+        args,
+        kwargs,
+        lambda: [((count,), x.dtype), (tuple(x.size()), torch.int64), ((count,), torch.int64)][
+            : len(func._schema.returns)
+        ],
+        f"unique() of {count} unknown values: all were counted as different, the most there can be",
+    )
 
 
 @handles(aten.repeat_interleave.Tensor)
 def repeat_interleave(dry, func, args, kwargs):
     size = kwargs.get("output_size")
-    return _dynamic(dry, func, args, kwargs, lambda: [((size if size is not None else args[0].numel(),), torch.int64)], "repeat_interleave() with unknown counts: each was taken as 1")
+    return _dynamic(
+        dry,
+        func,
+        args,
+        kwargs,
+        lambda: [((size if size is not None else args[0].numel(),), torch.int64)],
+        "repeat_interleave() with unknown counts: each was taken as 1",
+    )
 
 
 @handles(aten.bincount.default)
 def bincount(dry, func, args, kwargs):
     least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
-    return _dynamic(dry, func, args, kwargs, lambda: [((max(least, 1),), torch.int64)], "bincount() of unknown values: one bin, or minlength")
+    return _dynamic(
+        dry,
+        func,
+        args,
+        kwargs,
+        lambda: [((max(least, 1),), torch.int64)],
+        "bincount() of unknown values: one bin, or minlength",
+    )
 
 
 @handles(aten.any.default, aten.all.default)
@@ -375,11 +529,15 @@ def any_all(dry, func, args, kwargs):
 def set_(dry, func, args, kwargs):
     target, source = args[0], args[1]
     if source.device.type != "cuda":
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {target.device} and {source.device}! (set_)")
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, {target.device} and {source.device}! (set_)"
+        )
     if isinstance(source, Tensor):
         tensors.replace(target, source)
         return target
-    offset, size, stride = (*args[2:], None)[:3] if len(args) > 2 else (0, (source.nbytes() // target.dtype.itemsize,), None)
+    offset, size, stride = (
+        (*args[2:], None)[:3] if len(args) > 2 else (0, (source.nbytes() // target.dtype.itemsize,), None)
+    )
     return storages.put(target, source, offset, size, stride or tensors.contiguous_stride(size))
 
 
@@ -402,6 +560,7 @@ def rnn_backward(dry, func, args, kwargs):
 
 
 # --- gradients that meet
+
 
 class Accumulation:
     """Where two gradients of one tensor meet, the autograd engine adds the second into the first if nobody else holds it. Under a dispatch mode it never
@@ -457,7 +616,12 @@ def pack_padded_sequence(dry, func, args, kwargs):
     size = torch.Size((sum(batch_sizes), *x.size()[2:]))
     stack, made = dry.memory.stacks.here(), []
     outcome = Outcome.named(func, [x])
-    dry.take_steps([*copies, temporaries.OUT], lambda: made.append(_allocate(dry, func, size, tensors.contiguous_stride(size), x.dtype, [x], stack)), stack, outcome)
+    dry.take_steps(
+        [*copies, temporaries.OUT],
+        lambda: made.append(_allocate(dry, func, size, tensors.contiguous_stride(size), x.dtype, [x], stack)),
+        stack,
+        outcome,
+    )
     return made[0], torch.tensor(batch_sizes, dtype=torch.int64)
 
 

@@ -4,6 +4,7 @@ A stack is walked at every allocation, so the way from a frame to its id is one 
 Frames of Faultline itself are left out. Backward runs on PyTorch's own threads, which have no Python frames of the program: there the stack of
 the call to backward stands before whatever frames the thread has (hooks, custom functions, recomputed forwards).
 """
+
 from __future__ import annotations
 
 import sys
@@ -33,7 +34,11 @@ class Stacks:
         known = self._nodes.get(key)
         if known is None:
             code = frame.f_code
-            number = self._device.frame(getattr(code, "co_qualname", code.co_name).rpartition(".")[2] or code.co_name, code.co_filename, frame.f_lineno or 0)
+            number = self._device.frame(
+                getattr(code, "co_qualname", code.co_name).rpartition(".")[2] or code.co_name,
+                code.co_filename,
+                frame.f_lineno or 0,
+            )
             known = self._nodes[key] = self._device.stack(caller, number)
         return known
 
@@ -46,7 +51,11 @@ class Stacks:
                 frames.append(frame)
             last, frame = frame, frame.f_back
         stack = 0
-        if self._backward and last.f_code.co_name not in _THREAD_STARTS and threading.current_thread() is not threading.main_thread():
+        if (
+            self._backward
+            and last.f_code.co_name not in _THREAD_STARTS
+            and threading.current_thread() is not threading.main_thread()
+        ):
             stack = self._backward[-1]
         for frame in reversed(frames):
             stack = self._push(stack, frame)

@@ -5,6 +5,7 @@ n is 1/n and its logarithm -log n, so probabilities are in [0, 1] and a cross en
 what picks or averages elements keeps theirs, a sum counts them. A loss or a norm that they would make 0 is 1.0, and so is the difference of two tensors. Integers are 0, or the least that the
 operation draws. A truth value is what a comparison of the stand-ins gives (x == x is True), but nothing is taken to be equal to something else, and what PyTorch checks of its own distributions holds: else it is False.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -49,23 +50,124 @@ def _sum(args, given):
     return whole if abs(whole) < 6e4 else given[0]
 
 
-_POSITIVE = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss", "kl_div", "_ctc_loss", "std", "var", "linalg_vector_norm", "norm", "_cdist_forward", "dist")
-_COMPARES = ("lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor")
+_POSITIVE = (
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "soft_margin_loss",
+    "kl_div",
+    "_ctc_loss",
+    "std",
+    "var",
+    "linalg_vector_norm",
+    "norm",
+    "_cdist_forward",
+    "dist",
+)
+_COMPARES = (
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_not",
+    "bitwise_xor",
+)
 _MADE_BY = {}
-for _names, _rule in ((_POSITIVE, lambda args, given: 1.0), (("sum",), _sum), (("_is_all_true",), lambda args, given: True), (("_softmax", "softmax"), lambda args, given: 1 / max(1, _size_along(args))), (("_log_softmax", "log_softmax"), lambda args, given: -math.log(max(1, _size_along(args)))),
-                      (("log_sigmoid_forward",), lambda args, given: -0.5), (("nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d", "nll_loss_nd"), lambda args, given: abs(given[0])),
-                      (("rand", "rand_like"), lambda args, given: 0.5), (("uniform_",), lambda args, given: _middle(args)), (("isfinite",), lambda args, given: True),
-                      (("randint", "randint_like", "random_"), lambda args, given: _least(args)), (("full", "full_like", "fill_", "new_full"), lambda args, given: next((a for a in reversed(args) if isinstance(a, (int, float))), None)),
-                      (("zeros", "zeros_like", "new_zeros", "zero_"), lambda args, given: 0), (("arange",), lambda args, given: args[0] if len(args) > 1 else 0)):
+for _names, _rule in (
+    (_POSITIVE, lambda args, given: 1.0),
+    (("sum",), _sum),
+    (("_is_all_true",), lambda args, given: True),
+    (("_softmax", "softmax"), lambda args, given: 1 / max(1, _size_along(args))),
+    (("_log_softmax", "log_softmax"), lambda args, given: -math.log(max(1, _size_along(args)))),
+    (("log_sigmoid_forward",), lambda args, given: -0.5),
+    (
+        ("nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d", "nll_loss_nd"),
+        lambda args, given: abs(given[0]),
+    ),
+    (("rand", "rand_like"), lambda args, given: 0.5),
+    (("uniform_",), lambda args, given: _middle(args)),
+    (("isfinite",), lambda args, given: True),
+    (("randint", "randint_like", "random_"), lambda args, given: _least(args)),
+    (
+        ("full", "full_like", "fill_", "new_full"),
+        lambda args, given: next((a for a in reversed(args) if isinstance(a, (int, float))), None),
+    ),
+    (("zeros", "zeros_like", "new_zeros", "zero_"), lambda args, given: 0),
+    (("arange",), lambda args, given: args[0] if len(args) > 1 else 0),
+):
     _MADE_BY.update(dict.fromkeys(_overloads(*_names), _rule))
-_KEEPS = set(_overloads("clone", "_to_copy", "copy_", "index", "index_select", "gather", "cat", "stack", "select_copy", "slice_copy", "max", "min", "amax", "amin", "mean", "median", "all", "any", "_is_any_true", "sort", "topk", "masked_select", "take", "diagonal_copy",
-                        "flip", "roll", "constant_pad_nd", "repeat", "max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "upsample_nearest2d", "upsample_bilinear2d", "native_dropout", "cummax", "cummin", "kthvalue", "logcumsumexp", "logsumexp"))
+_KEEPS = set(
+    _overloads(
+        "clone",
+        "_to_copy",
+        "copy_",
+        "index",
+        "index_select",
+        "gather",
+        "cat",
+        "stack",
+        "select_copy",
+        "slice_copy",
+        "max",
+        "min",
+        "amax",
+        "amin",
+        "mean",
+        "median",
+        "all",
+        "any",
+        "_is_any_true",
+        "sort",
+        "topk",
+        "masked_select",
+        "take",
+        "diagonal_copy",
+        "flip",
+        "roll",
+        "constant_pad_nd",
+        "repeat",
+        "max_pool2d_with_indices",
+        "avg_pool2d",
+        "_adaptive_avg_pool2d",
+        "upsample_nearest2d",
+        "upsample_bilinear2d",
+        "native_dropout",
+        "cummax",
+        "cummin",
+        "kthvalue",
+        "logcumsumexp",
+        "logsumexp",
+    )
+)
 
 
-_COMPARED, _DIFFERENCES, EQUAL = set(_overloads(*_COMPARES)), set(_overloads("sub", "sub_", "rsub")), set(_overloads("eq"))
+_COMPARED, _DIFFERENCES, EQUAL = (
+    set(_overloads(*_COMPARES)),
+    set(_overloads("sub", "sub_", "rsub")),
+    set(_overloads("eq")),
+)
 CHECKED = set(_overloads("_is_all_true"))  # by torch.distributions
-_DECIDES_TRUTH = set(_overloads(*(name + end for name in ("logical_and", "logical_or") for end in ("", "_")), "where"))  # of any numbers, which are 0 or not, or are passed on
-_DECIDES_BITS = set(_overloads(*(name + end for name in ("bitwise_and", "bitwise_or", "__and__", "__or__", "__iand__", "__ior__", "mul") for end in ("", "_"))))
+_DECIDES_TRUTH = set(
+    _overloads(*(name + end for name in ("logical_and", "logical_or") for end in ("", "_")), "where")
+)  # of any numbers, which are 0 or not, or are passed on
+_DECIDES_BITS = set(
+    _overloads(
+        *(
+            name + end
+            for name in ("bitwise_and", "bitwise_or", "__and__", "__or__", "__iand__", "__ior__", "mul")
+            for end in ("", "_")
+        )
+    )
+)
 _MOST_DECIDED = 1024  # elements
 
 
@@ -74,7 +176,10 @@ def is_decided(func, args, kwargs, unknown: set) -> bool:
     if func not in _DECIDES_TRUTH and func not in _DECIDES_BITS:
         return False
     open_at = [at for at, value in enumerate(args) if id(value) in unknown]
-    if not open_at or any(args[at].numel() > _MOST_DECIDED or args[at].dtype.is_floating_point and func not in _DECIDES_TRUTH for at in open_at):
+    if not open_at or any(
+        args[at].numel() > _MOST_DECIDED or args[at].dtype.is_floating_point and func not in _DECIDES_TRUTH
+        for at in open_at
+    ):
         return False
     first = None
     for bits in itertools.product((0, 1), repeat=len(open_at)):
@@ -105,9 +210,14 @@ def of_result(func, args, given: tuple):
         if isinstance(value, torch.Tensor):
             return torch.tensor(next(order), dtype=value.dtype, device="cpu")
         return type(value)(one(v) for v in value) if type(value) in (list, tuple) else value
+
     try:
         result = func(*(one(a) for a in args))
-        value = result.item() if isinstance(result, torch.Tensor) and (result.dtype is not torch.bool or func in _COMPARED) else None
+        value = (
+            result.item()
+            if isinstance(result, torch.Tensor) and (result.dtype is not torch.bool or func in _COMPARED)
+            else None
+        )
     except Exception:  # it takes no such numbers, or more than one
         return None
     if value == 0 and func in _DIFFERENCES and len(given) == 2 and given[1] and not isinstance(value, int):

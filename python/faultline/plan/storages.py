@@ -1,4 +1,5 @@
 """Storages of the planned GPU where a program, or PyTorch's own Python code, handles them without a tensor: deepcopy of a buffer, torch.load, set_()."""
+
 from __future__ import annotations
 
 import ctypes
@@ -34,13 +35,26 @@ def _copied(storage, device: torch.device, non_blocking: bool = False):
 
 def install(host, memory) -> None:
     kind = torch.UntypedStorage
-    clone, cpu, to, copy_, resized = kind.clone, kind.cpu, getattr(kind, "to", None), kind.copy_, kind.resize_  # the third since 2.4
+    clone, cpu, to, copy_, resized = (
+        kind.clone,
+        kind.cpu,
+        getattr(kind, "to", None),
+        kind.copy_,
+        kind.resize_,
+    )  # the third since 2.4
 
     def moved(storage, *, device, non_blocking=False):
         device = torch.device(device)
         if "cuda" not in (device.type, storage.device.type):
             return to(storage, device=device, non_blocking=non_blocking)
-        return storage if device == storage.device or device.type == "cuda" and device.index is None and storage.device.type == "cuda" else _copied(storage, device, non_blocking)
+        return (
+            storage
+            if device == storage.device
+            or device.type == "cuda"
+            and device.index is None
+            and storage.device.type == "cuda"
+            else _copied(storage, device, non_blocking)
+        )
 
     def copy_into(storage, source, non_blocking=None):
         if "cuda" not in (storage.device.type, source.device.type):
@@ -48,25 +62,37 @@ def install(host, memory) -> None:
         whole(storage).copy_(whole(source), bool(non_blocking))
         return storage
 
-    kind.clone = lambda storage: _copied(storage, storage.device) if storage.device.type == "cuda" else host.like(storage, clone(storage))
+    kind.clone = lambda storage: (
+        _copied(storage, storage.device) if storage.device.type == "cuda" else host.like(storage, clone(storage))
+    )
     kind.cpu = lambda storage: _copied(storage, torch.device("cpu")) if storage.device.type == "cuda" else cpu(storage)
-    kind.cuda = lambda storage, device=None, non_blocking=False: moved(storage, device=torch.device("cuda", places.of(device)), non_blocking=non_blocking)
+    kind.cuda = lambda storage, device=None, non_blocking=False: moved(
+        storage, device=torch.device("cuda", places.of(device)), non_blocking=non_blocking
+    )
     kind.copy_ = copy_into
     if to is not None:
         kind.to = moved
-    kind.resize_ = lambda storage, size: (resize(memory, storage, size) if storage.device.type == "cuda" else resized(storage, size), storage)[1]
+    kind.resize_ = lambda storage, size: (
+        resize(memory, storage, size) if storage.device.type == "cuda" else resized(storage, size),
+        storage,
+    )[1]
     _fill_what_escapes(host)
 
 
 def _fill_what_escapes(host) -> None:
     """Ways to a host tensor's bytes that go around the dispatch mode."""
+
     def filling(original, storage_of):
         @functools.wraps(original)
         def faultline(self, *args, **kwargs):
-            if self.device.type == "cpu" and (isinstance(self, torch.UntypedStorage) or self.layout is torch.strided and not self.is_nested):
+            if self.device.type == "cpu" and (
+                isinstance(self, torch.UntypedStorage) or self.layout is torch.strided and not self.is_nested
+            ):
                 host.fill(storage_of(self))
             return original(self, *args, **kwargs)
+
         return faultline
+
     for name in ("numpy", "tolist", "data_ptr", "__dlpack__", "share_memory_"):
         setattr(torch.Tensor, name, filling(getattr(torch.Tensor, name), torch.Tensor.untyped_storage))
     for name in ("data_ptr", "tolist", "share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):

@@ -11,12 +11,26 @@ estimate fitted to measurements on an H200 and says so.
   kept_storage(...)   the byte sizes, by position, of results whose storage is larger than their shape says
   persistent(...)     workspaces that a library takes once and keeps; the key says when it is the same one
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .kernels import attention, blas, convolutions, copies, indexing, linalg, losses, norms, recurrent, reductions, scans, sorting  # noqa: F401
+from .kernels import (
+    attention,
+    blas,
+    convolutions,
+    copies,
+    indexing,
+    linalg,
+    losses,
+    norms,
+    recurrent,
+    reductions,
+    scans,
+    sorting,
+)  # noqa: F401
 from .kernels.steps import OUT, Call, models, output_models, storage_models
 
 __all__ = ["OUT", "steps", "extra_outputs", "kept_storage", "persistent"]

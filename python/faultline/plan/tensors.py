@@ -4,6 +4,7 @@ They are made the way PyTorch makes wrapper tensors, then given to a plain tenso
 their identity when a module moves, and every check in PyTorch's own Python code sees what it would see on a GPU. No kernel may ever run on one:
 the dispatch mode (dispatch_mode.py) answers every operation before a kernel is looked up.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -62,7 +63,9 @@ class _KeepVersion:
             set_version(self._tensor, self._version)
 
 
-def make(size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device | None = None) -> torch.Tensor:
+def make(
+    size, stride, dtype: torch.dtype, storage_bytes: int | None = None, device: torch.device | None = None
+) -> torch.Tensor:
     """A tensor with a storage of its own, on the GPU of the operation that runs."""
     device = device or places.device()
     tensor = torch.empty(0, dtype=dtype, device="cpu")  # the program may have chosen another default

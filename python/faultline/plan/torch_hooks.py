@@ -1,4 +1,5 @@
 """Hooks into PyTorch's Python code: steps, modules, backward, attention, recurrent layers, compile, and what a dry run must not do."""
+
 from __future__ import annotations
 
 import functools
@@ -19,13 +20,16 @@ def install(session) -> None:
     _choose_kernels(session)
     _run_eagerly(session)
     confined = bool(session.options.get("confined"))
-    checkpoint_files.CheckpointFiles(session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()).install()
+    checkpoint_files.CheckpointFiles(
+        session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()
+    ).install()
     safetensors_files.install(session.notes, confined)
     storages.install(session.mode.host, session.memory)
     legacy_tensor_types.install()
     printing.install(session)
     if torch.distributed.is_available():
         from . import many_ranks
+
         many_ranks.install(session)
     _profile_the_host()
     _truncated_normal(session.mode.host)
@@ -43,7 +47,9 @@ def _watch(session) -> None:
         def from_line(*args, **kwargs):
             Unplannable.backward_line = user_line()
             return run(*args, **kwargs)
+
         return progress.around_backward(from_line)
+
     watch_backward(watched)
 
 
@@ -65,6 +71,7 @@ def _linear() -> None:
         if (dtype := autocast_dtype()) is not None:
             bias = bias.to(dtype)
         return torch.matmul(input, weight.t()).add_(bias)
+
     torch._C._nn.linear = torch.nn.functional.linear = linear
 
 
@@ -74,8 +81,12 @@ def _ctc_loss() -> None:
 
     def ctc_loss(log_probs, targets, input_lengths, target_lengths, *rest, **options):
         if log_probs.is_cuda:
-            input_lengths, target_lengths = (t.tolist() if isinstance(t, torch.Tensor) and not t.is_cuda else t for t in (input_lengths, target_lengths))
+            input_lengths, target_lengths = (
+                t.tolist() if isinstance(t, torch.Tensor) and not t.is_cuda else t
+                for t in (input_lengths, target_lengths)
+            )
         return original(log_probs, targets, input_lengths, target_lengths, *rest, **options)
+
     torch.ctc_loss = ctc_loss
 
 
@@ -84,21 +95,37 @@ def _batch_norm() -> None:
     original = torch.batch_norm
 
     def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-        if (input.is_cuda and cudnn_enabled and weight is not None and bias is not None and (running_mean is not None and running_var is not None or running_mean is running_var and training)
-                and input.dim() >= 3 and eps >= 1e-5 and 0 < input.numel() < 2**31 - 1 and input.size(0) <= (880801 if training else 65535)
-                and torch.bfloat16 not in (input.dtype, weight.dtype) and (input.dtype is not torch.float16 or weight.dtype is torch.float32)):
+        if (
+            input.is_cuda
+            and cudnn_enabled
+            and weight is not None
+            and bias is not None
+            and (running_mean is not None and running_var is not None or running_mean is running_var and training)
+            and input.dim() >= 3
+            and eps >= 1e-5
+            and 0 < input.numel() < 2**31 - 1
+            and input.size(0) <= (880801 if training else 65535)
+            and torch.bfloat16 not in (input.dtype, weight.dtype)
+            and (input.dtype is not torch.float16 or weight.dtype is torch.float32)
+        ):
             return torch.cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
         return original(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+
     torch.batch_norm = batch_norm
 
 
 def _run_eagerly(session) -> None:
     """torch.compile takes other memory than eager execution, mostly less; a dry run shows the eager program and says so."""
+
     def compile(model=None, **options):
         if model is None:
             return lambda function: compile(function, **options)
-        session.notes.add("mode", "torch.compile was not applied: the plan shows the eager program, which usually needs more memory than the compiled one")
+        session.notes.add(
+            "mode",
+            "torch.compile was not applied: the plan shows the eager program, which usually needs more memory than the compiled one",
+        )
         return model
+
     compiled = torch.jit.script
 
     def script(obj, *args, **kwargs):
@@ -109,9 +136,13 @@ def _run_eagerly(session) -> None:
                 return obj
         session.notes.add("mode", "torch.jit.script was not applied: the plan shows the eager program")
         return obj
+
     torch.compile = compile
     torch.compiler.reset = lambda: None
-    for name in ("_cuda_CUDAAllocator_AllocatorState", "_set_cached_tensors_enabled"):  # torch._dynamo.reset() imports them where there is CUDA
+    for name in (
+        "_cuda_CUDAAllocator_AllocatorState",
+        "_set_cached_tensors_enabled",
+    ):  # torch._dynamo.reset() imports them where there is CUDA
         if not hasattr(torch._C, name):
             setattr(torch._C, name, lambda *_args: None)
     torch.jit.script = script
@@ -128,7 +159,14 @@ def _truncated_normal(host) -> None:
             return original(tensor, mean, std, a, b, generator)
         low, high = (math.erf((bound - mean) / std / math.sqrt(2)) for bound in (a, b))
         with torch.no_grad():
-            return tensor.uniform_(low, high, generator=generator).erfinv_().mul_(std * math.sqrt(2)).add_(mean).clamp_(a, b)
+            return (
+                tensor.uniform_(low, high, generator=generator)
+                .erfinv_()
+                .mul_(std * math.sqrt(2))
+                .add_(mean)
+                .clamp_(a, b)
+            )
+
     torch.nn.init._no_grad_trunc_normal_ = faultline
 
 
@@ -138,14 +176,35 @@ def _profile_the_host() -> None:
     init = kind.__init__
 
     def faultline(profiler, *args, **kwargs):
-        init(profiler, *args, **{name: value for name, value in kwargs.items() if not (name == "use_cuda" or name == "use_device" and value == "cuda")})
+        init(
+            profiler,
+            *args,
+            **{
+                name: value
+                for name, value in kwargs.items()
+                if not (name == "use_cuda" or name == "use_device" and value == "cuda")
+            },
+        )
+
     kind.__init__ = faultline
 
 
 def _hear_refusals(session) -> None:
     """Some functions refuse shapes before any operation is reached; the operands are known only here."""
     functional = torch.nn.functional
-    for name in ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "batch_norm", "layer_norm", "group_norm", "embedding", "multi_head_attention_forward", "bilinear", "kl_div"):
+    for name in (
+        "cross_entropy",
+        "nll_loss",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "batch_norm",
+        "layer_norm",
+        "group_norm",
+        "embedding",
+        "multi_head_attention_forward",
+        "bilinear",
+        "kl_div",
+    ):
         setattr(functional, name, _heard(getattr(functional, name), f"torch.nn.functional.{name}", session))
 
 
@@ -157,6 +216,9 @@ def _heard(function, name: str, session):
         except OutOfMemoryError:
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as problem:
-            session.progress.failed_operation(name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem)
+            session.progress.failed_operation(
+                name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem
+            )
             raise
+
     return faultline

@@ -6,6 +6,7 @@ known (a loss, an argmax of logits) gets a stand-in that the operation can give 
 and a note is written where the program reads such a value. With `everything` the shadows have no size limit: the program is computed
 for real, on the host.
 """
+
 from __future__ import annotations
 
 import torch
@@ -15,7 +16,7 @@ from .stand_ins import default
 
 KNOWN_WHOLE_NUMBERS = 1 << 16  # elements; token ids and masks
 KNOWN_FRACTIONS = 256
-ASSUMED = 1024                 # a larger unknown tensor has no shadow at all
+ASSUMED = 1024  # a larger unknown tensor has no shadow at all
 
 
 class Values:
@@ -32,16 +33,24 @@ class Values:
         """The host tensor that stands behind a GPU tensor, sharing the shadow's memory; None when its values are not known."""
         record = record or self._memory.find(tensor)
         if record is None or record.shadow is None:
-            return torch.empty(tensor.size(), dtype=tensor.dtype) if record is not None and tensor.numel() == 0 else None
-        return torch.empty(0, dtype=tensor.dtype).set_(record.shadow, tensor.storage_offset(), tensor.size(), tensor.stride())
+            return (
+                torch.empty(tensor.size(), dtype=tensor.dtype) if record is not None and tensor.numel() == 0 else None
+            )
+        return torch.empty(0, dtype=tensor.dtype).set_(
+            record.shadow, tensor.storage_offset(), tensor.size(), tensor.stride()
+        )
 
     def know(self, tensor: torch.Tensor, host: torch.Tensor, assumed: bool) -> None:
         """tensor (with a storage of its own) has the values of host."""
         record = self._memory.find(tensor)
         if record is None:
             return
-        shadow = torch.empty(record.size_bytes or tensor.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
-        torch.empty(0, dtype=tensor.dtype).set_(shadow, tensor.storage_offset(), tensor.size(), tensor.stride()).copy_(host)
+        shadow = torch.empty(
+            record.size_bytes or tensor.untyped_storage().nbytes(), dtype=torch.uint8
+        ).untyped_storage()
+        torch.empty(0, dtype=tensor.dtype).set_(shadow, tensor.storage_offset(), tensor.size(), tensor.stride()).copy_(
+            host
+        )
         record.shadow, record.assumed = shadow, assumed
 
     def assume(self, tensor: torch.Tensor, value=None) -> None:
@@ -55,7 +64,9 @@ class Values:
         if record.shadow is None:
             record.shadow = torch.zeros(tensor.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
             if tensor.dtype.is_floating_point:
-                torch.empty(0, dtype=tensor.dtype).set_(record.shadow, 0, (record.shadow.nbytes() // tensor.dtype.itemsize,), (1,)).fill_(self.stand_in(tensor))
+                torch.empty(0, dtype=tensor.dtype).set_(
+                    record.shadow, 0, (record.shadow.nbytes() // tensor.dtype.itemsize,), (1,)
+                ).fill_(self.stand_in(tensor))
         self.view(tensor, record).fill_(self.stand_in(tensor) if value is None else value)
         record.assumed = True
 
@@ -72,11 +83,17 @@ class Values:
         """What an element of tensor, whose values are not known, reads as."""
         record = self._memory.find(tensor)
         known = record.stand_in if record is not None else None
-        return default(tensor.dtype) if known is None or tensor.dtype is torch.bool and not isinstance(known, bool) else known
+        return (
+            default(tensor.dtype)
+            if known is None or tensor.dtype is torch.bool and not isinstance(known, bool)
+            else known
+        )
 
     def read(self, tensor: torch.Tensor) -> tuple[torch.Tensor, bool]:
         """The values as a host tensor of its own, and whether they are stand-ins."""
         host = self.view(tensor)
         if host is not None:
             return host.clone(), self.is_assumed(tensor)
-        return torch.full(tensor.size(), self.stand_in(tensor), dtype=tensor.dtype) if tensor.numel() <= ASSUMED else torch.zeros(tensor.size(), dtype=tensor.dtype), True
+        return torch.full(
+            tensor.size(), self.stand_in(tensor), dtype=tensor.dtype
+        ) if tensor.numel() <= ASSUMED else torch.zeros(tensor.size(), dtype=tensor.dtype), True

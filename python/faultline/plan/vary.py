@@ -3,6 +3,7 @@
 What counts as the constant is found in the source of the program's own files, by its name: an assignment of a number, a keyword argument of that name, a
 parameter's default, and the default of an argparse option of that name. The files on disk are not touched.
 """
+
 from __future__ import annotations
 
 import ast
@@ -28,14 +29,27 @@ class _Rewrite(ast.NodeTransformer):
         return node
 
     def _is_name(self, target) -> bool:
-        return isinstance(target, ast.Name) and target.id.lower() == self._name.lower() or isinstance(target, ast.Attribute) and target.attr.lower() == self._name.lower()
+        return (
+            isinstance(target, ast.Name)
+            and target.id.lower() == self._name.lower()
+            or isinstance(target, ast.Attribute)
+            and target.attr.lower() == self._name.lower()
+        )
 
     def visit_Assign(self, node):
         self.generic_visit(node)
         if any(self._is_name(target) for target in node.targets):
             node.value = self._number(node.value, f"{self._name} = …")
-        elif len(node.targets) == 1 and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple) and len(node.targets[0].elts) == len(node.value.elts):
-            node.value.elts = [self._number(value, f"{self._name} = …") if self._is_name(target) else value for target, value in zip(node.targets[0].elts, node.value.elts)]
+        elif (
+            len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(node.targets[0].elts) == len(node.value.elts)
+        ):
+            node.value.elts = [
+                self._number(value, f"{self._name} = …") if self._is_name(target) else value
+                for target, value in zip(node.targets[0].elts, node.value.elts)
+            ]
         return node
 
     def visit_AnnAssign(self, node):
@@ -52,7 +66,12 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Dict(self, node):
         self.generic_visit(node)
-        node.values = [self._number(value, f"'{self._name}': …") if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.lower() == self._name.lower() else value for key, value in zip(node.keys, node.values)]
+        node.values = [
+            self._number(value, f"'{self._name}': …")
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.lower() == self._name.lower()
+            else value
+            for key, value in zip(node.keys, node.values)
+        ]
         return node
 
     def visit_FunctionDef(self, node):
@@ -60,15 +79,29 @@ class _Rewrite(ast.NodeTransformer):
         arguments = node.args
         positional = arguments.posonlyargs + arguments.args
         first = len(positional) - len(arguments.defaults)
-        arguments.defaults = [self._number(default, f"default of {self._name}") if positional[first + index].arg.lower() == self._name.lower() else default for index, default in enumerate(arguments.defaults)]
-        arguments.kw_defaults = [self._number(default, f"default of {self._name}") if default is not None and arguments.kwonlyargs[index].arg.lower() == self._name.lower() else default for index, default in enumerate(arguments.kw_defaults)]
+        arguments.defaults = [
+            self._number(default, f"default of {self._name}")
+            if positional[first + index].arg.lower() == self._name.lower()
+            else default
+            for index, default in enumerate(arguments.defaults)
+        ]
+        arguments.kw_defaults = [
+            self._number(default, f"default of {self._name}")
+            if default is not None and arguments.kwonlyargs[index].arg.lower() == self._name.lower()
+            else default
+            for index, default in enumerate(arguments.kw_defaults)
+        ]
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument" and any(isinstance(a, ast.Constant) and a.value in self._option for a in node.args):
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr == "add_argument"
+            and any(isinstance(a, ast.Constant) and a.value in self._option for a in node.args)
+        ):
             for keyword in node.keywords:
                 if keyword.arg == "default":
                     keyword.value = self._number(keyword.value, f"default of --{self._name}")
@@ -88,6 +121,7 @@ def arm(request: dict, options: dict) -> None:
         if isinstance(path, str) and not is_library(path) and isinstance(data, (bytes, str)):
             return compile(rewritten(data, path, name, value), path, "exec", dont_inherit=True, optimize=_optimize)
         return before(loader, data, path, _optimize=_optimize)
+
     importlib.machinery.SourceFileLoader.source_to_code = source_to_code
     sys.dont_write_bytecode = True
     importlib.machinery.SourceFileLoader._cache_bytecode = lambda *_a: None
@@ -98,6 +132,7 @@ def arm(request: dict, options: dict) -> None:
         if is_library(path):
             return get_code(loader, fullname)
         return loader.source_to_code(loader.get_data(path), path)  # a cached compilation would have the old value
+
     importlib.machinery.SourceFileLoader.get_code = fresh_code
     _run_script(name, value)
 
@@ -128,10 +163,11 @@ def _run_script(name: str, value: int) -> None:
     import atexit
     import builtins
     import types
+
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=script, __builtins__=builtins, __annotations__={})
     sys.modules["__main__"] = main
-    sys.argv = getattr(sys, "orig_argv", [script])[getattr(sys, "orig_argv", [script]).index(script):]
+    sys.argv = getattr(sys, "orig_argv", [script])[getattr(sys, "orig_argv", [script]).index(script) :]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     status = 0
     try:

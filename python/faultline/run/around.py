@@ -1,4 +1,5 @@
 """Functions of ours that stand on the program's stack: in tracebacks they leave no sign, and a recorded stack does not take them for the program's."""
+
 import functools
 
 _FILE = "<frozen faultline.run>"
@@ -11,6 +12,7 @@ def as_library(function):
 
 def around(function, before, after=None):
     """A function that calls this one between two of ours."""
+
     @functools.wraps(function)
     @as_library
     def faultline(*args, **kwargs):
@@ -24,6 +26,7 @@ def around(function, before, after=None):
         finally:
             if after is not None:
                 after()
+
     return faultline
 
 

@@ -3,6 +3,7 @@
 Most processes (a shell's helpers, data workers) never import one, and pay for this file alone: nothing heavy may be imported here. When a
 framework's import is complete, faultline.run.recording takes over. Nothing is asked of the GPU then; that waits until the program does it.
 """
+
 import atexit
 import os
 import time
@@ -22,6 +23,7 @@ def recording():
     global _recording
     if _recording is None:
         from .recording import Recording
+
         _recording = Recording(folder, start_ns)
     return _recording
 
@@ -47,7 +49,9 @@ def trouble(problem):
     """Our own trouble is told in the run's folder; the program's output stays its own."""
     try:
         with open(os.path.join(folder, f"notes-{os.getpid()}.txt"), "a", encoding="utf-8", opener=private) as file:
-            file.write(f"the Python side of the recording failed in this process ({type(problem).__name__}: {problem})\n")
+            file.write(
+                f"the Python side of the recording failed in this process ({type(problem).__name__}: {problem})\n"
+            )
     except OSError:
         pass
 

@@ -1,13 +1,39 @@
 """Hears of exceptions that nobody catches. Whoever was to hear of them before still does, in the same way."""
+
 import sys
 
 from .around import strip
 from .process import describe
 
 _MEMORY_TYPES = ("OutOfMemoryError", "ResourceExhaustedError")
-_DEVICE_TYPES = ("AcceleratorError", "CUDADriverError", "CUDARuntimeError", "CudaAPIError", "CUBLASError", "NcclError", "DistBackendError")
-_MEMORY_TEXTS = ("CUDA out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "RESOURCE_EXHAUSTED", "cudaErrorMemoryAllocation", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-_DEVICE_TEXTS = ("CUDA error", "CUDA driver error", "CUDA_ERROR_", "Error [CUDA]", "CUBLAS_STATUS_", "CUDNN_STATUS_", "cuDNN error", "NCCL error", "cudaError")
+_DEVICE_TYPES = (
+    "AcceleratorError",
+    "CUDADriverError",
+    "CUDARuntimeError",
+    "CudaAPIError",
+    "CUBLASError",
+    "NcclError",
+    "DistBackendError",
+)
+_MEMORY_TEXTS = (
+    "CUDA out of memory",
+    "CUDA_ERROR_OUT_OF_MEMORY",
+    "RESOURCE_EXHAUSTED",
+    "cudaErrorMemoryAllocation",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+_DEVICE_TEXTS = (
+    "CUDA error",
+    "CUDA driver error",
+    "CUDA_ERROR_",
+    "Error [CUDA]",
+    "CUBLAS_STATUS_",
+    "CUDNN_STATUS_",
+    "cuDNN error",
+    "NCCL error",
+    "cudaError",
+)
 
 
 def kind_of(problem):
@@ -37,6 +63,7 @@ class Exceptions:
             return
         self._installed = True
         import threading
+
         main, thread, unraisable = sys.excepthook, threading.excepthook, sys.unraisablehook
 
         def excepthook(kind, problem, traceback):
@@ -52,6 +79,7 @@ class Exceptions:
             if args.exc_value is not None and kind_of(args.exc_value):
                 self._tell(args.exc_value, args.exc_traceback, "a finalizer", False)
             unraisable(args)
+
         sys.excepthook, threading.excepthook, sys.unraisablehook = excepthook, in_thread, in_finalizer
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         if shell is not None:
@@ -73,7 +101,9 @@ class Exceptions:
             self._tell(problem, traceback, "MainThread", True)
 
     def _tell(self, problem, traceback, thread, ends_process):
-        if sys.is_finalizing() or sys.meta_path is None:  # modules are going away: the program's own end was told before
+        if (
+            sys.is_finalizing() or sys.meta_path is None
+        ):  # modules are going away: the program's own end was told before
             return
         try:
             if ends_process:
@@ -81,4 +111,6 @@ class Exceptions:
             strip(problem)
             self._recording.uncaught(describe(problem, traceback, thread, kind_of(problem)), ends_process)
         except Exception as trouble:
-            self._recording.process.note(f"an exception of the program could not be recorded ({type(trouble).__name__}: {trouble})")
+            self._recording.process.note(
+                f"an exception of the program could not be recorded ({type(trouble).__name__}: {trouble})"
+            )

@@ -3,6 +3,7 @@
 The JSON is written when a framework is ready and again at an exception and at the exit, each time whole under another name first, so that a
 killed process leaves the last complete one. Trouble with the folder never reaches the program.
 """
+
 import _thread
 import json
 import os
@@ -24,10 +25,22 @@ class Process:
     def after_fork(self, start_ns):
         """In a child: a process of its own, of which nothing is known yet."""
         self.pid = os.getpid()
-        self._known = {"schema": "faultline.process/1", "pid": self.pid, "parent_pid": os.getppid(), "start_ns": start_ns,
-                       "executable": sys.executable, "argv": list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", [])),
-                       "working_directory": _working_directory(), "python": sys.version.split()[0], "frameworks": {}, "torch": None,
-                       "exception": None, "other_exceptions": [], "end_ns": None, "exit_status": None}
+        self._known = {
+            "schema": "faultline.process/1",
+            "pid": self.pid,
+            "parent_pid": os.getppid(),
+            "start_ns": start_ns,
+            "executable": sys.executable,
+            "argv": list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", [])),
+            "working_directory": _working_directory(),
+            "python": sys.version.split()[0],
+            "frameworks": {},
+            "torch": None,
+            "exception": None,
+            "other_exceptions": [],
+            "end_ns": None,
+            "exit_status": None,
+        }
         self._noted = set()
 
     def know(self, **facts):
@@ -63,7 +76,11 @@ class Process:
             return
         self._noted.add(text)
         try:
-            file = os.open(os.path.join(self.folder, f"notes-{self.pid}.txt"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(
+                os.path.join(self.folder, f"notes-{self.pid}.txt"),
+                os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC,
+                0o600,
+            )
             try:
                 os.write(file, (text.replace("\n", " ") + "\n").encode("utf-8", "replace"))
             finally:
@@ -80,6 +97,7 @@ def room_in(folder):
 
 class _Limited:
     """A file that takes so many bytes and no more."""
+
     def __init__(self, file, room):
         self._file, self._room = file, room
 
@@ -99,13 +117,29 @@ def describe(problem, traceback, thread, kind):
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not is_own(code.co_filename):
-            frames.append({"file": code.co_filename, "line": traceback.tb_lineno, "function": getattr(code, "co_qualname", code.co_name), "own": not is_library(code.co_filename) and not code.co_filename.startswith(frameworks) and not code.co_filename.endswith(_COMPILED)})
+            frames.append(
+                {
+                    "file": code.co_filename,
+                    "line": traceback.tb_lineno,
+                    "function": getattr(code, "co_qualname", code.co_name),
+                    "own": not is_library(code.co_filename)
+                    and not code.co_filename.startswith(frameworks)
+                    and not code.co_filename.endswith(_COMPILED),
+                }
+            )
         traceback = traceback.tb_next
     frames.reverse()
     name = type(problem).__qualname__
     module = type(problem).__module__
-    return {"type": name if module == "builtins" else f"{module}.{name}", "message": _text(problem), "kind": kind, "thread": thread,
-            "at": next((f for f in frames if f["own"]), frames[0] if frames else None), "frames": frames[:_MOST_FRAMES], "frames_left_out": max(0, len(frames) - _MOST_FRAMES)}
+    return {
+        "type": name if module == "builtins" else f"{module}.{name}",
+        "message": _text(problem),
+        "kind": kind,
+        "thread": thread,
+        "at": next((f for f in frames if f["own"]), frames[0] if frames else None),
+        "frames": frames[:_MOST_FRAMES],
+        "frames_left_out": max(0, len(frames) - _MOST_FRAMES),
+    }
 
 
 def _framework_folders():

@@ -1,4 +1,5 @@
 """The recording's Python side in one process: begins with the first framework's import, ends with the process."""
+
 import json
 import os
 import sys
@@ -10,7 +11,10 @@ from .process import Process
 
 DEFAULTS = {"history": True, "history_entries": 200000, "buffers": False}
 # With --buffers: settings that make each of a framework's buffers an allocation of the driver's, where the recording sees it.
-_BUFFERS = {"jax": (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"), ("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")), "tensorflow": (("TF_GPU_ALLOCATOR", "cuda_malloc_async"),)}
+_BUFFERS = {
+    "jax": (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"), ("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")),
+    "tensorflow": (("TF_GPU_ALLOCATOR", "cuda_malloc_async"),),
+}
 
 
 class Recording:
@@ -21,7 +25,9 @@ class Recording:
         self._exceptions = Exceptions(self)
         try:
             given = json.loads(os.environ.get("FAULTLINE_RUN_OPTIONS") or "{}")
-            self.options.update({name: value for name, value in given.items() if type(value) is type(DEFAULTS.get(name))})
+            self.options.update(
+                {name: value for name, value in given.items() if type(value) is type(DEFAULTS.get(name))}
+            )
         except (ValueError, AttributeError) as problem:
             self.process.note(f"FAULTLINE_RUN_OPTIONS is not understood ({problem}): the defaults are used")
 
@@ -31,11 +37,14 @@ class Recording:
         for variable, value in _BUFFERS.get(name, ()):
             if variable not in os.environ:
                 os.environ[variable] = value
-                self.process.note(f"{variable}={value} was set for {name}, so that each of its buffers is seen: its own pool is not in use, and it may be slower")
+                self.process.note(
+                    f"{variable}={value} was set for {name}, so that each of its buffers is seen: its own pool is not in use, and it may be slower"
+                )
 
     def after_import(self, name, module):
         if name == "torch":
             from .torch_memory import TorchMemory
+
             self.torch = TorchMemory(self, module)
         self._exceptions.install()
         self.write()
@@ -65,10 +74,14 @@ class Recording:
         if self.torch is not None and not (died and self.torch.has_snapshot_of(died["kind"])):
             self.torch.snapshot("exit", most=1)
         # What Python itself ends with after an uncaught exception; sys.exit's status is known only outside.
-        self.process.know(end_ns=time.time_ns(), exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None)
+        self.process.know(
+            end_ns=time.time_ns(), exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None
+        )
         self.write()
         if os.environ.get("FAULTLINE_CORE_DUMP_ARMED") == "1":
-            time.sleep(1)  # the driver ends the program for a fault, but for some kinds a moment after it said that all went well
+            time.sleep(
+                1
+            )  # the driver ends the program for a fault, but for some kinds a moment after it said that all went well
 
     def after_fork(self, start_ns):
         self.process.after_fork(start_ns)

@@ -1,4 +1,5 @@
 """Tells the capture library where training steps end and where backward begins and ends, so that its events can be placed in them."""
+
 import os
 import sys
 
@@ -33,12 +34,22 @@ class StepMarks:
 
     def _find_library(self):
         import ctypes
+
         path = os.environ.get("FAULTLINE_CAPTURE_LIBRARY")
-        for name, mode in ((None, ctypes.DEFAULT_MODE), (path, os.RTLD_NOLOAD | os.RTLD_LAZY)):  # only where it is loaded already
+        for name, mode in (
+            (None, ctypes.DEFAULT_MODE),
+            (path, os.RTLD_NOLOAD | os.RTLD_LAZY),
+        ):  # only where it is loaded already
             try:
                 if name is None or path:
-                    library = ctypes.PyDLL(name, mode=mode)  # the functions are short and know no Python: the GIL is kept
-                    self._mark_step, self._mark_begin, self._mark_end = library.faultline_mark_step, library.faultline_mark_begin, library.faultline_mark_end
+                    library = ctypes.PyDLL(
+                        name, mode=mode
+                    )  # the functions are short and know no Python: the GIL is kept
+                    self._mark_step, self._mark_begin, self._mark_end = (
+                        library.faultline_mark_step,
+                        library.faultline_mark_begin,
+                        library.faultline_mark_end,
+                    )
                     self._mark_step.argtypes = (ctypes.c_char_p, ctypes.c_uint64)
                     self._mark_begin.argtypes = self._mark_end.argtypes = (ctypes.c_char_p,)
                     self._mark_step.restype = self._mark_begin.restype = self._mark_end.restype = None

@@ -35,7 +35,8 @@ class CompiledSample {
     folder_ = testing::TempDir() + "/faultline-sample-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
     std::system(("mkdir -p '" + folder_ + "/inner'").c_str());
     std::ofstream(folder_ + "/inner/sample.cpp") << kSampleSource;
-    const std::string command = "cd '" + folder_ + "' && c++ -O0 -shared -fPIC " + flags + " inner/sample.cpp -o sample.so 2>compiler.log";
+    const std::string command =
+        "cd '" + folder_ + "' && c++ -O0 -shared -fPIC " + flags + " inner/sample.cpp -o sample.so 2>compiler.log";
     is_made_ = std::system(command.c_str()) == 0;
     std::ifstream in(library(), std::ios::binary);
     bytes_.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());

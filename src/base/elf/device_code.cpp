@@ -12,10 +12,10 @@ namespace faultline {
 namespace {
 
 constexpr std::uint32_t kElfMagic = 0x464c457f;
-constexpr std::uint32_t kFatbinMagic = 0xba55ed50;          // the binary itself
-constexpr std::uint32_t kFatbinWrapperMagic = 0x466243b1;   // what compilers put into programs: points to the binary
+constexpr std::uint32_t kFatbinMagic = 0xba55ed50;         // the binary itself
+constexpr std::uint32_t kFatbinWrapperMagic = 0x466243b1;  // what compilers put into programs: points to the binary
 constexpr std::size_t kFatbinHeaderBytes = 16;
-constexpr std::uint8_t kParameterAttribute = 0x17;          // one parameter of a kernel, in a cubin's .nv.info.<kernel>
+constexpr std::uint8_t kParameterAttribute = 0x17;  // one parameter of a kernel, in a cubin's .nv.info.<kernel>
 constexpr std::size_t kLongestName = 64 * 1024;
 
 struct Words {
@@ -34,7 +34,9 @@ struct Words {
         break;
       }
     }
-    const auto in_word = [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '$' || letter == '%'; };
+    const auto in_word = [](char letter) {
+      return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '$' || letter == '%';
+    };
     std::size_t size = text.empty() ? 0 : 1;
     if (size == 1 && (in_word(text[0]) || text[0] == '.')) {
       while (size < text.size() && in_word(text[size])) ++size;
@@ -143,14 +145,16 @@ std::vector<KernelDescription> kernels_of_cubin(Bytes image) {
     if (name.starts_with(kDescription)) described.try_emplace(name.substr(kDescription.size()), cubin->raw(section));
   }
   for (KernelDescription& kernel : kernels) {
-    if (const auto at = described.find(kernel.name); at != described.end()) kernel.parameters = parameters_of_section(at->second);
+    if (const auto at = described.find(kernel.name); at != described.end())
+      kernel.parameters = parameters_of_section(at->second);
   }
   return kernels;
 }
 
 void DeviceCode::add(std::vector<KernelDescription> found) {
   for (KernelDescription& kernel : found) {
-    const bool known = std::any_of(kernels_.begin(), kernels_.end(), [&](const KernelDescription& other) { return other.name == kernel.name; });
+    const bool known = std::any_of(kernels_.begin(), kernels_.end(),
+                                   [&](const KernelDescription& other) { return other.name == kernel.name; });
     if (!known) kernels_.push_back(std::move(kernel));
   }
 }
@@ -168,7 +172,8 @@ void DeviceCode::read_fatbin() {
     cursor.skip(header_bytes - kEntryBytes);
     const Bytes payload = cursor.take(payload_bytes);
     if (!cursor.ok()) return;
-    if (kind == kPtx && has_ptx({reinterpret_cast<const char*>(payload.data()), payload.size()})) add(kernels_of_ptx(payload));
+    if (kind == kPtx && has_ptx({reinterpret_cast<const char*>(payload.data()), payload.size()}))
+      add(kernels_of_ptx(payload));
     if (kind == kCubin && is_elf(payload)) add(kernels_of_cubin(payload));
   }
 }
@@ -207,7 +212,9 @@ std::optional<CodePlace> find_in_cubin(Bytes image, std::uint64_t address) {
   std::uint64_t holder = 0;
   for (std::uint64_t index = 1; index < cubin->section_count() && holder == 0; ++index) {
     const ElfSection section = cubin->section(index);
-    if ((section.flags & kElfExecutable) == 0 || address < section.address || address - section.address >= section.size_bytes) continue;
+    if ((section.flags & kElfExecutable) == 0 || address < section.address ||
+        address - section.address >= section.size_bytes)
+      continue;
     holder = index;
     place.address = address;
     place.code_start = section.address;
@@ -217,7 +224,9 @@ std::optional<CodePlace> find_in_cubin(Bytes image, std::uint64_t address) {
   place.function_start = place.code_start;
   std::string_view function;
   cubin->for_each_symbol(kElfSymbolTable, [&](const ElfSymbol& symbol) {
-    if (!symbol.is_function || symbol.section != (holder & 0xffff) || address < symbol.address || address - symbol.address >= symbol.size_bytes) return;
+    if (!symbol.is_function || symbol.section != (holder & 0xffff) || address < symbol.address ||
+        address - symbol.address >= symbol.size_bytes)
+      return;
     function = symbol.name;
     place.function_start = symbol.address;
   });

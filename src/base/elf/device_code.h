@@ -21,7 +21,7 @@ struct KernelParameter {
 struct KernelDescription {
   std::string name;  // mangled
   std::vector<KernelParameter> parameters;
-  Bytes code;        // the cubin or the PTX text that holds it
+  Bytes code;  // the cubin or the PTX text that holds it
 };
 
 std::vector<KernelDescription> kernels_of_ptx(Bytes text);
@@ -47,7 +47,7 @@ class DeviceCode {
 };
 
 struct CodePlace {
-  std::string function;          // mangled; empty: no symbol covers the address
+  std::string function;  // mangled; empty: no symbol covers the address
   std::uint64_t function_start = 0;
   std::string file;
   std::uint32_t line = 0;

@@ -54,8 +54,10 @@ std::uint64_t elf_image_bytes(const std::uint8_t* image) {
   ByteCursor cursor(Bytes(image, kElfHeaderBytes), 32);
   const std::uint64_t segments_offset = cursor.u64(), sections_offset = cursor.u64();
   cursor.skip(4 + 2);
-  const std::uint64_t segment_bytes = cursor.u16(), segments = cursor.u16(), section_bytes = cursor.u16(), sections = cursor.u16();
-  return std::max({std::uint64_t{kElfHeaderBytes}, sections_offset + sections * section_bytes, segments_offset + segments * segment_bytes});
+  const std::uint64_t segment_bytes = cursor.u16(), segments = cursor.u16(), section_bytes = cursor.u16(),
+                      sections = cursor.u16();
+  return std::max({std::uint64_t{kElfHeaderBytes}, sections_offset + sections * section_bytes,
+                   segments_offset + segments * segment_bytes});
 }
 
 Result<ElfFile> ElfFile::read(Bytes bytes) {
@@ -73,9 +75,13 @@ Result<ElfFile> ElfFile::read(Bytes bytes) {
   file.names_section_ = cursor.u16();
   if (!cursor.ok()) return Error{"the ELF header is cut short", bytes.size(), {}};
   if (file.sections_offset_ == 0) return file;
-  if (entry_bytes != kSectionBytes) return Error{"the ELF file's section headers have " + std::to_string(entry_bytes) + " bytes instead of 64", 58, {}};
+  if (entry_bytes != kSectionBytes)
+    return Error{"the ELF file's section headers have " + std::to_string(entry_bytes) + " bytes instead of 64", 58, {}};
   if (file.sections_offset_ >= bytes.size()) {
-    return Error{"the ELF file ends before its section headers, which are announced at byte " + std::to_string(file.sections_offset_), bytes.size(), {}};
+    return Error{"the ELF file ends before its section headers, which are announced at byte " +
+                     std::to_string(file.sections_offset_),
+                 bytes.size(),
+                 {}};
   }
   const std::uint64_t room = (bytes.size() - file.sections_offset_) / kSectionBytes;
   // More sections than 16 bits can count: the first header, which describes none, has the numbers.
@@ -124,7 +130,8 @@ Bytes ElfFile::raw(const ElfSection& section) const {
 
 Result<Bytes> ElfFile::content(const ElfSection& section, std::vector<std::uint8_t>& storage) const {
   const Bytes packed = raw(section);
-  if (packed.empty() && section.size_bytes != 0) return Error{"section " + std::string(name(section)) + " lies outside the file", section.offset, {}};
+  if (packed.empty() && section.size_bytes != 0)
+    return Error{"section " + std::string(name(section)) + " lies outside the file", section.offset, {}};
   if ((section.flags & kElfCompressed) == 0) return packed;
   ByteCursor cursor(packed);
   const std::uint32_t kind = cursor.u32();
@@ -136,10 +143,15 @@ Result<Bytes> ElfFile::content(const ElfSection& section, std::vector<std::uint8
   }
   const Bytes body = cursor.take(cursor.remaining());
   if (size_bytes > body.size() * kMostUnpackedTimes + kUnpackSlackBytes) {
-    return Error{"section " + std::string(name(section)) + " claims to unpack to more than " + std::to_string(kMostUnpackedTimes) + " times its size", section.offset, {}};
+    return Error{"section " + std::string(name(section)) + " claims to unpack to more than " +
+                     std::to_string(kMostUnpackedTimes) + " times its size",
+                 section.offset,
+                 {}};
   }
-  const Status unpacked = kind == kCompressedZlib ? unpack_zlib(body, size_bytes, storage) : unpack_zstd(body, size_bytes, storage);
-  if (!unpacked) return Error{"section " + std::string(name(section)) + ": " + unpacked.error().what, section.offset, {}};
+  const Status unpacked =
+      kind == kCompressedZlib ? unpack_zlib(body, size_bytes, storage) : unpack_zstd(body, size_bytes, storage);
+  if (!unpacked)
+    return Error{"section " + std::string(name(section)) + ": " + unpacked.error().what, section.offset, {}};
   return Bytes(storage);
 }
 

@@ -16,13 +16,13 @@
 
 namespace faultline {
 
-inline constexpr std::uint16_t kElfCore = 4;             // e_type
+inline constexpr std::uint16_t kElfCore = 4;  // e_type
 inline constexpr std::uint16_t kElfMachineCuda = 0xbe;
-inline constexpr std::uint32_t kElfSymbolTable = 2;      // sh_type
+inline constexpr std::uint32_t kElfSymbolTable = 2;  // sh_type
 inline constexpr std::uint32_t kElfStringTable = 3;
 inline constexpr std::uint32_t kElfNoBits = 8;
 inline constexpr std::uint32_t kElfDynamicSymbols = 11;
-inline constexpr std::uint64_t kElfExecutable = 4;       // sh_flags
+inline constexpr std::uint64_t kElfExecutable = 4;  // sh_flags
 inline constexpr std::uint64_t kElfCompressed = 0x800;
 
 inline constexpr std::size_t kElfMarkBytes = 16;
@@ -59,9 +59,9 @@ class ElfFile {
   static Result<ElfFile> read(Bytes bytes);
 
   std::uint64_t size() const { return bytes_.size(); }
-  std::uint64_t section_count() const { return section_count_; }          // of those whose headers are there
-  std::uint64_t missing_sections() const { return missing_sections_; }    // announced, but the file ends before them
-  ElfSection section(std::uint64_t index) const;                          // index < section_count()
+  std::uint64_t section_count() const { return section_count_; }        // of those whose headers are there
+  std::uint64_t missing_sections() const { return missing_sections_; }  // announced, but the file ends before them
+  ElfSection section(std::uint64_t index) const;                        // index < section_count()
   std::string_view name(const ElfSection& section) const { return text_at(names_, section.name); }
   std::uint64_t names_section() const { return names_section_; }
   std::optional<ElfSection> find(std::string_view name) const;

@@ -29,8 +29,16 @@ TEST(ElfFile, SaysWhyItRefuses) {
   };
   EXPECT_EQ(reason(""), "this is no ELF file");
   EXPECT_EQ(reason("#!/bin/sh\nexit 0\n"), "this is no ELF file");
-  EXPECT_EQ(reason(std::string("\x7f" "ELF\x01\x01\x01", 7) + std::string(60, '\0')), "the ELF file is not of 64 bits and little-endian");
-  EXPECT_EQ(reason(std::string("\x7f" "ELF\x02\x01\x01", 7) + std::string(20, '\0')), "the ELF header is cut short");
+  EXPECT_EQ(reason(std::string("\x7f"
+                               "ELF\x01\x01\x01",
+                               7) +
+                   std::string(60, '\0')),
+            "the ELF file is not of 64 bits and little-endian");
+  EXPECT_EQ(reason(std::string("\x7f"
+                               "ELF\x02\x01\x01",
+                               7) +
+                   std::string(20, '\0')),
+            "the ELF header is cut short");
 }
 
 TEST(ElfFile, NamesTheOffsetOfHeadersBeyondTheEnd) {
@@ -61,7 +69,8 @@ TEST(ElfFile, SurvivesBeingCutAndChangedAnywhere) {
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = sample.content();
     const std::size_t headers = bytes.size() - 3000;  // where the section headers are
-    for (int change = 0; change < 4; ++change) bytes[random() % 2 == 0 ? random() % 64 : headers + random() % 3000] = static_cast<char>(random());
+    for (int change = 0; change < 4; ++change)
+      bytes[random() % 2 == 0 ? random() % 64 : headers + random() % 3000] = static_cast<char>(random());
     look({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
   }
 }
@@ -76,7 +85,8 @@ TEST(ByteCursor, AReadThatDoesNotFitSticks) {
 }
 
 TEST(ByteCursor, ReadsNumbersOfAnyLength) {
-  const std::uint8_t bytes[] = {0xe5, 0x8e, 0x26, 0x7f, 0x80, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+  const std::uint8_t bytes[] = {0xe5, 0x8e, 0x26, 0x7f, 0x80, 0x7f, 0xff, 0xff, 0xff,
+                                0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
   ByteCursor cursor(bytes);
   EXPECT_EQ(cursor.uleb(), 624485u);
   EXPECT_EQ(cursor.sleb(), -1);

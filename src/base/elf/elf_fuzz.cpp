@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   std::array<std::vector<std::uint8_t>, 3> storage;
   FAULTLINE_CHECK(find_lines(line_sections(*file, storage), {0x10, named}).lines.size() == 2);
   (void)find_in_cubin({bytes, size}, named);
-  for (const KernelDescription& kernel : kernels_of_cubin({bytes, size})) FAULTLINE_CHECK(kernel.parameters.size() <= size);
+  for (const KernelDescription& kernel : kernels_of_cubin({bytes, size}))
+    FAULTLINE_CHECK(kernel.parameters.size() <= size);
   return 0;
 }

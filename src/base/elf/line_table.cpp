@@ -48,7 +48,10 @@ struct EntryFormat {
 
 class HeaderReader {
  public:
-  HeaderReader(const LineSections& sections, Bytes unit, bool is_64bit) : sections_(sections), unit_(unit), cursor_(unit) { header_.is_64bit = is_64bit; }
+  HeaderReader(const LineSections& sections, Bytes unit, bool is_64bit)
+      : sections_(sections), unit_(unit), cursor_(unit) {
+    header_.is_64bit = is_64bit;
+  }
 
   std::optional<ProgramHeader> read() {
     header_.version = cursor_.u16();
@@ -130,18 +133,18 @@ class HeaderReader {
     Name text;
     std::uint64_t number = 0;
     switch (format.form) {
-      case 0x08: text = here(), (void)cursor_.text(); break;                     // string
-      case 0x0e: text = {sections_.strings, offset_number()}; break;             // strp
-      case 0x1f: text = {sections_.line_strings, offset_number()}; break;        // line_strp
-      case 0x0b: number = cursor_.u8(); break;                                   // data1
-      case 0x05: number = cursor_.u16(); break;                                  // data2
-      case 0x06: number = cursor_.u32(); break;                                  // data4
-      case 0x07: number = cursor_.u64(); break;                                  // data8
-      case 0x0f: number = cursor_.uleb(); break;                                 // udata
-      case 0x1e: cursor_.skip(16); break;                                        // data16, a checksum
-      case 0x09: cursor_.skip(cursor_.uleb()); break;                            // block
-      case 0x0a: cursor_.skip(cursor_.u8()); break;                              // block1
-      default: cursor_.skip(~std::uint64_t{0});                                  // of unknown length: nothing behind it can be read
+      case 0x08: text = here(), (void)cursor_.text(); break;               // string
+      case 0x0e: text = {sections_.strings, offset_number()}; break;       // strp
+      case 0x1f: text = {sections_.line_strings, offset_number()}; break;  // line_strp
+      case 0x0b: number = cursor_.u8(); break;                             // data1
+      case 0x05: number = cursor_.u16(); break;                            // data2
+      case 0x06: number = cursor_.u32(); break;                            // data4
+      case 0x07: number = cursor_.u64(); break;                            // data8
+      case 0x0f: number = cursor_.uleb(); break;                           // udata
+      case 0x1e: cursor_.skip(16); break;                                  // data16, a checksum
+      case 0x09: cursor_.skip(cursor_.uleb()); break;                      // block
+      case 0x0a: cursor_.skip(cursor_.u8()); break;                        // block1
+      default: cursor_.skip(~std::uint64_t{0});  // of unknown length: nothing behind it can be read
     }
     if (format.content == kContentPath) entry.name = text;
     if (format.content == kContentDirectory) entry.directory = number;
@@ -161,7 +164,8 @@ std::string path_of(const ProgramHeader& header, std::uint64_t file) {
   std::string path(header.directories[static_cast<std::size_t>(entry.directory)].text());
   // From version 5 on the first directory is the compiler's own, which others may stand below.
   if (header.version >= 5 && entry.directory != 0 && !path.starts_with('/')) {
-    if (const std::string_view first = header.directories[0].text(); !first.empty()) path = std::string(first) + '/' + path;
+    if (const std::string_view first = header.directories[0].text(); !first.empty())
+      path = std::string(first) + '/' + path;
   }
   if (!path.empty() && path.back() != '/') path += '/';
   return path += name;
@@ -184,8 +188,10 @@ class Questions {
   // Calls answer(place) for each open question in [begin, end), which is then closed.
   template <class Answer>
   void close(std::uint64_t begin, std::uint64_t end, Answer answer) {
-    const auto first = std::lower_bound(wanted_.begin(), wanted_.end(), begin, [](const Wanted& one, std::uint64_t address) { return one.address < address; });
-    for (std::size_t at = open_from(static_cast<std::size_t>(first - wanted_.begin())); at < wanted_.size() && wanted_[at].address < end; at = open_from(at)) {
+    const auto first = std::lower_bound(wanted_.begin(), wanted_.end(), begin,
+                                        [](const Wanted& one, std::uint64_t address) { return one.address < address; });
+    for (std::size_t at = open_from(static_cast<std::size_t>(first - wanted_.begin()));
+         at < wanted_.size() && wanted_[at].address < end; at = open_from(at)) {
       answer(wanted_[at].place);
       next_[at] = at + 1;
     }
@@ -241,12 +247,12 @@ class LineMachine {
 
   void standard(std::uint8_t opcode) {
     switch (opcode) {
-      case 1: emit(); break;                                                               // copy
-      case 2: advance(cursor_.uleb()); break;                                              // advance_pc
-      case 3: row_.line += static_cast<std::uint32_t>(cursor_.sleb()); break;              // advance_line
-      case 4: row_.file = cursor_.uleb(); break;                                           // set_file
-      case 8: advance((255u - header_.opcode_base) / header_.line_range); break;           // const_add_pc
-      case 9: row_.address += cursor_.u16(); break;                                        // fixed_advance_pc
+      case 1: emit(); break;                                                      // copy
+      case 2: advance(cursor_.uleb()); break;                                     // advance_pc
+      case 3: row_.line += static_cast<std::uint32_t>(cursor_.sleb()); break;     // advance_line
+      case 4: row_.file = cursor_.uleb(); break;                                  // set_file
+      case 8: advance((255u - header_.opcode_base) / header_.line_range); break;  // const_add_pc
+      case 9: row_.address += cursor_.u16(); break;                               // fixed_advance_pc
       default:
         for (unsigned i = 0; i < header_.operand_counts[opcode - 1u]; ++i) (void)cursor_.uleb();
     }
@@ -270,7 +276,9 @@ class LineMachine {
   // The previous row stands from its address up to this one's.
   void emit() {
     if (previous_ && !is_dropped_ && previous_->address < row_.address && previous_->line != 0) {
-      questions_.close(previous_->address, row_.address, [&](std::size_t place) { lines_[place] = {path_of(header_, previous_->file), previous_->line}; });
+      questions_.close(previous_->address, row_.address, [&](std::size_t place) {
+        lines_[place] = {path_of(header_, previous_->file), previous_->line};
+      });
     }
     previous_ = row_;
   }

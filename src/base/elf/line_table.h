@@ -15,9 +15,9 @@
 namespace faultline {
 
 struct LineSections {
-  Bytes line;         // .debug_line
-  Bytes strings;      // .debug_str
-  Bytes line_strings; // .debug_line_str
+  Bytes line;          // .debug_line
+  Bytes strings;       // .debug_str
+  Bytes line_strings;  // .debug_line_str
 };
 
 struct SourceLine {

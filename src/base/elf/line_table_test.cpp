@@ -20,18 +20,21 @@ std::vector<SourceLine> lines_at(const CompiledSample& sample, const std::vector
 
 TEST(LineTable, ReadsEveryVersionPlainAndCompressed) {
   std::size_t made = 0;
-  for (const char* flags : {"-gdwarf-2 -gstrict-dwarf", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -gz=zlib", "-gdwarf-4 -gz=zlib", "-gdwarf-5 -gz=zstd"}) {
+  for (const char* flags : {"-gdwarf-2 -gstrict-dwarf", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -gz=zlib",
+                            "-gdwarf-4 -gz=zlib", "-gdwarf-5 -gz=zstd"}) {
     const CompiledSample sample(flags);
     if (!sample.is_made()) continue;
     ++made;
     const ElfSymbol first = sample.symbol(kFirstFunction);
     const ElfSymbol second = sample.symbol(kSecondFunction);
-    const auto lines = lines_at(sample, {second.address + second.size_bytes - 1, first.address, first.address + first.size_bytes - 1, second.address});
+    const auto lines = lines_at(sample, {second.address + second.size_bytes - 1, first.address,
+                                         first.address + first.size_bytes - 1, second.address});
     EXPECT_EQ(lines[0].line, 10u) << flags;
     EXPECT_EQ(lines[1].line, 2u) << flags;
     EXPECT_EQ(lines[2].line, 4u) << flags;
     EXPECT_EQ(lines[3].line, 7u) << flags;
-    for (const SourceLine& line : lines) EXPECT_TRUE(line.file.ends_with("inner/sample.cpp")) << flags << ": " << line.file;
+    for (const SourceLine& line : lines)
+      EXPECT_TRUE(line.file.ends_with("inner/sample.cpp")) << flags << ": " << line.file;
   }
   EXPECT_GE(made, 4u);
 }
@@ -52,10 +55,20 @@ TEST(LineTable, AnAddressBetweenOrOutsideOfTheCodeHasNoLine) {
 
 // Version 2: one sequence of 32 bytes at the address, all of it line 1 of a.c.
 std::string program_at(std::uint64_t address) {
-  const std::string tables("\x01\x01\xfb\x0e\x0a" "\0\x01\x01\x01\x01\0\0\0\x01" "\0" "a.c\0\0\0\0" "\0", 5 + 9 + 1 + 7 + 1);
+  const std::string tables(
+      "\x01\x01\xfb\x0e\x0a"
+      "\0\x01\x01\x01\x01\0\0\0\x01"
+      "\0"
+      "a.c\0\0\0\0"
+      "\0",
+      5 + 9 + 1 + 7 + 1);
   std::string code("\0\x09\x02", 3);
   code.append(reinterpret_cast<const char*>(&address), sizeof address);
-  code.append("\x01" "\x02\x20" "\0\x01\x01", 6);
+  code.append(
+      "\x01"
+      "\x02\x20"
+      "\0\x01\x01",
+      6);
   const auto number = [](std::size_t value) { return std::string{static_cast<char>(value), 0, 0, 0}; };
   const std::string body = std::string("\x02\0", 2) + number(tables.size()) + tables + code;
   return number(body.size()) + body;

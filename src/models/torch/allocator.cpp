@@ -5,11 +5,13 @@
 
 namespace faultline {
 
-TorchAllocator::TorchAllocator(const TorchSettings& settings, const TorchTraits& traits, std::span<const Stream> streams)
+TorchAllocator::TorchAllocator(const TorchSettings& settings, const TorchTraits& traits,
+                               std::span<const Stream> streams)
     : settings_(settings), traits_(traits) {
   stream_handles_.reserve(streams.size());
   for (const Stream& stream : streams) stream_handles_.push_back(stream.handle);
-  rounds_up_ = std::any_of(settings.roundup_divisions.begin(), settings.roundup_divisions.end(), [](std::uint32_t d) { return d != 0; });
+  rounds_up_ = std::any_of(settings.roundup_divisions.begin(), settings.roundup_divisions.end(),
+                           [](std::uint32_t d) { return d != 0; });
   add_arena(false);
 }
 
@@ -46,17 +48,21 @@ const std::vector<ListIndex>& TorchAllocator::lists_of(std::uint32_t number) con
       const std::size_t stream = lists_[list].stream.index();
       return stream < stream_handles_.size() ? stream_handles_[stream] : stream;
     };
-    std::sort(pool.lists.begin(), pool.lists.end(), [&](ListIndex a, ListIndex b) { return std::pair(handle(a), a) < std::pair(handle(b), b); });
+    std::sort(pool.lists.begin(), pool.lists.end(),
+              [&](ListIndex a, ListIndex b) { return std::pair(handle(a), a) < std::pair(handle(b), b); });
     pool.lists_sorted = true;
   }
   return pool.lists;
 }
 
-SegmentOwner TorchAllocator::owner_of(ListIndex list) const { return {lists_[list].pool / 2, lists_[list].stream, lists_[list].is_small()}; }
+SegmentOwner TorchAllocator::owner_of(ListIndex list) const {
+  return {lists_[list].pool / 2, lists_[list].stream, lists_[list].is_small()};
+}
 
 std::uint64_t TorchAllocator::round_by_divisions(std::uint64_t size_bytes) const {
   const int exponent = 63 - std::countl_zero(size_bytes);
-  const std::size_t interval = exponent <= 20 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(exponent - 20), kRoundupIntervals - 1);
+  const std::size_t interval =
+      exponent <= 20 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(exponent - 20), kRoundupIntervals - 1);
   const std::uint64_t divisions = settings_.roundup_divisions[interval];
   if (divisions > 1 && size_bytes > kTorchSmallestBlock * divisions) {
     if (std::has_single_bit(size_bytes)) return size_bytes;
@@ -97,7 +103,9 @@ FreeIndex::Cursor TorchAllocator::search(const List& list, std::uint64_t rounded
 // The first fit is in an expandable segment. Where those are on, a block counts as large as it could grow, so a block that cannot grow is
 // preferred to the growing end; where they have been turned off, blocks of expandable segments are passed over.
 FreeIndex::Cursor TorchAllocator::search_past_expandable(const List& list, FreeIndex::Cursor at) const {
-  const auto in_expandable = [&](const FreeEntry* entry) { return segments_[blocks_[entry->block].segment].expandable(); };
+  const auto in_expandable = [&](const FreeEntry* entry) {
+    return segments_[blocks_[entry->block].segment].expandable();
+  };
   if (expandable_in(list.pool / 2)) {
     std::uint64_t growable = growable_bytes(blocks_[at.at->block]);
     while (growable != at.at->size_bytes && in_expandable(at.at)) {
@@ -122,7 +130,8 @@ FreeIndex::Cursor TorchAllocator::search_past_expandable(const List& list, FreeI
 bool TorchAllocator::split_worth_it(const TorchBlock& block, std::uint64_t rounded_bytes) const {
   const std::uint64_t rest = block.size_bytes - rounded_bytes;
   const List& list = lists_[block.list];
-  if (list.is_small() || (settings_.expandable && (traits_.expandable_splits_everywhere || expandable_in(list.pool / 2)))) {
+  if (list.is_small() ||
+      (settings_.expandable && (traits_.expandable_splits_everywhere || expandable_in(list.pool / 2)))) {
     return rest >= kTorchSmallestBlock;
   }
   return rounded_bytes < settings_.max_split_bytes && rest > kTorchSmallRequest;
@@ -146,7 +155,9 @@ void TorchAllocator::claim(BlockIndex block, std::uint64_t rounded_bytes, Alloca
   hand_out(block, rounded_bytes, allocation);
 }
 
-void TorchAllocator::claim_new(BlockIndex block, std::uint64_t rounded_bytes, AllocationId allocation) { hand_out(block, rounded_bytes, allocation); }
+void TorchAllocator::claim_new(BlockIndex block, std::uint64_t rounded_bytes, AllocationId allocation) {
+  hand_out(block, rounded_bytes, allocation);
+}
 
 void TorchAllocator::hand_out(BlockIndex index, std::uint64_t rounded_bytes, AllocationId allocation) {
   if (split_worth_it(blocks_[index], rounded_bytes)) split_after(index, rounded_bytes, State::kFree);
@@ -200,7 +211,8 @@ void TorchAllocator::complete_pending() {
   }
 }
 
-BlockIndex TorchAllocator::new_block(std::uint64_t address, std::uint64_t size_bytes, ListIndex list, SegmentIndex segment, State state) {
+BlockIndex TorchAllocator::new_block(std::uint64_t address, std::uint64_t size_bytes, ListIndex list,
+                                     SegmentIndex segment, State state) {
   BlockIndex index;
   if (unused_blocks_.empty()) {
     index = static_cast<BlockIndex>(blocks_.size());
@@ -240,16 +252,20 @@ void TorchAllocator::erase_free(BlockIndex index) {
 void TorchAllocator::merge_neighbours(BlockIndex index, State same) {
   TorchBlock& block = blocks_[index];
   const auto forget = [&](BlockIndex neighbour) {
-    if (same == State::kFree) erase_free(neighbour);
-    else lists_[block.list].holes.erase({blocks_[neighbour].address, neighbour});
+    if (same == State::kFree)
+      erase_free(neighbour);
+    else
+      lists_[block.list].holes.erase({blocks_[neighbour].address, neighbour});
     recycle(neighbour);
   };
   if (const BlockIndex previous = block.previous; previous != kNoIndex && blocks_[previous].state == same) {
     block.address = blocks_[previous].address;
     block.size_bytes += blocks_[previous].size_bytes;
     block.previous = blocks_[previous].previous;
-    if (block.previous != kNoIndex) blocks_[block.previous].next = index;
-    else segments_[block.segment].first = index;
+    if (block.previous != kNoIndex)
+      blocks_[block.previous].next = index;
+    else
+      segments_[block.segment].first = index;
     forget(previous);
   }
   if (const BlockIndex next = block.next; next != kNoIndex && blocks_[next].state == same) {
@@ -261,16 +277,18 @@ void TorchAllocator::merge_neighbours(BlockIndex index, State same) {
 }
 
 void TorchAllocator::split_after(BlockIndex index, std::uint64_t size_bytes, State rest_state) {
-  const BlockIndex rest = new_block(blocks_[index].address + size_bytes, blocks_[index].size_bytes - size_bytes, blocks_[index].list,
-                                    blocks_[index].segment, rest_state);
+  const BlockIndex rest = new_block(blocks_[index].address + size_bytes, blocks_[index].size_bytes - size_bytes,
+                                    blocks_[index].list, blocks_[index].segment, rest_state);
   TorchBlock& block = blocks_[index];
   blocks_[rest].previous = index;
   blocks_[rest].next = block.next;
   if (block.next != kNoIndex) blocks_[block.next].previous = rest;
   block.next = rest;
   block.size_bytes = size_bytes;
-  if (rest_state == State::kFree) insert_free(rest);
-  else lists_[block.list].holes.insert({blocks_[rest].address, rest});
+  if (rest_state == State::kFree)
+    insert_free(rest);
+  else
+    lists_[block.list].holes.insert({blocks_[rest].address, rest});
 }
 
 void TorchAllocator::add_reserved(std::uint64_t size_bytes) {
@@ -278,8 +296,8 @@ void TorchAllocator::add_reserved(std::uint64_t size_bytes) {
   peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes_);
 }
 
-BlockIndex TorchAllocator::allocate(ListIndex list, std::uint64_t rounded_bytes, AllocationId allocation, std::span<const std::uint32_t> freeable,
-                                    TorchDriver& driver) {
+BlockIndex TorchAllocator::allocate(ListIndex list, std::uint64_t rounded_bytes, AllocationId allocation,
+                                    std::span<const std::uint32_t> freeable, TorchDriver& driver) {
   note_search(list);
   if (const FreeIndex::Cursor found = search(lists_[list], rounded_bytes); found.at != nullptr) {
     const BlockIndex block = found.at->block;
@@ -292,7 +310,8 @@ BlockIndex TorchAllocator::allocate(ListIndex list, std::uint64_t rounded_bytes,
   if (limit_bytes_ && settings_.gc_threshold > 0) {
     const auto threshold = static_cast<std::uint64_t>(settings_.gc_threshold * static_cast<double>(*limit_bytes_));
     if (reserved_bytes_ > threshold) {
-      for (const BlockIndex block : plan_collection(reserved_bytes_ - threshold, kNoIndex)) release_segment(block, driver);
+      for (const BlockIndex block : plan_collection(reserved_bytes_ - threshold, kNoIndex))
+        release_segment(block, driver);
     }
   }
   BlockIndex block = obtain(list, rounded_bytes, driver);

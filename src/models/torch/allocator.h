@@ -38,7 +38,8 @@ using ListIndex = std::uint32_t;
 using SegmentIndex = std::uint32_t;
 inline constexpr std::uint32_t kNoIndex = 0xFFFFFFFF;
 
-inline constexpr std::uint64_t kTorchLargestRequest = 1ull << 46;  // beyond any device; larger requests are refused unseen
+inline constexpr std::uint64_t kTorchLargestRequest = 1ull
+                                                      << 46;  // beyond any device; larger requests are refused unseen
 
 struct TorchBlock {
   enum class State : std::uint8_t { kFree, kAllocated, kPending, kUnmapped, kGone };
@@ -46,21 +47,21 @@ struct TorchBlock {
   std::uint64_t size_bytes = 0;
   BlockIndex previous = kNoIndex;
   BlockIndex next = kNoIndex;
-  ListIndex list = kNoIndex;        // kNoIndex: outside every known segment (a proof met an address it cannot explain)
+  ListIndex list = kNoIndex;  // kNoIndex: outside every known segment (a proof met an address it cannot explain)
   SegmentIndex segment = kNoIndex;
-  std::uint32_t mark = 0;           // free: the pool's search count when it became so; pending: its place among the pending
-  AllocationId allocation;          // while allocated or pending
+  std::uint32_t mark = 0;   // free: the pool's search count when it became so; pending: its place among the pending
+  AllocationId allocation;  // while allocated or pending
   State state = State::kGone;
 };
 
 struct TorchSegment {
   std::uint64_t address = 0;
-  std::uint64_t size_bytes = 0;     // expandable: of the whole reservation
-  std::uint64_t handle_bytes = 0;   // expandable: how much is mapped at a time; 0 for a plain segment
+  std::uint64_t size_bytes = 0;    // expandable: of the whole reservation
+  std::uint64_t handle_bytes = 0;  // expandable: how much is mapped at a time; 0 for a plain segment
   std::uint64_t mapped_bytes = 0;
   ListIndex list = kNoIndex;
   BlockIndex first = kNoIndex;
-  bool pool_known = true;           // false: a proof only supposes that it belongs to this arena
+  bool pool_known = true;  // false: a proof only supposes that it belongs to this arena
   bool live = false;
   bool expandable() const { return handle_bytes != 0; }
 };
@@ -106,8 +107,12 @@ class TorchAllocator {
     return (size_bytes + kTorchSmallestBlock - 1) & ~(kTorchSmallestBlock - 1);
   }
   std::uint64_t segment_bytes(std::uint64_t rounded_bytes) const;
-  std::uint64_t handle_bytes(bool is_small) const { return is_small ? kTorchSmallSegment : settings_.large_segment_bytes; }
-  bool keeps_whole(std::uint64_t rounded_bytes) const { return rounded_bytes >= settings_.max_split_bytes; }  // such a block is never split
+  std::uint64_t handle_bytes(bool is_small) const {
+    return is_small ? kTorchSmallSegment : settings_.large_segment_bytes;
+  }
+  bool keeps_whole(std::uint64_t rounded_bytes) const {
+    return rounded_bytes >= settings_.max_split_bytes;
+  }  // such a block is never split
 
   // --- one request, step by step
   // The free block that serves a request of this rounded size, or kNoIndex.
@@ -150,13 +155,16 @@ class TorchAllocator {
   void on_early_completion(std::function<void(AllocationId)> tell) { tell_early_completion_ = std::move(tell); }
 
   // --- PyTorch's own order: search, collect, ask, release what is enough, release everything, fail
-  BlockIndex allocate(ListIndex list, std::uint64_t rounded_bytes, AllocationId allocation, std::span<const std::uint32_t> freeable, TorchDriver& driver);
+  BlockIndex allocate(ListIndex list, std::uint64_t rounded_bytes, AllocationId allocation,
+                      std::span<const std::uint32_t> freeable, TorchDriver& driver);
   void empty_cache(std::span<const std::uint32_t> freeable, TorchDriver& driver);
 
   // --- building a given state, and forcing one
-  SegmentIndex add_segment(ListIndex list, ByteRange range, std::uint64_t handle_bytes);  // kNoIndex: overlaps a known one
+  SegmentIndex add_segment(ListIndex list, ByteRange range,
+                           std::uint64_t handle_bytes);  // kNoIndex: overlaps a known one
   // The next block of a segment that is being built in address order; `last` is the one before it, kNoIndex for the first.
-  BlockIndex append_block(SegmentIndex segment, BlockIndex last, std::uint64_t size_bytes, TorchBlock::State state, AllocationId allocation);
+  BlockIndex append_block(SegmentIndex segment, BlockIndex last, std::uint64_t size_bytes, TorchBlock::State state,
+                          AllocationId allocation);
   void drop_segment(SegmentIndex segment);
   std::size_t move_segment(SegmentIndex segment, std::uint32_t arena);  // how many blocks it has
   SegmentIndex segment_at(std::uint64_t address) const;
@@ -208,7 +216,8 @@ class TorchAllocator {
   const std::vector<ListIndex>& lists_of(std::uint32_t pool) const;
   ListIndex look_up_list(std::uint32_t pool, StreamId stream);
   std::uint64_t round_by_divisions(std::uint64_t size_bytes) const;
-  BlockIndex new_block(std::uint64_t address, std::uint64_t size_bytes, ListIndex list, SegmentIndex segment, State state);
+  BlockIndex new_block(std::uint64_t address, std::uint64_t size_bytes, ListIndex list, SegmentIndex segment,
+                       State state);
   void return_block(BlockIndex index);
   void recycle(BlockIndex block);
   void insert_free(BlockIndex block);
@@ -257,7 +266,8 @@ class TorchAllocator {
   std::array<RecentList, 64> recent_lists_{};
   std::vector<BlockIndex> pending_;
   std::function<void(AllocationId)> tell_early_completion_;
-  std::uint64_t walk_budget_ = 50'000'000;  // steps that force() may walk in all, so that a hostile trace cannot make it quadratic
+  std::uint64_t walk_budget_ =
+      50'000'000;  // steps that force() may walk in all, so that a hostile trace cannot make it quadratic
 
   std::size_t free_blocks_ = 0;
   std::uint64_t allocated_bytes_ = 0;

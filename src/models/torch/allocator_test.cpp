@@ -47,7 +47,7 @@ TEST_F(Rules, SizesRoundUpTo512) {
 
 TEST_F(Rules, DivisionsRoundToSlicesOfThePowerOfTwo) {
   use("roundup_power2_divisions:4");
-  EXPECT_EQ(model->round(1200), 1536u);   // not above 512 * 4: the plain rule
+  EXPECT_EQ(model->round(1200), 1536u);  // not above 512 * 4: the plain rule
   EXPECT_EQ(model->round(5 * kMiB + 1), 6 * kMiB);
   EXPECT_EQ(model->round(4 * kMiB), 4 * kMiB);
   EXPECT_EQ(model->round(7 * kMiB + 1), 8 * kMiB);
@@ -56,9 +56,9 @@ TEST_F(Rules, DivisionsRoundToSlicesOfThePowerOfTwo) {
 TEST_F(Rules, DivisionsOfTheListApplyByInterval) {
   use("roundup_power2_divisions:[1:8,64:2,>:1]");
   EXPECT_EQ(model->round(kMiB + 1), kMiB + kMiB / 8);
-  EXPECT_EQ(model->round(2 * kMiB + 1), 2 * kMiB + 512);          // between the intervals named: off
+  EXPECT_EQ(model->round(2 * kMiB + 1), 2 * kMiB + 512);  // between the intervals named: off
   EXPECT_EQ(model->round(65 * kMiB), 96 * kMiB);
-  EXPECT_EQ(model->round(129 * kMiB + 1), 129 * kMiB + 512);      // one division is the plain rule
+  EXPECT_EQ(model->round(129 * kMiB + 1), 129 * kMiB + 512);  // one division is the plain rule
 }
 
 TEST_F(Rules, UpTo23OneDivisionLeavesSizesAsTheyAre) {
@@ -144,8 +144,8 @@ TEST_F(Rules, BlocksAtTheSplitLimitAreKeptForRequestsOfTheirSize) {
   const BlockIndex big = alloc(100 * kMiB);
   const std::uint64_t big_at = at(big);
   model->free_now(big);
-  EXPECT_NE(at(alloc(40 * kMiB)), big_at);   // would split it
-  EXPECT_EQ(at(alloc(90 * kMiB)), big_at);   // within 20 MiB: taken whole
+  EXPECT_NE(at(alloc(40 * kMiB)), big_at);  // would split it
+  EXPECT_EQ(at(alloc(90 * kMiB)), big_at);  // within 20 MiB: taken whole
   EXPECT_EQ(size(model->segment(model->segment_at(kBase + big_at)).first), 100 * kMiB);
 }
 
@@ -208,10 +208,12 @@ TEST_F(Rules, EmptyingTheCacheGivesBackWholeSegmentsOnly) {
 
 TEST_F(Rules, SegmentsGoBackLargePoolFirstByStreamHandleSizeAndAddress) {
   use("");
-  std::vector<BlockIndex> blocks = {alloc(512, 0), alloc(40 * kMiB, 1), alloc(30 * kMiB, 2), alloc(50 * kMiB, 0), alloc(30 * kMiB, 0), alloc(30 * kMiB, 0)};
+  std::vector<BlockIndex> blocks = {alloc(512, 0),       alloc(40 * kMiB, 1), alloc(30 * kMiB, 2),
+                                    alloc(50 * kMiB, 0), alloc(30 * kMiB, 0), alloc(30 * kMiB, 0)};
   std::vector<std::uint64_t> expected;
   ASSERT_LT(at(blocks[5]), at(blocks[4]));
-  for (const std::size_t number : {5u, 4u, 3u, 2u, 1u, 0u}) expected.push_back(at(blocks[number]));  // handles: stream 0 < 2 < 1
+  for (const std::size_t number : {5u, 4u, 3u, 2u, 1u, 0u})
+    expected.push_back(at(blocks[number]));  // handles: stream 0 < 2 < 1
   for (const BlockIndex block : blocks) model->free_now(block);
   std::vector<std::uint64_t> actual;
   for (const TorchRelease& step : model->plan_cached(0)) actual.push_back(step.range.begin - kBase);
@@ -277,7 +279,7 @@ TEST_F(Rules, PrivatePoolsKeepTheirMemoryToThemselves) {
   model->free_now(alloc(60 * kMiB, 0, pool));
   alloc(40 * kMiB);
   EXPECT_EQ(model->reserved_bytes(), 100 * kMiB);
-  EXPECT_EQ(alloc(40 * kMiB), kNoIndex);                   // emptying the cache does not touch it
+  EXPECT_EQ(alloc(40 * kMiB), kNoIndex);  // emptying the cache does not touch it
   const std::vector<std::uint32_t> freeable = {pool};
   model->empty_cache(freeable, *driver);
   EXPECT_NE(alloc(40 * kMiB), kNoIndex);

@@ -57,7 +57,8 @@ std::vector<Case> cases() {
   add("limit", [](auto& s) { s.limit = kRoom; });
   add("expandable", [](auto& s) { s.expandable = true; });
   add("expandable tight", [](auto& s) { s.expandable = true, s.budget = kRoom; });
-  add("expandable, little address space", [](auto& s) { s.expandable = true, s.budget = kRoom, s.reservation = 200 * kMiB; });
+  add("expandable, little address space",
+      [](auto& s) { s.expandable = true, s.budget = kRoom, s.reservation = 200 * kMiB; });
   add("expandable with max_split", [](auto& s) { s.expandable = true, s.max_split = 30 * kMiB, s.budget = kRoom; });
   add("max_split", [](auto& s) { s.max_split = 24 * kMiB, s.rounding = 32 * kMiB; });
   add("max_split tight", [](auto& s) { s.max_split = 24 * kMiB, s.budget = kRoom; });
@@ -83,7 +84,8 @@ std::uint64_t random_size(std::mt19937_64& random) {
 void compare(const Case& one, std::uint64_t seed) {
   SCOPED_TRACE(one.name + ", seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  const std::vector<std::uint64_t> handles = {0, 0x9000, 0x500};  // the second and third are not in the order of their numbers
+  const std::vector<std::uint64_t> handles = {0, 0x9000,
+                                              0x500};  // the second and third are not in the order of their numbers
   constexpr int kArenas = 3;
   reference::Allocator expected(one.settings, handles, kArenas);
 
@@ -121,7 +123,8 @@ void compare(const Case& one, std::uint64_t seed) {
       const AllocationId id(++next_id);
       const std::uint64_t rounded = model.round(size);
       ASSERT_EQ(rounded, expected.round(size));
-      const ListIndex list = model.list_for(static_cast<std::uint32_t>(arena), rounded <= kTorchSmallRequest, StreamId(static_cast<std::uint32_t>(stream)));
+      const ListIndex list = model.list_for(static_cast<std::uint32_t>(arena), rounded <= kTorchSmallRequest,
+                                            StreamId(static_cast<std::uint32_t>(stream)));
       const BlockIndex block = model.allocate(list, rounded, id, {}, driver);
       reference::Allocator::Block* wanted = expected.malloc(size, stream, arena);
       ASSERT_EQ(block == kNoIndex, wanted == nullptr) << "request of " << size;

@@ -23,7 +23,9 @@ BudgetDriver::BudgetDriver(std::uint64_t budget_bytes, std::uint64_t first_addre
     : BudgetDriver(budget_bytes, ByteRange{first_address, first_address}, reservation_bytes) {}
 
 BudgetDriver::BudgetDriver(std::uint64_t budget_bytes, ByteRange layout, std::uint64_t reservation_bytes)
-    : budget_bytes_(budget_bytes), segments_(room_beside(layout)), next_reservation_(aligned(std::max(room_beside(layout).end, layout.end))),
+    : budget_bytes_(budget_bytes),
+      segments_(room_beside(layout)),
+      next_reservation_(aligned(std::max(room_beside(layout).end, layout.end))),
       reservation_bytes_(reservation_bytes) {}
 
 std::optional<ByteRange> BudgetDriver::take(std::uint64_t size_bytes, const SegmentOwner&) {

@@ -49,11 +49,14 @@ BlockIndex TorchAllocator::grow(ListIndex list, std::uint64_t rounded_bytes, Tor
     if (segment == kNoIndex) return kNoIndex;
     block = append_block(segment, kNoIndex, range->size(), State::kUnmapped, {});
   }
-  if (blocks_[block].state == State::kUnmapped && !map_front(block, std::min(blocks_[block].size_bytes, rounded_bytes), driver)) return kNoIndex;
+  if (blocks_[block].state == State::kUnmapped &&
+      !map_front(block, std::min(blocks_[block].size_bytes, rounded_bytes), driver))
+    return kNoIndex;
   while (blocks_[block].size_bytes < rounded_bytes) {
     const BlockIndex next = blocks_[block].next;
     if (next == kNoIndex || blocks_[next].state != State::kUnmapped) return kNoIndex;
-    if (!map_front(next, std::min(rounded_bytes - blocks_[block].size_bytes, blocks_[next].size_bytes), driver)) return kNoIndex;
+    if (!map_front(next, std::min(rounded_bytes - blocks_[block].size_bytes, blocks_[next].size_bytes), driver))
+      return kNoIndex;
     block = next;
   }
   erase_free(block);
@@ -64,7 +67,8 @@ BlockIndex TorchAllocator::grow(ListIndex list, std::uint64_t rounded_bytes, Tor
 bool TorchAllocator::map_front(BlockIndex index, std::uint64_t size_bytes, TorchDriver& driver) {
   const TorchBlock& block = blocks_[index];
   const std::uint64_t handle_bytes = segments_[block.segment].handle_bytes;
-  const std::uint64_t mapped_bytes = std::min((size_bytes + handle_bytes - 1) / handle_bytes * handle_bytes, block.size_bytes);
+  const std::uint64_t mapped_bytes =
+      std::min((size_bytes + handle_bytes - 1) / handle_bytes * handle_bytes, block.size_bytes);
   if (!driver.map(ByteRange::of(block.address, mapped_bytes), owner_of(block.list))) return false;
   ++segments_taken_;
   make_mapped(index, mapped_bytes);

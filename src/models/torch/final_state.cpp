@@ -12,7 +12,9 @@ std::vector<SegmentIndex> by_address(const TorchAllocator& allocator) {
   for (SegmentIndex segment = 0; segment < allocator.segment_count(); ++segment) {
     if (allocator.segment(segment).live) order.push_back(segment);
   }
-  std::sort(order.begin(), order.end(), [&](SegmentIndex a, SegmentIndex b) { return allocator.segment(a).address < allocator.segment(b).address; });
+  std::sort(order.begin(), order.end(), [&](SegmentIndex a, SegmentIndex b) {
+    return allocator.segment(a).address < allocator.segment(b).address;
+  });
   return order;
 }
 
@@ -23,7 +25,8 @@ FinalBlock::State state_of(const TorchBlock& block) {
   return block.state == State::kPending ? FinalBlock::State::kPendingFree : FinalBlock::State::kFree;
 }
 
-TorchFinalState final_state(const TorchAllocator& allocator, std::uint16_t device, const std::function<HeapId(std::uint32_t)>& heap_of,
+TorchFinalState final_state(const TorchAllocator& allocator, std::uint16_t device,
+                            const std::function<HeapId(std::uint32_t)>& heap_of,
                             const std::function<TorchRequest(AllocationId)>& request_of) {
   TorchFinalState state;
   for (const SegmentIndex index : by_address(allocator)) {
@@ -37,8 +40,16 @@ TorchFinalState final_state(const TorchAllocator& allocator, std::uint16_t devic
         continue;
       }
       if (!open) {
-        state.segments.push_back({block.address, 0, device, heap_of(owner.arena), owner.stream, {}, owner.is_small, segment.expandable(),
-                                  static_cast<std::uint32_t>(state.blocks.size()), 0});
+        state.segments.push_back({block.address,
+                                  0,
+                                  device,
+                                  heap_of(owner.arena),
+                                  owner.stream,
+                                  {},
+                                  owner.is_small,
+                                  segment.expandable(),
+                                  static_cast<std::uint32_t>(state.blocks.size()),
+                                  0});
         open = true;
       }
       const TorchRequest request = block.allocation.value != 0 ? request_of(block.allocation) : TorchRequest{};

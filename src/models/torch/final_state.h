@@ -24,7 +24,8 @@ struct TorchRequest {
 
 FinalBlock::State state_of(const TorchBlock& block);
 
-TorchFinalState final_state(const TorchAllocator& allocator, std::uint16_t device, const std::function<HeapId(std::uint32_t arena)>& heap_of,
+TorchFinalState final_state(const TorchAllocator& allocator, std::uint16_t device,
+                            const std::function<HeapId(std::uint32_t arena)>& heap_of,
                             const std::function<TorchRequest(AllocationId)>& request_of);
 
 }  // namespace faultline

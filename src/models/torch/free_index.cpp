@@ -100,7 +100,8 @@ void FreeIndex::erase(const Cursor& cursor) {
   Bucket& bucket = octaves_[octave_at_[cursor.octave]][cursor.bucket];
   if (bucket.chunks != nullptr) {
     const FreeEntry entry = *cursor.at;
-    if (erase_from_chunks(*bucket.chunks, entry.size_bytes, entry.address) && bucket.chunks->parts.empty()) mark_empty({cursor.octave, cursor.bucket});
+    if (erase_from_chunks(*bucket.chunks, entry.size_bytes, entry.address) && bucket.chunks->parts.empty())
+      mark_empty({cursor.octave, cursor.bucket});
     return;
   }
   bucket.flat.erase(bucket.flat.begin() + cursor.entry);
@@ -141,7 +142,8 @@ FreeIndex::Cursor FreeIndex::first_at_least(std::uint64_t size_bytes) const {
     const Entries& part = bucket.part(chunk);
     const std::size_t entry = position(part, size_bytes, 0);
     if (entry < part.size()) {
-      return {place.octave, place.bucket, static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(entry), &part[entry]};
+      return {place.octave, place.bucket, static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(entry),
+              &part[entry]};
     }
     // A chunk's bound may be above all that is left in it; then the next chunk starts with the answer.
     if (chunk + 1 < bucket.part_count()) {

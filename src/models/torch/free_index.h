@@ -22,8 +22,9 @@ struct FreeEntry {
 
   bool before(std::uint64_t other_size, std::uint64_t other_address) const {
     // Without short-circuits: the answer is as good as random, so a branch would be mispredicted.
-    return static_cast<bool>(static_cast<unsigned>(size_bytes < other_size) |
-                             (static_cast<unsigned>(size_bytes == other_size) & static_cast<unsigned>(address < other_address)));
+    return static_cast<bool>(
+        static_cast<unsigned>(size_bytes < other_size) |
+        (static_cast<unsigned>(size_bytes == other_size) & static_cast<unsigned>(address < other_address)));
   }
 };
 
@@ -58,7 +59,9 @@ class FreeIndex {
   struct Chunks {
     Entries bounds;              // no entry of a chunk is above the chunk's bound; bounds ascend
     std::vector<Entries> parts;  // none is empty
-    std::size_t chunk_for(std::uint64_t size_bytes, std::uint64_t address) const { return position(bounds, size_bytes, address); }
+    std::size_t chunk_for(std::uint64_t size_bytes, std::uint64_t address) const {
+      return position(bounds, size_bytes, address);
+    }
   };
   struct Bucket {
     Entries flat;
@@ -83,15 +86,18 @@ class FreeIndex {
   static bool erase_from_chunks(Chunks& chunks, std::uint64_t size_bytes, std::uint64_t address);
 
   void mark_empty(Place place);
-  const Bucket& bucket_at(std::uint16_t octave, std::uint16_t bucket) const { return octaves_[octave_at_[octave]][bucket]; }
+  const Bucket& bucket_at(std::uint16_t octave, std::uint16_t bucket) const {
+    return octaves_[octave_at_[octave]][bucket];
+  }
   Cursor front_of(std::uint16_t octave, std::uint16_t bucket) const;
   Cursor back_of(std::uint16_t octave, std::uint16_t bucket) const;
   // The first used bucket at or after (octave, bucket), or the end.
   Cursor front_from(std::uint16_t octave, unsigned bucket) const;
 
-  std::uint64_t octaves_used_ = 0;                  // bit per octave that holds an entry
-  std::array<std::uint16_t, kOctaves> used_{};      // bit per bucket of an octave that holds an entry
-  std::array<std::uint8_t, kOctaves> octave_at_{};  // where in octaves_ an octave's buckets are; octaves_[0] is never used
+  std::uint64_t octaves_used_ = 0;              // bit per octave that holds an entry
+  std::array<std::uint16_t, kOctaves> used_{};  // bit per bucket of an octave that holds an entry
+  std::array<std::uint8_t, kOctaves>
+      octave_at_{};  // where in octaves_ an octave's buckets are; octaves_[0] is never used
   std::vector<std::array<Bucket, kBuckets>> octaves_;
 };
 

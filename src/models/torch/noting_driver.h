@@ -14,14 +14,17 @@ namespace faultline {
 
 class NotingDriver : public TorchDriver {
  public:
-  NotingDriver(TorchDriver& below, std::uint16_t device, HeapId driver_heap) : below_(below), device_(device), driver_heap_(driver_heap) {}
+  NotingDriver(TorchDriver& below, std::uint16_t device, HeapId driver_heap)
+      : below_(below), device_(device), driver_heap_(driver_heap) {}
 
   // The event whose time, stack and thread the next driver calls get.
   void begin(const Event& cause) { cause_ = cause; }
 
   std::optional<ByteRange> take(std::uint64_t size_bytes, const SegmentOwner& owner) override;
   void give_back(ByteRange segment, const SegmentOwner& owner) override;
-  std::optional<ByteRange> reserve(std::uint64_t handle_bytes, const SegmentOwner& owner) override { return below_.reserve(handle_bytes, owner); }
+  std::optional<ByteRange> reserve(std::uint64_t handle_bytes, const SegmentOwner& owner) override {
+    return below_.reserve(handle_bytes, owner);
+  }
   bool map(ByteRange range, const SegmentOwner& owner) override;
   void unmap(ByteRange range, const SegmentOwner& owner) override;
 

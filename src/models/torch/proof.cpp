@@ -8,9 +8,15 @@
 
 namespace faultline {
 
-TorchProof::TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes)
-    : recording_(recording), events_(recording.trace.events), allocator_(recorded.settings, recorded.traits, recording.trace.streams),
-      settings_(recorded.settings), may_hide_(recorded.oldest < TorchVersion{2, 12}), release_stacks_tell_(recorded.version >= TorchVersion{2, 3}), held_bytes_(held_bytes) {
+TorchProof::TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded,
+                       std::vector<std::uint64_t>* held_bytes)
+    : recording_(recording),
+      events_(recording.trace.events),
+      allocator_(recorded.settings, recorded.traits, recording.trace.streams),
+      settings_(recorded.settings),
+      may_hide_(recorded.oldest < TorchVersion{2, 12}),
+      release_stacks_tell_(recorded.version >= TorchVersion{2, 3}),
+      held_bytes_(held_bytes) {
   for (std::size_t arena = 1; arena < recording.heap_of_arena.size(); ++arena) allocator_.add_arena(true);
   allocator_.count_ages(recorded.settings.gc_threshold > 0);
   work_left_ = 20'000'000 + 100 * static_cast<std::uint64_t>(recording.trace.events.size());
@@ -23,29 +29,26 @@ TorchProofResult TorchProof::run() {
   build_start_state(recording_, allocator_, block_of_);
   note_private_start();
   for (std::size_t id = 1; id < block_of_.size(); ++id) note_held(AllocationId(static_cast<std::uint32_t>(id)));
-  for (std::size_t at = std::min<std::size_t>(recording_.trace.preexisting_count, events_.size()); at < events_.size(); ++at) {
+  for (std::size_t at = std::min<std::size_t>(recording_.trace.preexisting_count, events_.size()); at < events_.size();
+       ++at) {
     const Event& event = events_[at];
     const HeapRole role = recording_.role(event);
     if (role == HeapRole::kElsewhere) continue;
     if (role == HeapRole::kDriver) {
-      const bool is_memory = event.kind == EventKind::kAlloc || event.kind == EventKind::kMap || event.kind == EventKind::kUnmap || event.returns_to_heap();
+      const bool is_memory = event.kind == EventKind::kAlloc || event.kind == EventKind::kMap ||
+                             event.kind == EventKind::kUnmap || event.returns_to_heap();
       if (is_memory) run_.push_back(at);
       continue;
     }
     switch (event.kind) {
-      case EventKind::kAlloc:
-        on_alloc(at);
-        break;
+      case EventKind::kAlloc: on_alloc(at); break;
       case EventKind::kFree:
         if (event.has(kFailed)) continue;
         if (!run_.empty()) explain_run(at);
         on_free(event);
         break;
-      case EventKind::kAllocFailed:
-        on_failed(at);
-        break;
-      default:
-        continue;
+      case EventKind::kAllocFailed: on_failed(at); break;
+      default: continue;
     }
     waits_ended_ = event.kind == EventKind::kFree && event.phase() == FreePhase::kCompleted;
     ++result_.replay.events;
@@ -72,7 +75,8 @@ void TorchProof::finish() {
   compare_end();
   TorchFindings& findings = result_.findings;
   findings.arena_count = allocator_.arena_count();
-  for (std::uint32_t arena = 0; arena < allocator_.arena_count(); ++arena) findings.own_allocator.push_back(allocator_.has_own_allocator(arena));
+  for (std::uint32_t arena = 0; arena < allocator_.arena_count(); ++arena)
+    findings.own_allocator.push_back(allocator_.has_own_allocator(arena));
   if (findings.collected && !findings.budget_bytes) findings.budget_bytes = replay.peak_reserved_bytes;
   if (findings.budget_bytes) findings.budget_bytes = std::max(*findings.budget_bytes, replay.peak_reserved_bytes);
 }
@@ -93,7 +97,8 @@ void TorchProof::compare_end() {
       const FinalBlock& expected = recording_.trace.final_blocks[number];
       const TorchBlock& block = allocator_.block(at);
       const bool same_place = block.address == expected.address && block.size_bytes == expected.size_bytes;
-      if (same_place && state_of(block) == expected.state && block.state != TorchBlock::State::kUnmapped) ++replay.end_blocks_exact;
+      if (same_place && state_of(block) == expected.state && block.state != TorchBlock::State::kUnmapped)
+        ++replay.end_blocks_exact;
       if (block.address <= expected.address) at = block.next;
       if (expected.address <= block.address) ++number;
     }
@@ -118,8 +123,10 @@ void TorchProof::on_alloc(std::size_t at) {
   const bool is_small = rounded <= kTorchSmallRequest;
   std::uint32_t arena = recording_.arena(event);
   const bool had_run = !run_.empty();
-  if (had_run) explain_run(at);
-  else allocator_.note_search(allocator_.list_for(arena, is_small, event.stream));
+  if (had_run)
+    explain_run(at);
+  else
+    allocator_.note_search(allocator_.list_for(arena, is_small, event.stream));
 
   BlockIndex found = kNoIndex;
   if (fresh_ == kNoIndex) {
@@ -142,16 +149,19 @@ void TorchProof::on_alloc(std::size_t at) {
   BlockIndex& block = block_of_[event.allocation.index()];
   if (predicted != kNoIndex && allocator_.block(predicted).address == event.address) {
     block = predicted;
-    if (fresh_ != kNoIndex) allocator_.claim_new(predicted, rounded, event.allocation);
-    else allocator_.claim(predicted, rounded, event.allocation);
+    if (fresh_ != kNoIndex)
+      allocator_.claim_new(predicted, rounded, event.allocation);
+    else
+      allocator_.claim(predicted, rounded, event.allocation);
     note_arena(event, allocator_.arena_of(allocator_.block(predicted).list));
     ++result_.replay.exact;
     note_held(event.allocation);
     return;
   }
-  mismatch(at, predicted == kNoIndex
-                   ? fmt::format("alloc of {} bytes: model takes new memory, recording {:#x}", event.size_bytes, event.address)
-                   : fmt::format("alloc of {} bytes: model {:#x}, recording {:#x}", event.size_bytes, allocator_.block(predicted).address, event.address));
+  mismatch(at, predicted == kNoIndex ? fmt::format("alloc of {} bytes: model takes new memory, recording {:#x}",
+                                                   event.size_bytes, event.address)
+                                     : fmt::format("alloc of {} bytes: model {:#x}, recording {:#x}", event.size_bytes,
+                                                   allocator_.block(predicted).address, event.address));
   if (fresh_ != kNoIndex) allocator_.return_new(fresh_);
   block = allocator_.force(event.address, rounded, event.allocation);
   note_held(event.allocation);
@@ -159,7 +169,8 @@ void TorchProof::on_alloc(std::size_t at) {
 
 void TorchProof::note_held(AllocationId id) {
   const BlockIndex block = block_of_[id.index()];
-  if (held_bytes_ != nullptr && block != kNoIndex && id.index() < held_bytes_->size()) (*held_bytes_)[id.index()] = allocator_.block(block).size_bytes;
+  if (held_bytes_ != nullptr && block != kNoIndex && id.index() < held_bytes_->size())
+    (*held_bytes_)[id.index()] = allocator_.block(block).size_bytes;
 }
 
 void TorchProof::on_free(const Event& event) {
@@ -172,8 +183,10 @@ void TorchProof::on_free(const Event& event) {
     if (block.state == TorchBlock::State::kAllocated) allocator_.request_free(index);
     return;
   }
-  if (block.state == TorchBlock::State::kPending) allocator_.complete_free(index);
-  else if (block.state == TorchBlock::State::kAllocated) allocator_.free_now(index);
+  if (block.state == TorchBlock::State::kPending)
+    allocator_.complete_free(index);
+  else if (block.state == TorchBlock::State::kAllocated)
+    allocator_.free_now(index);
 }
 
 void TorchProof::on_failed(std::size_t at) {
@@ -182,7 +195,8 @@ void TorchProof::on_failed(std::size_t at) {
   const bool had_run = !run_.empty();
   if (had_run) explain_run(at);
   if (event.size_bytes > kTorchLargestRequest) return;
-  const ListIndex list = allocator_.list_for(recording_.arena(event), event.size_bytes <= kTorchSmallRequest, event.stream);
+  const ListIndex list =
+      allocator_.list_for(recording_.arena(event), event.size_bytes <= kTorchSmallRequest, event.stream);
   if (!had_run) allocator_.note_search(list);
   if (fresh_ != kNoIndex) {
     allocator_.return_new(fresh_);
@@ -234,7 +248,8 @@ BlockIndex TorchProof::infer_private(const Event& event, ListIndex list, std::ui
   const FreeIndex& index = allocator_.index_of(list);
   std::vector<SegmentIndex> suspects;
   int passed = 0;
-  for (FreeIndex::Cursor at = index.first_at_least(rounded); at.at != nullptr && suspects.size() <= kSuspects && ++passed < kSearchedPast; at = index.next(at)) {
+  for (FreeIndex::Cursor at = index.first_at_least(rounded);
+       at.at != nullptr && suspects.size() <= kSuspects && ++passed < kSearchedPast; at = index.next(at)) {
     if (at.at->address == event.address) {
       const std::uint32_t arena = hidden_arena(list, rounded);
       for (const SegmentIndex segment : suspects) hide(segment, arena);
@@ -265,6 +280,9 @@ std::uint32_t TorchProof::scratch_arena() {
   return *scratch_arena_;
 }
 
-TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes) { return TorchProof(recording, recorded, held_bytes).run(); }
+TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded,
+                             std::vector<std::uint64_t>* held_bytes) {
+  return TorchProof(recording, recorded, held_bytes).run();
+}
 
 }  // namespace faultline

@@ -25,13 +25,14 @@ struct TorchFindings {
     std::uint32_t arena = 0;
     bool on_its_own = false;  // the pool was emptied without the whole cache being so: it was deleted
   };
-  std::vector<std::uint64_t> empty_cache_events;            // the program emptied its cache right before these events; ascending
-  std::vector<Freeable> freeable;                           // from here on a private pool's memory may be given back
-  std::vector<std::pair<AllocationId, std::uint32_t>> moved;  // allocations that belong to another arena than their event says
-  std::vector<bool> own_allocator;                          // by arena
+  std::vector<std::uint64_t> empty_cache_events;  // the program emptied its cache right before these events; ascending
+  std::vector<Freeable> freeable;                 // from here on a private pool's memory may be given back
+  std::vector<std::pair<AllocationId, std::uint32_t>>
+      moved;                        // allocations that belong to another arena than their event says
+  std::vector<bool> own_allocator;  // by arena
   std::uint32_t arena_count = 1;
-  bool collected = false;                                   // garbage was collected, so the program had set itself a limit
-  std::optional<std::uint64_t> budget_bytes;                // what the driver can have had for segments, where a failure shows it
+  bool collected = false;                     // garbage was collected, so the program had set itself a limit
+  std::optional<std::uint64_t> budget_bytes;  // what the driver can have had for segments, where a failure shows it
 };
 
 struct TorchProofResult {
@@ -40,6 +41,7 @@ struct TorchProofResult {
 };
 
 // held_bytes, if given, receives the size of each allocation's block by id (see ReplayOptions).
-TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes = nullptr);
+TorchProofResult prove_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded,
+                             std::vector<std::uint64_t>* held_bytes = nullptr);
 
 }  // namespace faultline

@@ -32,12 +32,15 @@ class RecordedDriver : public SilentDriver {
   std::optional<ByteRange> take(std::uint64_t size_bytes, const SegmentOwner&) override {
     if (used_ == calls_.size()) return std::nullopt;
     const Event& call = events_[calls_[used_]];
-    if (call.kind != EventKind::kAlloc || call.size_bytes > kTorchLargestRequest || call.address > ~0ull - call.size_bytes) {
+    if (call.kind != EventKind::kAlloc || call.size_bytes > kTorchLargestRequest ||
+        call.address > ~0ull - call.size_bytes) {
       complaint_ = fmt::format("model takes a segment of {} bytes", size_bytes);
       return std::nullopt;
     }
-    if (call.size_bytes == size_bytes) ++exact_;
-    else complaint_ = fmt::format("model takes a segment of {} bytes", size_bytes);
+    if (call.size_bytes == size_bytes)
+      ++exact_;
+    else
+      complaint_ = fmt::format("model takes a segment of {} bytes", size_bytes);
     ++used_;
     return ByteRange::of(call.address, call.size_bytes);
   }
@@ -78,7 +81,8 @@ TorchProof::Request TorchProof::request_at(std::size_t until) {
   Request request;
   const auto is_request = [&](std::size_t at) {
     const Event& event = events_[at];
-    return recording_.role(event) == HeapRole::kTorch && (event.kind == EventKind::kAlloc || event.kind == EventKind::kAllocFailed);
+    return recording_.role(event) == HeapRole::kTorch &&
+           (event.kind == EventKind::kAlloc || event.kind == EventKind::kAllocFailed);
   };
   next_request_ = std::max(next_request_, until);
   while (next_request_ < events_.size() && !is_request(next_request_)) ++next_request_;
@@ -88,16 +92,20 @@ TorchProof::Request TorchProof::request_at(std::size_t until) {
   request.present = true;
   request.is_next = next_request_ == until;
   request.rounded_bytes = event.kind == EventKind::kAlloc ? allocator_.round(event.size_bytes) : event.size_bytes;
-  request.list = allocator_.list_for(recording_.arena(event), request.rounded_bytes <= kTorchSmallRequest, event.stream);
+  request.list =
+      allocator_.list_for(recording_.arena(event), request.rounded_bytes <= kTorchSmallRequest, event.stream);
   return request;
 }
 
 // Between a request's first driver calls and its retry a flush completes frees, and nothing else happens.
 bool TorchProof::only_waits_end(std::size_t from, std::size_t until) {
   if (!afford(until - from)) return false;
-  return std::all_of(events_.begin() + static_cast<std::ptrdiff_t>(from), events_.begin() + static_cast<std::ptrdiff_t>(until), [this](const Event& event) {
-    return recording_.role(event) != HeapRole::kTorch || (event.kind == EventKind::kFree && (event.phase() == FreePhase::kCompleted || event.has(kFailed)));
-  });
+  return std::all_of(
+      events_.begin() + static_cast<std::ptrdiff_t>(from), events_.begin() + static_cast<std::ptrdiff_t>(until),
+      [this](const Event& event) {
+        return recording_.role(event) != HeapRole::kTorch ||
+               (event.kind == EventKind::kFree && (event.phase() == FreePhase::kCompleted || event.has(kFailed)));
+      });
 }
 
 void TorchProof::explain_run(std::size_t until) {
@@ -232,9 +240,12 @@ void TorchProof::note_flush(std::size_t first_call, const Request& request, bool
   flushed_in_run_ = true;
   const bool failed_after = request.is_next && events_[request.event].kind == EventKind::kAllocFailed;
   bool retry = request.is_next && (taken_after || failed_after);
-  if (retry && release_stacks_tell_ && events_[request.event].stack.value != 0) retry = events_[first_call].stack == events_[request.event].stack;
-  if (retry) ++result_.replay.cache_flushes;
-  else result_.findings.empty_cache_events.push_back(first_call);
+  if (retry && release_stacks_tell_ && events_[request.event].stack.value != 0)
+    retry = events_[first_call].stack == events_[request.event].stack;
+  if (retry)
+    ++result_.replay.cache_flushes;
+  else
+    result_.findings.empty_cache_events.push_back(first_call);
 }
 
 ListIndex TorchProof::list_of_takes(const Event& first, const Request& request) {
@@ -245,8 +256,10 @@ ListIndex TorchProof::list_of_takes(const Event& first, const Request& request) 
   }
   if (!may_hide_) return request.list;
   // What a flush completes comes free too late for the request that caused it: it takes new memory although a block would fit.
-  const bool fits = !(waits_ended_ && flushed_in_run_) && allocator_.find(request.list, request.rounded_bytes) != kNoIndex;
-  const bool elsewhere = !is_plain(first) && allocator_.room_elsewhere(request.list, request.rounded_bytes, first.address);
+  const bool fits =
+      !(waits_ended_ && flushed_in_run_) && allocator_.find(request.list, request.rounded_bytes) != kNoIndex;
+  const bool elsewhere =
+      !is_plain(first) && allocator_.room_elsewhere(request.list, request.rounded_bytes, first.address);
   if (!fits && !elsewhere) return request.list;
   if (is_plain(first)) {
     private_segments_ = true;
@@ -254,7 +267,9 @@ ListIndex TorchProof::list_of_takes(const Event& first, const Request& request) 
   }
   for (const std::uint32_t arena : hidden_arenas_) {
     const ListIndex list = allocator_.list_for(arena, owner.is_small, owner.stream);
-    if (allocator_.find(list, request.rounded_bytes) == kNoIndex && !allocator_.room_elsewhere(list, request.rounded_bytes, first.address)) return list;
+    if (allocator_.find(list, request.rounded_bytes) == kNoIndex &&
+        !allocator_.room_elsewhere(list, request.rounded_bytes, first.address))
+      return list;
   }
   if (hidden_arenas_.size() >= kHiddenArenas) return request.list;
   hidden_arenas_.push_back(allocator_.add_arena(true));
@@ -288,7 +303,8 @@ void TorchProof::explain_takes(std::span<const std::size_t> calls, const Request
     }
     result_.replay.segment_events_exact += driver.exact();
     if (!driver.complaint().empty()) mismatch(calls[0], describe(first) + ": " + driver.complaint());
-    if (driver.used() < calls.size() && driver.complaint().empty()) mismatch(calls[driver.used()], describe(events_[calls[driver.used()]]) + ": the model needs no more memory");
+    if (driver.used() < calls.size() && driver.complaint().empty())
+      mismatch(calls[driver.used()], describe(events_[calls[driver.used()]]) + ": the model needs no more memory");
     calls = calls.subspan(driver.used());
   } else {
     mismatch(calls[0], describe(events_[calls[0]]) + ": no request follows");
@@ -301,12 +317,14 @@ bool TorchProof::is_kept(const Event& call) {
   if (never_freed_.empty()) {
     never_freed_.assign(recording_.largest_allocation + std::size_t{1}, true);
     for (const Event& event : events_) {
-      if (recording_.role(event) == HeapRole::kDriver && event.returns_to_heap() && recording_.valid(event.allocation)) {
+      if (recording_.role(event) == HeapRole::kDriver && event.returns_to_heap() &&
+          recording_.valid(event.allocation)) {
         never_freed_[event.allocation.index()] = false;
       }
     }
   }
-  return !recording_.trace.final_segments.empty() && recording_.valid(call.allocation) && never_freed_[call.allocation.index()];
+  return !recording_.trace.final_segments.empty() && recording_.valid(call.allocation) &&
+         never_freed_[call.allocation.index()];
 }
 
 void TorchProof::force_call(const Event& call, std::uint32_t arena) {
@@ -321,7 +339,8 @@ void TorchProof::force_call(const Event& call, std::uint32_t arena) {
     }
     case EventKind::kFree: {
       const SegmentIndex segment = allocator_.segment_at(call.address);
-      if (segment != kNoIndex && !allocator_.segment(segment).expandable() && allocator_.segment(segment).address == call.address) {
+      if (segment != kNoIndex && !allocator_.segment(segment).expandable() &&
+          allocator_.segment(segment).address == call.address) {
         allocator_.drop_segment(segment);
       }
       break;
@@ -332,14 +351,14 @@ void TorchProof::force_call(const Event& call, std::uint32_t arena) {
       const std::uint64_t reservation = std::max(reservation_bytes(recording_), range.size());
       if (call.address > ~0ull - reservation) break;
       const SegmentIndex segment =
-          allocator_.add_segment(allocator_.list_for(arena, is_small, call.stream), ByteRange::of(call.address, reservation), allocator_.handle_bytes(is_small));
+          allocator_.add_segment(allocator_.list_for(arena, is_small, call.stream),
+                                 ByteRange::of(call.address, reservation), allocator_.handle_bytes(is_small));
       if (segment == kNoIndex) break;
       allocator_.append_block(segment, kNoIndex, reservation, TorchBlock::State::kUnmapped, {});
       allocator_.force_map(range);
       break;
     }
-    default:
-      allocator_.force_unmap(range);
+    default: allocator_.force_unmap(range);
   }
 }
 

@@ -14,7 +14,8 @@ namespace faultline {
 
 class TorchProof {
  public:
-  TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded, std::vector<std::uint64_t>* held_bytes);
+  TorchProof(const TorchRecording& recording, const RecordedTorchSettings& recorded,
+             std::vector<std::uint64_t>* held_bytes);
   TorchProofResult run();
 
  private:
@@ -28,7 +29,7 @@ class TorchProof {
   struct Request {
     std::size_t event = 0;
     bool present = false;
-    bool is_next = false;   // the run is followed by this request directly
+    bool is_next = false;  // the run is followed by this request directly
     ListIndex list = kNoIndex;
     std::uint64_t rounded_bytes = 0;
   };
@@ -84,13 +85,13 @@ class TorchProof {
   std::vector<std::size_t> run_;
   BlockIndex fresh_ = kNoIndex;
   bool flushed_in_run_ = false;
-  bool waits_ended_ = false;          // the last torch events completed frees: a flush does that after the request has searched
-  std::size_t next_request_ = 0;      // cached position of the next request, so that looking ahead stays linear
+  bool waits_ended_ = false;  // the last torch events completed frees: a flush does that after the request has searched
+  std::size_t next_request_ = 0;  // cached position of the next request, so that looking ahead stays linear
   bool private_segments_ = false;
   std::vector<std::uint32_t> hidden_arenas_;
   std::optional<std::uint32_t> scratch_arena_;
-  std::vector<bool> never_freed_;     // by allocation of the driver heap, made when first asked for
-  std::uint64_t work_left_ = 0;  // set from the length of the trace
+  std::vector<bool> never_freed_;  // by allocation of the driver heap, made when first asked for
+  std::uint64_t work_left_ = 0;    // set from the length of the trace
 };
 
 }  // namespace faultline

@@ -13,7 +13,8 @@ constexpr std::uint64_t kReservationWhenUnknown = 1ull << 42;
 struct StartBlock {
   std::uint64_t address = 0;
   std::uint64_t requested_bytes = 0;
-  std::uint64_t recorded_bytes = 0;  // what the end state or a later allocation shows to have been set aside; 0: neither does
+  std::uint64_t recorded_bytes =
+      0;  // what the end state or a later allocation shows to have been set aside; 0: neither does
   AllocationId id;
   std::uint32_t arena = 0;
   bool pending = false;
@@ -41,8 +42,10 @@ class StartState {
       if (segment.device == recording_.device) finals_.emplace(segment.address, at);
     }
     find_recorded_sizes();
-    std::sort(blocks_.begin(), blocks_.end(), [](const StartBlock& a, const StartBlock& b) { return a.address < b.address; });
-    std::sort(segments_.begin(), segments_.end(), [](const StartSegment& a, const StartSegment& b) { return a.runs[0] < b.runs[0]; });
+    std::sort(blocks_.begin(), blocks_.end(),
+              [](const StartBlock& a, const StartBlock& b) { return a.address < b.address; });
+    std::sort(segments_.begin(), segments_.end(),
+              [](const StartSegment& a, const StartSegment& b) { return a.runs[0] < b.runs[0]; });
     for (StartSegment& segment : segments_) classify(segment);
     join_reservations();
     learn_sizes();
@@ -66,19 +69,21 @@ class StartState {
       const HeapRole role = recording_.role(event);
       if (role == HeapRole::kElsewhere) continue;
       if (role == HeapRole::kDriver) {
-        if ((event.kind != EventKind::kAlloc && event.kind != EventKind::kMap) || event.size_bytes == 0 || event.size_bytes > kTorchLargestRequest ||
-            event.address > ~0ull - event.size_bytes) {
+        if ((event.kind != EventKind::kAlloc && event.kind != EventKind::kMap) || event.size_bytes == 0 ||
+            event.size_bytes > kTorchLargestRequest || event.address > ~0ull - event.size_bytes) {
           continue;
         }
         StartSegment& segment = segments_.emplace_back();
         segment.runs.push_back(ByteRange::of(event.address, event.size_bytes));
         segment.stream = event.stream;
         segment.expandable = event.kind == EventKind::kMap;
-      } else if (event.kind == EventKind::kAlloc && recording_.valid(event.allocation) && event.size_bytes <= kTorchLargestRequest) {
+      } else if (event.kind == EventKind::kAlloc && recording_.valid(event.allocation) &&
+                 event.size_bytes <= kTorchLargestRequest) {
         if (!by_id.try_emplace(event.allocation.value, blocks_.size()).second) continue;
         blocks_.push_back({event.address, event.size_bytes, 0, event.allocation, recording_.arena(event), false});
       } else if (event.kind == EventKind::kFree && event.phase() == FreePhase::kRequested && !event.has(kFailed)) {
-        if (const auto found = by_id.find(event.allocation.value); found != by_id.end()) blocks_[found->second].pending = true;
+        if (const auto found = by_id.find(event.allocation.value); found != by_id.end())
+          blocks_[found->second].pending = true;
       }
     }
   }
@@ -158,14 +163,16 @@ class StartState {
       }
       any_large = any_large || allocator_.round(blocks_[at].requested_bytes) > kTorchSmallRequest;
     }
-    segment.is_small = segment.expandable ? !any_large && (first != last || range.size() % (20 * kMiB) != 0) : range.size() <= kTorchSmallSegment;
+    segment.is_small = segment.expandable ? !any_large && (first != last || range.size() % (20 * kMiB) != 0)
+                                          : range.size() <= kTorchSmallSegment;
     const auto above = finals_.lower_bound(range.end);
     if (above == finals_.begin()) return;
     const FinalSegment& final_segment = recording_.trace.final_segments[std::prev(above)->second];
     const ByteRange final_range = ByteRange::of(final_segment.address, final_segment.size_bytes);
     if (segment.expandable ? !final_range.overlaps(range) : final_range != range) return;
     segment.is_small = final_segment.is_small;
-    if (final_segment.heap.index() < recording_.arenas.size() && recording_.roles[final_segment.heap.index()] == HeapRole::kTorch) {
+    if (final_segment.heap.index() < recording_.arenas.size() &&
+        recording_.roles[final_segment.heap.index()] == HeapRole::kTorch) {
       segment.arena = recording_.arenas[final_segment.heap.index()];
       segment.pool_known = true;
     }
@@ -177,10 +184,14 @@ class StartState {
     for (StartSegment& segment : segments_) {
       if (!joined.empty() && segment.expandable) {
         StartSegment& last = joined.back();
-        const bool same_list = last.expandable && last.stream == segment.stream && last.arena == segment.arena && last.is_small == segment.is_small;
-        if (same_list && segment.runs[0].begin >= last.runs.back().end && segment.runs[0].end - last.runs[0].begin <= reach) {
-          if (segment.runs[0].begin == last.runs.back().end) last.runs.back().end = segment.runs[0].end;
-          else last.runs.push_back(segment.runs[0]);
+        const bool same_list = last.expandable && last.stream == segment.stream && last.arena == segment.arena &&
+                               last.is_small == segment.is_small;
+        if (same_list && segment.runs[0].begin >= last.runs.back().end &&
+            segment.runs[0].end - last.runs[0].begin <= reach) {
+          if (segment.runs[0].begin == last.runs.back().end)
+            last.runs.back().end = segment.runs[0].end;
+          else
+            last.runs.push_back(segment.runs[0]);
           continue;
         }
       }
@@ -192,8 +203,10 @@ class StartState {
   void place(const StartSegment& start) {
     const ListIndex list = allocator_.list_for(start.arena, start.is_small, start.stream);
     ByteRange whole = start.runs[0];
-    if (start.expandable) whole.end = std::max(start.runs.back().end, start.runs[0].begin + reservation_bytes(recording_));
-    const SegmentIndex segment = allocator_.add_segment(list, whole, start.expandable ? allocator_.handle_bytes(start.is_small) : 0);
+    if (start.expandable)
+      whole.end = std::max(start.runs.back().end, start.runs[0].begin + reservation_bytes(recording_));
+    const SegmentIndex segment =
+        allocator_.add_segment(list, whole, start.expandable ? allocator_.handle_bytes(start.is_small) : 0);
     if (segment == kNoIndex) return;
     allocator_.segment(segment).pool_known = start.pool_known;
     BlockIndex last = kNoIndex;
@@ -209,7 +222,8 @@ class StartState {
         const StartBlock& block = blocks_[at];
         if (block.address < cursor) continue;  // overlaps the one before: stays outside
         const std::uint64_t room = (at + 1 < end ? blocks_[at + 1].address : run.end) - block.address;
-        const std::uint64_t size_bytes = block_bytes(start, block, room, end - first == 1 && block.address == run.begin);
+        const std::uint64_t size_bytes =
+            block_bytes(start, block, room, end - first == 1 && block.address == run.begin);
         if (size_bytes == 0 || size_bytes > room) continue;
         fill(block.address, TorchBlock::State::kFree);
         last = allocator_.append_block(segment, last, size_bytes, TorchBlock::State::kAllocated, block.id);
@@ -222,7 +236,8 @@ class StartState {
   }
 
   // What was set aside for a block whose allocation was not recorded: rounding, plus the rest that was not worth splitting off.
-  std::uint64_t block_bytes(const StartSegment& segment, const StartBlock& block, std::uint64_t room, bool alone) const {
+  std::uint64_t block_bytes(const StartSegment& segment, const StartBlock& block, std::uint64_t room,
+                            bool alone) const {
     if (block.recorded_bytes != 0) return block.recorded_bytes;
     const std::uint64_t rounded = allocator_.round(block.requested_bytes);
     if (rounded > room) return 0;
@@ -247,7 +262,9 @@ std::optional<TorchRecording> torch_recording(const Trace& trace, std::uint16_t 
   recording.arenas.assign(trace.heaps.size(), 0);
   bool found = false;
   for (std::size_t heap = 0; heap < trace.heaps.size(); ++heap) {
-    if (trace.heaps[heap].device != device || trace.heaps[heap].kind != HeapKind::kTorchCaching || trace.heaps[heap].is_private()) continue;
+    if (trace.heaps[heap].device != device || trace.heaps[heap].kind != HeapKind::kTorchCaching ||
+        trace.heaps[heap].is_private())
+      continue;
     recording.roles[heap] = HeapRole::kTorch;
     if (!found) recording.heap_of_arena.emplace_back(static_cast<std::uint16_t>(heap));
     found = true;
@@ -260,7 +277,9 @@ std::optional<TorchRecording> torch_recording(const Trace& trace, std::uint16_t 
       recording.roles[heap] = HeapRole::kDriver;
       recording.driver_heap = HeapId(static_cast<std::uint16_t>(heap));
     } else if (here.kind == HeapKind::kTorchCaching && here.is_private()) {
-      if (!found) recording.heap_of_arena.emplace_back(static_cast<std::uint16_t>(heap));  // no default pool: its first private one stands in
+      if (!found)
+        recording.heap_of_arena.emplace_back(
+            static_cast<std::uint16_t>(heap));  // no default pool: its first private one stands in
       found = true;
       recording.roles[heap] = HeapRole::kTorch;
       recording.arenas[heap] = static_cast<std::uint32_t>(recording.heap_of_arena.size());
@@ -273,7 +292,8 @@ std::optional<TorchRecording> torch_recording(const Trace& trace, std::uint16_t 
     recording.capacity_bytes = known.capacity_bytes;
     if (known.allowed_bytes != 0) recording.limit_bytes = known.allowed_bytes;
   }
-  recording.largest_allocation = static_cast<std::uint32_t>(std::min<std::size_t>(trace.allocation_count, trace.events.size()));
+  recording.largest_allocation =
+      static_cast<std::uint32_t>(std::min<std::size_t>(trace.allocation_count, trace.events.size()));
   return recording;
 }
 

@@ -35,7 +35,8 @@ struct Call {
 
 class Allocator {
  public:
-  Allocator(Settings settings, std::vector<std::uint64_t> handles, int arenas) : s_(settings), handles_(handles), pools_(static_cast<std::size_t>(arenas) * 2) {}
+  Allocator(Settings settings, std::vector<std::uint64_t> handles, int arenas)
+      : s_(settings), handles_(handles), pools_(static_cast<std::size_t>(arenas) * 2) {}
 
   struct Pool;
   struct Block {
@@ -50,10 +51,14 @@ class Allocator {
     bool idle() const { return !used && !pending; }
   };
   struct BySize {
-    bool operator()(const Block* a, const Block* b) const { return std::tie(a->stream, a->size, a->at) < std::tie(b->stream, b->size, b->at); }
+    bool operator()(const Block* a, const Block* b) const {
+      return std::tie(a->stream, a->size, a->at) < std::tie(b->stream, b->size, b->at);
+    }
   };
   struct ByAddress {
-    bool operator()(const Block* a, const Block* b) const { return std::tie(a->stream, a->at) < std::tie(b->stream, b->at); }
+    bool operator()(const Block* a, const Block* b) const {
+      return std::tie(a->stream, a->at) < std::tie(b->stream, b->at);
+    }
   };
   struct Pool {
     std::set<Block*, BySize> free;
@@ -154,8 +159,10 @@ class Allocator {
   }
   void swallow(Block* block, Block* other) {
     if (other == nullptr || !other->idle() || other->mapped != block->mapped) return;
-    if (other->mapped) other->pool->free.erase(other);
-    else other->pool->holes.erase(other);
+    if (other->mapped)
+      other->pool->free.erase(other);
+    else
+      other->pool->holes.erase(other);
     if (other == block->left) {
       block->at = other->at;
       block->left = other->left;
@@ -166,7 +173,9 @@ class Allocator {
     }
     block->size += other->size;
   }
-  static std::uint64_t reach(const Block* block) { return block->size + (block->right != nullptr && !block->right->mapped ? block->right->size : 0); }
+  static std::uint64_t reach(const Block* block) {
+    return block->size + (block->right != nullptr && !block->right->mapped ? block->right->size : 0);
+  }
 
   Block* from_cache(Pool& pool, std::uint64_t stream, std::uint64_t size) {
     if (s_.limit && s_.gc > 0) ++pool.searches;
@@ -174,7 +183,9 @@ class Allocator {
     auto it = pool.free.lower_bound(&key);
     if (it == pool.free.end() || (*it)->stream != stream) return nullptr;
     if ((*it)->step != 0) {
-      for (auto after = std::next(it); (*it)->step != 0 && after != pool.free.end() && (*after)->stream == stream && reach(*after) < reach(*it); ++after) {
+      for (auto after = std::next(it);
+           (*it)->step != 0 && after != pool.free.end() && (*after)->stream == stream && reach(*after) < reach(*it);
+           ++after) {
         it = after;
       }
     }
@@ -186,7 +197,9 @@ class Allocator {
   }
 
   Block* from_driver(Pool& pool, std::uint64_t stream, std::uint64_t size, bool small) {
-    const std::uint64_t segment = small ? 2u << 20 : size < 10u << 20 ? s_.large_segment : (size + (2u << 20) - 1) / (2u << 20) * (2u << 20);
+    const std::uint64_t segment = small              ? 2u << 20
+                                  : size < 10u << 20 ? s_.large_segment
+                                                     : (size + (2u << 20) - 1) / (2u << 20) * (2u << 20);
     if (s_.limit && reserved + segment > *s_.limit) return nullptr;
     if (s_.expandable) return grow(pool, stream, size, small);
     if (reserved + segment > s_.budget) return nullptr;
@@ -259,8 +272,10 @@ class Allocator {
     std::vector<Block*> expandable;
     const std::vector<Block*> all(pool.free.begin(), pool.free.end());
     for (Block* block : all) {
-      if (block->step != 0) expandable.push_back(block);
-      else if (block->left == nullptr && block->right == nullptr) give_back(block);
+      if (block->step != 0)
+        expandable.push_back(block);
+      else if (block->left == nullptr && block->right == nullptr)
+        give_back(block);
     }
     for (Block* block : expandable) unmap(block);
   }

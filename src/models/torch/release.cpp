@@ -96,13 +96,16 @@ std::vector<TorchRelease> TorchAllocator::plan_cached(std::uint32_t arena) const
 }
 
 void TorchAllocator::release(const TorchRelease& step, TorchDriver& driver) {
-  if (step.unmap) unmap(step.block, step.range, driver);
-  else release_segment(step.block, driver);
+  if (step.unmap)
+    unmap(step.block, step.range, driver);
+  else
+    release_segment(step.block, driver);
 }
 
 void TorchAllocator::release_segment(BlockIndex block, TorchDriver& driver) {
   const SegmentIndex segment = blocks_[block].segment;
-  driver.give_back(ByteRange::of(segments_[segment].address, segments_[segment].size_bytes), owner_of(segments_[segment].list));
+  driver.give_back(ByteRange::of(segments_[segment].address, segments_[segment].size_bytes),
+                   owner_of(segments_[segment].list));
   ++segments_returned_;
   drop_segment(segment);
 }

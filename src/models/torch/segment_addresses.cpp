@@ -22,7 +22,8 @@ void SegmentAddresses::RankedRoom::remove(std::uint64_t size_bytes, Key key) {
   if (found->second.empty()) by_size_.erase(found);
 }
 
-std::optional<SegmentAddresses::RankedRoom::Key> SegmentAddresses::RankedRoom::highest(std::uint64_t least_bytes) const {
+std::optional<SegmentAddresses::RankedRoom::Key> SegmentAddresses::RankedRoom::highest(
+    std::uint64_t least_bytes) const {
   std::optional<Key> best;
   for (auto at = by_size_.lower_bound(least_bytes); at != by_size_.end(); ++at) {
     const Key key = *at->second.rbegin();
@@ -41,7 +42,8 @@ void SegmentAddresses::Region::remove_rest(std::uint64_t address, std::uint64_t 
   by_size.erase({size_bytes, address});
 }
 
-SegmentAddresses::SegmentAddresses(ByteRange room) : floor_(room.begin), lowest_(room.end / kRegionBytes * kRegionBytes) {}
+SegmentAddresses::SegmentAddresses(ByteRange room)
+    : floor_(room.begin), lowest_(room.end / kRegionBytes * kRegionBytes) {}
 
 void SegmentAddresses::rank(const Region& region) {
   if (region.largest_rest() != 0) newest_.add(region.largest_rest(), {region.number, region.range.begin});

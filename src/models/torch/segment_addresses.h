@@ -64,9 +64,9 @@ class SegmentAddresses {
   void rank(const Region& region);
 
   std::uint64_t floor_;
-  std::uint64_t lowest_;                          // where the lowest region begins
-  std::map<std::uint64_t, Region> regions_;       // by where they begin
-  RankedRoom newest_;                             // largest rests of regions, ranked by the region's number, standing for its begin
+  std::uint64_t lowest_;                     // where the lowest region begins
+  std::map<std::uint64_t, Region> regions_;  // by where they begin
+  RankedRoom newest_;  // largest rests of regions, ranked by the region's number, standing for its begin
   std::map<std::uint64_t, std::uint64_t> holes_;  // begin and end of what returned regions left; all above lowest_
   RankedRoom highest_hole_;                       // the same, ranked by begin, standing for the end
   std::uint64_t made_count_ = 0;

@@ -15,8 +15,13 @@ constexpr std::uint64_t kTop = 0x7f0000000000;
 
 class Places : public testing::Test {
  protected:
-  std::int64_t take(std::uint64_t mib) { return (static_cast<std::int64_t>(addresses.take(mib * kMiB).value()) - static_cast<std::int64_t>(kTop)) / static_cast<std::int64_t>(kMiB); }
-  void give_back(std::int64_t at, std::uint64_t mib) { addresses.give_back(ByteRange::of(kTop + static_cast<std::uint64_t>(at) * kMiB, mib * kMiB)); }
+  std::int64_t take(std::uint64_t mib) {
+    return (static_cast<std::int64_t>(addresses.take(mib * kMiB).value()) - static_cast<std::int64_t>(kTop)) /
+           static_cast<std::int64_t>(kMiB);
+  }
+  void give_back(std::int64_t at, std::uint64_t mib) {
+    addresses.give_back(ByteRange::of(kTop + static_cast<std::uint64_t>(at) * kMiB, mib * kMiB));
+  }
 
   SegmentAddresses addresses{{0, kTop}};
 };
@@ -29,7 +34,7 @@ TEST_F(Places, RegionsOf32MiBGoDownwards) {
 }
 
 TEST_F(Places, ARestServesBeforeANewRegionIsMade) {
-  take(282);                  // 6 MiB left
+  take(282);  // 6 MiB left
   EXPECT_EQ(take(2), -6);
   EXPECT_EQ(take(2), -4);
   EXPECT_EQ(take(20), -320);  // too large for the last 2 MiB
@@ -46,10 +51,10 @@ TEST_F(Places, TheNewestRegionWithRoomServesFirstEvenIfAnOlderFitsBetter) {
 }
 
 TEST_F(Places, NewestIsByAgeAndNotByAddress) {
-  take(160);                    // -160
-  take(36);                     // -224, leaves 28 at -188
+  take(160);  // -160
+  take(36);   // -224, leaves 28 at -188
   give_back(-160, 160);
-  EXPECT_EQ(take(126), -128);   // in the hole, leaves 2 at -2
+  EXPECT_EQ(take(126), -128);  // in the hole, leaves 2 at -2
   EXPECT_EQ(take(2), -2);
 }
 
@@ -58,35 +63,35 @@ TEST_F(Places, InsideARegionTheSmallestRestThatFitsServes) {
   EXPECT_EQ(take(2), -6);
   EXPECT_EQ(take(2), -4);
   give_back(-288, 282);
-  EXPECT_EQ(take(2), -2);       // not the start of the 282
+  EXPECT_EQ(take(2), -2);  // not the start of the 282
   EXPECT_EQ(take(264), -288);
 }
 
 TEST_F(Places, ARegionGoesBackWhenItsLastSegmentDoes) {
-  take(288);                    // -288
+  take(288);  // -288
   EXPECT_EQ(take(20), -320);
   EXPECT_EQ(take(12), -300);
-  take(32);                     // -352
+  take(32);  // -352
   give_back(-320, 20);
-  EXPECT_EQ(take(22), -384);    // 20 are free there, the region stays
-  give_back(-300, 12);          // now it goes
-  give_back(-288, 288);         // and joins its neighbour: 320 from -320 on
-  EXPECT_EQ(take(256), -256);   // the upper end of the hole
+  EXPECT_EQ(take(22), -384);   // 20 are free there, the region stays
+  give_back(-300, 12);         // now it goes
+  give_back(-288, 288);        // and joins its neighbour: 320 from -320 on
+  EXPECT_EQ(take(256), -256);  // the upper end of the hole
 }
 
 TEST_F(Places, AHoleOfExactlyTheSizeDoesNotDo) {
-  take(64);                     // -64
-  take(32);                     // -96
+  take(64);  // -64
+  take(32);  // -96
   give_back(-64, 64);
   EXPECT_EQ(take(44), -160);
   EXPECT_EQ(take(32), -32);
 }
 
 TEST_F(Places, TheHighestHoleServesFirst) {
-  take(96);                     // -96
-  take(32);                     // -128
-  take(64);                     // -192
-  take(32);                     // -224
+  take(96);  // -96
+  take(32);  // -128
+  take(64);  // -192
+  take(32);  // -224
   give_back(-192, 64);
   give_back(-96, 96);
   EXPECT_EQ(take(32), -32);
@@ -102,9 +107,11 @@ TEST_F(Places, BelowTheLowestRegionThereIsAlwaysRoomForTheSameAgain) {
 // frag.pickle.xz, one of the recordings, from its fourth segment on: 18 MiB at -64 there.
 TEST_F(Places, ARecordingsFirstSegmentsLieWhereTheDriverPutThem) {
   const std::vector<std::pair<std::uint64_t, std::int64_t>> recorded = {
-      {18, -64}, {34, -128}, {34, -192}, {28, -158}, {22, -94}, {32, -224}, {24, -256}, {40, -320}, {34, -384}, {10, -350}, {20, -340}, {10, -280}, {20, -416},
-      {18, -448}, {36, -512}, {40, -576}, {22, -536}, {20, -476}, {24, -608}, {32, -640}, {38, -704}, {20, -666}, {24, -736}, {30, -768}, {22, -800}, {16, -832},
-      {38, -896}, {32, -928}, {30, -960}, {36, -1024}, {18, -988}, {38, -1088}, {28, -1120}, {34, -1184}, {24, -1150}, {18, -1050}, {22, -858}};
+      {18, -64},   {34, -128},  {34, -192},  {28, -158},  {22, -94},  {32, -224},  {24, -256}, {40, -320},
+      {34, -384},  {10, -350},  {20, -340},  {10, -280},  {20, -416}, {18, -448},  {36, -512}, {40, -576},
+      {22, -536},  {20, -476},  {24, -608},  {32, -640},  {38, -704}, {20, -666},  {24, -736}, {30, -768},
+      {22, -800},  {16, -832},  {38, -896},  {32, -928},  {30, -960}, {36, -1024}, {18, -988}, {38, -1088},
+      {28, -1120}, {34, -1184}, {24, -1150}, {18, -1050}, {22, -858}};
   for (const auto& [mib, at] : recorded) EXPECT_EQ(take(mib), at + 32);
 }
 

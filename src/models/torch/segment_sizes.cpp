@@ -18,7 +18,8 @@ ByteInterval TorchSegmentSizes::block_behind(ByteInterval segment) const {
 
 TorchSegmentSizes torch_segment_sizes(const Trace& trace) {
   TorchSegmentSizes sizes;
-  if (const Result<RecordedTorchSettings> recorded = recorded_torch_settings(trace.properties)) sizes.large_bytes = recorded->settings.large_segment_bytes;
+  if (const Result<RecordedTorchSettings> recorded = recorded_torch_settings(trace.properties))
+    sizes.large_bytes = recorded->settings.large_segment_bytes;
   return sizes;
 }
 

@@ -47,7 +47,8 @@ std::vector<std::string> tokens_of(std::string_view text) {
 
 // "4", or a list of "interval in MiB : divisions" whose last entry may be ">:divisions".
 Status set_roundup(TorchSettings& settings, const TorchTraits& traits, std::string_view text) {
-  constexpr std::string_view kAccepts = "a power of two, or a list such as [256:1,512:2,>:4] of powers of two (0 turns an interval off)";
+  constexpr std::string_view kAccepts =
+      "a power of two, or a list such as [256:1,512:2,>:4] of powers of two (0 turns an interval off)";
   const Error bad = bad_value("roundup_power2_divisions", text, kAccepts);
   auto& divisions = settings.roundup_divisions;
   const std::vector<std::string> tokens = tokens_of(text);
@@ -73,7 +74,8 @@ Status set_roundup(TorchSettings& settings, const TorchTraits& traits, std::stri
     } else {
       const auto boundary = number<std::uint64_t>(interval);
       if (!boundary || !std::has_single_bit(*boundary)) return bad;
-      const std::size_t index = std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(*boundary)) - 1, divisions.size() - 1);
+      const std::size_t index =
+          std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(*boundary)) - 1, divisions.size() - 1);
       if (first) std::fill(divisions.begin(), divisions.begin() + static_cast<std::ptrdiff_t>(index), *value);
       first = false;
       divisions[index] = *value;
@@ -119,7 +121,8 @@ Status set_expandable(TorchSettings& settings, const TorchTraits&, std::string_v
 }
 
 // A number of MiB that is no less than a segment, within what the arithmetic takes.
-Status set_beyond_segment(const TorchSettings& settings, const TorchTraits& traits, std::string_view name, std::string_view value, std::string_view or_else, std::uint64_t& bytes) {
+Status set_beyond_segment(const TorchSettings& settings, const TorchTraits& traits, std::string_view name,
+                          std::string_view value, std::string_view or_else, std::uint64_t& bytes) {
   const auto mib = number<std::uint64_t>(value);
   const std::uint64_t least = settings.large_segment_bytes / kMiB + (traits.split_limit_may_equal_segment ? 0 : 1);
   if (!mib || *mib < least) return bad_value(name, value, fmt::format("a number of MiB, {} or more{}", least, or_else));
@@ -136,12 +139,15 @@ Status set_max_split(TorchSettings& settings, const TorchTraits& traits, std::st
 }
 
 Status set_non_split_rounding(TorchSettings& settings, const TorchTraits& traits, std::string_view value) {
-  if (!traits.non_split_rounding_setting) return Error{"max_non_split_rounding_mb does not exist in the recorded PyTorch", {}, "It came with 2.6."};
-  return set_beyond_segment(settings, traits, "max_non_split_rounding_mb", value, "", settings.max_non_split_rounding_bytes);
+  if (!traits.non_split_rounding_setting)
+    return Error{"max_non_split_rounding_mb does not exist in the recorded PyTorch", {}, "It came with 2.6."};
+  return set_beyond_segment(settings, traits, "max_non_split_rounding_mb", value, "",
+                            settings.max_non_split_rounding_bytes);
 }
 
 Status set_large_segment(TorchSettings& settings, const TorchTraits& traits, std::string_view value) {
-  if (!traits.large_segment_setting) return Error{"large_segment_size_mb does not exist in the recorded PyTorch", {}, "It came with 2.11."};
+  if (!traits.large_segment_setting)
+    return Error{"large_segment_size_mb does not exist in the recorded PyTorch", {}, "It came with 2.11."};
   const auto mib = number<std::uint64_t>(value);
   // PyTorch has no upper limit; a segment beyond 1 TiB cannot be had on any device and would only make the arithmetic overflow.
   if (!mib || *mib <= kSmallestLargeRequestMiB || *mib > kMiB) {
@@ -155,26 +161,41 @@ Status set_large_segment(TorchSettings& settings, const TorchTraits& traits, std
 
 Status set_gc_threshold(TorchSettings& settings, const TorchTraits&, std::string_view value) {
   const auto threshold = number<double>(value);
-  if (!threshold || !(*threshold >= 0 && *threshold < 1)) return bad_value("garbage_collection_threshold", value, "a number from 0 (off) to below 1");
+  if (!threshold || !(*threshold >= 0 && *threshold < 1))
+    return bad_value("garbage_collection_threshold", value, "a number from 0 (off) to below 1");
   settings.gc_threshold = *threshold;
   return Ok{};
 }
 
 Status set_fraction(TorchSettings& settings, const TorchTraits&, std::string_view value) {
   const auto fraction = number<double>(value);
-  if (!fraction || !(*fraction >= 0 && *fraction <= 1)) return bad_value("per_process_memory_fraction", value, "a number from 0 to 1 (no limit)");
+  if (!fraction || !(*fraction >= 0 && *fraction <= 1))
+    return bad_value("per_process_memory_fraction", value, "a number from 0 to 1 (no limit)");
   settings.memory_fraction = *fraction;
   return Ok{};
 }
 
-constexpr std::array<Setting, 7> kSettings = {{{"expandable_segments", set_expandable}, {"garbage_collection_threshold", set_gc_threshold},
-    {"large_segment_size_mb", set_large_segment}, {"max_non_split_rounding_mb", set_non_split_rounding}, {"max_split_size_mb", set_max_split},
-    {"per_process_memory_fraction", set_fraction}, {"roundup_power2_divisions", set_roundup}}};
+constexpr std::array<Setting, 7> kSettings = {{{"expandable_segments", set_expandable},
+                                               {"garbage_collection_threshold", set_gc_threshold},
+                                               {"large_segment_size_mb", set_large_segment},
+                                               {"max_non_split_rounding_mb", set_non_split_rounding},
+                                               {"max_split_size_mb", set_max_split},
+                                               {"per_process_memory_fraction", set_fraction},
+                                               {"roundup_power2_divisions", set_roundup}}};
 
 // Settings that exist but place no device memory: nothing for a replay to show.
-constexpr std::array<std::string_view, 12> kElsewhere = {"backend", "graph_capture_record_stream_reuse", "pinned_free_catch_all", "pinned_max_cached_size_mb",
-    "pinned_max_round_threshold_mb", "pinned_num_register_threads", "pinned_reserve_segment_size_mb", "pinned_use_background_threads",
-    "pinned_use_cuda_host_register", "release_lock_on_cudamalloc", "release_lock_on_hipmalloc", "throw_on_cudamalloc_oom"};
+constexpr std::array<std::string_view, 12> kElsewhere = {"backend",
+                                                         "graph_capture_record_stream_reuse",
+                                                         "pinned_free_catch_all",
+                                                         "pinned_max_cached_size_mb",
+                                                         "pinned_max_round_threshold_mb",
+                                                         "pinned_num_register_threads",
+                                                         "pinned_reserve_segment_size_mb",
+                                                         "pinned_use_background_threads",
+                                                         "pinned_use_cuda_host_register",
+                                                         "release_lock_on_cudamalloc",
+                                                         "release_lock_on_hipmalloc",
+                                                         "throw_on_cudamalloc_oom"};
 
 const Setting* setting_of(std::string_view name) {
   const auto at = std::find_if(kSettings.begin(), kSettings.end(), [&](const Setting& s) { return s.name == name; });
@@ -218,12 +239,15 @@ std::string TorchSettings::text() const {
   std::vector<std::string> parts;
   if (expandable) parts.emplace_back("expandable_segments:True");
   if (gc_threshold > 0) parts.push_back(fmt::format("garbage_collection_threshold:{}", gc_threshold));
-  if (large_segment_bytes != kTorchLargeSegment) parts.push_back("large_segment_size_mb:" + mib_text(large_segment_bytes));
-  if (max_non_split_rounding_bytes != large_segment_bytes) parts.push_back("max_non_split_rounding_mb:" + mib_text(max_non_split_rounding_bytes));
+  if (large_segment_bytes != kTorchLargeSegment)
+    parts.push_back("large_segment_size_mb:" + mib_text(large_segment_bytes));
+  if (max_non_split_rounding_bytes != large_segment_bytes)
+    parts.push_back("max_non_split_rounding_mb:" + mib_text(max_non_split_rounding_bytes));
   if (max_split_bytes != kUnlimitedBytes) parts.push_back("max_split_size_mb:" + mib_text(max_split_bytes));
   if (memory_fraction < 1) parts.push_back(fmt::format("per_process_memory_fraction:{}", memory_fraction));
   if (std::any_of(roundup_divisions.begin(), roundup_divisions.end(), [](std::uint32_t d) { return d != 0; })) {
-    if (std::count(roundup_divisions.begin(), roundup_divisions.end(), roundup_divisions[0]) == static_cast<std::ptrdiff_t>(kRoundupIntervals)) {
+    if (std::count(roundup_divisions.begin(), roundup_divisions.end(), roundup_divisions[0]) ==
+        static_cast<std::ptrdiff_t>(kRoundupIntervals)) {
       parts.push_back(fmt::format("roundup_power2_divisions:{}", roundup_divisions[0]));
     } else {
       std::string list;
@@ -237,7 +261,8 @@ std::string TorchSettings::text() const {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-Result<TorchSettings> parse_torch_settings(std::string_view text, const TorchTraits& traits, std::vector<std::string>* ignored) {
+Result<TorchSettings> parse_torch_settings(std::string_view text, const TorchTraits& traits,
+                                           std::vector<std::string>* ignored) {
   TorchSettings settings;
   const std::vector<std::string> tokens = tokens_of(text);
   SettingChanges pairs;
@@ -248,18 +273,22 @@ Result<TorchSettings> parse_torch_settings(std::string_view text, const TorchTra
     }
     std::string name = tokens[at], value;
     if (at + 2 >= tokens.size() || tokens[at + 1] != ":") {
-      return Error{fmt::format("'{}' has no value in the allocator settings", name), {}, "Settings are written name:value,name:value."};
+      return Error{fmt::format("'{}' has no value in the allocator settings", name),
+                   {},
+                   "Settings are written name:value,name:value."};
     }
     at += 2;
     if (tokens[at] == "[") {
       while (at < tokens.size() && tokens[at] != "]") value += tokens[at++];
-      if (at == tokens.size()) return Error{fmt::format("the list of '{}' is not closed in the allocator settings", name), {}, {}};
+      if (at == tokens.size())
+        return Error{fmt::format("the list of '{}' is not closed in the allocator settings", name), {}, {}};
     }
     value += tokens[at++];
     pairs.emplace_back(std::move(name), std::move(value));
   }
   // The other sizes are checked against the segment size, so PyTorch reads it first; so do we.
-  std::stable_partition(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.first == "large_segment_size_mb"; });
+  std::stable_partition(pairs.begin(), pairs.end(),
+                        [](const auto& pair) { return pair.first == "large_segment_size_mb"; });
   for (const auto& [name, value] : pairs) {
     if (const Setting* setting = setting_of(name)) {
       if (Status status = setting->set(settings, traits, value); !status) return status.error();
@@ -302,8 +331,10 @@ Result<RecordedTorchSettings> recorded_torch_settings(const std::map<std::string
     const auto value = number<double>(*text);
     if (value && *value >= 0 && *value < 1) settings.gc_threshold = *value;
   }
-  if (const std::string* text = property(properties, "torch.expandable_segments")) settings.expandable = *text == "True";
-  if (const std::string* text = property(properties, "torch.roundup_power2_divisions")) set_roundup_from_snapshot(settings, *text);
+  if (const std::string* text = property(properties, "torch.expandable_segments"))
+    settings.expandable = *text == "True";
+  if (const std::string* text = property(properties, "torch.roundup_power2_divisions"))
+    set_roundup_from_snapshot(settings, *text);
   return recorded;
 }
 
@@ -314,9 +345,13 @@ Status apply_changes(TorchSettings& settings, const TorchTraits& traits, const S
       continue;
     }
     if (std::find(kElsewhere.begin(), kElsewhere.end(), name) != kElsewhere.end()) {
-      return Error{fmt::format("{} does not change where device memory is placed, so a replay cannot show its effect", name), {}, {}};
+      return Error{
+          fmt::format("{} does not change where device memory is placed, so a replay cannot show its effect", name),
+          {},
+          {}};
     }
-    return Error{fmt::format("'{}' is not a setting of PyTorch's allocator", name), {},
+    return Error{fmt::format("'{}' is not a setting of PyTorch's allocator", name),
+                 {},
                  fmt::format("Known: {}.", fmt::join(torch_setting_names(), ", "))};
   }
   return Ok{};

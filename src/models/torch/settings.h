@@ -30,13 +30,14 @@ Result<TorchVersion> parse_torch_version(std::string_view text);  // "2.10", "2.
 
 // What placement depends on besides the settings. docs/models.md names the change behind each.
 struct TorchTraits {
-  bool one_division_keeps_size = false;        // up to 2.3: roundup_power2_divisions of 1 leaves sizes as they are
-  bool last_interval_included = false;         // up to 2.9: ">" in the list form overwrites the interval before it
-  bool non_split_rounding_setting = true;      // from 2.6: max_non_split_rounding_mb exists; 20 MiB before
-  bool large_segment_setting = true;           // from 2.11: large_segment_size_mb exists; 20 MiB before
-  bool expandable_private_pools = true;        // from 2.5: private pools grow expandable segments too
-  bool expandable_splits_everywhere = false;   // up to 2.9: with expandable segments on, plain segments of private pools split as finely
-  bool split_limit_may_equal_segment = true;   // from 2.10: max_split_size_mb of exactly the segment size is accepted
+  bool one_division_keeps_size = false;    // up to 2.3: roundup_power2_divisions of 1 leaves sizes as they are
+  bool last_interval_included = false;     // up to 2.9: ">" in the list form overwrites the interval before it
+  bool non_split_rounding_setting = true;  // from 2.6: max_non_split_rounding_mb exists; 20 MiB before
+  bool large_segment_setting = true;       // from 2.11: large_segment_size_mb exists; 20 MiB before
+  bool expandable_private_pools = true;    // from 2.5: private pools grow expandable segments too
+  bool expandable_splits_everywhere =
+      false;  // up to 2.9: with expandable segments on, plain segments of private pools split as finely
+  bool split_limit_may_equal_segment = true;  // from 2.10: max_split_size_mb of exactly the segment size is accepted
   static TorchTraits of(TorchVersion version);
 };
 
@@ -47,10 +48,10 @@ struct TorchSettings {
   std::uint64_t max_split_bytes = kUnlimitedBytes;
   std::uint64_t max_non_split_rounding_bytes = kTorchLargeSegment;
   std::uint64_t large_segment_bytes = kTorchLargeSegment;
-  double gc_threshold = 0;      // 0: off
-  double memory_fraction = 1;   // of the device's memory; 1: no limit
+  double gc_threshold = 0;     // 0: off
+  double memory_fraction = 1;  // of the device's memory; 1: no limit
   bool expandable = false;
-  bool native = true;           // false: backend:cudaMallocAsync, which has no model
+  bool native = true;  // false: backend:cudaMallocAsync, which has no model
   std::array<std::uint32_t, kRoundupIntervals> roundup_divisions{};
 
   // As PYTORCH_CUDA_ALLOC_CONF would write it; "default" when nothing differs from the defaults.
@@ -59,12 +60,13 @@ struct TorchSettings {
 };
 
 // The raw text of any release. Names the model does not know are returned in `ignored`, values out of range are errors.
-Result<TorchSettings> parse_torch_settings(std::string_view text, const TorchTraits& traits, std::vector<std::string>* ignored = nullptr);
+Result<TorchSettings> parse_torch_settings(std::string_view text, const TorchTraits& traits,
+                                           std::vector<std::string>* ignored = nullptr);
 
 struct RecordedTorchSettings {
   TorchSettings settings;
-  TorchVersion version;         // the newest that can have written the recording
-  TorchVersion oldest;          // the oldest that can
+  TorchVersion version;  // the newest that can have written the recording
+  TorchVersion oldest;   // the oldest that can
   TorchTraits traits;
 };
 Result<RecordedTorchSettings> recorded_torch_settings(const std::map<std::string, std::string>& properties);

@@ -18,7 +18,8 @@ TEST(TorchSettings, EmptyTextIsTheDefault) {
 
 TEST(TorchSettings, EverySettingIsReadAndWrittenBack) {
   const std::string text =
-      "expandable_segments:True,garbage_collection_threshold:0.6,large_segment_size_mb:40,max_non_split_rounding_mb:64,max_split_size_mb:128,"
+      "expandable_segments:True,garbage_collection_threshold:0.6,large_segment_size_mb:40,max_non_split_rounding_mb:64,"
+      "max_split_size_mb:128,"
       "per_process_memory_fraction:0.5,roundup_power2_divisions:4";
   const TorchSettings settings = parsed(text);
   EXPECT_TRUE(settings.expandable);
@@ -33,7 +34,8 @@ TEST(TorchSettings, EverySettingIsReadAndWrittenBack) {
 
 TEST(TorchSettings, SpacesAndUnknownNamesDoNotDisturb) {
   std::vector<std::string> ignored;
-  auto settings = parse_torch_settings(" max_split_size_mb : 64 , pinned_use_background_threads:True", TorchTraits{}, &ignored);
+  auto settings =
+      parse_torch_settings(" max_split_size_mb : 64 , pinned_use_background_threads:True", TorchTraits{}, &ignored);
   ASSERT_TRUE(settings.ok());
   EXPECT_EQ(settings->max_split_bytes, 64 * kMiB);
   EXPECT_EQ(ignored, std::vector<std::string>{"pinned_use_background_threads"});
@@ -70,9 +72,12 @@ TEST(TorchSettings, SegmentSizeIsReadBeforeWhatItLimits) {
 }
 
 TEST(TorchSettings, ValuesOfASnapshotWinOverItsText) {
-  const auto recorded = recorded_torch_settings({{"torch.alloc_conf", "max_split_size_mb:64"}, {"torch.max_split_size", "-1"},
-      {"torch.garbage_collection_threshold", "0.8"}, {"torch.expandable_segments", "True"}, {"torch.roundup_power2_divisions", "1:2,2:0,32768:8"},
-      {"torch.min_version", "2.10"}});
+  const auto recorded = recorded_torch_settings({{"torch.alloc_conf", "max_split_size_mb:64"},
+                                                 {"torch.max_split_size", "-1"},
+                                                 {"torch.garbage_collection_threshold", "0.8"},
+                                                 {"torch.expandable_segments", "True"},
+                                                 {"torch.roundup_power2_divisions", "1:2,2:0,32768:8"},
+                                                 {"torch.min_version", "2.10"}});
   ASSERT_TRUE(recorded.ok());
   EXPECT_EQ(recorded->settings.max_split_bytes, kUnlimitedBytes);
   EXPECT_EQ(recorded->settings.gc_threshold, 0.8);
@@ -99,7 +104,8 @@ TEST(TorchSettings, ChangesNameWhatIsWrong) {
   const Status unknown = apply_changes(settings, {}, {{"max_split", "64"}});
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.error().next.find("max_split_size_mb"), std::string::npos);
-  for (const char* name : {"pinned_num_register_threads", "throw_on_cudamalloc_oom", "pinned_free_catch_all", "pinned_max_cached_size_mb"}) {
+  for (const char* name : {"pinned_num_register_threads", "throw_on_cudamalloc_oom", "pinned_free_catch_all",
+                           "pinned_max_cached_size_mb"}) {
     const Status elsewhere = apply_changes(settings, {}, {{name, "8"}});
     ASSERT_FALSE(elsewhere.ok());
     EXPECT_EQ(elsewhere.error().what.find(std::string(name) + " does not change where"), 0u);

@@ -8,7 +8,9 @@ namespace faultline {
 SegmentIndex TorchAllocator::add_segment(ListIndex list, ByteRange range, std::uint64_t handle_bytes) {
   if (range.end <= range.begin || range.size() > kTorchLargestRequest * 4) return kNoIndex;
   const auto above = segments_by_address_.lower_bound(range.begin);
-  if (above != segments_by_address_.end() && (above->first == range.begin || (handle_bytes == 0 && above->first < range.end))) return kNoIndex;
+  if (above != segments_by_address_.end() &&
+      (above->first == range.begin || (handle_bytes == 0 && above->first < range.end)))
+    return kNoIndex;
   if (above != segments_by_address_.begin()) {
     const TorchSegment& below = segments_[std::prev(above)->second];
     // How far a reservation reaches is not recorded, so only what is mapped can be in the way.
@@ -24,19 +26,24 @@ SegmentIndex TorchAllocator::add_segment(ListIndex list, ByteRange range, std::u
   }
   segments_[index] = {range.begin, range.size(), handle_bytes, 0, list, kNoIndex, true, true};
   segments_by_address_.emplace(range.begin, index);
-  if (handle_bytes == 0) add_reserved(range.size());
-  else ++expandable_count_;
+  if (handle_bytes == 0)
+    add_reserved(range.size());
+  else
+    ++expandable_count_;
   return index;
 }
 
-BlockIndex TorchAllocator::append_block(SegmentIndex segment, BlockIndex last, std::uint64_t size_bytes, State state, AllocationId allocation) {
-  const std::uint64_t address = last == kNoIndex ? segments_[segment].address : blocks_[last].address + blocks_[last].size_bytes;
+BlockIndex TorchAllocator::append_block(SegmentIndex segment, BlockIndex last, std::uint64_t size_bytes, State state,
+                                        AllocationId allocation) {
+  const std::uint64_t address =
+      last == kNoIndex ? segments_[segment].address : blocks_[last].address + blocks_[last].size_bytes;
   const BlockIndex index = new_block(address, size_bytes, segments_[segment].list, segment, state);
   blocks_[index].previous = last;
   if (last == kNoIndex) {
     segments_[segment].first = index;
   } else {
-    if (blocks_[last].state == State::kFree && is_alone(blocks_[last])) --pools_[lists_[blocks_[last].list].pool].whole_free;
+    if (blocks_[last].state == State::kFree && is_alone(blocks_[last]))
+      --pools_[lists_[blocks_[last].list].pool].whole_free;
     blocks_[last].next = index;
   }
   if (segments_[segment].expandable() && state != State::kUnmapped) {
@@ -44,20 +51,15 @@ BlockIndex TorchAllocator::append_block(SegmentIndex segment, BlockIndex last, s
     add_reserved(size_bytes);
   }
   switch (state) {
-    case State::kFree:
-      insert_free(index);
-      break;
-    case State::kUnmapped:
-      lists_[segments_[segment].list].holes.insert({address, index});
-      break;
+    case State::kFree: insert_free(index); break;
+    case State::kUnmapped: lists_[segments_[segment].list].holes.insert({address, index}); break;
     case State::kAllocated:
       blocks_[index].allocation = allocation;
       allocated_bytes_ += size_bytes;
       peak_allocated_bytes_ = std::max(peak_allocated_bytes_, allocated_bytes_);
       break;
     case State::kPending:
-    case State::kGone:
-      break;
+    case State::kGone: break;
   }
   return index;
 }
@@ -114,7 +116,8 @@ SegmentIndex TorchAllocator::segment_at(std::uint64_t address) const {
 BlockIndex TorchAllocator::force(std::uint64_t address, std::uint64_t rounded_bytes, AllocationId allocation) {
   BlockIndex found = kNoIndex;
   if (const SegmentIndex segment = segment_at(address); segment != kNoIndex) {
-    for (BlockIndex at = segments_[segment].first; at != kNoIndex && walk_budget_ != 0; at = blocks_[at].next, --walk_budget_) {
+    for (BlockIndex at = segments_[segment].first; at != kNoIndex && walk_budget_ != 0;
+         at = blocks_[at].next, --walk_budget_) {
       const TorchBlock& block = blocks_[at];
       if (address - block.address >= block.size_bytes) continue;
       if (block.state == State::kFree && block.address + block.size_bytes - address >= rounded_bytes) found = at;
@@ -146,7 +149,9 @@ bool TorchAllocator::force_map(ByteRange range) {
   if (at == list.holes.begin()) return false;
   BlockIndex hole = std::prev(at)->second;
   const std::uint64_t before_bytes = range.begin - blocks_[hole].address;
-  if (blocks_[hole].segment != segment || blocks_[hole].size_bytes < before_bytes || blocks_[hole].size_bytes - before_bytes < range.size()) return false;
+  if (blocks_[hole].segment != segment || blocks_[hole].size_bytes < before_bytes ||
+      blocks_[hole].size_bytes - before_bytes < range.size())
+    return false;
   if (before_bytes != 0) {
     split_after(hole, before_bytes, State::kUnmapped);
     hole = blocks_[hole].next;
@@ -158,7 +163,8 @@ bool TorchAllocator::force_map(ByteRange range) {
 bool TorchAllocator::force_unmap(ByteRange range) {
   const SegmentIndex segment = segment_at(range.begin);
   if (segment == kNoIndex || !segments_[segment].expandable()) return false;
-  for (BlockIndex at = segments_[segment].first; at != kNoIndex && walk_budget_ != 0; at = blocks_[at].next, --walk_budget_) {
+  for (BlockIndex at = segments_[segment].first; at != kNoIndex && walk_budget_ != 0;
+       at = blocks_[at].next, --walk_budget_) {
     const TorchBlock& block = blocks_[at];
     if (range.begin - block.address >= block.size_bytes) continue;
     if (block.state != State::kFree || !ByteRange::of(block.address, block.size_bytes).contains(range)) return false;

@@ -20,8 +20,7 @@ bool needs_findings(const TorchRecording& recording, const ReplayOptions& option
         return (event.kind == EventKind::kFree && !event.has(kFailed)) || event.kind == EventKind::kUnmap;
       case HeapRole::kTorch:
         return event.kind == EventKind::kAllocFailed && event.has(kHasDeviceFree) && !options.segment_budget_bytes;
-      case HeapRole::kElsewhere:
-        return false;
+      case HeapRole::kElsewhere: return false;
     }
     return false;
   });
@@ -32,16 +31,19 @@ Result<ReplayResult> replay_with_torch(const Trace& trace, const ReplayOptions& 
   if (!recording) return Error{fmt::format("the trace has no PyTorch memory on device {}", options.device), {}, {}};
   const auto recorded = recorded_torch_settings(trace.properties);
   if (!recorded) return recorded.error();
-  if (!recorded->settings.native) return Error{"the recording was made with backend:cudaMallocAsync, which has no model", {}, {}};
+  if (!recorded->settings.native)
+    return Error{"the recording was made with backend:cudaMallocAsync, which has no model", {}, {}};
   if (options.proof) {
-    if (!options.changes.empty()) return Error{"a proof compares with the recording and takes no changed settings", {}, {}};
+    if (!options.changes.empty())
+      return Error{"a proof compares with the recording and takes no changed settings", {}, {}};
     if (!trace.can(kAddresses)) return Error{"a proof needs addresses, and the trace has none", {}, {}};
     return prove_torch(*recording, *recorded, options.held_bytes).replay;
   }
   TorchSettings settings = recorded->settings;
   if (Status status = apply_changes(settings, recorded->traits, options.changes); !status) return status.error();
   TorchFindings findings;
-  if (trace.can(kAddresses) && needs_findings(*recording, options)) findings = prove_torch(*recording, *recorded).findings;
+  if (trace.can(kAddresses) && needs_findings(*recording, options))
+    findings = prove_torch(*recording, *recorded).findings;
   return replay_torch(*recording, *recorded, settings, findings, options);
 }
 

@@ -8,7 +8,8 @@ namespace faultline {
 TraceWriter::TraceWriter(const TorchRecording& recording, TorchDriver& below)
     : NotingDriver(below, recording.device, recording.driver_heap), recording_(recording) {
   const Trace& from = recording.trace;
-  for (std::size_t at = 0; at < from.strings.size(); ++at) trace_.strings.intern(from.strings.at(StringId(static_cast<std::uint32_t>(at))));
+  for (std::size_t at = 0; at < from.strings.size(); ++at)
+    trace_.strings.intern(from.strings.at(StringId(static_cast<std::uint32_t>(at))));
   trace_.stacks = from.stacks;
   trace_.tensors = from.tensors;
   trace_.launches = from.launches;
@@ -29,7 +30,9 @@ TraceWriter::TraceWriter(const TorchRecording& recording, TorchDriver& below)
   known_.resize(recording.largest_allocation + std::size_t{1});
 }
 
-HeapId TraceWriter::heap_of(std::uint32_t arena) const { return recording_.heap_of_arena[arena < recording_.heap_of_arena.size() ? arena : 0]; }
+HeapId TraceWriter::heap_of(std::uint32_t arena) const {
+  return recording_.heap_of_arena[arena < recording_.heap_of_arena.size() ? arena : 0];
+}
 
 void TraceWriter::copy_preexisting(std::size_t count) {
   for (std::size_t at = 0; at < count; ++at) {
@@ -37,8 +40,10 @@ void TraceWriter::copy_preexisting(std::size_t count) {
     if (recording_.role(event) == HeapRole::kElsewhere) continue;
     if (recording_.valid(event.allocation)) {
       Known& known = known_[event.allocation.index()];
-      if (event.kind == EventKind::kAlloc) known = {new_id(), event.address, event.address, event.stack, event.size_bytes};
-      if (event.kind == EventKind::kAlloc && recording_.role(event) == HeapRole::kDriver) know_segment(event.address, known.id);
+      if (event.kind == EventKind::kAlloc)
+        known = {new_id(), event.address, event.address, event.stack, event.size_bytes};
+      if (event.kind == EventKind::kAlloc && recording_.role(event) == HeapRole::kDriver)
+        know_segment(event.address, known.id);
       event.allocation = known.id;
     }
     trace_.events.push_back(event);
@@ -52,7 +57,8 @@ void TraceWriter::allocated(const Event& recorded, std::uint64_t address) {
   event.bits = 0;
   event.set(kAddressKnown);
   event.allocation = new_id();
-  known_[recorded.allocation.index()] = {event.allocation, recorded.address, address, recorded.stack, recorded.size_bytes};
+  known_[recorded.allocation.index()] = {event.allocation, recorded.address, address, recorded.stack,
+                                         recorded.size_bytes};
   trace_.events.push_back(event);
 }
 
@@ -105,7 +111,9 @@ void TraceWriter::other(const Event& recorded) {
   Event event = recorded;
   const bool makes_one = makes_allocation(event.kind);
   const bool ends_one = ends_allocation(event.kind);
-  if (happens_on_device(event.kind) && (event.device != recording_.device || recording_.role(event) == HeapRole::kDriver)) return;
+  if (happens_on_device(event.kind) &&
+      (event.device != recording_.device || recording_.role(event) == HeapRole::kDriver))
+    return;
   if (recording_.valid(event.allocation)) {
     Known& known = known_[event.allocation.index()];
     if (makes_one) known = {new_id(), event.address, event.address, event.stack, event.size_bytes};
@@ -130,7 +138,8 @@ Trace TraceWriter::finish(const TorchAllocator& allocator, const TorchSettings& 
   write_final_state(allocator);
   const std::string text = settings.text();
   trace_.properties["torch.alloc_conf"] = text == "default" ? "" : text;
-  for (const char* stale : {"torch.max_split_size", "torch.garbage_collection_threshold", "torch.expandable_segments", "torch.roundup_power2_divisions"}) {
+  for (const char* stale : {"torch.max_split_size", "torch.garbage_collection_threshold", "torch.expandable_segments",
+                            "torch.roundup_power2_divisions"}) {
     trace_.properties.erase(stale);
   }
   return std::move(trace_);

@@ -32,8 +32,8 @@ class TraceWriter : public NotingDriver {
   HeapId heap_of(std::uint32_t arena) const;
 
   struct Known {
-    AllocationId id;               // in the new trace; 0: not there
-    std::uint64_t recorded = 0;    // addresses
+    AllocationId id;             // in the new trace; 0: not there
+    std::uint64_t recorded = 0;  // addresses
     std::uint64_t replayed = 0;
     StackId stack;
     std::uint64_t size_bytes = 0;

@@ -11,13 +11,15 @@ namespace {
 
 constexpr std::size_t kFailuresKept = 16;
 
-std::optional<std::uint64_t> limit_of(const TorchRecording& recording, const TorchSettings& recorded, const TorchSettings& settings, const SettingChanges& changes) {
+std::optional<std::uint64_t> limit_of(const TorchRecording& recording, const TorchSettings& recorded,
+                                      const TorchSettings& settings, const SettingChanges& changes) {
   if (settings.memory_fraction < 1) {
     if (recording.capacity_bytes == 0) return recording.limit_bytes;
     return static_cast<std::uint64_t>(settings.memory_fraction * static_cast<double>(recording.capacity_bytes));
   }
   // Asking for the whole device lifts a limit, also one that the program set in its code.
-  const bool lifted = std::any_of(changes.begin(), changes.end(), [](const auto& change) { return change.first == "per_process_memory_fraction"; });
+  const bool lifted = std::any_of(changes.begin(), changes.end(),
+                                  [](const auto& change) { return change.first == "per_process_memory_fraction"; });
   return lifted || recorded.memory_fraction < 1 ? std::nullopt : recording.limit_bytes;
 }
 
@@ -27,7 +29,9 @@ std::optional<ByteRange> range_of_start(const TorchRecording& recording) {
   const std::size_t count = std::min<std::size_t>(recording.trace.preexisting_count, recording.trace.events.size());
   for (std::size_t at = 0; at < count; ++at) {
     const Event& event = recording.trace.events[at];
-    if (recording.role(event) != HeapRole::kDriver || (event.kind != EventKind::kAlloc && event.kind != EventKind::kMap)) continue;
+    if (recording.role(event) != HeapRole::kDriver ||
+        (event.kind != EventKind::kAlloc && event.kind != EventKind::kMap))
+      continue;
     if (event.size_bytes > kTorchLargestRequest || event.address > (1ull << 60)) return std::nullopt;
     start.begin = std::min(start.begin, event.address);
     start.end = std::max(start.end, event.address + event.size_bytes);
@@ -47,9 +51,13 @@ struct Action {
 
 class TorchWhatIf {
  public:
-  TorchWhatIf(const TorchRecording& recording, const RecordedTorchSettings& recorded, const TorchSettings& settings, const TorchFindings& findings,
-              const ReplayOptions& options)
-      : recording_(recording), recorded_(recorded), settings_(settings), findings_(findings), want_trace_(options.want_trace),
+  TorchWhatIf(const TorchRecording& recording, const RecordedTorchSettings& recorded, const TorchSettings& settings,
+              const TorchFindings& findings, const ReplayOptions& options)
+      : recording_(recording),
+        recorded_(recorded),
+        settings_(settings),
+        findings_(findings),
+        want_trace_(options.want_trace),
         limit_(limit_of(recording, recorded.settings, settings, options.changes)) {
     budget_ = options.segment_budget_bytes ? *options.segment_budget_bytes : findings.budget_bytes.value_or(kNoBudget);
     budget_ = std::min(budget_, kNoBudget);
@@ -63,8 +71,10 @@ class TorchWhatIf {
     std::size_t first = 0;
     if (!begin_with_recorded_layout(first)) begin_empty();
     collect_actions();
-    if (want_trace_) serve<true>(first);
-    else serve<false>(first);
+    if (want_trace_)
+      serve<true>(first);
+    else
+      serve<false>(first);
     finish();
     return std::move(result_);
   }
@@ -72,10 +82,12 @@ class TorchWhatIf {
  private:
   void make_allocator() {
     allocator_ = std::make_unique<TorchAllocator>(settings_, recorded_.traits, recording_.trace.streams);
-    const std::uint32_t arenas = std::max(findings_.arena_count, static_cast<std::uint32_t>(recording_.heap_of_arena.size()));
+    const std::uint32_t arenas =
+        std::max(findings_.arena_count, static_cast<std::uint32_t>(recording_.heap_of_arena.size()));
     for (std::uint32_t arena = 1; arena < arenas; ++arena) {
       allocator_->add_arena(true);
-      if (arena < findings_.own_allocator.size() && findings_.own_allocator[arena]) allocator_->set_own_allocator(arena);
+      if (arena < findings_.own_allocator.size() && findings_.own_allocator[arena])
+        allocator_->set_own_allocator(arena);
     }
     allocator_->set_limit(limit_);
     allocator_->count_ages(limit_.has_value() && settings_.gc_threshold > 0);
@@ -93,7 +105,8 @@ class TorchWhatIf {
 
   // The layout found at the start is kept where the settings could have led to it and it fits; else its blocks are asked for anew.
   bool begin_with_recorded_layout(std::size_t& first) {
-    const bool possible = settings_.expandable == recorded_.settings.expandable && settings_.large_segment_bytes == recorded_.settings.large_segment_bytes;
+    const bool possible = settings_.expandable == recorded_.settings.expandable &&
+                          settings_.large_segment_bytes == recorded_.settings.large_segment_bytes;
     const std::optional<ByteRange> start = possible ? range_of_start(recording_) : std::nullopt;
     if (!start) return false;
     make_allocator();
@@ -112,9 +125,11 @@ class TorchWhatIf {
   }
 
   void collect_actions() {
-    for (const TorchFindings::Freeable& freeable : findings_.freeable) actions_.push_back({freeable.event, false, freeable.arena, freeable.on_its_own});
+    for (const TorchFindings::Freeable& freeable : findings_.freeable)
+      actions_.push_back({freeable.event, false, freeable.arena, freeable.on_its_own});
     for (const std::uint64_t event : findings_.empty_cache_events) actions_.push_back({event, true, 0, false});
-    std::stable_sort(actions_.begin(), actions_.end(), [](const Action& a, const Action& b) { return a.event < b.event; });
+    std::stable_sort(actions_.begin(), actions_.end(),
+                     [](const Action& a, const Action& b) { return a.event < b.event; });
   }
 
   template <bool kWrite>
@@ -123,16 +138,15 @@ class TorchWhatIf {
     std::size_t next_action = 0;
     std::uint64_t consumed = 0;
     for (std::size_t at = first; at < events.size(); ++at) {
-      while (next_action < actions_.size() && actions_[next_action].event <= at) act(actions_[next_action++], events[at]);
+      while (next_action < actions_.size() && actions_[next_action].event <= at)
+        act(actions_[next_action++], events[at]);
       const Event& event = events[at];
       if (recording_.role(event) != HeapRole::kTorch) {
         if constexpr (kWrite) writer_->other(event);
         continue;
       }
       switch (event.kind) {
-        case EventKind::kAlloc:
-          serve_alloc<kWrite>(at, event);
-          break;
+        case EventKind::kAlloc: serve_alloc<kWrite>(at, event); break;
         case EventKind::kFree:
           if (event.has(kFailed)) {
             if constexpr (kWrite) writer_->other(event);
@@ -147,9 +161,7 @@ class TorchWhatIf {
             serve_free<kWrite>(event, false);
           }
           break;
-        case EventKind::kAllocFailed:
-          serve_failed<kWrite>(at, event);
-          break;
+        case EventKind::kAllocFailed: serve_failed<kWrite>(at, event); break;
         default:
           if constexpr (kWrite) writer_->other(event);
           continue;
@@ -165,13 +177,15 @@ class TorchWhatIf {
       allocator_->empty_cache(freeable_, *driver_);
       return;
     }
-    if (std::find(freeable_.begin(), freeable_.end(), action.arena) == freeable_.end()) freeable_.push_back(action.arena);
+    if (std::find(freeable_.begin(), freeable_.end(), action.arena) == freeable_.end())
+      freeable_.push_back(action.arena);
     if (!action.sweep_now) return;
     for (const TorchRelease& step : allocator_->plan_cached(action.arena)) allocator_->release(step, *driver_);
   }
 
   std::uint32_t arena_of(const Event& event) {
-    if (next_moved_ < findings_.moved.size() && findings_.moved[next_moved_].first == event.allocation) return findings_.moved[next_moved_++].second;
+    if (next_moved_ < findings_.moved.size() && findings_.moved[next_moved_].first == event.allocation)
+      return findings_.moved[next_moved_++].second;
     return recording_.arena(event);
   }
 
@@ -184,8 +198,10 @@ class TorchWhatIf {
     if (block == kNoIndex) {
       ++result_.failure_count;
       if (result_.failures.size() < kFailuresKept) {
-        const std::uint64_t asked = event.size_bytes <= kTorchLargestRequest ? allocator_->segment_bytes(rounded) : event.size_bytes;
-        result_.failures.push_back({at, event.size_bytes, asked, allocator_->allocated_bytes(), allocator_->reserved_bytes()});
+        const std::uint64_t asked =
+            event.size_bytes <= kTorchLargestRequest ? allocator_->segment_bytes(rounded) : event.size_bytes;
+        result_.failures.push_back(
+            {at, event.size_bytes, asked, allocator_->allocated_bytes(), allocator_->reserved_bytes()});
       }
     }
     return block;
@@ -207,8 +223,9 @@ class TorchWhatIf {
   }
 
   bool completes_at_once(const Event& event, const Event& next) const {
-    return event.phase() == FreePhase::kRequested && next.kind == EventKind::kFree && next.allocation == event.allocation &&
-           next.phase() == FreePhase::kCompleted && !next.has(kFailed) && recording_.role(next) == HeapRole::kTorch;
+    return event.phase() == FreePhase::kRequested && next.kind == EventKind::kFree &&
+           next.allocation == event.allocation && next.phase() == FreePhase::kCompleted && !next.has(kFailed) &&
+           recording_.role(next) == HeapRole::kTorch;
   }
 
   template <bool kWrite>
@@ -240,7 +257,8 @@ class TorchWhatIf {
     } else {
       allocator_->free_now(index);
     }
-    if constexpr (kWrite) writer_->freed(event, event.phase() == FreePhase::kCompleted && !pending ? FreePhase::kBoth : event.phase());
+    if constexpr (kWrite)
+      writer_->freed(event, event.phase() == FreePhase::kCompleted && !pending ? FreePhase::kBoth : event.phase());
   }
 
   // The recorded program saw this request fail. If it is served here, what would have come of it is not known: it is given back at once.
@@ -289,8 +307,8 @@ class TorchWhatIf {
 
 }  // namespace
 
-ReplayResult replay_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded, const TorchSettings& settings,
-                          const TorchFindings& findings, const ReplayOptions& options) {
+ReplayResult replay_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded,
+                          const TorchSettings& settings, const TorchFindings& findings, const ReplayOptions& options) {
   return TorchWhatIf(recording, recorded, settings, findings, options).run();
 }
 

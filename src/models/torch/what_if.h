@@ -7,7 +7,7 @@
 
 namespace faultline {
 
-ReplayResult replay_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded, const TorchSettings& settings,
-                          const TorchFindings& findings, const ReplayOptions& options);
+ReplayResult replay_torch(const TorchRecording& recording, const RecordedTorchSettings& recorded,
+                          const TorchSettings& settings, const TorchFindings& findings, const ReplayOptions& options);
 
 }  // namespace faultline

@@ -36,8 +36,11 @@ std::vector<End> ends_of(const Trace& trace, const Event& event) {
   if (event.kind == EventKind::kSet) return {{event.address, event.size_bytes, MemorySide::kDevice, false}};
   const Copy& copy = trace.copies.at(CopyId(event.extra));
   std::vector<End> ends;
-  if (copy.destination_side != MemorySide::kArray) ends.push_back({event.address, span_of(copy, event.size_bytes, copy.destination_pitch_bytes), copy.destination_side, false});
-  if (copy.source_side != MemorySide::kArray) ends.push_back({copy.source, span_of(copy, event.size_bytes, copy.source_pitch_bytes), copy.source_side, true});
+  if (copy.destination_side != MemorySide::kArray)
+    ends.push_back(
+        {event.address, span_of(copy, event.size_bytes, copy.destination_pitch_bytes), copy.destination_side, false});
+  if (copy.source_side != MemorySide::kArray)
+    ends.push_back({copy.source, span_of(copy, event.size_bytes, copy.source_pitch_bytes), copy.source_side, true});
   return ends;
 }
 
@@ -52,10 +55,12 @@ class DriverMemory {
     const bool ends = event.kind == EventKind::kHostUnpin || event.returns_to_heap();
     if (!makes && !ends) return;
     const HeapKind kind = facts_.trace.heaps[event.heap.index()].kind;
-    const bool counts = kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool || kind == HeapKind::kManaged || kind == HeapKind::kPinnedHost;
+    const bool counts = kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool ||
+                        kind == HeapKind::kManaged || kind == HeapKind::kPinnedHost;
     if (!counts) return;
     const Event& birth = facts_.lifetimes.birth(event.allocation);
-    if (makes && event.has(kAddressKnown)) hand_out({birth.address + birth.size_bytes, event.allocation, kind, event.has(kPreexisting)}, birth.address);
+    if (makes && event.has(kAddressKnown))
+      hand_out({birth.address + birth.size_bytes, event.allocation, kind, event.has(kPreexisting)}, birth.address);
     if (ends) {
       const auto at = live_.find(birth.address);
       if (at != live_.end() && at->second.id == event.allocation) live_.erase(at);
@@ -71,7 +76,8 @@ class DriverMemory {
     // Since when memory was there that nobody saw being made is not known: at the time of this copy another may have had its addresses, in the computer's memory as well.
     if (held.since_before) return std::nullopt;
     const bool host_side = end.side == MemorySide::kHost, host_memory = held.kind == HeapKind::kPinnedHost;
-    const bool other_side = end.side != MemorySide::kUnified && held.kind != HeapKind::kManaged && host_side != host_memory;
+    const bool other_side =
+        end.side != MemorySide::kUnified && held.kind != HeapKind::kManaged && host_side != host_memory;
     return other_side ? std::nullopt : std::optional(held.id);
   }
 
@@ -102,18 +108,25 @@ struct Story {
   std::uint64_t too_many_bytes = 0;
 };
 
-std::string_view verb(const Event& event, const End& end) { return event.kind == EventKind::kSet ? "fills" : end.is_source ? "reads" : "writes"; }
+std::string_view verb(const Event& event, const End& end) {
+  return event.kind == EventKind::kSet ? "fills" : end.is_source ? "reads" : "writes";
+}
 
 Story overrun_story(const Facts& facts, const Event& event, const End& end, AllocationId id) {
   const Event& birth = facts.lifetimes.birth(id);
   const std::uint64_t offset = end.address - birth.address;
   const std::uint64_t too_many = end.span_bytes - (birth.size_bytes - offset);
   const std::string act = event.kind == EventKind::kSet ? "A fill" : "A copy";
-  std::string message = act + " of " + format_bytes(event.size_bytes) + " " + std::string(verb(event, end)) + " " + distance_words(too_many) + " beyond " + memory_words(facts, id);
+  std::string message = act + " of " + format_bytes(event.size_bytes) + " " + std::string(verb(event, end)) + " " +
+                        distance_words(too_many) + " beyond " + memory_words(facts, id);
   if (offset != 0) message += ", from its byte " + format_count(offset) + " on";
   const std::string room = format_count(birth.size_bytes - offset) + " bytes are there from where it begins";
-  return {end.is_source ? "source" : "destination", message + ".", "Check the size that was passed (bytes, not elements): " + room + ", " + format_count(end.span_bytes) + " are asked for.",
-          {Where::kInside, id, offset}, too_many};
+  return {end.is_source ? "source" : "destination",
+          message + ".",
+          "Check the size that was passed (bytes, not elements): " + room + ", " + format_count(end.span_bytes) +
+              " are asked for.",
+          {Where::kInside, id, offset},
+          too_many};
 }
 
 // Why the driver refused, where the recording shows it.
@@ -123,21 +136,38 @@ std::optional<Story> refused_story(const Facts& facts, std::uint32_t index, cons
   const std::string act = event.kind == EventKind::kSet ? "A fill" : "A copy";
   for (const End& end : ends) {
     const std::string name = end.is_source ? "source" : "destination";
-    if (end.address == 0) return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a null pointer as its " + name + ".", "Look where the pointer should have been set.", {}, 0};
+    if (end.address == 0)
+      return Story{name,
+                   act + " of " + format_bytes(event.size_bytes) + " was given a null pointer as its " + name + ".",
+                   "Look where the pointer should have been set.",
+                   {},
+                   0};
     if (map.is_mapped(end.address)) {
-      const std::uint64_t last = end.span_bytes != 0 && end.span_bytes - 1 <= ~end.address ? end.address + end.span_bytes - 1 : end.address;
+      const std::uint64_t last =
+          end.span_bytes != 0 && end.span_bytes - 1 <= ~end.address ? end.address + end.span_bytes - 1 : end.address;
       if (end.side != MemorySide::kDevice || map.is_mapped(last)) continue;
-      return Story{name, act + " of " + format_bytes(event.size_bytes) + " begins in memory that is there and ends, " + distance_words(last - end.address) + " further on, where none is: its " + name + " is too short.",
-                   "Check the size that was passed (bytes, not elements), and how much is mapped there.", {}, 0};
+      return Story{name,
+                   act + " of " + format_bytes(event.size_bytes) + " begins in memory that is there and ends, " +
+                       distance_words(last - end.address) + " further on, where none is: its " + name +
+                       " is too short.",
+                   "Check the size that was passed (bytes, not elements), and how much is mapped there.",
+                   {},
+                   0};
     }
     const AddressPlace place = map.place(end.address);
     if (place.where == Where::kFreed) {
-      return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a freed " + name + ": " + place_words(facts, place) + ".", "Free it after the last use.", place, 0};
+      return Story{name,
+                   act + " of " + format_bytes(event.size_bytes) + " was given a freed " + name + ": " +
+                       place_words(facts, place) + ".",
+                   "Free it after the last use.", place, 0};
     }
     if (end.side == MemorySide::kDevice) {
       const std::string near = place_words(facts, place);
-      return Story{name, act + " of " + format_bytes(event.size_bytes) + " was given a " + name + " that is no memory of the device" + (near.empty() ? "" : ": " + near) + ".",
-                   "A pointer to host memory, or one that was moved beyond its allocation, is no " + name + " for it.", place, 0};
+      return Story{name,
+                   act + " of " + format_bytes(event.size_bytes) + " was given a " + name +
+                       " that is no memory of the device" + (near.empty() ? "" : ": " + near) + ".",
+                   "A pointer to host memory, or one that was moved beyond its allocation, is no " + name + " for it.",
+                   place, 0};
     }
   }
   return std::nullopt;
@@ -155,8 +185,10 @@ class Judge {
       memory.follow(event);
       if (event.kind != EventKind::kCopy && event.kind != EventKind::kSet) continue;
       if (event.kind == EventKind::kCopy && event.extra >= trace_.copies.size()) continue;
-      if (event.has(kFailed)) judge_refused(index, memory);
-      else if (!event.has(kCaptured)) judge_done(index, memory);
+      if (event.has(kFailed))
+        judge_refused(index, memory);
+      else if (!event.has(kCaptured))
+        judge_done(index, memory);
     }
   }
 
@@ -183,26 +215,37 @@ class Judge {
     if (!refusal.blames_arguments() || is_known(event)) return;
     const std::vector<End> ends = ends_of(trace_, event);
     for (const End& end : ends) {
-      if (const auto beyond = memory.overrun(end)) return add(index, overrun_story(facts_, event, end, *beyond), refusal);
+      if (const auto beyond = memory.overrun(end))
+        return add(index, overrun_story(facts_, event, end, *beyond), refusal);
     }
     if (const auto story = refused_story(facts_, index, ends)) return add(index, *story, refusal);
     const std::string act = event.kind == EventKind::kSet ? "A fill" : "A copy";
-    add(index, {"refused", act + " of " + format_bytes(event.size_bytes) + " was refused by the driver; the recording does not show why.",
-                "Check the kind of copy (host to device, device to host), and the pitches of a copy of several rows.", {}, 0}, refusal);
+    add(index,
+        {"refused",
+         act + " of " + format_bytes(event.size_bytes) + " was refused by the driver; the recording does not show why.",
+         "Check the kind of copy (host to device, device to host), and the pitches of a copy of several rows.",
+         {},
+         0},
+        refusal);
   }
 
   void add(std::uint32_t index, const Story& story, const Refusal& refusal) {
     const Event& event = trace_.events[index];
     const std::string library = asking_library(facts_, event.stack);
-    Finding finding = finding_at(facts_, "api/bad-copy", library.empty() ? Severity::kError : Severity::kWarning, story.kind == "refused" ? Confidence::kLikely : Confidence::kProved,
-                                 event.device, event.stack);
+    Finding finding =
+        finding_at(facts_, "api/bad-copy", library.empty() ? Severity::kError : Severity::kWarning,
+                   story.kind == "refused" ? Confidence::kLikely : Confidence::kProved, event.device, event.stack);
     finding.message = story.message;
-    finding.memory = event.has(kFailed) ? "The driver refused it; nothing was moved." : "The driver did it: what lies behind was " + std::string(story.kind == "source" ? "read" : "overwritten") + ".";
+    finding.memory = event.has(kFailed) ? "The driver refused it; nothing was moved."
+                                        : "The driver did it: what lies behind was " +
+                                              std::string(story.kind == "source" ? "read" : "overwritten") + ".";
     if (!library.empty()) finding.memory += " The call came from " + library + ".";
     finding.bytes = story.too_many_bytes != 0 ? story.too_many_bytes : event.size_bytes;
-    if (story.place.allocation.value != 0) tell_memory(facts_, story.place.allocation, story.place.where == Where::kFreed, finding);
+    if (story.place.allocation.value != 0)
+      tell_memory(facts_, story.place.allocation, story.place.where == Where::kFreed, finding);
     finding.evidence.push_back({"copied_bytes", static_cast<std::int64_t>(event.size_bytes)});
-    if (story.too_many_bytes != 0) finding.evidence.push_back({"too_many_bytes", static_cast<std::int64_t>(story.too_many_bytes)});
+    if (story.too_many_bytes != 0)
+      finding.evidence.push_back({"too_many_bytes", static_cast<std::int64_t>(story.too_many_bytes)});
     if (event.kind == EventKind::kCopy) add_geometry(trace_.copies.at(CopyId(event.extra)), finding);
     if (!refusal.error.empty()) finding.evidence.push_back({"answer", refusal.function + ": " + refusal.error});
     add_try(finding, story.advice);
@@ -214,7 +257,8 @@ class Judge {
   static void add_geometry(const Copy& copy, Finding& finding) {
     if (copy.width_bytes == 0 || (copy.height <= 1 && copy.depth <= 1)) return;
     finding.evidence.push_back({"row_bytes", static_cast<std::int64_t>(copy.width_bytes)});
-    finding.evidence.push_back({"rows", static_cast<std::int64_t>(std::uint64_t{std::max(copy.height, 1u)} * std::max(copy.depth, 1u))});
+    finding.evidence.push_back(
+        {"rows", static_cast<std::int64_t>(std::uint64_t{std::max(copy.height, 1u)} * std::max(copy.depth, 1u))});
     finding.evidence.push_back({"source_pitch_bytes", static_cast<std::int64_t>(copy.source_pitch_bytes)});
     finding.evidence.push_back({"destination_pitch_bytes", static_cast<std::int64_t>(copy.destination_pitch_bytes)});
   }
@@ -227,6 +271,8 @@ class Judge {
 
 }  // namespace
 
-void judge_bad_copy(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) { Judge(subject.facts(), findings).run(); }
+void judge_bad_copy(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+  Judge(subject.facts(), findings).run();
+}
 
 }  // namespace faultline

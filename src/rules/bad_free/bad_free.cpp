@@ -30,30 +30,41 @@ struct Story {
 
 Story story_of(const Facts& facts, const Event& event, const AddressPlace& place, const std::string& function) {
   const std::string called = function.empty() ? "The call" : function;
-  if (event.address == 0) return {"null", called + " was given a null pointer.", "cudaFree takes a null pointer, the driver's own function does not.", Confidence::kProved};
+  if (event.address == 0)
+    return {"null", called + " was given a null pointer.",
+            "cudaFree takes a null pointer, the driver's own function does not.", Confidence::kProved};
   if (place.where == Where::kFreed) {
     const bool at_start = place.distance_bytes == 0;
     return {at_start ? "double" : "interior",
-            (at_start ? "Memory is freed a second time: " : "A pointer into memory that had already been freed is freed: ") + memory_words(facts, place.allocation) + ".",
-            "Free it once: set the pointer to null where it is freed first, or let one owner do it.", Confidence::kProved};
+            (at_start ? "Memory is freed a second time: "
+                      : "A pointer into memory that had already been freed is freed: ") +
+                memory_words(facts, place.allocation) + ".",
+            "Free it once: set the pointer to null where it is freed first, or let one owner do it.",
+            Confidence::kProved};
   }
   if (place.where == Where::kInside) {
     const Event& birth = facts.lifetimes.birth(place.allocation);
     const HeapKind kind = facts.trace.heaps[birth.heap.index()].kind;
     if (kind == HeapKind::kTorchCaching) {
-      return {"framework", called + " was given PyTorch's memory: " + place_words(facts, place) + ".", "PyTorch hands this memory out and takes it back by itself: let go of the tensor instead.",
+      return {"framework", called + " was given PyTorch's memory: " + place_words(facts, place) + ".",
+              "PyTorch hands this memory out and takes it back by itself: let go of the tensor instead.",
               Confidence::kProved};
     }
     if (place.distance_bytes != 0) {
-      return {"interior", "A pointer into the middle of an allocation is freed: byte " + format_count(place.distance_bytes) + " of " + memory_words(facts, place.allocation) + ".",
+      return {"interior",
+              "A pointer into the middle of an allocation is freed: byte " + format_count(place.distance_bytes) +
+                  " of " + memory_words(facts, place.allocation) + ".",
               "Free the pointer that the allocation returned, not one that was moved on from it.", Confidence::kProved};
     }
-    return {"function", called + " is not the function for this memory: " + memory_words(facts, place.allocation) + ".", "Give it back with " + std::string(right_function(kind)) + ".",
-            Confidence::kProved};
+    return {"function", called + " is not the function for this memory: " + memory_words(facts, place.allocation) + ".",
+            "Give it back with " + std::string(right_function(kind)) + ".", Confidence::kProved};
   }
   const bool whole = facts.trace.can(kCompleteFromStart);
-  return {"unknown", called + " was given a pointer that " + (whole ? "no allocation of this process returned" : "no allocation in the recording returned") + ".",
-          "A pointer of malloc, of the stack or of another process cannot be given to it; nor one that was never set.", whole ? Confidence::kProved : Confidence::kLikely};
+  return {"unknown",
+          called + " was given a pointer that " +
+              (whole ? "no allocation of this process returned" : "no allocation in the recording returned") + ".",
+          "A pointer of malloc, of the stack or of another process cannot be given to it; nor one that was never set.",
+          whole ? Confidence::kProved : Confidence::kLikely};
 }
 
 }  // namespace
@@ -79,21 +90,24 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
     const AddressPlace place = event.address == 0 ? AddressPlace{} : map.place(event.address);
     const Story story = story_of(facts, event, place, refusal.function);
     StackId user = facts.stacks.user(event.stack);
-    const auto [at, fresh] = known.try_emplace({trace.stacks.frame_id(user.value != 0 ? user : event.stack), story.kind}, findings.size());
+    const auto [at, fresh] =
+        known.try_emplace({trace.stacks.frame_id(user.value != 0 ? user : event.stack), story.kind}, findings.size());
     by_stack.try_emplace(event.stack, at->second);
     if (!fresh) {
       ++findings[at->second].count;
       continue;
     }
     const std::string library = asking_library(facts, event.stack);
-    Finding finding = finding_at(facts, "api/bad-free", library.empty() ? Severity::kError : Severity::kWarning, story.confidence, event.device, event.stack);
+    Finding finding = finding_at(facts, "api/bad-free", library.empty() ? Severity::kError : Severity::kWarning,
+                                 story.confidence, event.device, event.stack);
     finding.message = story.message;
     if (!library.empty()) finding.memory = "The call came from " + library + ".";
     if (place.where == Where::kInside || place.where == Where::kFreed) {
       tell_memory(facts, place.allocation, place.where == Where::kFreed, finding);
       finding.bytes = facts.lifetimes.birth(place.allocation).size_bytes;
     }
-    if (place.where == Where::kInside && place.distance_bytes != 0) finding.evidence.push_back({"offset_bytes", static_cast<std::int64_t>(place.distance_bytes)});
+    if (place.where == Where::kInside && place.distance_bytes != 0)
+      finding.evidence.push_back({"offset_bytes", static_cast<std::int64_t>(place.distance_bytes)});
     finding.evidence.push_back({"pointer", hex(event.address)});
     if (!refusal.error.empty()) finding.evidence.push_back({"answer", refusal.function + ": " + refusal.error});
     add_try(finding, story.advice);

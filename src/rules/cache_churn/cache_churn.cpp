@@ -22,14 +22,16 @@ StackId empty_cache_frame(const Facts& facts, StackId stack) {
   if (inner.value == 0) return {};
   const Frame& frame = facts.trace.stacks.frame(inner);
   const std::string_view file = facts.trace.strings.at(frame.file);
-  const bool is_it = facts.trace.strings.at(frame.function) == "empty_cache" && file.find("torch/") != std::string_view::npos && is_library_file(file);
+  const bool is_it = facts.trace.strings.at(frame.function) == "empty_cache" &&
+                     file.find("torch/") != std::string_view::npos && is_library_file(file);
   return is_it ? inner : StackId();
 }
 
 struct Amounts {
   std::uint64_t returned = 0;
   std::uint64_t taken_again = 0;
-  std::uint64_t in_same_sizes = 0;  // of taken_again: in a segment of a size that was returned, or without a segment's size (expandable memory)
+  std::uint64_t in_same_sizes =
+      0;  // of taken_again: in a segment of a size that was returned, or without a segment's size (expandable memory)
 };
 
 // The calls of empty_cache at one line of the user's.
@@ -65,7 +67,8 @@ class Line {
   const Amounts& before_last() const { return past_; }  // what follows the last call is not known to the end
 
   bool churns() const {
-    return calls_ >= kLeastCalls && past_.returned / (calls_ - 1) >= kLeastBytesPerCall && past_.taken_again >= past_.returned / 100 * kLeastPercentTakenAgain;
+    return calls_ >= kLeastCalls && past_.returned / (calls_ - 1) >= kLeastBytesPerCall &&
+           past_.taken_again >= past_.returned / 100 * kLeastPercentTakenAgain;
   }
 
  private:
@@ -81,7 +84,8 @@ using Lines = std::map<FrameId, Line>;
 Lines find_calls(const Facts& facts, std::uint16_t device) {
   const Trace& trace = facts.trace;
   Lines lines;
-  StackId returning;  // the call whose segments are being returned: one call returns all of its own with nothing in between
+  StackId
+      returning;  // the call whose segments are being returned: one call returns all of its own with nothing in between
   for (const Event& event : trace.events) {
     const bool returns = event.kind == EventKind::kUnmap || event.returns_to_heap();
     const bool takes = event.kind == EventKind::kMap || event.kind == EventKind::kAlloc;
@@ -108,20 +112,29 @@ Finding describe(const Facts& facts, std::uint16_t device, const Line& line) {
   const std::uint64_t per_call = amounts.returned / (line.calls() - 1);
   // Segments of the sizes that were returned could have served; of other sizes, new ones may have kept fragmentation down.
   const bool same_sizes = amounts.in_same_sizes >= amounts.taken_again / 100 * kLeastPercentTakenAgain;
-  Finding finding = finding_at(facts, "memory/cache-churn", Severity::kNote, same_sizes ? Confidence::kProved : Confidence::kLikely, device, line.caller());
+  Finding finding = finding_at(facts, "memory/cache-churn", Severity::kNote,
+                               same_sizes ? Confidence::kProved : Confidence::kLikely, device, line.caller());
   finding.bytes = per_call;
   finding.count = line.calls();
-  finding.message = "torch.cuda.empty_cache() gave memory back to the driver " + format_count(line.calls()) + " times at this line, " + format_bytes(per_call) + " each time on average, and " +
-                    std::to_string(amounts.taken_again * 100 / amounts.returned) + " % of it was taken again before the next call; that costs time" +
-                    (same_sizes ? " and gives this program no memory, since PyTorch returns what is idle by itself before a request fails." : ".");
+  finding.message =
+      "torch.cuda.empty_cache() gave memory back to the driver " + format_count(line.calls()) +
+      " times at this line, " + format_bytes(per_call) + " each time on average, and " +
+      std::to_string(amounts.taken_again * 100 / amounts.returned) +
+      " % of it was taken again before the next call; that costs time" +
+      (same_sizes
+           ? " and gives this program no memory, since PyTorch returns what is idle by itself before a request fails."
+           : ".");
   const std::string inside = library_detail(facts, line.caller());
   if (!inside.empty()) finding.memory = "The call itself is " + inside + ". ";
-  finding.memory += "It makes sense only where another process, or another library in this one, needs the memory in between.";
-  if (!same_sizes) finding.memory += " What was taken again has other sizes, so the call may also keep fragmentation down.";
+  finding.memory +=
+      "It makes sense only where another process, or another library in this one, needs the memory in between.";
+  if (!same_sizes)
+    finding.memory += " What was taken again has other sizes, so the call may also keep fragmentation down.";
   finding.evidence = {{"calls", static_cast<std::int64_t>(line.calls())},
                       {"returned_bytes", static_cast<std::int64_t>(amounts.returned)},
                       {"taken_again_bytes", static_cast<std::int64_t>(amounts.taken_again)}};
-  const std::string doubt = same_sizes ? "" : " If it is there against fragmentation, compare the peak of what is reserved.";
+  const std::string doubt =
+      same_sizes ? "" : " If it is there against fragmentation, compare the peak of what is reserved.";
   add_try(finding, "Remove the call: that saves time, not memory." + doubt);
   finding.fingerprint = fingerprint(finding.rule, finding.location);
   return finding;

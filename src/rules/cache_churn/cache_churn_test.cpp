@@ -20,8 +20,9 @@ std::vector<Finding> notes_of(const std::string& lines) {
 // One round: a segment is taken, a tensor lives and dies in it, and `place` gives the segment back.
 std::string round(int number, const std::string& size, const std::string& place) {
   const std::string n = std::to_string(number);
-  return "alloc #s" + n + " " + size + " driver @0x100000000 at run.py:7 main\nalloc #x" + n + " " + size + " @0x100000000 at run.py:7 main\nfree #x" + n + " at run.py:8 main\nfree #s" + n +
-         " driver at " + place + "\n";
+  return "alloc #s" + n + " " + size + " driver @0x100000000 at run.py:7 main\nalloc #x" + n + " " + size +
+         " @0x100000000 at run.py:7 main\nfree #x" + n + " at run.py:8 main\nfree #s" + n + " driver at " + place +
+         "\n";
 }
 
 std::string rounds(int count, const std::string& size, const std::string& place) {
@@ -78,13 +79,19 @@ TEST(CacheChurnRule, CallsAtDifferentLinesAreCountedApart) {
 TEST(CacheChurnRule, MoreTakenThanReturnedDoesNotMakeUpForRoundsWithoutAny) {
   std::string lines = round(0, "1GiB", kCall) + "alloc #big 40GiB driver at run.py:12 main\n";
   for (int i = 1; i < 5; ++i) lines += "alloc #k" + std::to_string(i) + " 1GiB driver at run.py:3 main\n";
-  for (int i = 1; i < 5; ++i) lines += "alloc #y" + std::to_string(i) + " 1MiB at run.py:4 main\nfree #k" + std::to_string(i) + " driver at " + kCall + "\n";
+  for (int i = 1; i < 5; ++i)
+    lines += "alloc #y" + std::to_string(i) + " 1MiB at run.py:4 main\nfree #k" + std::to_string(i) + " driver at " +
+             kCall + "\n";
   EXPECT_TRUE(notes_of(lines).empty());  // five calls, of which the first alone was followed by new segments
 }
 
 TEST(CacheChurnRule, ExpandableMemoryIsMappedAndUnmapped) {
   std::string lines;
-  for (int i = 0; i < 4; ++i) lines += "alloc #t" + std::to_string(i) + " 1MiB at run.py:2 main\nmap driver 1GiB @0x100000000 at run.py:7 main\nunmap driver 1GiB @0x100000000 at " + kCall + "\n";
+  for (int i = 0; i < 4; ++i)
+    lines +=
+        "alloc #t" + std::to_string(i) +
+        " 1MiB at run.py:2 main\nmap driver 1GiB @0x100000000 at run.py:7 main\nunmap driver 1GiB @0x100000000 at " +
+        kCall + "\n";
   const std::vector<Finding> notes = notes_of(lines);
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0].count, 4u);
@@ -101,7 +108,8 @@ TEST(CacheChurnRule, ChangingSizesMayBeACallAgainstFragmentation) {
 }
 
 TEST(CacheChurnRule, ACallInsideALibraryNamesItsPlace) {
-  const std::vector<Finding> notes = notes_of(rounds(4, "1GiB", "run.py:9 main > /usr/lib/python3/dist-packages/lib/trainer.py:40 training_step" + kEmptyCache));
+  const std::vector<Finding> notes = notes_of(rounds(
+      4, "1GiB", "run.py:9 main > /usr/lib/python3/dist-packages/lib/trainer.py:40 training_step" + kEmptyCache));
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0].location.line, 9u);
   EXPECT_NE(notes[0].memory.find("in training_step, trainer.py:40"), std::string::npos);
@@ -110,7 +118,8 @@ TEST(CacheChurnRule, ACallInsideALibraryNamesItsPlace) {
 TEST(CacheChurnRule, WithoutStacksItIsNotJudged) {
   const Trace trace = traced("alloc #a 1GiB driver\nfree #a driver\n");
   const Judgement judgement = judge(trace);
-  EXPECT_TRUE(std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(), [](const NotJudged& entry) { return entry.rule == "memory/cache-churn"; }));
+  EXPECT_TRUE(std::any_of(judgement.not_judged.begin(), judgement.not_judged.end(),
+                          [](const NotJudged& entry) { return entry.rule == "memory/cache-churn"; }));
 }
 
 }  // namespace

@@ -65,11 +65,15 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     const double share = static_cast<double>(space.pinned_free_bytes) / static_cast<double>(space.reserved_bytes);
     const std::uint64_t request = failed ? subject.trace().events[moment.event].size_bytes : 0;
     std::optional<Shortage> shortage;
-    if (failed && request != 0 && !is_driver_request(subject.trace(), subject.trace().events[moment.event])) shortage = shortage_of(subject, slot, moment);
-    const bool broke_it = shortage && space.pinned_free_bytes >= request && std::string_view(cause_of(*shortage).cause()) == "fragmented";
-    const std::uint64_t capacity = subject.trace().devices[slot].capacity_bytes, taken = moment.reserved + moment.outside;
+    if (failed && request != 0 && !is_driver_request(subject.trace(), subject.trace().events[moment.event]))
+      shortage = shortage_of(subject, slot, moment);
+    const bool broke_it =
+        shortage && space.pinned_free_bytes >= request && std::string_view(cause_of(*shortage).cause()) == "fragmented";
+    const std::uint64_t capacity = subject.trace().devices[slot].capacity_bytes,
+                        taken = moment.reserved + moment.outside;
     const std::uint64_t left = capacity > taken ? capacity - taken : 0;
-    const bool harmless = !failed && capacity != 0 && static_cast<double>(left) >= kFarFromFull * static_cast<double>(capacity);
+    const bool harmless =
+        !failed && capacity != 0 && static_cast<double>(left) >= kFarFromFull * static_cast<double>(capacity);
     if (!broke_it && (space.pinned_free_bytes < kLeastBytes || share < kLeastShare)) continue;
 
     const std::vector<Pins> pins = pins_by_line(facts, space);
@@ -80,15 +84,25 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       ++pinned_segments;
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
-    Finding finding = finding_at(facts, "memory/fragmentation", broke_it ? Severity::kError : harmless ? Severity::kNote : Severity::kWarning, Confidence::kProved, usage.device, pins.front().stack);
+    Finding finding = finding_at(facts, "memory/fragmentation",
+                                 broke_it   ? Severity::kError
+                                 : harmless ? Severity::kNote
+                                            : Severity::kWarning,
+                                 Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
-    finding.message = format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " + (failed ? "at the failure" : "at the peak") +
-                      " were free but could neither serve a larger request nor go back to the device: live tensors share their " +
-                      format_count(pinned_segments) + (pinned_segments == 1 ? " segment." : " segments.");
-    if (harmless) finding.message += " It did no harm: " + format_bytes(left) + " of the device's " + format_bytes(capacity) + " were not taken.";
+    finding.message =
+        format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " +
+        (failed ? "at the failure" : "at the peak") +
+        " were free but could neither serve a larger request nor go back to the device: live tensors share their " +
+        format_count(pinned_segments) + (pinned_segments == 1 ? " segment." : " segments.");
+    if (harmless)
+      finding.message +=
+          " It did no harm: " + format_bytes(left) + " of the device's " + format_bytes(capacity) + " were not taken.";
     const bool line_known = finding.location.known();
-    finding.memory = format_count(pins.front().blocks) + " live tensors " + (line_known ? "made at this line" : "whose line was not recorded") + " (" + format_bytes(pins.front().live_bytes) + ") pin " +
-                     format_bytes(pins.front().pinned_bytes) + " of free space in " + format_count(pins.front().segments) +
+    finding.memory = format_count(pins.front().blocks) + " live tensors " +
+                     (line_known ? "made at this line" : "whose line was not recorded") + " (" +
+                     format_bytes(pins.front().live_bytes) + ") pin " + format_bytes(pins.front().pinned_bytes) +
+                     " of free space in " + format_count(pins.front().segments) +
                      (pins.front().segments == 1 ? " segment." : " segments.");
     finding.evidence = {{"pinned_free_bytes", static_cast<std::int64_t>(space.pinned_free_bytes)},
                         {"reserved_bytes", static_cast<std::int64_t>(space.reserved_bytes)},
@@ -106,29 +120,36 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       holder.count = pins[at].blocks;
       holder.category = "pinned free";
       holder.location = location_of(facts, pins[at].stack);
-      holder.detail = "by " + format_bytes(pins[at].live_bytes) + " of live tensors in " + format_count(pins[at].segments) + " segments";
+      holder.detail = "by " + format_bytes(pins[at].live_bytes) + " of live tensors in " +
+                      format_count(pins[at].segments) + " segments";
       finding.holders.push_back(std::move(holder));
     }
     if (subject.model_is_trusted(slot)) {
       // Where a request failed, in the room that was there: a setting that does not serve it helps nobody.
-      const std::optional<std::uint64_t> room = shortage ? std::optional(segment_room(*shortage, usage, moment)) : std::nullopt;
+      const std::optional<std::uint64_t> room =
+          shortage ? std::optional(segment_room(*shortage, usage, moment)) : std::nullopt;
       const ReplayResult* best = nullptr;
       std::string best_setting;
       for (const SettingChanges& changes : proposed_settings()) {
         const ReplayResult* answer = subject.what_if(slot, changes, room);
-        if (answer == nullptr || answer->failure_count != 0 || (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes)) continue;
+        if (answer == nullptr || answer->failure_count != 0 ||
+            (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes))
+          continue;
         best = answer;
         best_setting = written(changes);
       }
       // Worth a line only if it gives back a good part of the waste.
       if (best != nullptr && best->peak_reserved_bytes + space.pinned_free_bytes / 4 <= usage.peak_reserved.reserved) {
-        finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + best_setting + " before the program starts: the same requests reserve " +
-                                     format_bytes(best->peak_reserved_bytes) + " instead of " + format_bytes(usage.peak_reserved.reserved) + (failed ? ", as far as they were recorded." : "."),
-                                 true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
+        finding.tries.push_back(
+            {"Set PYTORCH_CUDA_ALLOC_CONF=" + best_setting + " before the program starts: the same requests reserve " +
+                 format_bytes(best->peak_reserved_bytes) + " instead of " + format_bytes(usage.peak_reserved.reserved) +
+                 (failed ? ", as far as they were recorded." : "."),
+             true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
       }
     }
-    add_try(finding, "Make the long-lived tensors" + (line_known ? " of " + short_place(finding.location) : std::string()) +
-                     " before the short-lived ones around them, so that they share segments with each other.");
+    add_try(finding, "Make the long-lived tensors" +
+                         (line_known ? " of " + short_place(finding.location) : std::string()) +
+                         " before the short-lived ones around them, so that they share segments with each other.");
     finding.fingerprint = fingerprint(finding.rule, finding.location);
     findings.push_back(std::move(finding));
   }

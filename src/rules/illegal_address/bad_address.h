@@ -10,7 +10,8 @@
 namespace faultline {
 
 // Continues "Kernel K …" and fills the finding's memory, places, evidence and tries.
-std::string describe_access(const Facts& facts, std::uint32_t event, const Fault& fault, bool misaligned, Finding& finding);
+std::string describe_access(const Facts& facts, std::uint32_t event, const Fault& fault, bool misaligned,
+                            Finding& finding);
 
 // The memory behind the kernel's parameters, as a launch, or a fault's core dump or the launch before it have them.
 void add_arguments(const Facts& facts, std::uint32_t event, const Fault* fault, Finding& finding);

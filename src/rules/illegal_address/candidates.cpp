@@ -69,7 +69,8 @@ Candidates launched_since_sync(const Trace& trace, std::uint32_t event, bool wai
       recorded.insert(at.extra);  // its stream went on after the event, and has been waited for
     } else if (at.kind == EventKind::kRecord && recorded.erase(at.extra) != 0) {
       waited_for.insert(at.stream);
-    } else if (at.kind == EventKind::kLaunch && !at.has(kCaptured) && !waited_for.contains(at.stream) && at.extra < trace.launches.size()) {
+    } else if (at.kind == EventKind::kLaunch && !at.has(kCaptured) && !waited_for.contains(at.stream) &&
+               at.extra < trace.launches.size()) {
       found.events.push_back(index);
       const Launch& launch = trace.launches.at(LaunchId(at.extra));
       const auto [place, fresh] = known.try_emplace({launch.kernel, launch.graph, at.stack}, found.kernels.size());

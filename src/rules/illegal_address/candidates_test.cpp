@@ -26,23 +26,31 @@ call there = copy from=0x1000 host-to-device
   EXPECT_TRUE(trace.ok()) << trace.error().message();
   std::vector<std::uint32_t> found;
   if (!trace.ok()) return found;
-  const Candidates candidates = launched_since_sync(*trace, static_cast<std::uint32_t>(trace->events.size() - 1), waits_for_launches);
-  for (const std::uint32_t event : candidates.events) found.push_back(trace->stacks.frame(trace->events[event].stack).line);
+  const Candidates candidates =
+      launched_since_sync(*trace, static_cast<std::uint32_t>(trace->events.size() - 1), waits_for_launches);
+  for (const std::uint32_t event : candidates.events)
+    found.push_back(trace->stacks.frame(trace->events[event].stack).line);
   return found;
 }
 using Lines = std::vector<std::uint32_t>;
 
 TEST(Candidates, AWaitForOneStreamClearsThatStreamAlone) {
-  EXPECT_EQ(candidate_lines("launch call=k stream=1 at a.py:1 m\nlaunch call=k stream=2 at a.py:2 m\nsync for=stream stream=1\nlaunch call=k stream=1 at a.py:3 m\nfault call=seen\n"), (Lines{3, 2}));
+  EXPECT_EQ(candidate_lines("launch call=k stream=1 at a.py:1 m\nlaunch call=k stream=2 at a.py:2 m\nsync for=stream "
+                            "stream=1\nlaunch call=k stream=1 at a.py:3 m\nfault call=seen\n"),
+            (Lines{3, 2}));
 }
 
 TEST(Candidates, AnEventThatWasWaitedForClearsWhatStandsBeforeIt) {
-  EXPECT_EQ(candidate_lines("launch call=k stream=1 at a.py:1 m\nrecord event=7 stream=1\nlaunch call=k stream=1 at a.py:2 m\nsync 7 for=event\nfault call=seen\n"), (Lines{2}));
+  EXPECT_EQ(candidate_lines("launch call=k stream=1 at a.py:1 m\nrecord event=7 stream=1\nlaunch call=k stream=1 at "
+                            "a.py:2 m\nsync 7 for=event\nfault call=seen\n"),
+            (Lines{2}));
 }
 
 TEST(Candidates, AStreamThatWasWaitedForClearsWhatItWaitedFor) {
-  EXPECT_EQ(candidate_lines("launch call=k stream=1 at a.py:1 m\nrecord event=7 stream=1\nlaunch call=k stream=1 at a.py:2 m\nwait event=7 stream=2\nlaunch call=k stream=2 at a.py:3 m\n"
-                            "sync for=stream stream=2\nfault call=seen\n"), (Lines{2}));
+  EXPECT_EQ(candidate_lines("launch call=k stream=1 at a.py:1 m\nrecord event=7 stream=1\nlaunch call=k stream=1 at "
+                            "a.py:2 m\nwait event=7 stream=2\nlaunch call=k stream=2 at a.py:3 m\n"
+                            "sync for=stream stream=2\nfault call=seen\n"),
+            (Lines{2}));
 }
 
 TEST(Candidates, OnlyACopyThatIsWithTheHostWhenItReturnsIsAWait) {

@@ -10,9 +10,9 @@ namespace faultline {
 
 struct FaultWords {
   std::string_view rule;
-  std::string_view sentence;  // continues "kernel K …"
-  std::string_view advice;    // may be empty
-  bool of_access = false;     // it touched the wrong memory, or may have: the address is what to look for
+  std::string_view sentence;      // continues "kernel K …"
+  std::string_view advice;        // may be empty
+  bool of_access = false;         // it touched the wrong memory, or may have: the address is what to look for
   std::string_view usually = {};  // what is behind it most often, where nothing more is known
 };
 const FaultWords& words_of(FaultKind kind);

@@ -28,8 +28,9 @@ struct Report {
 };
 
 struct Told {
-  std::vector<std::vector<Report>> dumped;  // by core dumps, the same line of a kernel together, or the same instruction where no line is known
-  std::optional<Report> by_driver;          // the first error that the program met: the others are echoes of it
+  std::vector<std::vector<Report>>
+      dumped;  // by core dumps, the same line of a kernel together, or the same instruction where no line is known
+  std::optional<Report> by_driver;  // the first error that the program met: the others are echoes of it
 };
 
 Told gather(const Facts& facts) {
@@ -42,7 +43,8 @@ Told gather(const Facts& facts) {
       if (!told.by_driver) told.by_driver = Report{index, &fault};
       continue;
     }
-    const auto [at, fresh] = groups.try_emplace({fault.kernel, fault.line != 0 ? 0 : fault.pc, fault.file, fault.line}, told.dumped.size());
+    const auto [at, fresh] =
+        groups.try_emplace({fault.kernel, fault.line != 0 ? 0 : fault.pc, fault.file, fault.line}, told.dumped.size());
     if (fresh) told.dumped.emplace_back();
     told.dumped[at->second].push_back({index, &fault});
   }
@@ -51,7 +53,8 @@ Told gather(const Facts& facts) {
 
 class Judge {
  public:
-  explicit Judge(const Case& subject) : facts_(subject.facts()), trace_(subject.trace()), statements_(subject.statements()) {}
+  explicit Judge(const Case& subject)
+      : facts_(subject.facts()), trace_(subject.trace()), statements_(subject.statements()) {}
 
   Finding of_dump(const std::vector<Report>& reports, const std::optional<Report>& by_driver) {
     // The first that has an address speaks for all.
@@ -70,11 +73,13 @@ class Judge {
     if (kind == FaultKind::kAssert && checks_index(kernel_name(text(fault.kernel)))) as_index_check(finding);
     if (statements_.second_run_status) {
       finding.confidence = Confidence::kLikely;
-      finding.message += " Kernel, line and address are from a second run of the program, with the GPU core dump armed.";
+      finding.message +=
+          " Kernel, line and address are from a second run of the program, with the GPU core dump armed.";
     }
     add_noticed(by_driver, finding);
     add_arguments(facts_, report.event, &fault, finding);
-    if (reports.size() > 1) finding.evidence.push_back({"faults_at_this_line", static_cast<std::int64_t>(reports.size())});
+    if (reports.size() > 1)
+      finding.evidence.push_back({"faults_at_this_line", static_cast<std::int64_t>(reports.size())});
     add_thread(fault, finding);
     finish(kind, finding);
     return finding;
@@ -88,10 +93,13 @@ class Judge {
     const bool only_one = suspects.size() == 1 && candidates.complete && launch_of(suspects[0]).graph == 0;
     const bool leads = only_one || (candidates.complete && has_leader(suspects) && suspects.size() > 1);
     Finding finding = begin(kind, report.event, leads ? text(launch_of(suspects[0]).kernel) : std::string_view());
-    if (leads) tell_leader(kind, report, candidates, suspects, only_one, finding);
-    else tell_candidates(kind, report, candidates, suspects, finding);
+    if (leads)
+      tell_leader(kind, report, candidates, suspects, only_one, finding);
+    else
+      tell_candidates(kind, report, candidates, suspects, finding);
     finding.evidence.push_back({"error", std::string(text(fault.what))});
-    if (candidates.launches() != 0) finding.evidence.push_back({"launches_since_last_wait", static_cast<std::int64_t>(candidates.launches())});
+    if (candidates.launches() != 0)
+      finding.evidence.push_back({"launches_since_last_wait", static_cast<std::int64_t>(candidates.launches())});
     finish(kind, finding);
     add_next_step(finding);
     return finding;
@@ -110,12 +118,14 @@ class Judge {
       if (here == FaultKind::kAddressSpace && !report.fault->addresses.empty()) here = FaultKind::kIllegalAddress;
       if (kind == FaultKind::kUnknown || here == FaultKind::kIllegalAddress) kind = here;
     }
-    if (kind == FaultKind::kUnknown && by_driver) kind = kind_of_fault(text(by_driver->fault->what), by_driver->fault->code);
+    if (kind == FaultKind::kUnknown && by_driver)
+      kind = kind_of_fault(text(by_driver->fault->what), by_driver->fault->code);
     return kind;
   }
 
   Finding begin(FaultKind kind, std::uint32_t event, std::string_view kernel) const {
-    Finding finding = finding_at(facts_, words_of(kind).rule, Severity::kError, Confidence::kProved, trace_.events[event].device, {});
+    Finding finding =
+        finding_at(facts_, words_of(kind).rule, Severity::kError, Confidence::kProved, trace_.events[event].device, {});
     finding.location.kernel = kernel_name_with_arguments(kernel);
     return finding;
   }
@@ -128,35 +138,57 @@ class Judge {
 
   const Launch& launch_of(const Suspect& suspect) const { return trace_.launches.at(suspect.candidate.launch); }
 
-  void tell_leader(FaultKind kind, const Report& report, const Candidates& candidates, const std::vector<Suspect>& suspects, bool only_one, Finding& finding) const {
+  void tell_leader(FaultKind kind, const Report& report, const Candidates& candidates,
+                   const std::vector<Suspect>& suspects, bool only_one, Finding& finding) const {
     const Suspect& first = suspects[0];
     finding.confidence = Confidence::kLikely;
     set_launch_line(facts_, trace_.events[first.candidate.event].stack, finding);
-    if (kind == FaultKind::kAssert && first.checks_index) as_index_check(finding);
-    else finding.message = kernel_words(launch_of(first).kernel) + (only_one ? " " : " most likely ") + std::string(words_of(kind).sentence) + ".";
-    if (candidates.returned_by_launch) finding.message += " Its launch returned the error, and nothing else was under way.";
-    else if (only_one) finding.message += " It is the only one that can have done it: nothing else was launched since the program last waited for the device.";
-    else finding.message += fmt::format(" Of {} launches that can have done it most speaks for this one: {}.", format_count(candidates.launches()), reasons(first));
+    if (kind == FaultKind::kAssert && first.checks_index)
+      as_index_check(finding);
+    else
+      finding.message = kernel_words(launch_of(first).kernel) + (only_one ? " " : " most likely ") +
+                        std::string(words_of(kind).sentence) + ".";
+    if (candidates.returned_by_launch)
+      finding.message += " Its launch returned the error, and nothing else was under way.";
+    else if (only_one)
+      finding.message +=
+          " It is the only one that can have done it: nothing else was launched since the program last waited for the "
+          "device.";
+    else
+      finding.message += fmt::format(" Of {} launches that can have done it most speaks for this one: {}.",
+                                     format_count(candidates.launches()), reasons(first));
     add_noticed(report, finding);
     add_arguments(facts_, first.candidate.event, nullptr, finding);
     if (!only_one) add_candidates(suspects, 1, finding);
   }
 
-  void tell_candidates(FaultKind kind, const Report& report, const Candidates& candidates, const std::vector<Suspect>& suspects, Finding& finding) const {
+  void tell_candidates(FaultKind kind, const Report& report, const Candidates& candidates,
+                       const std::vector<Suspect>& suspects, Finding& finding) const {
     const Location noticed = location_of(facts_, trace_.events[report.event].stack);
     finding.confidence = Confidence::kHint;
     finding.location = noticed;
     finding.call_path = callers_of(facts_, trace_.events[report.event].stack);
     const auto may_assert = [](const Suspect& suspect) { return suspect.points > 0; };
     const bool all_check = std::any_of(suspects.begin(), suspects.end(), may_assert) &&
-                           std::all_of(suspects.begin(), suspects.end(), [&](const Suspect& suspect) { return suspect.checks_index || (suspect.is_library && !may_assert(suspect)); });
-    if (kind == FaultKind::kAssert && all_check) as_index_check(finding);
-    else finding.message = "A kernel " + std::string(words_of(kind).sentence) + ".";
+                           std::all_of(suspects.begin(), suspects.end(), [&](const Suspect& suspect) {
+                             return suspect.checks_index || (suspect.is_library && !may_assert(suspect));
+                           });
+    if (kind == FaultKind::kAssert && all_check)
+      as_index_check(finding);
+    else
+      finding.message = "A kernel " + std::string(words_of(kind).sentence) + ".";
     finding.confidence = Confidence::kHint;
-    finding.message += " The program noticed at " + short_place(noticed) + ", in " + std::string(text(report.fault->reported_by));
-    if (candidates.launches() == 0) finding.message += "; no launch is known that the program had not waited for.";
-    else if (candidates.launches() == 1) finding.message += "; one launch can have done it.";
-    else finding.message += fmt::format("; any of {} launches since it last waited for the device can have done it. Those that more speaks for come first.", format_count(candidates.launches()));
+    finding.message +=
+        " The program noticed at " + short_place(noticed) + ", in " + std::string(text(report.fault->reported_by));
+    if (candidates.launches() == 0)
+      finding.message += "; no launch is known that the program had not waited for.";
+    else if (candidates.launches() == 1)
+      finding.message += "; one launch can have done it.";
+    else
+      finding.message += fmt::format(
+          "; any of {} launches since it last waited for the device can have done it. Those that more speaks for come "
+          "first.",
+          format_count(candidates.launches()));
     add_candidates(suspects, 0, finding);
   }
 
@@ -167,7 +199,8 @@ class Judge {
       std::string what = launch.graph != 0 ? "a graph" : kernel_name(text(launch.kernel));
       if (suspect.candidate.times > 1) what += fmt::format(" ({} times)", suspect.candidate.times);
       if (const std::string why = reasons(suspect); !why.empty()) what += ": " + why;
-      finding.related.push_back({"candidate", what, 0, location_of(facts_, trace_.events[suspect.candidate.event].stack)});
+      finding.related.push_back(
+          {"candidate", what, 0, location_of(facts_, trace_.events[suspect.candidate.event].stack)});
     }
   }
 
@@ -175,7 +208,9 @@ class Judge {
   void add_next_step(Finding& finding) const {
     if (!statements_.second_run_status) return add_try(finding, core_dump_advice());
     add_evidence(finding, "status_of_the_second_run", *statements_.second_run_status);
-    add_try(finding, "The second run left no GPU core dump, so it did not fault this time, or elsewhere: a fault that comes and goes hints at memory that is used too early or too late.");
+    add_try(finding,
+            "The second run left no GPU core dump, so it did not fault this time, or elsewhere: a fault that comes and "
+            "goes hints at memory that is used too early or too late.");
   }
 
   void add_thread(const Fault& fault, Finding& finding) const {
@@ -188,12 +223,19 @@ class Judge {
   void as_index_check(Finding& finding) const {
     finding.rule = "tensor/index-out-of-range";
     finding.confidence = Confidence::kLikely;
-    finding.message = "An index lay outside its dimension: a check in " + (finding.location.kernel.empty() ? "one of PyTorch's index kernels" : finding.location.kernel.substr(0, finding.location.kernel.find('<'))) + " failed.";
+    finding.message =
+        "An index lay outside its dimension: a check in " +
+        (finding.location.kernel.empty() ? "one of PyTorch's index kernels"
+                                         : finding.location.kernel.substr(0, finding.location.kernel.find('<'))) +
+        " failed.";
   }
 
   void finish(FaultKind kind, Finding& finding) const {
     if (finding.rule == "tensor/index-out-of-range") {
-      finding.tries.push_back({"Check min() and max() of the index or target tensor before this line; the condition that failed stands on standard error (\"Assertion `…` failed\").", std::nullopt, 0});
+      finding.tries.push_back(
+          {"Check min() and max() of the index or target tensor before this line; the condition that failed stands on "
+           "standard error (\"Assertion `…` failed\").",
+           std::nullopt, 0});
     } else if (const std::string_view advice = words_of(kind).advice; !advice.empty()) {
       add_try(finding, std::string(advice));
     }
@@ -210,13 +252,17 @@ class Judge {
 void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Told told = gather(subject.facts());
   Judge judge(subject);
-  for (std::size_t at = 0; at < std::min(told.dumped.size(), kMostFaults); ++at) findings.push_back(judge.of_dump(told.dumped[at], told.by_driver));
+  for (std::size_t at = 0; at < std::min(told.dumped.size(), kMostFaults); ++at)
+    findings.push_back(judge.of_dump(told.dumped[at], told.by_driver));
   if (told.dumped.size() > kMostFaults) {
-    not_judged.push_back({"access/illegal-address", format_count(told.dumped.size() - kMostFaults) + " faults beyond the first " + std::to_string(kMostFaults) + " were not looked at"});
+    not_judged.push_back({"access/illegal-address", format_count(told.dumped.size() - kMostFaults) +
+                                                        " faults beyond the first " + std::to_string(kMostFaults) +
+                                                        " were not looked at"});
   }
   if (told.dumped.empty() && told.by_driver) findings.push_back(judge.of_driver(*told.by_driver));
   const ErrorKind stated = subject.statements().error.kind;
-  const bool speaks_of_a_fault = stated == ErrorKind::kFault || stated == ErrorKind::kNcclCall || stated == ErrorKind::kLibraryStart || stated == ErrorKind::kLibraryFailure;
+  const bool speaks_of_a_fault = stated == ErrorKind::kFault || stated == ErrorKind::kNcclCall ||
+                                 stated == ErrorKind::kLibraryStart || stated == ErrorKind::kLibraryFailure;
   if (speaks_of_a_fault && told.dumped.empty() && !told.by_driver) findings.push_back(describe_fault_message(subject));
 }
 

@@ -8,37 +8,53 @@ namespace faultline {
 namespace {
 
 bool has_any(std::string_view text, std::initializer_list<std::string_view> marks) {
-  return std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) { return text.find(mark) != std::string_view::npos; });
+  return std::any_of(marks.begin(), marks.end(),
+                     [&](std::string_view mark) { return text.find(mark) != std::string_view::npos; });
 }
 
 // Whether the line in the traceback is the line at fault.
 std::string about_place(const StatedError& stated, const Finding& finding) {
   if (!finding.location.known()) return ".";
-  if (stated.asynchronous == false) return "; CUDA_LAUNCH_BLOCKING was on (the message lacks its sentence on late errors), so the line shown should be the one that launched it.";
+  if (stated.asynchronous == false)
+    return "; CUDA_LAUNCH_BLOCKING was on (the message lacks its sentence on late errors), so the line shown should be "
+           "the one that launched it.";
   return "; the line shown is where the program noticed, the kernel was launched at or before it.";
 }
 
 // What names the launch, and then the line inside the kernel.
 void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
   const std::string program = program_words(subject);
-  add_try(finding, "Run it as faultline run -- " + program + ": it leaves the program as it is, and names the launches that can have done it, with what speaks for and against each.");
+  add_try(finding, "Run it as faultline run -- " + program +
+                       ": it leaves the program as it is, and names the launches that can have done it, with what "
+                       "speaks for and against each.");
   if (of_access) add_try(finding, core_dump_advice());
-  if (subject.statements().error.asynchronous != false && program != "PROGRAM") add_try(finding, "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
+  if (subject.statements().error.asynchronous != false && program != "PROGRAM")
+    add_try(finding,
+            "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
   if (!of_access) return;
   if (!subject.statements().error.other_framework.empty()) {
     add_try(finding, "In addition, compute-sanitizer " + program + " names the kernel and the thread (slow).");
-    return add_try(finding, "All later CUDA calls of that process fail as well: only the first error of a log counts, and the process must be started anew.");
+    return add_try(finding,
+                   "All later CUDA calls of that process fail as well: only the first error of a log counts, and the "
+                   "process must be started anew.");
   }
-  add_try(finding, "In addition, PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer " + program + " sees accesses that land in other tensors (slow; without that variable it cannot see past a tensor's end).");
-  add_try(finding, "All later CUDA calls of that process fail as well: only the first error of a log counts, and the process must be started anew.");
+  add_try(
+      finding,
+      "In addition, PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer " + program +
+          " sees accesses that land in other tensors (slow; without that variable it cannot see past a tensor's end).");
+  add_try(finding,
+          "All later CUDA calls of that process fail as well: only the first error of a log counts, and the process "
+          "must be started anew.");
 }
 
 std::string index_advice(const StatedError::Assertion& assertion) {
   if (has_any(assertion.expression, {"classes", "CLASSES", "target"})) {
-    return "A target of the loss is not a class: targets must lie in 0 … classes-1 (labels that start at 1, an ignore value that was not passed as ignore_index, a head with too few outputs).";
+    return "A target of the loss is not a class: targets must lie in 0 … classes-1 (labels that start at 1, an ignore "
+           "value that was not passed as ignore_index, a head with too few outputs).";
   }
   if (has_any(assertion.kernel, {"indexSelect"}) || has_any(assertion.expression, {"srcIndex"})) {
-    return "An embedding or index_select got an index beyond its table: a token id ≥ the vocabulary size (special tokens added without resize_token_embeddings), or a position ≥ the longest length.";
+    return "An embedding or index_select got an index beyond its table: a token id ≥ the vocabulary size (special "
+           "tokens added without resize_token_embeddings), or a position ≥ the longest length.";
   }
   return "An index tensor holds a value outside the dimension it indexes.";
 }
@@ -47,23 +63,34 @@ void judge_assertion(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const StatedError::Assertion& assertion = stated.assertion;
   const std::string& condition = assertion.expression;
-  const std::string kernel = assertion.kernel.empty() ? "a kernel" : assertion.kernel, place = about_place(stated, finding);
+  const std::string kernel = assertion.kernel.empty() ? "a kernel" : assertion.kernel,
+                    place = about_place(stated, finding);
   finding.location.kernel = assertion.kernel;
   if (condition.empty()) {
-    finding.message = "A check inside a kernel failed; which one stands in a line of its own (\"Assertion `…` failed\") on standard error, and this text lacks it" + place;
-    add_try(finding, "Keep standard error too: " + program_words(subject) + " > log.txt 2>&1, then: faultline explain log.txt");
-  } else if (has_any(condition, {"out of bounds", "out of range", "srcIndex <", "dstIndex <", "n_classes", "num_classes", "N_CLASSES", "idx_dim", "index_size", "ind_dim_size", "index >= 0", "idx >= 0",
-                                 "target", "indexValue"})) {
+    finding.message =
+        "A check inside a kernel failed; which one stands in a line of its own (\"Assertion `…` failed\") on standard "
+        "error, and this text lacks it" +
+        place;
+    add_try(finding,
+            "Keep standard error too: " + program_words(subject) + " > log.txt 2>&1, then: faultline explain log.txt");
+  } else if (has_any(condition, {"out of bounds", "out of range", "srcIndex <", "dstIndex <", "n_classes",
+                                 "num_classes", "N_CLASSES", "idx_dim", "index_size", "ind_dim_size", "index >= 0",
+                                 "idx >= 0", "target", "indexValue"})) {
     finding.rule = "tensor/index-out-of-range";
     finding.message = "An index lay outside its dimension: " + kernel + " checks " + condition + place;
     add_try(finding, index_advice(assertion));
-    add_try(finding, "Find the value: check min() and max() of the index tensor before this line, or run the same line on the CPU, where the error names index and size.");
+    add_try(finding,
+            "Find the value: check min() and max() of the index tensor before this line, or run the same line on the "
+            "CPU, where the error names index and size.");
   } else {
     finding.message = "A check inside " + kernel + " failed: " + condition + place;
     if (has_any(condition, {"probability", "val < zero", "cumdist"})) {
-      add_try(finding, "The probabilities given to a sampler hold NaN, infinity or negative values: look for overflow in half precision before it.");
+      add_try(finding,
+              "The probabilities given to a sampler hold NaN, infinity or negative values: look for overflow in half "
+              "precision before it.");
     } else if (has_any(condition, {"<= one"})) {
-      add_try(finding, "Binary cross entropy got a value outside 0 … 1: apply a sigmoid, or use the variant with logits.");
+      add_try(finding,
+              "Binary cross entropy got a value outside 0 … 1: apply a sigmoid, or use the variant with logits.");
     }
   }
   add_evidence(finding, "assertion", condition);
@@ -81,12 +108,15 @@ void judge_kernel(const Case& subject, Finding& finding) {
   finding.message = "A kernel " + std::string(words.sentence) + about_place(stated, finding);
   if (stated.address != 0) add_evidence(finding, "address", stated.address);
   if (stated.requested) add_evidence(finding, "shared_memory_requested_bytes", stated.requested->middle());
-  if (stated.shared_memory_limit) add_evidence(finding, "shared_memory_limit_bytes", stated.shared_memory_limit->middle());
+  if (stated.shared_memory_limit)
+    add_evidence(finding, "shared_memory_limit_bytes", stated.shared_memory_limit->middle());
   const bool other = !stated.other_framework.empty();
   for (std::string_view advice : {words.advice, words.usually}) {
-    if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty()) advice = "Install a build of it that holds code for this device's architecture.";
+    if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty())
+      advice = "Install a build of it that holds code for this device's architecture.";
     const std::size_t of_torch = other ? advice.find("; PyTorch") : std::string_view::npos;
-    if (!advice.empty()) add_try(finding, std::string(advice.substr(0, of_torch)) + (of_torch == std::string_view::npos ? "" : "."));
+    if (!advice.empty())
+      add_try(finding, std::string(advice.substr(0, of_torch)) + (of_torch == std::string_view::npos ? "" : "."));
   }
   if (words.of_access) add_next_steps(subject, true, finding);
 }
@@ -95,14 +125,24 @@ void judge_kernel(const Case& subject, Finding& finding) {
 void judge_refused(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const auto has = [&](std::string_view part) { return stated.status.find(part) != std::string::npos; };
-  finding.message = stated.library + " refused the call (" + stated.status + "): " +
-                    (has("ARCH_MISMATCH") ? "this device's architecture lacks what was asked for" : has("VERSION_MISMATCH") ? "its parts are of different versions" : has("NOT_SUPPORTED") ? "it has no way to do it with these types, sizes or this layout on this device" : "its arguments are not valid to it") +
-                    "; no kernel was launched for it, and memory is not said to be the matter.";
+  finding.message =
+      stated.library + " refused the call (" + stated.status + "): " +
+      (has("ARCH_MISMATCH")      ? "this device's architecture lacks what was asked for"
+       : has("VERSION_MISMATCH") ? "its parts are of different versions"
+       : has("NOT_SUPPORTED")    ? "it has no way to do it with these types, sizes or this layout on this device"
+                                 : "its arguments are not valid to it") +
+      "; no kernel was launched for it, and memory is not said to be the matter.";
   if (has("MISMATCH") || has("INVALID_VALUE")) {
-    add_try(finding, "Look for two versions of " + stated.library + ": pip list | grep -i nvidia, and LD_LIBRARY_PATH, which comes before what PyTorch brings along; unset it and try.");
+    add_try(finding, "Look for two versions of " + stated.library +
+                         ": pip list | grep -i nvidia, and LD_LIBRARY_PATH, which comes before what PyTorch brings "
+                         "along; unset it and try.");
   }
-  if (has("NOT_SUPPORTED") || has("ARCH")) add_try(finding, "bfloat16 and float8 need newer devices (bfloat16: compute capability 8.0): try float16 or float32; and .contiguous() on what goes in.");
-  add_try(finding, "Print shapes, types and strides of what goes into this line, and compare them with a call that works.");
+  if (has("NOT_SUPPORTED") || has("ARCH"))
+    add_try(finding,
+            "bfloat16 and float8 need newer devices (bfloat16: compute capability 8.0): try float16 or float32; and "
+            ".contiguous() on what goes in.");
+  add_try(finding,
+          "Print shapes, types and strides of what goes into this line, and compare them with a call that works.");
 }
 
 void judge_library(const Case& subject, Finding& finding) {
@@ -111,21 +151,31 @@ void judge_library(const Case& subject, Finding& finding) {
   add_evidence(finding, "call", stated.call);
   if (stated.kind == ErrorKind::kNcclCall) {
     finding.confidence = Confidence::kHint;
-    finding.message = "A CUDA call inside NCCL failed and the message does not say which error it was; out of memory is one of the possible ones.";
-    add_try(finding, "NCCL_DEBUG=INFO " + program_words(subject) + " prints the error (\"Cuda failure 2 'out of memory'\") and the bytes.");
+    finding.message =
+        "A CUDA call inside NCCL failed and the message does not say which error it was; out of memory is one of the "
+        "possible ones.";
+    add_try(finding, "NCCL_DEBUG=INFO " + program_words(subject) +
+                         " prints the error (\"Cuda failure 2 'out of memory'\") and the bytes.");
     return add_try(finding, "Look for an earlier error on another rank: NCCL often reports somebody else's failure.");
   }
   finding.confidence = Confidence::kLikely;
   if (stated.kind == ErrorKind::kLibraryStart) {
     finding.message = stated.library + " could not start (" + stated.status +
-                      "): most often because no memory was left for its handle, otherwise a mismatch of driver and library, or an earlier error of a kernel.";
+                      "): most often because no memory was left for its handle, otherwise a mismatch of driver and "
+                      "library, or an earlier error of a kernel.";
     add_try(finding, "Try with less on the device (a batch of 1): if it works, it was memory.");
-    return add_try(finding, "Otherwise look for an earlier error in the log; faultline run -- " + program_words(subject) + " tells what the driver refused, and what was under way.");
+    return add_try(finding, "Otherwise look for an earlier error in the log; faultline run -- " +
+                                program_words(subject) + " tells what the driver refused, and what was under way.");
   }
   if (stated.name.ends_with("-refused")) return judge_refused(subject, finding);
-  finding.message = stated.library + " failed (" + stated.status + "): a kernel of it, or one launched before it, went wrong" + about_place(stated, finding);
-  if (stated.library == "cuSOLVER") add_try(finding, "A matrix with NaN or infinity in it ends so too: check torch.isfinite(x).all() before this line.");
-  add_try(finding, "If an earlier kernel went wrong (an index out of range, for example), this call is only the first to notice.");
+  finding.message = stated.library + " failed (" + stated.status +
+                    "): a kernel of it, or one launched before it, went wrong" + about_place(stated, finding);
+  if (stated.library == "cuSOLVER")
+    add_try(finding,
+            "A matrix with NaN or infinity in it ends so too: check torch.isfinite(x).all() before this line.");
+  add_try(
+      finding,
+      "If an earlier kernel went wrong (an index out of range, for example), this call is only the first to notice.");
   add_next_steps(subject, true, finding);
 }
 
@@ -134,9 +184,12 @@ void judge_library(const Case& subject, Finding& finding) {
 Finding describe_fault_message(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   Finding finding = begin_stated(subject, "api/launch-error");
-  if (stated.kind != ErrorKind::kFault) judge_library(subject, finding);
-  else if (stated.fault == FaultKind::kAssert) judge_assertion(subject, finding);
-  else judge_kernel(subject, finding);
+  if (stated.kind != ErrorKind::kFault)
+    judge_library(subject, finding);
+  else if (stated.fault == FaultKind::kAssert)
+    judge_assertion(subject, finding);
+  else
+    judge_kernel(subject, finding);
   finish_stated(subject, finding);
   return finding;
 }

@@ -27,7 +27,8 @@ struct Suspect {
 inline constexpr int kClearLead = 3;
 
 // The most suspected first; of equals the last launched.
-std::vector<Suspect> weigh(const Facts& facts, const Statements& statements, const Candidates& candidates, FaultKind kind, std::uint32_t report_event);
+std::vector<Suspect> weigh(const Facts& facts, const Statements& statements, const Candidates& candidates,
+                           FaultKind kind, std::uint32_t report_event);
 
 // The first has a clear lead.
 bool has_leader(const std::vector<Suspect>& suspects);

@@ -24,13 +24,15 @@ call seen = fault CUDA_ERROR_ILLEGAL_ADDRESS by=cuCtxSynchronize code=700
   if (!from_start) trace->capabilities &= ~std::uint32_t{kCompleteFromStart};
   const Facts facts(*trace, {});
   const auto report = static_cast<std::uint32_t>(trace->events.size() - 1);
-  const std::vector<Suspect> suspects = weigh(facts, Statements{}, launched_since_sync(*trace, report), FaultKind::kIllegalAddress, report);
+  const std::vector<Suspect> suspects =
+      weigh(facts, Statements{}, launched_since_sync(*trace, report), FaultKind::kIllegalAddress, report);
   EXPECT_EQ(suspects.size(), 1u);
   return suspects.empty() ? std::string() : reasons(suspects.front());
 }
 
 TEST(Suspects, RanWellIsSaidOfTheSameDevice) {
-  EXPECT_NE(reasons_of("launch call=k\nsync\n").find("ran well before with the same grid and pointers"), std::string::npos);
+  EXPECT_NE(reasons_of("launch call=k\nsync\n").find("ran well before with the same grid and pointers"),
+            std::string::npos);
   const std::string elsewhere = reasons_of("launch call=k device=1\nsync device=1\n");
   EXPECT_EQ(elsewhere.find("ran well"), std::string::npos) << elsewhere;
   EXPECT_NE(elsewhere.find("had not run before"), std::string::npos) << elsewhere;

@@ -43,24 +43,41 @@ bool product(std::string_view words, Finding& finding) {
   std::string_view operands = after(words, "cannot be multiplied (");
   if (operands.empty()) operands = after(words, "size mismatch, ");
   Shape n = numbers_in(operands);
-  if (words.find("m1: [") != std::string_view::npos && n.size() >= 6) n = {n[1], n[2], n[4], n[5]};  // "m1", "m2" hold digits too
+  if (words.find("m1: [") != std::string_view::npos && n.size() >= 6)
+    n = {n[1], n[2], n[4], n[5]};  // "m1", "m2" hold digits too
   if (n.size() < 4) return false;
   const std::int64_t rows = n[0], inner = n[1], wanted = n[2], columns = n[3];
-  finding.message = "A matrix product got " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) + ": the first has " + text(inner) + " columns, the second " + text(wanted) + " rows, and they must be equal";
-  add_try(finding, "If it is a layer, it was built as nn.Linear(" + text(wanted) + ", " + text(columns) + ") and its input ends in " + text(inner) + ": nn.Linear(" + text(inner) + ", " + text(columns) + ") takes it, or bring the input to " + text(wanted) + ".");
+  finding.message = "A matrix product got " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) +
+                    ": the first has " + text(inner) + " columns, the second " + text(wanted) +
+                    " rows, and they must be equal";
+  add_try(finding, "If it is a layer, it was built as nn.Linear(" + text(wanted) + ", " + text(columns) +
+                       ") and its input ends in " + text(inner) + ": nn.Linear(" + text(inner) + ", " + text(columns) +
+                       ") takes it, or bring the input to " + text(wanted) + ".");
   if (inner > 0 && rows > 0 && inner < wanted && wanted % inner == 0 && rows % (wanted / inner) == 0)
-    add_try(finding, "The input may lack a flatten: its " + text(rows) + " rows of " + text(inner) + " are as many numbers as " + text(rows / (wanted / inner)) + " rows of " + text(wanted) + ", which would fit (.flatten(1) before the layer, where those belong together).");
-  if (inner == columns) add_try(finding, "The second transposed fits: " + shape_text({rows, inner}) + " times " + shape_text({columns, wanted}) + " gives " + shape_text({rows, wanted}) + ".");
-  if (rows == wanted) add_try(finding, "The first transposed fits: " + shape_text({inner, rows}) + " times " + shape_text({wanted, columns}) + " gives " + shape_text({inner, columns}) + ".");
+    add_try(finding, "The input may lack a flatten: its " + text(rows) + " rows of " + text(inner) +
+                         " are as many numbers as " + text(rows / (wanted / inner)) + " rows of " + text(wanted) +
+                         ", which would fit (.flatten(1) before the layer, where those belong together).");
+  if (inner == columns)
+    add_try(finding, "The second transposed fits: " + shape_text({rows, inner}) + " times " +
+                         shape_text({columns, wanted}) + " gives " + shape_text({rows, wanted}) + ".");
+  if (rows == wanted)
+    add_try(finding, "The first transposed fits: " + shape_text({inner, rows}) + " times " +
+                         shape_text({wanted, columns}) + " gives " + shape_text({inner, columns}) + ".");
   return true;
 }
 
 bool pairwise(std::string_view words, Finding& finding) {
   const Shape n = numbers_in(after(words, "size of tensor a"));
   if (n.size() < 3 || words.find("at non-singleton dimension") == std::string_view::npos) return false;
-  finding.message = "Two tensors of an operation element by element have " + text(n[0]) + " and " + text(n[1]) + " entries in dimension " + text(n[2]) + ", and neither is 1";
-  add_try(finding, "Print both shapes before this line. What fits there: the same extent, or 1 (unsqueeze adds such a dimension); extents are compared from the last one backwards.");
-  if (n[0] > 0 && n[1] > 0 && (n[0] - n[1] == 1 || n[1] - n[0] == 1)) add_try(finding, "They differ by one: a token, a border or a last element that one side has and the other has not (shifted labels, an odd size halved and doubled).");
+  finding.message = "Two tensors of an operation element by element have " + text(n[0]) + " and " + text(n[1]) +
+                    " entries in dimension " + text(n[2]) + ", and neither is 1";
+  add_try(finding,
+          "Print both shapes before this line. What fits there: the same extent, or 1 (unsqueeze adds such a "
+          "dimension); extents are compared from the last one backwards.");
+  if (n[0] > 0 && n[1] > 0 && (n[0] - n[1] == 1 || n[1] - n[0] == 1))
+    add_try(finding,
+            "They differ by one: a token, a border or a last element that one side has and the other has not (shifted "
+            "labels, an odd size halved and doubled).");
   return true;
 }
 
@@ -71,20 +88,28 @@ bool view(std::string_view words, Finding& finding) {
   std::int64_t product = 1, open = 0;
   bool sound = true;
   for (const std::int64_t extent : *shape) {
-    if (extent == -1) ++open;
-    else if (extent <= 0 || product > (std::int64_t{1} << 40) / extent) sound = false;
-    else product *= extent;
+    if (extent == -1)
+      ++open;
+    else if (extent <= 0 || product > (std::int64_t{1} << 40) / extent)
+      sound = false;
+    else
+      product *= extent;
   }
   finding.message = "A tensor of " + text(*size) + " elements cannot be viewed as " + shape_text(*shape);
   if (!sound) return true;
-  finding.message += open != 0 ? ": " + text(*size) + " is no multiple of " + text(product) : ", which has " + text(product);
+  finding.message +=
+      open != 0 ? ": " + text(*size) + " is no multiple of " + text(product) : ", which has " + text(product);
   const std::int64_t rest = shape->empty() || (*shape)[0] <= 0 ? 0 : product / (*shape)[0];
   if (open == 0 && rest != 0 && *size % rest == 0) {
     Shape fits = *shape;
     fits[0] = *size / rest;
-    add_try(finding, "With " + shape_text(fits) + " it fits; -1 as the first extent lets PyTorch compute it (a last batch that is smaller is the usual reason).");
+    add_try(finding, "With " + shape_text(fits) +
+                         " it fits; -1 as the first extent lets PyTorch compute it (a last batch that is smaller is "
+                         "the usual reason).");
   }
-  add_try(finding, "Compute the extents from the tensor itself, x.view(x.size(0), -1), instead of writing them down; print x.shape before this line.");
+  add_try(finding,
+          "Compute the extents from the tensor itself, x.view(x.size(0), -1), instead of writing them down; print "
+          "x.shape before this line.");
   return true;
 }
 
@@ -93,29 +118,48 @@ bool channels(std::string_view words, Finding& finding) {
   const std::optional<std::int64_t> wanted = number_after(words, "to have ");
   if (!input || !wanted || input->size() < 2) return false;
   const std::int64_t got = input->size() > 1 ? (*input)[1] : 0;
-  finding.message = "A convolution" + (weight ? " with a weight of " + shape_text(*weight) : std::string()) + " wants an input of " + text(*wanted) + " channels (dimension 1) and got " + shape_text(*input) + ", which has " + text(got);
+  finding.message = "A convolution" + (weight ? " with a weight of " + shape_text(*weight) : std::string()) +
+                    " wants an input of " + text(*wanted) + " channels (dimension 1) and got " + shape_text(*input) +
+                    ", which has " + text(got);
   if (input->size() == 4 && (*input)[3] == *wanted)
-    add_try(finding, "The channels are last: x.permute(0, 3, 1, 2) gives " + shape_text({(*input)[0], (*input)[3], (*input)[1], (*input)[2]}) + ", which fits.");
-  else if (got == 1 && *wanted == 3) add_try(finding, "Grey pictures for a network of colour ones: x.expand(-1, 3, -1, -1) or a first layer of nn.Conv2d(1, …).");
-  else if (got == 4 && *wanted == 3) add_try(finding, "Pictures with an alpha channel: image.convert(\"RGB\"), or x[:, :3].");
+    add_try(finding, "The channels are last: x.permute(0, 3, 1, 2) gives " +
+                         shape_text({(*input)[0], (*input)[3], (*input)[1], (*input)[2]}) + ", which fits.");
+  else if (got == 1 && *wanted == 3)
+    add_try(finding,
+            "Grey pictures for a network of colour ones: x.expand(-1, 3, -1, -1) or a first layer of nn.Conv2d(1, …).");
+  else if (got == 4 && *wanted == 3)
+    add_try(finding, "Pictures with an alpha channel: image.convert(\"RGB\"), or x[:, :3].");
   add_try(finding, "Or build the layer for its input: in_channels=" + text(got) + ".");
   return true;
 }
 
 bool cat(std::string_view words, Finding& finding) {
-  const std::optional<std::int64_t> dim = number_after(words, "except in dimension "), expected = number_after(words, "xpected size "), got = number_after(words, "but got size ");
+  const std::optional<std::int64_t> dim = number_after(words, "except in dimension "),
+                                    expected = number_after(words, "xpected size "),
+                                    got = number_after(words, "but got size ");
   if (!dim) return false;
-  finding.message = "torch.cat along dimension " + text(*dim) + " got tensors whose other extents differ" + (expected && got ? ": " + text(*expected) + " and " + text(*got) : std::string());
-  add_try(finding, "All extents but that of dimension " + text(*dim) + " must be equal: pad or crop the smaller one (skip connections of odd sizes), or another dim= was meant.");
+  finding.message = "torch.cat along dimension " + text(*dim) + " got tensors whose other extents differ" +
+                    (expected && got ? ": " + text(*expected) + " and " + text(*got) : std::string());
+  add_try(
+      finding,
+      "All extents but that of dimension " + text(*dim) +
+          " must be equal: pad or crop the smaller one (skip connections of odd sizes), or another dim= was meant.");
   return true;
 }
 
 bool batch(std::string_view words, Finding& finding) {
-  const std::optional<std::int64_t> input = number_after(words, "Expected input batch_size ("), target = number_after(words, "target batch_size (");
+  const std::optional<std::int64_t> input = number_after(words, "Expected input batch_size ("),
+                                    target = number_after(words, "target batch_size (");
   if (!input || !target) return false;
-  finding.message = "A loss got " + text(*input) + " rows of scores and " + text(*target) + " targets; there must be one target for each row";
-  add_try(finding, "Look at the .view or .reshape before the loss: a fixed number of features there changes the number of rows.");
-  if (*target > 0 && *input > 0 && *input % *target == 0 && *input != *target) add_try(finding, "There are " + text(*input / *target) + " rows for each target: the network was not flattened per sample (x.flatten(1)), or sequence positions became rows.");
+  finding.message = "A loss got " + text(*input) + " rows of scores and " + text(*target) +
+                    " targets; there must be one target for each row";
+  add_try(
+      finding,
+      "Look at the .view or .reshape before the loss: a fixed number of features there changes the number of rows.");
+  if (*target > 0 && *input > 0 && *input % *target == 0 && *input != *target)
+    add_try(finding, "There are " + text(*input / *target) +
+                         " rows for each target: the network was not flattened per sample (x.flatten(1)), or sequence "
+                         "positions became rows.");
   return true;
 }
 
@@ -123,9 +167,15 @@ bool checkpoint(std::string_view words, Finding& finding) {
   const std::string_view name = word_after(words, "size mismatch for ");
   const std::string full(after(words, "size mismatch for ").substr(0, after(words, "size mismatch for ").find(':')));
   if (name.empty()) return false;
-  const std::optional<Shape> saved = list_after(words, "shape torch.Size("), current = list_after(words, "current model is torch.Size(");
-  finding.message = "A checkpoint does not fit the model: `" + full + "`" + (saved && current ? " is " + shape_text(*saved) + " in the checkpoint and " + shape_text(*current) + " in the model" : " has another shape");
-  add_try(finding, "Build the model with the checkpoint's own configuration (number of classes, vocabulary, width), or leave that layer out: ignore_mismatched_sizes=True, or delete the key from the state dict.");
+  const std::optional<Shape> saved = list_after(words, "shape torch.Size("),
+                             current = list_after(words, "current model is torch.Size(");
+  finding.message = "A checkpoint does not fit the model: `" + full + "`" +
+                    (saved && current ? " is " + shape_text(*saved) + " in the checkpoint and " + shape_text(*current) +
+                                            " in the model"
+                                      : " has another shape");
+  add_try(finding,
+          "Build the model with the checkpoint's own configuration (number of classes, vocabulary, width), or leave "
+          "that layer out: ignore_mismatched_sizes=True, or delete the key from the state dict.");
   return true;
 }
 
@@ -143,27 +193,44 @@ void types(std::string_view words, Finding& finding) {
     const std::size_t second = words.find(" type (", first + 7);
     if (second != std::string_view::npos) found = words.substr(second + 7, words.find(')', second) - second - 7);
   }
-  finding.message = "The types of an operation's operands do not go together" + (wanted.empty() || found.empty() ? std::string() : ": " + std::string(wanted) + " and " + std::string(found));
-  add_try(finding, "Bring them to one type: x = x.to(next(model.parameters()).dtype) for the input; .long() for indices and class numbers.");
-  add_try(finding, "Half and Float together are the usual case of autocast left out: run the forward pass inside torch.autocast(\"cuda\"), or make all of it one type. numpy arrays are Double unless told.");
+  finding.message =
+      "The types of an operation's operands do not go together" +
+      (wanted.empty() || found.empty() ? std::string() : ": " + std::string(wanted) + " and " + std::string(found));
+  add_try(finding,
+          "Bring them to one type: x = x.to(next(model.parameters()).dtype) for the input; .long() for indices and "
+          "class numbers.");
+  add_try(finding,
+          "Half and Float together are the usual case of autocast left out: run the forward pass inside "
+          "torch.autocast(\"cuda\"), or make all of it one type. numpy arrays are Double unless told.");
 }
 
 void no_kernel(std::string_view words, Finding& finding) {
   const std::string_view rest = after(words, "not implemented for '"), type = rest.substr(0, rest.find('\''));
   const bool on_host = words.find("cpu") != std::string_view::npos || words.find("CPU") != std::string_view::npos;
-  finding.message = "PyTorch has no kernel of this operation for the type " + std::string(type) + (on_host ? " on the CPU" : "");
-  add_try(finding, on_host ? "Was it meant for the GPU? Move model and inputs there; on the CPU use float32 (or bfloat16)." : "Bring the operand to a type that it has: .float() for integers and half types, .long() for indices and class numbers.");
+  finding.message =
+      "PyTorch has no kernel of this operation for the type " + std::string(type) + (on_host ? " on the CPU" : "");
+  add_try(finding, on_host
+                       ? "Was it meant for the GPU? Move model and inputs there; on the CPU use float32 (or bfloat16)."
+                       : "Bring the operand to a type that it has: .float() for integers and half types, .long() for "
+                         "indices and class numbers.");
 }
 
 void devices(std::string_view words, Finding& finding) {
   const std::string_view pair = after(words, "two devices, ");
   std::string which;
   if (!pair.empty()) which = ": " + std::string(pair.substr(0, pair.find_first_of("!(")));
-  const std::string_view argument = word_after(words, "argument for argument "), method = word_after(words, "in method ");
+  const std::string_view argument = word_after(words, "argument for argument "),
+                         method = word_after(words, "in method ");
   finding.message = "The operands of an operation are not on one device" + which;
-  if (!argument.empty()) finding.message += "; argument `" + std::string(argument) + "`" + (method.empty() ? "" : " of " + std::string(method)) + " is the one noticed";
-  add_try(finding, "Move what was left behind: x = x.to(next(model.parameters()).device) for inputs, model.to(device) for the module; .to() of a tensor returns the new one and leaves the old.");
-  add_try(finding, "Tensors made inside forward (torch.arange, torch.zeros) need device=x.device; tensors kept in a module move with it only as register_buffer or nn.Parameter.");
+  if (!argument.empty())
+    finding.message += "; argument `" + std::string(argument) + "`" +
+                       (method.empty() ? "" : " of " + std::string(method)) + " is the one noticed";
+  add_try(finding,
+          "Move what was left behind: x = x.to(next(model.parameters()).device) for inputs, model.to(device) for the "
+          "module; .to() of a tensor returns the new one and leaves the old.");
+  add_try(finding,
+          "Tensors made inside forward (torch.arange, torch.zeros) need device=x.device; tensors kept in a module move "
+          "with it only as register_buffer or nn.Parameter.");
 }
 
 }  // namespace
@@ -172,16 +239,23 @@ void describe_operands(const Case& subject, Finding& finding) {
   const std::string& words = subject.statements().error.text;
   finding.rule = "tensor/shape-mismatch";
   const Trouble trouble = trouble_of(words);
-  const bool told = say_no_kernel(words) ? (no_kernel(words, finding), true) : trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos ? (devices(words, finding), true)
-                    : trouble == Trouble::kDtype                                                            ? (types(words, finding), true)
-                                                 : product(words, finding) || pairwise(words, finding) || view(words, finding) || channels(words, finding) || cat(words, finding) || batch(words, finding) || checkpoint(words, finding);
+  const bool told = say_no_kernel(words) ? (no_kernel(words, finding), true)
+                    : trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos
+                        ? (devices(words, finding), true)
+                    : trouble == Trouble::kDtype
+                        ? (types(words, finding), true)
+                        : product(words, finding) || pairwise(words, finding) || view(words, finding) ||
+                              channels(words, finding) || cat(words, finding) || batch(words, finding) ||
+                              checkpoint(words, finding);
   if (!told) {
     finding.message = "An operation refused its operands: " + first_words(words);
     add_try(finding, "Print the shapes of what goes into this line.");
   }
-  while (!finding.message.empty() && (finding.message.back() == '.' || finding.message.back() == ' ')) finding.message.pop_back();
+  while (!finding.message.empty() && (finding.message.back() == '.' || finding.message.back() == ' '))
+    finding.message.pop_back();
   finding.message += ". Memory is not the matter.";
-  add_try(finding, "faultline plan -- " + program_words(subject) + " runs it without a GPU, and tells for each operand where it was made and what would fit.");
+  add_try(finding, "faultline plan -- " + program_words(subject) +
+                       " runs it without a GPU, and tells for each operand where it was made and what would fit.");
 }
 
 }  // namespace faultline

@@ -20,7 +20,9 @@ std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
     const auto same_function = [&](const Growth& main) {
       const Frame& a = facts.trace.stacks.frame(main.program);
       const Frame& b = facts.trace.stacks.frame(growth.program);
-      return a.file == b.file && a.function == b.function && main.rounds == growth.rounds && main.rounds_by == growth.rounds_by && main.let_go_later == growth.let_go_later && !main.in_place && !growth.in_place;
+      return a.file == b.file && a.function == b.function && main.rounds == growth.rounds &&
+             main.rounds_by == growth.rounds_by && main.let_go_later == growth.let_go_later && !main.in_place &&
+             !growth.in_place;
     };
     const auto main = std::find_if(gathered.begin(), gathered.end(), same_function);
     if (main == gathered.end()) {
@@ -37,11 +39,14 @@ std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
 }
 
 // How often the program can go round before the device is full: what the program has taken stays taken, beside it are its context and whatever else is there.
-std::int64_t rounds_until_full(const Facts& facts, std::size_t slot, const DeviceUsage& usage, std::uint64_t bytes_per_round) {
+std::int64_t rounds_until_full(const Facts& facts, std::size_t slot, const DeviceUsage& usage,
+                               std::uint64_t bytes_per_round) {
   const Device& device = facts.trace.devices[slot];
   const std::optional<Unasked> unasked = unasked_memory(facts.trace, device);
-  const std::uint64_t taken = usage.end.reserved + usage.end.outside + (unasked ? unasked->bytes : kUsualOutsideBytes / 2);
-  return static_cast<std::int64_t>(device.capacity_bytes > taken ? (device.capacity_bytes - taken) / bytes_per_round : 0);
+  const std::uint64_t taken =
+      usage.end.reserved + usage.end.outside + (unasked ? unasked->bytes : kUsualOutsideBytes / 2);
+  return static_cast<std::int64_t>(device.capacity_bytes > taken ? (device.capacity_bytes - taken) / bytes_per_round
+                                                                 : 0);
 }
 
 // A line that keeps what it makes, and nothing that tells a loop from one pass.
@@ -52,9 +57,12 @@ Finding kept_without_rounds(const Facts& facts, const Growth& growth, std::uint1
   finding.message = format_count(growth.kept_count) + " tensors made at this line, " + format_bytes(growth.kept_bytes) +
                     " in all, are held at the end. " +
                     (growth.from_host ? "They are copies of host memory: data that is loaded."
-                     : growth.is_over ? "The program then went on to other lines, so what filled them is over; whether they are still needed this recording cannot tell."
-                                      : "Layers of one pass, something that is filled once and a loop that never lets go look alike in this recording.");
-  finding.evidence = {{"kept_tensors", static_cast<std::int64_t>(growth.kept_count)}, {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
+                     : growth.is_over ? "The program then went on to other lines, so what filled them is over; whether "
+                                        "they are still needed this recording cannot tell."
+                                      : "Layers of one pass, something that is filled once and a loop that never lets "
+                                        "go look alike in this recording.");
+  finding.evidence = {{"kept_tensors", static_cast<std::int64_t>(growth.kept_count)},
+                      {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
   finding.fingerprint = fingerprint(finding.rule, finding.location, "kept");
   return finding;
 }
@@ -74,7 +82,8 @@ std::string_view words_for(const Growth& growth) {
 struct Reason {
   std::string text;
   std::string advice;
-  bool may_be_filling = false;  // results that are collected one by one: a buffer that is not full yet grows like a leak
+  bool may_be_filling =
+      false;  // results that are collected one by one: a buffer that is not full yet grows like a leak
 };
 constexpr std::string_view kOrFilling = ", or a buffer that is still filling: its limit is not in the recording";
 
@@ -89,7 +98,8 @@ bool trains(const Facts& facts) {
 
 Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, bool alone, bool trains) {
   if (!has_framework) {
-    return {"What this line allocates is not given back while the program runs", "Free it when its round is over, or allocate it once before the loop and use it again."};
+    return {"What this line allocates is not given back while the program runs",
+            "Free it when its round is over, or allocate it once before the loop and use it again."};
   }
   std::uint64_t inside = 0, inside_count = 0;
   for (const GrowingStack& stack : growth.stacks) {
@@ -98,33 +108,54 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
     inside_count += stack.kept_count;
   }
   if (growth.stacks.size() >= 2 ? inside != 0 : inside_count >= 2 * std::max<std::uint64_t>(1, growth.rounds)) {
-    return {std::string("Several tensors from inside the model's forward survive: a result that is kept still holds its autograd graph, and the graph its activations, or the model's own code "
+    return {std::string("Several tensors from inside the model's forward survive: a result that is kept still holds "
+                        "its autograd graph, and the graph its activations, or the model's own code "
                         "(an attribute, a hook) stores them") +
-                (growth.full_rounds == 0 ? ". No backward pass is between the rounds: if all of them are one pass (a decoder that is unrolled), this is what its backward needs, not a leak" : ""),
-            std::string("Keep values, not graphs: append `out.detach()` (or `.item()` for a loss)") + (trains ? "" : ", or run the loop under `torch.no_grad()`") +
+                (growth.full_rounds == 0 ? ". No backward pass is between the rounds: if all of them are one pass (a "
+                                           "decoder that is unrolled), this is what its backward needs, not a leak"
+                                         : ""),
+            std::string("Keep values, not graphs: append `out.detach()` (or `.item()` for a loss)") +
+                (trains ? "" : ", or run the loop under `torch.no_grad()`") +
                 "; if a module or a hook stores them, clear that."};
   }
   if (inside != 0) {
-    return {"Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a forward hook or an attribute stores" + std::string(kOrFilling),
-            "Let go of it when it is no longer needed (remove the hook, clear the list), keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`).", true};
+    return {
+        "Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a "
+        "forward hook or an attribute stores" +
+            std::string(kOrFilling),
+        "Let go of it when it is no longer needed (remove the hook, clear the list), keep it on the CPU (`.cpu()`), or "
+        "keep only the number you need (`.item()`).",
+        true};
   }
   if (growth.rounds_by == RoundsBy::kMany) {
-    return {"Only this is made, and all of it stays: something appends it to a list, a dict or an attribute. Data that is loaded once looks the same; it is a leak if the loop is to go on",
-            "If the loop goes on, drop what is no longer needed, or keep it on the CPU (`.cpu()`)."};
+    return {
+        "Only this is made, and all of it stays: something appends it to a list, a dict or an attribute. Data that is "
+        "loaded once looks the same; it is a leak if the loop is to go on",
+        "If the loop goes on, drop what is no longer needed, or keep it on the CPU (`.cpu()`)."};
   }
   if (growth.rounds_by == RoundsBy::kAlike) {
-    return {"Each round makes the same at the same lines and lets go of all but this: something appends it to a list, a dict or an attribute. Something that is filled once (the outputs of a recurrent "
-            "cell, data that is prepared) looks the same; it is a leak if the loop is to go on",
-            "If the loop goes on, drop what is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`)."};
+    return {
+        "Each round makes the same at the same lines and lets go of all but this: something appends it to a list, a "
+        "dict or an attribute. Something that is filled once (the outputs of a recurrent "
+        "cell, data that is prepared) looks the same; it is a leak if the loop is to go on",
+        "If the loop goes on, drop what is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number "
+        "you need (`.item()`)."};
   }
   if (growth.in_place) {
-    return {"Each step makes it anew, larger than the one before, while what else a step makes stays the same: results are concatenated to those before them (`torch.cat`)",
-            "Start anew when they are no longer needed, keep them on the CPU (`.cpu()`), or keep only the numbers you need (`.item()`)."};
+    return {
+        "Each step makes it anew, larger than the one before, while what else a step makes stays the same: results are "
+        "concatenated to those before them (`torch.cat`)",
+        "Start anew when they are no longer needed, keep them on the CPU (`.cpu()`), or keep only the numbers you need "
+        "(`.item()`)."};
   }
-  const bool only = alone && growth.stacks.size() == 1 && growth.kept_count < 2 * std::max<std::uint64_t>(1, growth.rounds);
-  return {std::string(only ? "Nothing else of a round survives, only this tensor: something appends it" : "What this line makes stays: something appends it") +
+  const bool only =
+      alone && growth.stacks.size() == 1 && growth.kept_count < 2 * std::max<std::uint64_t>(1, growth.rounds);
+  return {std::string(only ? "Nothing else of a round survives, only this tensor: something appends it"
+                           : "What this line makes stays: something appends it") +
               " to a list, a dict or an attribute that never lets go" + std::string(kOrFilling),
-          "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need (`.item()`).", true};
+          "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need "
+          "(`.item()`).",
+          true};
 }
 
 }  // namespace
@@ -138,59 +169,78 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
     const bool has_framework = facts.uses.has_framework(usage.device);
-    const auto end = usage.failures.empty() ? static_cast<std::uint32_t>(trace.events.size() - 1) : usage.failures.back().event;
-    std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot], usage.device, end, usage.peak_allocated.allocated);
+    const auto end =
+        usage.failures.empty() ? static_cast<std::uint32_t>(trace.events.size() - 1) : usage.failures.back().event;
+    std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot],
+                                              usage.device, end, usage.peak_allocated.allocated);
     growths = gather(facts, std::move(growths));
     for (const Growth& growth : growths) {
       const StackId blamed = has_framework ? growth.program : kept.line_of(growth.stacks.front().stack);
-      if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) || !kept.grows(growth.stacks.front().stack))) continue;
+      if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) ||
+                             !kept.grows(growth.stacks.front().stack)))
+        continue;
       told.insert(trace.stacks.frame_id(blamed));
       if (has_framework && growth.rounds_by == RoundsBy::kUnknown) {
-        if (growth.program.value != 0 && growth.kept_bytes * 10 >= usage.peak_allocated.allocated) findings.push_back(kept_without_rounds(facts, growth, usage.device));
+        if (growth.program.value != 0 && growth.kept_bytes * 10 >= usage.peak_allocated.allocated)
+          findings.push_back(kept_without_rounds(facts, growth, usage.device));
         continue;
       }
       // What is proved is what the page prints: each of the marked rounds kept so much, and the device's use rose by all of it.
-      const bool marked = growth.full_rounds != 0 && growth.least_bytes != 0 && growth.rise_bytes >= growth.full_rounds * growth.least_bytes;
+      const bool marked = growth.full_rounds != 0 && growth.least_bytes != 0 &&
+                          growth.rise_bytes >= growth.full_rounds * growth.least_bytes;
       const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
       const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
       const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
-      const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany || growth.rounds_by == RoundsBy::kAlike;
-      Finding finding = finding_at(facts, "memory/leak", may_be_meant ? Severity::kWarning : Severity::kError, proved ? Confidence::kProved : Confidence::kLikely, usage.device, blamed);
+      const bool may_be_meant =
+          growth.let_go_later || growth.rounds_by == RoundsBy::kMany || growth.rounds_by == RoundsBy::kAlike;
+      Finding finding = finding_at(facts, "memory/leak", may_be_meant ? Severity::kWarning : Severity::kError,
+                                   proved ? Confidence::kProved : Confidence::kLikely, usage.device, blamed);
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
       finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
       finding.bytes = growth.kept_bytes;
       const std::string unit = growth.rounds_by == RoundsBy::kSteps ? "step" : "round";
-      const std::string held = growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
-      const std::string pace = !marked                                        ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"
-                               : growth.least_bytes == growth.bytes_per_round ? format_bytes(growth.least_bytes) + " each " + unit
-                                                                              : "at least " + format_bytes(growth.least_bytes) + " each " + unit;
+      const std::string held =
+          growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
+      const std::string pace = !marked ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"
+                               : growth.least_bytes == growth.bytes_per_round
+                                   ? format_bytes(growth.least_bytes) + " each " + unit
+                                   : "at least " + format_bytes(growth.least_bytes) + " each " + unit;
       finding.message = "Memory grows by " + pace + ": " + format_count(growth.kept_count) +
-                        (has_framework ? " tensors made " : " allocations made ") + (inside ? "under" : "at") + " this line in " + format_count(growth.rounds) + " " + unit + held +
+                        (has_framework ? " tensors made " : " allocations made ") + (inside ? "under" : "at") +
+                        " this line in " + format_count(growth.rounds) + " " + unit + held +
                         format_bytes(growth.kept_bytes) + " in all.";
       if (growth.in_place) {
-        finding.message = "The tensor that is made at this line grows by " + std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") + format_bytes(growth.least_bytes) + " each " + unit +
-                          ": after " + format_count(growth.rounds) + " " + unit + "s it has " + format_bytes(growth.kept_bytes) + ".";
+        finding.message = "The tensor that is made at this line grows by " +
+                          std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") +
+                          format_bytes(growth.least_bytes) + " each " + unit + ": after " +
+                          format_count(growth.rounds) + " " + unit + "s it has " + format_bytes(growth.kept_bytes) +
+                          ".";
       }
       finding.memory = reason.text + ".";
       finding.allocated_at = location_of(facts, main.stack);
-      finding.evidence = {{"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
-                          {"steps", static_cast<std::int64_t>(growth.rounds)},
-                          {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
-                          {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
+      finding.evidence = {
+          {"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
+          {"steps", static_cast<std::int64_t>(growth.rounds)},
+          {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
+          {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
       finding.evidence.push_back({"steps_counted_by", std::string(words_for(growth))});
       if (growth.full_rounds == 0) {
-        if (!growth.in_place) finding.evidence.push_back({"lowest_use_rose_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
+        if (!growth.in_place)
+          finding.evidence.push_back({"lowest_use_rose_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
       } else {
         finding.evidence.push_back({"steps_after_warm_up", static_cast<std::int64_t>(growth.full_rounds)});
         finding.evidence.push_back({"least_kept_of_a_step_bytes", static_cast<std::int64_t>(growth.least_bytes)});
         finding.evidence.push_back({"use_rose_in_them_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
         if (marked) {
-          finding.evidence.push_back({"shown_by", format_count(growth.full_rounds) + " × " + format_bytes(growth.least_bytes) + " = " + format_bytes(growth.full_rounds * growth.least_bytes) + " ≤ " +
+          finding.evidence.push_back({"shown_by", format_count(growth.full_rounds) + " × " +
+                                                      format_bytes(growth.least_bytes) + " = " +
+                                                      format_bytes(growth.full_rounds * growth.least_bytes) + " ≤ " +
                                                       format_bytes(growth.rise_bytes)});
         }
       }
-      if (trace.devices[slot].capacity_bytes != 0 && growth.bytes_per_round != 0 && usage.failures.empty() && !growth.let_go_later) {
+      if (trace.devices[slot].capacity_bytes != 0 && growth.bytes_per_round != 0 && usage.failures.empty() &&
+          !growth.let_go_later) {
         finding.evidence.push_back({"steps_until_full", rounds_until_full(facts, slot, usage, growth.bytes_per_round)});
       }
       for (const GrowingStack& stack : growth.stacks) {

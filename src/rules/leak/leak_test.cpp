@@ -8,11 +8,14 @@ namespace {
 
 // Each round keeps two results of the model's forward, as a kept loss does with its graph.
 std::string advice_in_training() {
-  const std::string forward = " at train.py:9 main > /usr/lib/python3/dist-packages/torch/nn/modules/module.py:1750 _call_impl > /usr/lib/python3/dist-packages/torch/nn/modules/";
+  const std::string forward =
+      " at train.py:9 main > /usr/lib/python3/dist-packages/torch/nn/modules/module.py:1750 _call_impl > "
+      "/usr/lib/python3/dist-packages/torch/nn/modules/";
   std::string lines = "device 0 capacity=80GiB\n";
   for (int round = 1; round <= 12; ++round) {
     const std::string n = std::to_string(round);
-    lines += "alloc #s" + n + " 32MiB driver\nalloc #a" + n + " 16MiB" + forward + "linear.py:125 forward\nalloc #b" + n + " 16MiB" + forward + "activation.py:133 forward\n";
+    lines += "alloc #s" + n + " 32MiB driver\nalloc #a" + n + " 16MiB" + forward + "linear.py:125 forward\nalloc #b" +
+             n + " 16MiB" + forward + "activation.py:133 forward\n";
     lines += "alloc #t" + n + " 4MiB at train.py:8 main\nfree #t" + n + "\n";
     lines += "step " + n + " Optimizer.step#SGD.step\n";
   }
@@ -24,7 +27,8 @@ std::string advice_in_training() {
 }
 
 TEST(LeakRule, ALoopThatTrainsIsNotToldToDoWithoutGradients) {
-  const std::string advice = advice_in_training();  // its twin without training is the golden case memory-leak/eval-keeps-graph
+  const std::string advice =
+      advice_in_training();  // its twin without training is the golden case memory-leak/eval-keeps-graph
   EXPECT_NE(advice.find("detach()"), std::string::npos) << advice;
   EXPECT_EQ(advice.find("no_grad"), std::string::npos) << advice;
 }

@@ -29,8 +29,9 @@ class KeptMemory {
     std::uint64_t kept = 0;
     std::uint64_t kept_bytes = 0;
     std::uint64_t with_context = 0;  // of those kept: their context ended before the program did
-    std::uint64_t rounds = 0;  // returns with kernels, results or frees between: a loop that works, not one that sets up
-    std::uint32_t first = 0;   // event
+    std::uint64_t rounds =
+        0;                    // returns with kernels, results or frees between: a loop that works, not one that sets up
+    std::uint32_t first = 0;  // event
     std::uint32_t last_kept = 0;
   };
   const std::map<StackId, Stack>& stacks() const { return stacks_; }
@@ -51,6 +52,7 @@ class KeptMemory {
 };
 
 // told: lines that have been reported already.
-void judge_left_at_exit(const Facts& facts, const Ending& ending, const KeptMemory& kept, const std::set<FrameId>& told, std::vector<Finding>& findings);
+void judge_left_at_exit(const Facts& facts, const Ending& ending, const KeptMemory& kept, const std::set<FrameId>& told,
+                        std::vector<Finding>& findings);
 
 }  // namespace faultline

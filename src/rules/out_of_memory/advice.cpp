@@ -9,94 +9,157 @@
 namespace faultline {
 namespace {
 
-constexpr const char* kFewerWeightBytes = "Half-precision, quantised or sharded weights shrink it; so does loading them piece by piece.";
+constexpr const char* kFewerWeightBytes =
+    "Half-precision, quantised or sharded weights shrink it; so does loading them piece by piece.";
 
 void add_smaller(const AdviceContext& context, Finding& finding) {
   if (context.roles & kInitsOptimizer) {
-    return add_try(finding, "The optimizer was making its state (Adam keeps two more values for each parameter): SGD, an 8-bit Adam, or sharding it over devices shrinks it; a smaller batch does not.");
+    return add_try(finding,
+                   "The optimizer was making its state (Adam keeps two more values for each parameter): SGD, an 8-bit "
+                   "Adam, or sharding it over devices shrinks it; a smaller batch does not.");
   }
   if (!context.live) {
-    if (context.roles & (kMovesModule | kLoadsState | kConstructs)) return add_try(finding, std::string("The model was being made or moved to the device, so a smaller batch does not help. ") + kFewerWeightBytes);
+    if (context.roles & (kMovesModule | kLoadsState | kConstructs))
+      return add_try(
+          finding, std::string("The model was being made or moved to the device, so a smaller batch does not help. ") +
+                       kFewerWeightBytes);
     const bool trains = context.roles & (kInBackward | kInOptimizer | kRecomputes);
-    return add_try(finding, std::string(finding.location.known() ? "Hold less at this line: a smaller" : "Hold less at once: a smaller") + " batch or sequence, a smaller type" + (trains ? ", activation checkpointing." : "; in training also activation checkpointing, in inference torch.no_grad()."));
+    return add_try(
+        finding,
+        std::string(finding.location.known() ? "Hold less at this line: a smaller" : "Hold less at once: a smaller") +
+            " batch or sequence, a smaller type" +
+            (trains ? ", activation checkpointing."
+                    : "; in training also activation checkpointing, in inference torch.no_grad()."));
   }
   const auto bytes_of = [&](Category category) { return (*context.live)[static_cast<std::size_t>(category)]; };
   // What lasts from step to step does not depend on the batch.
   const std::array<Category, 3> lasting = {Category::kParameters, Category::kGradients, Category::kOptimizer};
-  const std::uint64_t last = bytes_of(lasting[0]) + bytes_of(lasting[1]) + bytes_of(lasting[2]), passing = bytes_of(Category::kActivations) + bytes_of(Category::kTemporaries);
+  const std::uint64_t last = bytes_of(lasting[0]) + bytes_of(lasting[1]) + bytes_of(lasting[2]),
+                      passing = bytes_of(Category::kActivations) + bytes_of(Category::kTemporaries);
   if (last > passing && last > bytes_of(Category::kOther)) {
-    const std::string part = fmt::format("{} of what is in use{} are parameters, gradients and the optimizer's state, which do not shrink with the batch", format_bytes(last), context.when);
-    const Category largest = *std::max_element(lasting.begin(), lasting.end(), [&](Category a, Category b) { return bytes_of(a) < bytes_of(b); });
-    if (largest == Category::kOptimizer) return add_try(finding, part + ": the optimizer's state is the most of it, and SGD, an 8-bit Adam, or sharding it over devices shrinks that.");
+    const std::string part = fmt::format(
+        "{} of what is in use{} are parameters, gradients and the optimizer's state, which do not shrink with the "
+        "batch",
+        format_bytes(last), context.when);
+    const Category largest = *std::max_element(lasting.begin(), lasting.end(),
+                                               [&](Category a, Category b) { return bytes_of(a) < bytes_of(b); });
+    if (largest == Category::kOptimizer)
+      return add_try(finding, part +
+                                  ": the optimizer's state is the most of it, and SGD, an 8-bit Adam, or sharding it "
+                                  "over devices shrinks that.");
     if (context.float32_parameter_bytes != 0) {
-      return add_try(finding, fmt::format("{}: {} are parameters in float32, which a 16-bit type would make {} smaller; quantised or sharded weights save more.", part, format_bytes(context.float32_parameter_bytes),
+      return add_try(finding, fmt::format("{}: {} are parameters in float32, which a 16-bit type would make {} "
+                                          "smaller; quantised or sharded weights save more.",
+                                          part, format_bytes(context.float32_parameter_bytes),
                                           format_bytes(context.float32_parameter_bytes / 2)));
     }
     return add_try(finding, part + ". " + kFewerWeightBytes);
   }
   if (passing == 0 || passing < bytes_of(Category::kOther)) return;
   const bool kept = bytes_of(Category::kActivations) >= bytes_of(Category::kTemporaries);
-  add_try(finding, fmt::format("{} of what is in use{} are {}: {}.", format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
-                               context.when, kept ? "activations" : "temporaries", !kept ? "a smaller batch, or working in smaller pieces, shrinks them" : context.recomputes ? "a smaller batch shrinks them" :
-                               context.when[0] != '\0' ? "a smaller batch shrinks them, and torch.utils.checkpoint around the layers those that are kept for backward" :
-                               "a smaller batch, or torch.utils.checkpoint around the layers, shrinks them"));
+  add_try(finding, fmt::format("{} of what is in use{} are {}: {}.",
+                               format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
+                               context.when, kept ? "activations" : "temporaries",
+                               !kept                ? "a smaller batch, or working in smaller pieces, shrinks them"
+                               : context.recomputes ? "a smaller batch shrinks them"
+                               : context.when[0] != '\0'
+                                   ? "a smaller batch shrinks them, and torch.utils.checkpoint around the layers those "
+                                     "that are kept for backward"
+                                   : "a smaller batch, or torch.utils.checkpoint around the layers, shrinks them"));
 }
 
 void add_limit(const AdviceContext& context, Finding& finding) {
-  if (std::any_of(finding.tries.begin(), finding.tries.end(), [](const Try& attempt) { return attempt.confirmed == true && attempt.what.starts_with("Raise or remove the limit"); })) return;
+  if (std::any_of(finding.tries.begin(), finding.tries.end(), [](const Try& attempt) {
+        return attempt.confirmed == true && attempt.what.starts_with("Raise or remove the limit");
+      }))
+    return;
   if (context.message != nullptr && context.message->allocator == StatedAllocator::kMetal) {
-    return add_try(finding, "The limit is PYTORCH_MPS_HIGH_WATERMARK_RATIO times what the system recommends; raising it lets the system swap, and 0.0 removes it, which can bring the whole machine down.");
+    return add_try(finding,
+                   "The limit is PYTORCH_MPS_HIGH_WATERMARK_RATIO times what the system recommends; raising it lets "
+                   "the system swap, and 0.0 removes it, which can bring the whole machine down.");
   }
   if (context.message != nullptr && context.message->framework_name == "cupy") {
-    return add_try(finding, "Raise or remove the pool's limit: set_limit() of the memory pool in the code, or the variable CUPY_GPU_MEMORY_LIMIT.");
+    return add_try(finding,
+                   "Raise or remove the pool's limit: set_limit() of the memory pool in the code, or the variable "
+                   "CUPY_GPU_MEMORY_LIMIT.");
   }
-  if (context.message != nullptr && is_torch_before(*context.message, 2, 1)) return add_try(finding, "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code.");
-  add_try(finding, "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code, or by per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF.");
+  if (context.message != nullptr && is_torch_before(*context.message, 2, 1))
+    return add_try(
+        finding,
+        "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code.");
+  add_try(finding,
+          "Raise or remove the limit: it is set by torch.cuda.set_per_process_memory_fraction(...) in the code, or by "
+          "per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF.");
 }
 
 // A recording's settings are tried by replays; of a message nothing can be.
 void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
   const StatedError& message = *context.message;
   if (is_torch_before(message, 1, 10)) {
-    return add_try(finding, "This PyTorch has no setting against pieces: max_split_size_mb came with 1.10, expandable_segments:True, which is made for this, with 2.1. Here only other sizes or another order of what is allocated help, or an update.");
+    return add_try(
+        finding,
+        "This PyTorch has no setting against pieces: max_split_size_mb came with 1.10, expandable_segments:True, which "
+        "is made for this, with 2.1. Here only other sizes or another order of what is allocated help, or an update.");
   }
   if (is_torch_before(message, 2, 1)) {
-    const bool has_split = message.text.find("max_split_size_mb") != std::string::npos || (!message.torch_version.empty() && message.torch_version[0] != '<');
-    return add_try(finding, std::string("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it") + (has_split ? "" : " if it is 1.10 or later (the message's wording is of 1.4 to 2.0)") +
-                                "; from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
+    const bool has_split = message.text.find("max_split_size_mb") != std::string::npos ||
+                           (!message.torch_version.empty() && message.torch_version[0] != '<');
+    return add_try(
+        finding,
+        std::string("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it") +
+            (has_split ? "" : " if it is 1.10 or later (the message's wording is of 1.4 to 2.0)") +
+            "; from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
   }
   if (context.sets_expandable) {
-    return add_try(finding, "expandable_segments:True is set already, by this text, and it is what PyTorch has against free memory in pieces: look whether the process that failed got the setting (it must stand before CUDA is first used), and hold less, or allocate the large tensors first.");
+    return add_try(finding,
+                   "expandable_segments:True is set already, by this text, and it is what PyTorch has against free "
+                   "memory in pieces: look whether the process that failed got the setting (it must stand before CUDA "
+                   "is first used), and hold less, or allocate the large tensors first.");
   }
-  add_try(finding, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a message cannot show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
+  add_try(finding,
+          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a message cannot "
+          "show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
-    add_try(finding, "Write PYTORCH_CUDA_ALLOC_CONF, not the PYTORCH_ALLOC_CONF that the message names: PyTorch 2.9 ignores the new name for CUDA.");
+    add_try(finding,
+            "Write PYTORCH_CUDA_ALLOC_CONF, not the PYTORCH_ALLOC_CONF that the message names: PyTorch 2.9 ignores the "
+            "new name for CUDA.");
   }
 }
 
 void add_empty_cache_truth(const AdviceContext& context, Finding& finding) {
   if (context.message == nullptr || context.message->allocator != StatedAllocator::kUsual) return;
-  add_try(finding, "torch.cuda.empty_cache() before this line would not have helped: PyTorch gives back every wholly free segment by itself before it raises this error "
-                   "(except while a CUDA graph is being captured).");
+  add_try(finding,
+          "torch.cuda.empty_cache() before this line would not have helped: PyTorch gives back every wholly free "
+          "segment by itself before it raises this error "
+          "(except while a CUDA graph is being captured).");
 }
 
 void add_owner(const AdviceContext& context, Finding& finding) {
   std::string who = "Run nvidia-smi to see which processes hold the device";
-  if (context.message != nullptr && !context.message->other_pids.empty()) who += ", then ps -fp " + context.message->other_pids.front();
-  add_try(finding, who + " (workers of the same job and forgotten notebooks count; on Windows the desktop does; in a container the host's view is needed).");
-  add_try(finding, "Or choose another device: CUDA_VISIBLE_DEVICES=" + std::string(finding.device == 0 ? "1 " : "0 ") + context.program);
+  if (context.message != nullptr && !context.message->other_pids.empty())
+    who += ", then ps -fp " + context.message->other_pids.front();
+  add_try(finding, who +
+                       " (workers of the same job and forgotten notebooks count; on Windows the desktop does; in a "
+                       "container the host's view is needed).");
+  add_try(finding, "Or choose another device: CUDA_VISIBLE_DEVICES=" + std::string(finding.device == 0 ? "1 " : "0 ") +
+                       context.program);
 }
 
 }  // namespace
 
 void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& finding) {
   switch (verdict.story) {
-    case Story::kAbsurd: return add_try(finding, "Print the shapes that go into this line: one of them is negative or far too large.");
+    case Story::kAbsurd:
+      return add_try(finding, "Print the shapes that go into this line: one of them is negative or far too large.");
     case Story::kTooLarge:
-      return add_try(finding, "Make the tensor smaller, or in pieces. Often it is a broadcast, an outer product, or attention over the whole length at once.");
+      return add_try(finding,
+                     "Make the tensor smaller, or in pieces. Often it is a broadcast, an outer product, or attention "
+                     "over the whole length at once.");
     case Story::kIdleCache:
       if (finding.cause.empty() || verdict.confidence != Confidence::kProved) return;
-      return add_try(finding, "Call torch.cuda.empty_cache() before this line, once; or keep PyTorch from taking the last of the device: torch.cuda.set_per_process_memory_fraction(0.9).");
+      return add_try(finding,
+                     "Call torch.cuda.empty_cache() before this line, once; or keep PyTorch from taking the last of "
+                     "the device: torch.cuda.set_per_process_memory_fraction(0.9).");
     case Story::kPieces:
     case Story::kPiecesUnderLimit:
       if (context.message != nullptr) add_unconfirmed_settings(context, finding);
@@ -107,36 +170,47 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       add_limit(context, finding);
       if (context.live) add_smaller(context, finding);
       return;
-    case Story::kLimitAndFull:
-      add_smaller(context, finding);
-      return add_limit(context, finding);
-    case Story::kContradiction: return add_try(finding, "Look whether the text joins several messages or was changed by hand, and whether --gpu names the GPU that it ran on.");
+    case Story::kLimitAndFull: add_smaller(context, finding); return add_limit(context, finding);
+    case Story::kContradiction:
+      return add_try(finding,
+                     "Look whether the text joins several messages or was changed by hand, and whether --gpu names the "
+                     "GPU that it ran on.");
     case Story::kRoomLeft:
       if (context.message == nullptr || !is_torch_before(*context.message, 2, 1)) {
-        add_try(finding, "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 obey such a limit but do not print it.");
+        add_try(finding,
+                "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 "
+                "obey such a limit but do not print it.");
       }
-      add_try(finding, "Look for limits around the program: a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, a container's GPU-sharing layer, WSL or Windows graphics memory.");
-      return add_try(finding, "Watch the device while it runs, another process may come and go: nvidia-smi --query-gpu=memory.used --format=csv -lms 100");
+      add_try(finding,
+              "Look for limits around the program: a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, a container's "
+              "GPU-sharing layer, WSL or Windows graphics memory.");
+      return add_try(finding,
+                     "Watch the device while it runs, another process may come and go: nvidia-smi "
+                     "--query-gpu=memory.used --format=csv -lms 100");
     case Story::kOthers:
     case Story::kBeforeStart:
     case Story::kUnseen:
     case Story::kUnexplained: return add_owner(context, finding);
     case Story::kOutside:
-      return add_try(finding, "Find the owner: NCCL buffers, a second framework or library with its own pool, CUDA graphs, raw cudaMalloc; faultline run -- " + context.program + " names it.");
+      return add_try(finding,
+                     "Find the owner: NCCL buffers, a second framework or library with its own pool, CUDA graphs, raw "
+                     "cudaMalloc; faultline run -- " +
+                         context.program + " names it.");
     case Story::kGraphPool:
-      return add_try(finding, "Let graphs share one pool (torch.cuda.graph(..., pool=...), or torch.compile's graph trees), capture fewer sizes, or delete graphs that are no longer replayed.");
+      return add_try(finding,
+                     "Let graphs share one pool (torch.cuda.graph(..., pool=...), or torch.compile's graph trees), "
+                     "capture fewer sizes, or delete graphs that are no longer replayed.");
     case Story::kAsGoodAsFull:
     case Story::kRounding:
-      if (context.message != nullptr && context.message->allocator == StatedAllocator::kUsual) add_unconfirmed_settings(context, finding);
+      if (context.message != nullptr && context.message->allocator == StatedAllocator::kUsual)
+        add_unconfirmed_settings(context, finding);
       add_smaller(context, finding);
       return add_empty_cache_truth(context, finding);
     case Story::kFull:
     case Story::kWholeNeed:
     case Story::kLentMemory:
     case Story::kLentRoom:
-    case Story::kJustAbove:
-      add_smaller(context, finding);
-      return add_empty_cache_truth(context, finding);
+    case Story::kJustAbove: add_smaller(context, finding); return add_empty_cache_truth(context, finding);
     case Story::kOpen: return add_empty_cache_truth(context, finding);
     case Story::kDriverLimit:
     case Story::kFreeUnknown: return;

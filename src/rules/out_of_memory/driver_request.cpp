@@ -17,11 +17,13 @@ std::string asker_words(const Facts& facts, const Event& event) {
 
 void add_holders(const Facts& facts, std::size_t slot, std::uint32_t event, Finding& finding) {
   finding.holders = holders_at(facts, slot, event);
-  for (const OutsidePart& part : outside_parts(facts.trace, facts.lifetimes, facts.uses, facts.usage[slot].device, event)) {
+  for (const OutsidePart& part :
+       outside_parts(facts.trace, facts.lifetimes, facts.uses, facts.usage[slot].device, event)) {
     if (finding.holders.size() >= 12) break;
     finding.holders.push_back(Holder{part.bytes, part.count, "outside", Location(), part.what});
   }
-  std::stable_sort(finding.holders.begin(), finding.holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  std::stable_sort(finding.holders.begin(), finding.holders.end(),
+                   [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
 }
 
 }  // namespace
@@ -31,7 +33,8 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
   const Trace& trace = subject.trace();
   const Event& event = trace.events[moment.event];
   const HeapKind heap = trace.heaps[event.heap.index()].kind;
-  const bool on_host = heap == HeapKind::kPinnedHost || heap == HeapKind::kRegisteredHost || heap == HeapKind::kTorchPinnedHost;
+  const bool on_host =
+      heap == HeapKind::kPinnedHost || heap == HeapKind::kRegisteredHost || heap == HeapKind::kTorchPinnedHost;
   const bool has_framework = facts.uses.has_framework(event.device);
   const std::uint64_t in_use = moment.allocated + moment.pending, capacity = trace.devices[slot].capacity_bytes;
   Shortage shortage;
@@ -50,17 +53,26 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
   } else {
     shortage.holder = "the program";
   }
-  if (const auto unasked = unasked_memory(trace, trace.devices[slot])) shortage.before_start = ByteInterval::exactly(unasked->before_start);
-  const CauseVerdict verdict = on_host ? CauseVerdict{Story::kOpen, Confidence::kProved, "the system gave no more page-locked host memory", ""} : cause_of(shortage);
+  if (const auto unasked = unasked_memory(trace, trace.devices[slot]))
+    shortage.before_start = ByteInterval::exactly(unasked->before_start);
+  const CauseVerdict verdict =
+      on_host ? CauseVerdict{Story::kOpen, Confidence::kProved, "the system gave no more page-locked host memory", ""}
+              : cause_of(shortage);
 
   const std::string asker = asker_words(facts, event);
-  Finding finding = finding_at(facts, "memory/out-of-memory", subject.statements().ending.well() ? Severity::kWarning : Severity::kError, verdict.confidence, event.device, event.stack);
+  Finding finding = finding_at(facts, "memory/out-of-memory",
+                               subject.statements().ending.well() ? Severity::kWarning : Severity::kError,
+                               verdict.confidence, event.device, event.stack);
   finding.cause = verdict.cause();
   finding.bytes = event.size_bytes;
   finding.count = times;
-  finding.message = (asker.empty() ? format_bytes(event.size_bytes) + " were asked for" : asker + " asked the driver for " + format_bytes(event.size_bytes)) + ": " + verdict.why + ".";
-  if (has_framework && asker != "PyTorch" && !on_host) finding.memory = "The request went past PyTorch's allocator, straight to the driver.";
-  if (finding.severity == Severity::kWarning) finding.memory += std::string(finding.memory.empty() ? "" : " ") + "The program went on and ended well.";
+  finding.message = (asker.empty() ? format_bytes(event.size_bytes) + " were asked for"
+                                   : asker + " asked the driver for " + format_bytes(event.size_bytes)) +
+                    ": " + verdict.why + ".";
+  if (has_framework && asker != "PyTorch" && !on_host)
+    finding.memory = "The request went past PyTorch's allocator, straight to the driver.";
+  if (finding.severity == Severity::kWarning)
+    finding.memory += std::string(finding.memory.empty() ? "" : " ") + "The program went on and ended well.";
   add_evidence(finding, "requested_bytes", event.size_bytes);
   add_evidence(finding, "allocated_bytes", in_use);
   if (shortage.reserved) add_evidence(finding, "reserved_bytes", moment.reserved);
@@ -68,7 +80,8 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
   if (moment.outside != 0) add_evidence(finding, "other_libraries_bytes", moment.outside);
   if (shortage.free) add_evidence(finding, "device_free_bytes", shortage.free->max);
   if (capacity != 0) add_evidence(finding, "device_capacity_bytes", capacity);
-  if (shortage.before_start && shortage.before_start->max != 0) add_evidence(finding, "taken_before_start_bytes", shortage.before_start->max);
+  if (shortage.before_start && shortage.before_start->max != 0)
+    add_evidence(finding, "taken_before_start_bytes", shortage.before_start->max);
   if (!on_host) {
     add_evidence(finding, "inequality", verdict.inequality);
     add_holders(facts, slot, moment.event, finding);

@@ -12,7 +12,9 @@
 namespace faultline {
 namespace {
 
-std::string size_words(const StatedError& stated) { return stated.requested ? shown(*stated.requested) : std::string("memory"); }
+std::string size_words(const StatedError& stated) {
+  return stated.requested ? shown(*stated.requested) : std::string("memory");
+}
 
 void conclude(Finding& finding, Confidence confidence, std::string message) {
   finding.confidence = confidence;
@@ -24,11 +26,13 @@ Shortage shortage_of(const Case& subject) {
   Shortage shortage;
   // What the usual allocator prints is what it asked the driver for; the others print the tensor's own bytes.
   shortage.segment = *stated.requested;
-  shortage.requested = stated.framework == Framework::kPyTorch ? TorchSegmentSizes().block_behind(*stated.requested) : *stated.requested;
+  shortage.requested =
+      stated.framework == Framework::kPyTorch ? TorchSegmentSizes().block_behind(*stated.requested) : *stated.requested;
   shortage.states_limits = true;
   shortage.live = stated.live;
   shortage.reserved = stated.reserved;
-  if (stated.other_metal) shortage.reserved = shortage.reserved.value_or(stated.live.value_or(ByteInterval{})) + *stated.other_metal;
+  if (stated.other_metal)
+    shortage.reserved = shortage.reserved.value_or(stated.live.value_or(ByteInterval{})) + *stated.other_metal;
   shortage.free = stated.free;
   shortage.capacity = stated.capacity;
   shortage.idle = stated.cached;
@@ -57,9 +61,15 @@ void add_numbers(const StatedError& stated, const Shortage& shortage, Finding& f
   add("this_process_bytes", stated.this_process);
   add("outside_framework_bytes", stated.outside());
   if (!stated.processes_ambiguous) add("other_processes_bytes", stated.others);
-  if (stated.found_self) add_evidence(finding, "process_list", std::string("this process is listed under another number, as in a container: only one entry is large enough to be it"));
-  if (stated.processes_ambiguous) add_evidence(finding, "process_list", std::string("it cannot be told which of the listed processes is this one"));
-  if (stated.framework == Framework::kPyTorch && stated.allocator == StatedAllocator::kUsual && shortage.segment.min < (std::uint64_t{1} << 60)) {
+  if (stated.found_self)
+    add_evidence(
+        finding, "process_list",
+        std::string(
+            "this process is listed under another number, as in a container: only one entry is large enough to be it"));
+  if (stated.processes_ambiguous)
+    add_evidence(finding, "process_list", std::string("it cannot be told which of the listed processes is this one"));
+  if (stated.framework == Framework::kPyTorch && stated.allocator == StatedAllocator::kUsual &&
+      shortage.segment.min < (std::uint64_t{1} << 60)) {
     add_evidence(finding, "block_at_least_bytes", shortage.requested.min);
     add_evidence(finding, "block_at_most_bytes", shortage.requested.max);
   }
@@ -74,16 +84,20 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit) return false;
   if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {
     verdict.why = "PyTorch's tensors took " + shown(*stated.live) + " of " + shown(*stated.capacity) +
-                  "; the rest is the CUDA pool's own cache, the context, and other programs, and this text does not divide it further";
+                  "; the rest is the CUDA pool's own cache, the context, and other programs, and this text does not "
+                  "divide it further";
   }
   finding.cause = verdict.cause();
-  conclude(finding, verdict.story == Story::kFreeUnknown ? Confidence::kLikely : verdict.confidence, (verdict.story == Story::kAbsurd ? "More than an exabyte was" : shown(*stated.requested) + " were") + " asked for: " + verdict.why + ".");
+  conclude(finding, verdict.story == Story::kFreeUnknown ? Confidence::kLikely : verdict.confidence,
+           (verdict.story == Story::kAbsurd ? "More than an exabyte was" : shown(*stated.requested) + " were") +
+               " asked for: " + verdict.why + ".");
   add_evidence(finding, "inequality", verdict.inequality);
   AdviceContext context;
   context.program = program_words(subject);
   context.message = &stated;
   context.sets_expandable = subject.statements().message_only && read_text_notes(subject.trace()).sets_expandable;
-  if (subject.statements().message_only && !subject.trace().events.empty()) context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);
+  if (subject.statements().message_only && !subject.trace().events.empty())
+    context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);
   advise(verdict, context, finding);
   return true;
 }
@@ -99,45 +113,70 @@ bool judge_pool(const StatedError& stated, const std::string& who, Finding& find
   add_evidence(finding, "pool_limit_bytes", limit);
   add_evidence(finding, "pool_in_use_bytes", in_use);
   if (knows_largest) add_evidence(finding, "pool_largest_free_bytes", largest);
-  const std::string numbers = who + "'s pool may take " + format_bytes(limit) + " and " + format_bytes(in_use) + " of it were in use";
+  const std::string numbers =
+      who + "'s pool may take " + format_bytes(limit) + " and " + format_bytes(in_use) + " of it were in use";
   if (!stated.requested) {
     conclude(finding, Confidence::kLikely, numbers + "; how much was asked for is not said.");
     return true;
   }
   if (stated.requested->min > left) {
     finding.cause = "exhausted";
-    conclude(finding, Confidence::kProved, numbers + ": the " + format_bytes(left) + " that were left are less than the " + format_bytes(wanted) + " asked for.");
-    add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") + ": a smaller batch or sequence, a smaller type.");
+    conclude(finding, Confidence::kProved,
+             numbers + ": the " + format_bytes(left) + " that were left are less than the " + format_bytes(wanted) +
+                 " asked for.");
+    add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
+                         ": a smaller batch or sequence, a smaller type.");
     return true;
   }
-  conclude(finding, Confidence::kLikely, numbers + ": " + format_bytes(left) + " were left, more than the " + format_bytes(wanted) + " asked for, so they lay in pieces, or the driver did not give the pool its whole limit.");
-  if (who == "TensorFlow") add_try(finding, "TF_GPU_ALLOCATOR=cuda_malloc_async puts pieces together; nvidia-smi shows whether another program holds the rest of the device.");
+  conclude(finding, Confidence::kLikely,
+           numbers + ": " + format_bytes(left) + " were left, more than the " + format_bytes(wanted) +
+               " asked for, so they lay in pieces, or the driver did not give the pool its whole limit.");
+  if (who == "TensorFlow")
+    add_try(finding,
+            "TF_GPU_ALLOCATOR=cuda_malloc_async puts pieces together; nvidia-smi shows whether another program holds "
+            "the rest of the device.");
   return true;
 }
 
 void judge_tensorflow(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.kind == ErrorKind::kPoolGrowth) {
-    conclude(finding, Confidence::kHint, "TensorFlow asked the driver for a pool of " + size_words(stated) +
-                                             " and did not get it; it goes on with less, so this line alone is no failure, but something else held the device's memory.");
+    conclude(finding, Confidence::kHint,
+             "TensorFlow asked the driver for a pool of " + size_words(stated) +
+                 " and did not get it; it goes on with less, so this line alone is no failure, but something else held "
+                 "the device's memory.");
     finding.severity = Severity::kWarning;
-    return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: TF_FORCE_GPU_ALLOW_GROWTH=true");
+    return add_try(
+        finding,
+        "See who holds the device: nvidia-smi; and let the pool grow as needed: TF_FORCE_GPU_ALLOW_GROWTH=true");
   }
   if (stated.benign) {
     finding.severity = Severity::kNote;
-    return conclude(finding, Confidence::kLikely, "TensorFlow could not get " + size_words(stated) + " of scratch memory and went on without it: slower, no failure, as its message says.");
+    return conclude(finding, Confidence::kLikely,
+                    "TensorFlow could not get " + size_words(stated) +
+                        " of scratch memory and went on without it: slower, no failure, as its message says.");
   }
   if (stated.disguised) {
-    conclude(finding, Confidence::kLikely, "A copy to the GPU found no memory for its target: TensorFlow's words for that are that the target is not initialized.");
+    conclude(finding, Confidence::kLikely,
+             "A copy to the GPU found no memory for its target: TensorFlow's words for that are that the target is not "
+             "initialized.");
   } else {
-    conclude(finding, Confidence::kLikely, "TensorFlow could not find " + size_words(stated) + (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
-                                               " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+    conclude(
+        finding, Confidence::kLikely,
+        "TensorFlow could not find " + size_words(stated) +
+            (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
+            " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   }
   const bool has_pool = judge_pool(stated, "TensorFlow", finding);
-  if (!stated.tensor_shape.empty()) finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
+  if (!stated.tensor_shape.empty())
+    finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
   if (!has_pool && stated.pool.empty()) {
-    add_try(finding, subject.statements().message_only && read_text_notes(subject.trace()).has_traceback ? "This text has no map of the pool (\"BFCAllocator dump\"); TensorFlow writes it to the standard error, unless TF_CPP_MIN_LOG_LEVEL hides it: run it as python train.py 2>&1 | tee log.txt"
-                                      : "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole log: faultline explain log.txt");
+    add_try(finding,
+            subject.statements().message_only && read_text_notes(subject.trace()).has_traceback
+                ? "This text has no map of the pool (\"BFCAllocator dump\"); TensorFlow writes it to the standard "
+                  "error, unless TF_CPP_MIN_LOG_LEVEL hides it: run it as python train.py 2>&1 | tee log.txt"
+                : "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole "
+                  "log: faultline explain log.txt");
   }
 }
 
@@ -147,8 +186,11 @@ std::string buffer_words(const StatedError& stated, Finding& finding) {
   std::size_t told = 0;
   for (const StatedError::Buffer& buffer : stated.buffers) {
     const std::string place = buffer.place.substr(buffer.place.find_last_of('/') + 1);
-    add_evidence(finding, "buffer", shown(buffer.bytes) + " " + buffer.what + (buffer.place.empty() ? "" : " at " + buffer.place));
-    if (++told <= 2) words += (words.empty() ? "" : "; ") + shown(buffer.bytes) + " " + buffer.what + (place.empty() ? "" : " (" + place + ")");
+    add_evidence(finding, "buffer",
+                 shown(buffer.bytes) + " " + buffer.what + (buffer.place.empty() ? "" : " at " + buffer.place));
+    if (++told <= 2)
+      words += (words.empty() ? "" : "; ") + shown(buffer.bytes) + " " + buffer.what +
+               (place.empty() ? "" : " (" + place + ")");
   }
   return words;
 }
@@ -158,35 +200,62 @@ void judge_jax(const Case& subject, Finding& finding) {
   const std::string buffers = buffer_words(stated, finding);
   if (stated.executable_total && stated.capacity) {
     finding.cause = "exhausted";
-    conclude(finding, Confidence::kProved, "The compiled program needs " + shown(*stated.executable_total) + " of the " + shown(*stated.capacity) + " that the device has" + (buffers.empty() ? "." : "; its largest buffers: " + buffers + "."));
-    return add_try(finding, "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or sharding over more devices.");
+    conclude(finding, Confidence::kProved,
+             "The compiled program needs " + shown(*stated.executable_total) + " of the " + shown(*stated.capacity) +
+                 " that the device has" + (buffers.empty() ? "." : "; its largest buffers: " + buffers + "."));
+    return add_try(finding,
+                   "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
+                   "sharding over more devices.");
   }
-  conclude(finding, Confidence::kLikely, "XLA could not find " + size_words(stated) + " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+  conclude(
+      finding, Confidence::kLikely,
+      "XLA could not find " + size_words(stated) +
+          " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   judge_pool(stated, "XLA", finding);
   if (stated.executable_total) {
     add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
-    finding.message += " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" + (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
+    finding.message += " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
+                       (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
   } else if (!buffers.empty()) {
     finding.message += " The largest buffers of the program that it had compiled: " + buffers + ".";
   }
-  if (!buffers.empty()) add_try(finding, "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
-  add_try(finding, "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 (older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
-  if (buffers.empty()) add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
+  if (!buffers.empty())
+    add_try(finding,
+            "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint "
+            "around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
+  add_try(finding,
+          "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
+          "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
+  if (buffers.empty())
+    add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
 }
 
 // The runtime's own words, "CUDA error: out of memory", from whatever called it.
 void judge_bare(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.framework == Framework::kPyTorch) {
-    conclude(finding, Confidence::kLikely, "GPU memory ran out in PyTorch's allocator; this text has no numbers of it, so how much was missing and who held the memory cannot be told.");
-    return add_try(finding, "Since 1.0 the message goes on with numbers (\"Tried to allocate …\"): give Faultline the whole of it, or the whole log.");
+    conclude(finding, Confidence::kLikely,
+             "GPU memory ran out in PyTorch's allocator; this text has no numbers of it, so how much was missing and "
+             "who held the memory cannot be told.");
+    return add_try(finding,
+                   "Since 1.0 the message goes on with numbers (\"Tried to allocate …\"): give Faultline the whole of "
+                   "it, or the whole log.");
   }
   const bool other = !stated.other_framework.empty();
-  conclude(finding, Confidence::kLikely, std::string(other ? "A CUDA call found no memory" : "A CUDA call outside the framework's allocator found no memory") +
-                                             ": making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message has no numbers, so who held the memory cannot be told.");
-  if (other) conclude(finding, Confidence::kLikely, "A CUDA call of " + stated.other_framework + " found no GPU memory; the message has no numbers, so who held the memory cannot be told.");
+  conclude(finding, Confidence::kLikely,
+           std::string(other ? "A CUDA call found no memory"
+                             : "A CUDA call outside the framework's allocator found no memory") +
+               ": making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message "
+               "has no numbers, so who held the memory cannot be told.");
+  if (other)
+    conclude(finding, Confidence::kLikely,
+             "A CUDA call of " + stated.other_framework +
+                 " found no GPU memory; the message has no numbers, so who held the memory cannot be told.");
   add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
-  if (!other) add_try(finding, "If it fails later, PyTorch's idle cache may be what is missing: it is given back only when PyTorch itself runs out, so here torch.cuda.empty_cache() before this line can help.");
+  if (!other)
+    add_try(finding,
+            "If it fails later, PyTorch's idle cache may be what is missing: it is given back only when PyTorch itself "
+            "runs out, so here torch.cuda.empty_cache() before this line can help.");
 }
 
 // A framework or a library that says no more than that it got nothing.
@@ -198,18 +267,32 @@ void judge_without_numbers(const Case& subject, Finding& finding) {
     judge_tensorflow(subject, finding);
   } else if (stated.framework == Framework::kOther && !stated.status.empty()) {
     finding.cause = "own-limit";
-    conclude(finding, Confidence::kProved, "The memory pool reached the largest size that it was given (" + stated.status + "); the device itself need not be full.");
-    add_try(finding, "Raise or remove the pool's limit (maximum_pool_size of rmm.reinitialize or PoolMemoryResource), or hold less.");
+    conclude(finding, Confidence::kProved,
+             "The memory pool reached the largest size that it was given (" + stated.status +
+                 "); the device itself need not be full.");
+    add_try(finding,
+            "Raise or remove the pool's limit (maximum_pool_size of rmm.reinitialize or PoolMemoryResource), or hold "
+            "less.");
   } else if (stated.framework == Framework::kOther) {
-    conclude(finding, Confidence::kLikely, stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") + " from " + device_words(subject) +
-                                               (stated.free ? ", of which " + shown(*stated.free) + " were free" : std::string()) + "; the message does not say who held the rest.");
+    conclude(finding, Confidence::kLikely,
+             stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") +
+                 " from " + device_words(subject) +
+                 (stated.free ? ", of which " + shown(*stated.free) + " were free" : std::string()) +
+                 "; the message does not say who held the rest.");
     add_try(finding, "See who holds the device: nvidia-smi");
-    if (stated.framework_name == "llama.cpp") add_try(finding, "Put less on the GPU: fewer layers (-ngl), a shorter context (-c), a smaller quantisation, --cache-type-k q8_0.");
-    if (stated.framework_name == "TensorRT") add_try(finding, "A smaller workspace (setMemoryPoolLimit, --memPoolSize), smaller shapes or batch in the profile; while an engine is built, a tactic that finds no memory is skipped and need not end the build.");
+    if (stated.framework_name == "llama.cpp")
+      add_try(finding,
+              "Put less on the GPU: fewer layers (-ngl), a shorter context (-c), a smaller quantisation, "
+              "--cache-type-k q8_0.");
+    if (stated.framework_name == "TensorRT")
+      add_try(finding,
+              "A smaller workspace (setMemoryPoolLimit, --memPoolSize), smaller shapes or batch in the profile; while "
+              "an engine is built, a tactic that finds no memory is skipped and need not end the build.");
   } else {
     judge_bare(subject, finding);
   }
-  const auto placed = std::find_if(stated.buffers.begin(), stated.buffers.end(), [](const StatedError::Buffer& buffer) { return !buffer.place.empty(); });
+  const auto placed = std::find_if(stated.buffers.begin(), stated.buffers.end(),
+                                   [](const StatedError::Buffer& buffer) { return !buffer.place.empty(); });
   if (placed != stated.buffers.end() && !finding.location.known()) {
     const std::size_t colon = placed->place.rfind(':');
     finding.location.file = placed->place.substr(0, colon);
@@ -223,21 +306,38 @@ void judge_library(const StatedError& stated, Finding& finding) {
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
   conclude(finding, Confidence::kProved,
-           stated.library + " asked the driver for " + size_words(stated) + " and got none; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back first, and nothing "
-           "here says who held the memory.");
-  add_try(finding, "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the memory was idle cache.");
-  if (stated.library == "NCCL" && !is_torch_before(stated, 1, 8)) add_try(finding, "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of the device.");
-  else if (stated.library == "cuBLAS" || stated.library == "cuDNN") add_try(finding, "Make its handle while there is room: one small matrix product or convolution at the start of the program.");
+           stated.library + " asked the driver for " + size_words(stated) +
+               " and got none; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back "
+               "first, and nothing "
+               "here says who held the memory.");
+  add_try(finding,
+          "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the "
+          "memory was idle cache.");
+  if (stated.library == "NCCL" && !is_torch_before(stated, 1, 8))
+    add_try(finding,
+            "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of "
+            "the device.");
+  else if (stated.library == "cuBLAS" || stated.library == "cuDNN")
+    add_try(
+        finding,
+        "Make its handle while there is room: one small matrix product or convolution at the start of the program.");
   add_try(finding, "See who holds the device: nvidia-smi");
 }
 
 // What would tell more than a message can.
 void add_next_step(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  if (finding.severity != Severity::kError || stated.allocator == StatedAllocator::kMetal || stated.framework == Framework::kJax) return;
-  add_try(finding, "Record the next run: faultline run -- " + program_words(subject) + " names the lines that hold the memory" + (stated.framework == Framework::kPyTorch || stated.other_framework.empty() ? " and tries settings on the recording." : "."));
+  if (finding.severity != Severity::kError || stated.allocator == StatedAllocator::kMetal ||
+      stated.framework == Framework::kJax)
+    return;
+  add_try(finding, "Record the next run: faultline run -- " + program_words(subject) +
+                       " names the lines that hold the memory" +
+                       (stated.framework == Framework::kPyTorch || stated.other_framework.empty()
+                            ? " and tries settings on the recording."
+                            : "."));
   if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted") return;
-  add_try(finding, "Ask before renting a larger GPU: faultline plan --gpu H100 -- " + program_words(subject) + " tells without one whether it would fit, and what would.");
+  add_try(finding, "Ask before renting a larger GPU: faultline plan --gpu H100 -- " + program_words(subject) +
+                       " tells without one whether it would fit, and what would.");
 }
 
 }  // namespace
@@ -246,8 +346,11 @@ Finding describe_message(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   Finding finding = begin_stated(subject, "memory/out-of-memory");
   if (stated.requested) finding.bytes = stated.requested->middle();
-  if (stated.kind == ErrorKind::kLibraryMemory) judge_library(stated, finding);
-  else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone || !judge_numbers(subject, finding)) judge_without_numbers(subject, finding);
+  if (stated.kind == ErrorKind::kLibraryMemory)
+    judge_library(stated, finding);
+  else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone ||
+           !judge_numbers(subject, finding))
+    judge_without_numbers(subject, finding);
   add_next_step(subject, finding);
   finish_stated(subject, finding);
   return finding;

@@ -16,26 +16,38 @@ namespace faultline {
 namespace {
 
 // Settings that could have served the request, each replayed with the room that was there.
-void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, const UsageMoment& moment, Finding& finding) {
-  if (!subject.model_is_trusted(slot) || (finding.cause != "fragmented" && finding.cause != "own-limit" && finding.cause != "exhausted")) return;
+void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, const UsageMoment& moment,
+                  Finding& finding) {
+  if (!subject.model_is_trusted(slot) ||
+      (finding.cause != "fragmented" && finding.cause != "own-limit" && finding.cause != "exhausted"))
+    return;
   const std::uint64_t device_free = shortage.free ? shortage.free->max : 0;
   const std::uint64_t room = segment_room(shortage, subject.facts().usage[slot], moment);
   // A dry run went on past the failure; a recording says nothing of what the program would have asked for next.
-  const std::string all = shortage.whole_live ? "all that the program asks for is then served" : "this request is then served, and all before it; what the program would have asked for next was not recorded";
+  const std::string all = shortage.whole_live ? "all that the program asks for is then served"
+                                              : "this request is then served, and all before it; what the program "
+                                                "would have asked for next was not recorded";
   const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
   if (surely_at_least(ByteInterval::exactly(room), *shortage.live + shortage.requested)) {
     for (const SettingChanges& changes : proposed_settings()) {
       if (!served(subject.what_if(slot, changes, room))) continue;
-      finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes) + " before the program starts: in the " + format_bytes(room) + " that were there " + all + ".", true, 0});
+      finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes) +
+                                   " before the program starts: in the " + format_bytes(room) + " that were there " +
+                                   all + ".",
+                               true, 0});
       break;
     }
   }
   if (stopped_by_limit(shortage)) {
-    const SettingChanges lifted = shortage.allowed ? SettingChanges{{"per_process_memory_fraction", "1"}} : SettingChanges{};
+    const SettingChanges lifted =
+        shortage.allowed ? SettingChanges{{"per_process_memory_fraction", "1"}} : SettingChanges{};
     const ReplayResult* answer = subject.what_if(slot, lifted, moment.reserved + device_free);
     if (served(answer)) {
-      finding.tries.push_back({"Raise or remove the limit (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF): with " +
-                               format_bytes(answer->peak_reserved_bytes) + " " + all + ".", true, 0});
+      finding.tries.push_back(
+          {"Raise or remove the limit (torch.cuda.set_per_process_memory_fraction, or per_process_memory_fraction in "
+           "PYTORCH_CUDA_ALLOC_CONF): with " +
+               format_bytes(answer->peak_reserved_bytes) + " " + all + ".",
+           true, 0});
     }
   }
 }
@@ -44,8 +56,12 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, con
 std::uint64_t float32_parameter_bytes(const Facts& facts, std::size_t slot, std::uint32_t event) {
   std::uint64_t bytes = 0;
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
-    if (!life.alive_at(event) || birth.device != facts.usage[slot].device || !facts.uses.is_program(birth.heap) || birth.kind != EventKind::kAlloc || birth.extra == 0) return;
-    if (facts.categories[slot].of(id) != Category::kParameters || facts.trace.strings.at(facts.trace.tensors.at(TensorId(birth.extra)).dtype) != "float32") return;
+    if (!life.alive_at(event) || birth.device != facts.usage[slot].device || !facts.uses.is_program(birth.heap) ||
+        birth.kind != EventKind::kAlloc || birth.extra == 0)
+      return;
+    if (facts.categories[slot].of(id) != Category::kParameters ||
+        facts.trace.strings.at(facts.trace.tensors.at(TensorId(birth.extra)).dtype) != "float32")
+      return;
     bytes += facts.lifetimes.held_bytes(id);
   });
   return bytes;
@@ -57,17 +73,20 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   const Shortage shortage = shortage_of(subject, slot, moment);
   const CauseVerdict verdict = cause_of(shortage);
   const Whereabouts where = whereabouts(facts, slot, moment.event);
-  Finding finding = finding_at(facts, "memory/out-of-memory", Severity::kError, verdict.confidence, event.device, event.stack);
+  Finding finding =
+      finding_at(facts, "memory/out-of-memory", Severity::kError, verdict.confidence, event.device, event.stack);
   finding.cause = verdict.cause();
   finding.location = where.location;
   finding.call_path = where.callers;
   finding.bytes = event.size_bytes;
   finding.count = times;
-  finding.message = format_bytes(event.size_bytes) + " were asked for" + (where.in_backward ? " in backward" : "") + ": " + verdict.why + ".";
+  finding.message = format_bytes(event.size_bytes) + " were asked for" + (where.in_backward ? " in backward" : "") +
+                    ": " + verdict.why + ".";
   if (where.in_backward && event.stack.value == 0) {
     finding.memory = "A result of backward; Python has no line for it, the place shown is where backward() was called.";
   } else if (where.is_guess) {
-    finding.memory = "The request was recorded without a stack; the place shown is the last line of the program seen before it.";
+    finding.memory =
+        "The request was recorded without a stack; the place shown is the last line of the program seen before it.";
   } else if (const std::string request = describe_request(facts, moment.event); !request.empty()) {
     finding.memory = "It was for " + request + ".";
   }
@@ -91,7 +110,10 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   add_evidence(finding, "inequality", verdict.inequality);
   const std::uint32_t fullest = shortage.whole_live ? facts.usage[slot].peak_allocated.event : moment.event;
   finding.holders = holders_at(facts, slot, fullest);
-  if (shortage.whole_live) finding.memory += (finding.memory.empty() ? "" : " ") + fmt::format("Held by tells of the fullest moment, when {} are in use.", format_bytes(shortage.whole_live->max));
+  if (shortage.whole_live)
+    finding.memory +=
+        (finding.memory.empty() ? "" : " ") +
+        fmt::format("Held by tells of the fullest moment, when {} are in use.", format_bytes(shortage.whole_live->max));
   try_settings(subject, slot, shortage, moment, finding);
   AdviceContext context;
   context.live = facts.live_by_category(slot, fullest);
@@ -111,8 +133,11 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
 void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const Facts& facts = subject.facts();
   const ErrorKind stated = subject.statements().error.kind;
-  const bool is_stated = stated == ErrorKind::kOutOfMemory || stated == ErrorKind::kPoolGrowth || stated == ErrorKind::kLibraryMemory;
-  const bool is_recorded = !subject.statements().message_only && std::any_of(facts.usage.begin(), facts.usage.end(), [](const DeviceUsage& usage) { return !usage.failures.empty(); });
+  const bool is_stated =
+      stated == ErrorKind::kOutOfMemory || stated == ErrorKind::kPoolGrowth || stated == ErrorKind::kLibraryMemory;
+  const bool is_recorded = !subject.statements().message_only &&
+                           std::any_of(facts.usage.begin(), facts.usage.end(),
+                                       [](const DeviceUsage& usage) { return !usage.failures.empty(); });
   if (is_stated && !is_recorded) findings.push_back(describe_message(subject));
   for (std::size_t slot = 0; is_recorded && slot < facts.usage.size(); ++slot) {
     // Failures of one line are one finding, told by its last occurrence; the last of all, which the program is most likely to have died
@@ -131,10 +156,12 @@ void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vec
     }
     std::vector<Group> groups;
     for (const auto& [line, group] : by_line) groups.push_back(group);
-    std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.last->event > b.last->event; });
+    std::sort(groups.begin(), groups.end(),
+              [](const Group& a, const Group& b) { return a.last->event > b.last->event; });
     for (const Group& group : groups) {
       const bool of_driver = is_driver_request(subject.trace(), subject.trace().events[group.last->event]);
-      findings.push_back(of_driver ? describe_driver_failure(subject, slot, *group.last, group.times) : describe_failure(subject, slot, *group.last, group.times));
+      findings.push_back(of_driver ? describe_driver_failure(subject, slot, *group.last, group.times)
+                                   : describe_failure(subject, slot, *group.last, group.times));
     }
   }
 }

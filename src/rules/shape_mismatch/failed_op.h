@@ -18,20 +18,20 @@ struct Given {
   std::string_view made_by;  // the operation
   std::string_view name;     // the module's path
   StackId made_at;
-  AllocationId allocation;   // 0: not on a device
-  Shape whole;               // the shape its memory was made with, where that has as many elements: a view shows what became of it
+  AllocationId allocation;  // 0: not on a device
+  Shape whole;  // the shape its memory was made with, where that has as many elements: a view shows what became of it
   bool on_host() const { return allocation.value == 0; }
 };
 
 struct FailedOp {
-  std::string_view op;     // "aten::mm"
+  std::string_view op;  // "aten::mm"
   std::string_view words;
   StackId stack;
   std::uint16_t device = 0;
-  std::uint32_t end = 0;   // its OpEnd
+  std::uint32_t end = 0;  // its OpEnd
   std::vector<Given> operands;
   bool has_all_operands = true;
-  bool is_last = false;    // after it the trace only lets go of memory: the program did not go on
+  bool is_last = false;  // after it the trace only lets go of memory: the program did not go on
 };
 
 // In the order of their ends. An operation that failed because one inside it failed with the same words is not told again.

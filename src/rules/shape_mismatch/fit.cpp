@@ -6,7 +6,9 @@
 namespace faultline {
 namespace {
 
-bool any_of(std::string_view text, std::initializer_list<std::string_view> words) { return std::find(words.begin(), words.end(), text) != words.end(); }
+bool any_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
 
 Fit yes_or_no(bool fits) { return fits ? Fit::kYes : Fit::kNo; }
 
@@ -26,16 +28,24 @@ Fit product_fit(std::string_view bare, const std::vector<Given>& operands) {
 }  // namespace
 
 Family family_of(std::string_view bare) {
-  if (any_of(bare, {"mm", "bmm", "matmul", "mv", "dot", "linear", "addmm", "addmm_", "baddbmm", "baddbmm_", "addmv", "_addmm_activation"})) return Family::kProduct;
+  if (any_of(bare, {"mm", "bmm", "matmul", "mv", "dot", "linear", "addmm", "addmm_", "baddbmm", "baddbmm_", "addmv",
+                    "_addmm_activation"}))
+    return Family::kProduct;
   if (is_pairwise(bare)) return Family::kPairwise;
   if (any_of(bare, {"binary_cross_entropy", "binary_cross_entropy_with_logits"})) return Family::kSameShape;
   if (any_of(bare, {"cat", "concat", "concatenate", "_cat"})) return Family::kCat;
   if (bare == "stack") return Family::kStack;
-  if (any_of(bare, {"convolution", "_convolution", "cudnn_convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"})) return Family::kConvolution;
+  if (any_of(bare, {"convolution", "_convolution", "cudnn_convolution", "conv1d", "conv2d", "conv3d",
+                    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}))
+    return Family::kConvolution;
   if (any_of(bare, {"view", "reshape", "_unsafe_view", "_reshape_alias", "view_copy"})) return Family::kView;
-  if (any_of(bare, {"cross_entropy", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"})) return Family::kClassLoss;
+  if (any_of(bare, {"cross_entropy", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward",
+                    "nll_loss2d_forward"}))
+    return Family::kClassLoss;
   if (any_of(bare, {"layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"})) return Family::kLayerNorm;
-  if (any_of(bare, {"batch_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "_batch_norm_impl_index", "cudnn_batch_norm"})) return Family::kBatchNorm;
+  if (any_of(bare, {"batch_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update",
+                    "_batch_norm_impl_index", "cudnn_batch_norm"}))
+    return Family::kBatchNorm;
   return bare == "embedding" ? Family::kEmbedding : Family::kUnknown;
 }
 
@@ -116,9 +126,11 @@ Fit fit_of(const FailedOp& failed) {
       const bool in_place = bare.ends_with('_') && !bare.ends_with("__");
       return yes_or_no(result && (!in_place || *result == operands[0].shape));
     }
-    case Family::kSameShape: return operands.size() < 2 ? Fit::kUnknown : yes_or_no(operands[0].shape == operands[1].shape);
+    case Family::kSameShape:
+      return operands.size() < 2 ? Fit::kUnknown : yes_or_no(operands[0].shape == operands[1].shape);
     case Family::kStack:
-      return yes_or_no(std::all_of(operands.begin(), operands.end(), [&](const Given& given) { return given.shape == operands[0].shape; }));
+      return yes_or_no(std::all_of(operands.begin(), operands.end(),
+                                   [&](const Given& given) { return given.shape == operands[0].shape; }));
     case Family::kClassLoss:
       if (operands.size() < 2) return Fit::kUnknown;
       return yes_or_no(class_loss_fits(operands[0].shape, operands[1].shape, is_floating(operands[1].dtype)));

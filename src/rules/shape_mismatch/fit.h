@@ -14,7 +14,20 @@
 
 namespace faultline {
 
-enum class Family : std::uint8_t { kUnknown, kProduct, kPairwise, kSameShape, kCat, kStack, kConvolution, kView, kClassLoss, kLayerNorm, kBatchNorm, kEmbedding };
+enum class Family : std::uint8_t {
+  kUnknown,
+  kProduct,
+  kPairwise,
+  kSameShape,
+  kCat,
+  kStack,
+  kConvolution,
+  kView,
+  kClassLoss,
+  kLayerNorm,
+  kBatchNorm,
+  kEmbedding
+};
 Family family_of(std::string_view bare);
 
 // Matrix products. `strict` is what mm, bmm, mv and dot ask for beyond matmul: their own ranks.

@@ -11,13 +11,14 @@ namespace {
 // The operand that holds indices or class numbers; operands.size() where there is none.
 std::size_t index_operand(std::string_view bare, std::size_t count) {
   const Family family = family_of(bare);
-  const bool has = family == Family::kEmbedding || family == Family::kClassLoss || bare == "gather" || bare == "index_select" || bare.starts_with("scatter");
+  const bool has = family == Family::kEmbedding || family == Family::kClassLoss || bare == "gather" ||
+                   bare == "index_select" || bare.starts_with("scatter");
   return has && count > 1 ? 1 : count;
 }
 
 bool words_ask_for_integers(std::string_view words) {
-  return words.find("Long") != std::string_view::npos || words.find("int64") != std::string_view::npos || words.find("indices must be") != std::string_view::npos ||
-         say_no_kernel(words);
+  return words.find("Long") != std::string_view::npos || words.find("int64") != std::string_view::npos ||
+         words.find("indices must be") != std::string_view::npos || say_no_kernel(words);
 }
 
 std::string cast_text(std::string_view dtype) {
@@ -72,7 +73,8 @@ std::vector<std::string> dtype_remedies(const FailedOp& failed, const Facts& fac
   if (const std::size_t index = index_operand(bare, operands.size()); index < operands.size()) {
     if (is_integer(operands[index].dtype) || !words_ask_for_integers(failed.words)) return {};
     if (family == Family::kClassLoss && !class_loss_fits(operands[0].shape, operands[index].shape, false)) return {};
-    return {"Make " + operand_text(failed, index) + " integers with `.long()`: it holds " + (family == Family::kClassLoss ? "class numbers" : "indices") + "."};
+    return {"Make " + operand_text(failed, index) + " integers with `.long()`: it holds " +
+            (family == Family::kClassLoss ? "class numbers" : "indices") + "."};
   }
   if ((family != Family::kProduct && family != Family::kConvolution) || fit_of(failed) == Fit::kNo) return {};
   // Products and convolutions take one floating type.
@@ -86,11 +88,13 @@ std::vector<std::string> dtype_remedies(const FailedOp& failed, const Facts& fac
   std::string_view wanted;
   if (types[0] == "float64" || types[1] == "float64") {
     wanted = types[0] == "float64" ? types[1] : types[0];
-  } else if (family == Family::kConvolution || passes_through(facts.trace, failed.stack, "torch/nn/modules/linear.py")) {
+  } else if (family == Family::kConvolution ||
+             passes_through(facts.trace, failed.stack, "torch/nn/modules/linear.py")) {
     wanted = operands[family == Family::kConvolution ? 1 : first_factor(bare) + 1].dtype;
   }
   if (wanted.empty()) {
-    return {"Give all operands one type, " + std::string(types[0]) + " or " + std::string(types[1]) + ", for example with `.to(other.dtype)`; or run the code under `torch.autocast`, which does it."};
+    return {"Give all operands one type, " + std::string(types[0]) + " or " + std::string(types[1]) +
+            ", for example with `.to(other.dtype)`; or run the code under `torch.autocast`, which does it."};
   }
   std::string which;
   for (std::size_t at = 0; at < operands.size(); ++at) {
@@ -118,7 +122,9 @@ std::vector<std::string> device_remedies(const FailedOp& failed, const Facts& fa
     of_modules &= !failed.operands[at].name.empty() && facts.stacks.has(failed.operands[at].made_at, kConstructs);
   }
   const std::string is = strays.size() == 1 ? " is" : " are";
-  if (of_modules) return {"Move the module `" + std::string(failed.operands[strays[0]].name) + "` to the device with `.to(device)`: " + which + is + " still on the CPU."};
+  if (of_modules)
+    return {"Move the module `" + std::string(failed.operands[strays[0]].name) +
+            "` to the device with `.to(device)`: " + which + is + " still on the CPU."};
   return {"Move " + which + " to the device with `.to(device)`: it is on the CPU, other operands are not."};
 }
 

@@ -6,12 +6,17 @@
 namespace faultline {
 namespace {
 
-std::string gives(const Shape& a, const Shape& b, const Shape& result) { return ": " + shape_text(a) + " times " + shape_text(b) + " gives " + shape_text(result) + "."; }
+std::string gives(const Shape& a, const Shape& b, const Shape& result) {
+  return ": " + shape_text(a) + " times " + shape_text(b) + " gives " + shape_text(result) + ".";
+}
 
-Shape turned(const Shape& shape) { return shape.size() < 2 ? shape : swapped(shape, shape.size() - 2, shape.size() - 1); }
+Shape turned(const Shape& shape) {
+  return shape.size() < 2 ? shape : swapped(shape, shape.size() - 2, shape.size() - 1);
+}
 
 // nn.Linear: the weight is what it is, so the input has to change, or the layer has to be built for it.
-std::vector<std::string> layer_remedies(const FailedOp& failed, std::size_t input, std::int64_t in_features, std::int64_t out_features) {
+std::vector<std::string> layer_remedies(const FailedOp& failed, std::size_t input, std::int64_t in_features,
+                                        std::int64_t out_features) {
   const Given& given = failed.operands[input];
   if (given.shape.empty()) return {};
   // Leading dimensions are folded into one before the product; the tensor's own shape is what the program wrote.
@@ -19,8 +24,10 @@ std::vector<std::string> layer_remedies(const FailedOp& failed, std::size_t inpu
   const std::optional<std::uint64_t> count = element_count(x);
   std::vector<std::string> remedies;
   const std::string layer = "the layer's in_features of " + std::to_string(in_features);
-  if (x.size() > 2 && x[0] > 0 && count && *count == static_cast<std::uint64_t>(x[0]) * static_cast<std::uint64_t>(in_features)) {
-    remedies.push_back("Flatten the input with `.flatten(1)`: " + shape_text(x) + " becomes " + shape_text({x[0], in_features}) + ", which is " + layer + ".");
+  if (x.size() > 2 && x[0] > 0 && count &&
+      *count == static_cast<std::uint64_t>(x[0]) * static_cast<std::uint64_t>(in_features)) {
+    remedies.push_back("Flatten the input with `.flatten(1)`: " + shape_text(x) + " becomes " +
+                       shape_text({x[0], in_features}) + ", which is " + layer + ".");
   }
   if (!remedies.empty()) return remedies;
   std::vector<std::size_t> matching;
@@ -29,11 +36,13 @@ std::vector<std::string> layer_remedies(const FailedOp& failed, std::size_t inpu
   }
   if (matching.size() == 1) {
     const Shape moved = swapped(x, matching[0], x.size() - 1);
-    remedies.push_back("Swap the input's dimensions with `." + call_text("transpose", {matching[0], x.size() - 1}) + "`: " + shape_text(x) + " becomes " + shape_text(moved) +
-                       ", whose last extent is " + layer + ".");
+    remedies.push_back("Swap the input's dimensions with `." + call_text("transpose", {matching[0], x.size() - 1}) +
+                       "`: " + shape_text(x) + " becomes " + shape_text(moved) + ", whose last extent is " + layer +
+                       ".");
   }
-  remedies.push_back("Build the layer for its input, nn.Linear(" + std::to_string(x.back()) + ", " + std::to_string(out_features) + "): the input's last extent is " +
-                     std::to_string(x.back()) + ", the layer was built for " + std::to_string(in_features) + ".");
+  remedies.push_back("Build the layer for its input, nn.Linear(" + std::to_string(x.back()) + ", " +
+                     std::to_string(out_features) + "): the input's last extent is " + std::to_string(x.back()) +
+                     ", the layer was built for " + std::to_string(in_features) + ".");
   return remedies;
 }
 

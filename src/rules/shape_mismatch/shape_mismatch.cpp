@@ -21,7 +21,9 @@ constexpr std::size_t kTriesShown = 3;
 // The words decide; where they do not say, operands that the algebra refuses do.
 Trouble judge_failure(const FailedOp& failed) {
   // A loss has no kernel for class numbers of a floating type, and says so in these words.
-  if (say_no_kernel(failed.words) && family_of(bare_op(failed.op)) == Family::kClassLoss && failed.operands.size() >= 2 && is_floating(failed.operands[1].dtype)) return Trouble::kDtype;
+  if (say_no_kernel(failed.words) && family_of(bare_op(failed.op)) == Family::kClassLoss &&
+      failed.operands.size() >= 2 && is_floating(failed.operands[1].dtype))
+    return Trouble::kDtype;
   const Trouble trouble = trouble_of(failed.words);
   if (trouble != Trouble::kUnknown) return trouble;
   return fit_of(failed) == Fit::kNo ? Trouble::kShape : Trouble::kUnrelated;
@@ -41,7 +43,8 @@ std::string operands_text(const FailedOp& failed) {
     const bool last = at + 1 == failed.operands.size();
     text += (at == 0 ? "" : last ? " and " : ", ") + tensor_text(failed.operands[at].dtype, failed.operands[at].shape);
   }
-  if (failed.operands.size() > kOperandsShown) text += " and " + std::to_string(failed.operands.size() - kOperandsShown) + " more";
+  if (failed.operands.size() > kOperandsShown)
+    text += " and " + std::to_string(failed.operands.size() - kOperandsShown) + " more";
   return text;
 }
 
@@ -49,9 +52,11 @@ std::string origin_text(const Facts& facts, const Given& given) {
   std::string text = tensor_text(given.dtype, given.shape);
   if (given.whole != given.shape) text += ", a view of " + shape_text(given.whole);
   if (!given.name.empty()) text += ", `" + std::string(given.name) + "`";
-  text += given.on_host() ? ", on the CPU" : ", on device " + std::to_string(facts.lifetimes.birth(given.allocation).device);
+  text += given.on_host() ? ", on the CPU"
+                          : ", on device " + std::to_string(facts.lifetimes.birth(given.allocation).device);
   if (!given.made_by.empty()) text += ", made by " + std::string(given.made_by);
-  if (given.made_at.value != 0) text += (given.made_by.empty() ? ", made at " : " at ") + short_place(location_of(facts, given.made_at));
+  if (given.made_at.value != 0)
+    text += (given.made_by.empty() ? ", made at " : " at ") + short_place(location_of(facts, given.made_at));
   return text;
 }
 
@@ -59,15 +64,19 @@ Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, c
   const bool from_user = facts.stacks.user(failed.stack).value != 0;
   // A library that tries an operation and catches the error knows what it does.
   const Severity severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
-  Finding finding = finding_at(facts, "tensor/shape-mismatch", severity, Confidence::kProved, failed.device, failed.stack);
+  Finding finding =
+      finding_at(facts, "tensor/shape-mismatch", severity, Confidence::kProved, failed.device, failed.stack);
   finding.location.op = failed.op;
   finding.count = times;
   const std::string raised = times == 1 ? "" : ", " + format_count(times) + " times";
-  finding.message = std::string(failed.op) + " refused " + (failed.operands.empty() ? "its operands" : operands_text(failed)) + raised + ": " +
-                    (failed.operands.size() == 1 && trouble == Trouble::kShape ? "its shape does not fit" : about(trouble)) +
-                    (failed.is_last ? ". Nothing was computed after it." : ". The program went on after the error.");
+  finding.message =
+      std::string(failed.op) + " refused " + (failed.operands.empty() ? "its operands" : operands_text(failed)) +
+      raised + ": " +
+      (failed.operands.size() == 1 && trouble == Trouble::kShape ? "its shape does not fit" : about(trouble)) +
+      (failed.is_last ? ". Nothing was computed after it." : ". The program went on after the error.");
   if (!failed.words.empty()) finding.evidence.push_back({"error", first_words(failed.words)});
-  if (const std::string inside = library_detail(facts, calling_frame(facts.trace, failed.stack)); !inside.empty()) finding.evidence.push_back({"raised", inside});
+  if (const std::string inside = library_detail(facts, calling_frame(facts.trace, failed.stack)); !inside.empty())
+    finding.evidence.push_back({"raised", inside});
   for (std::size_t at = 0; at < failed.operands.size() && at < kOperandsShown; ++at) {
     finding.evidence.push_back({"operand_" + std::to_string(at + 1), origin_text(facts, failed.operands[at])});
   }
@@ -91,7 +100,8 @@ void judge_shape_mismatch(Case& subject, std::vector<Finding>& findings, std::ve
     std::uint64_t times = 0;
   };
   std::map<std::tuple<FrameId, std::string_view, Trouble>, Group> by_line;
-  const std::vector<FailedOp> failures = failed_operations(subject.trace(), facts.lifetimes, subject.statements().planned_to_end);
+  const std::vector<FailedOp> failures =
+      failed_operations(subject.trace(), facts.lifetimes, subject.statements().planned_to_end);
   for (const FailedOp& failed : failures) {
     const Trouble trouble = judge_failure(failed);
     if (trouble == Trouble::kUnrelated) continue;

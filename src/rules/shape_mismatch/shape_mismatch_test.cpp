@@ -13,13 +13,15 @@ std::vector<Finding> mismatches_of(const std::string& lines) {
   return found;
 }
 
-std::string failure(const std::string& op, const std::vector<std::string>& operands, const std::string& words, const std::string& at = "run.py:9 main") {
+std::string failure(const std::string& op, const std::vector<std::string>& operands, const std::string& words,
+                    const std::string& at = "run.py:9 main") {
   std::string lines = "op-begin " + op + " at " + at + "\n";
   for (const std::string& operand : operands) lines += "tensor-note tensor=" + operand + "\n";
   return lines + "op-end \"" + words + "\" failed\n";
 }
 
-std::vector<std::string> tries_of(const std::string& op, const std::vector<std::string>& operands, const std::string& words, const std::string& at = "run.py:9 main") {
+std::vector<std::string> tries_of(const std::string& op, const std::vector<std::string>& operands,
+                                  const std::string& words, const std::string& at = "run.py:9 main") {
   const std::vector<Finding> found = mismatches_of(failure(op, operands, words, at));
   EXPECT_EQ(found.size(), 1u);
   std::vector<std::string> tries;
@@ -29,18 +31,21 @@ std::vector<std::string> tries_of(const std::string& op, const std::vector<std::
   return tries;
 }
 
-const std::string kMm = failure("aten::mm", {"float32[10,20]", "float32[15,20]"}, "mat1 and mat2 shapes cannot be multiplied (10x20 and 15x20)");
+const std::string kMm = failure("aten::mm", {"float32[10,20]", "float32[15,20]"},
+                                "mat1 and mat2 shapes cannot be multiplied (10x20 and 15x20)");
 const std::string kLater = "alloc 512 at run.py:10 main\n";
 
 TEST(ShapeMismatchRule, WhatTheProgramDiedOfIsAnError) {
   ASSERT_EQ(mismatches_of(kMm).size(), 1u);
   EXPECT_EQ(mismatches_of(kMm)[0].severity, Severity::kError);
-  EXPECT_EQ(mismatches_of("alloc #x 512 at run.py:3 main\n" + kMm + "free #x\n")[0].severity, Severity::kError);  // let go while it unwinds
+  EXPECT_EQ(mismatches_of("alloc #x 512 at run.py:3 main\n" + kMm + "free #x\n")[0].severity,
+            Severity::kError);  // let go while it unwinds
 }
 
 TEST(ShapeMismatchRule, WhatWasCaughtIsAWarningAndALibrarysOwnAttemptANote) {
   EXPECT_EQ(mismatches_of(kMm + kLater)[0].severity, Severity::kWarning);
-  const std::string in_library = failure("aten::mm", {"float32[10,20]", "float32[15,20]"}, "", "/usr/lib/python3/dist-packages/lib/probe.py:4 probe");
+  const std::string in_library = failure("aten::mm", {"float32[10,20]", "float32[15,20]"}, "",
+                                         "/usr/lib/python3/dist-packages/lib/probe.py:4 probe");
   EXPECT_EQ(mismatches_of(in_library + kLater)[0].severity, Severity::kNote);
 }
 
@@ -52,20 +57,23 @@ TEST(ShapeMismatchRule, EqualFailuresOfALineAreOneFinding) {
 
 TEST(ShapeMismatchRule, AnErrorThatPassesThroughAnOuterOperationIsToldOnce) {
   const std::string words = "mat1 and mat2 shapes cannot be multiplied (10x20 and 15x20)";
-  const std::vector<Finding> found = mismatches_of("op-begin torch.nn.functional.linear at run.py:9 main\n" + kMm + "op-end \"" + words + "\" failed\n");
+  const std::vector<Finding> found = mismatches_of("op-begin torch.nn.functional.linear at run.py:9 main\n" + kMm +
+                                                   "op-end \"" + words + "\" failed\n");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].location.op, "aten::mm");
 }
 
 TEST(ShapeMismatchRule, NotesOfAnotherThreadAreNotOperands) {
-  const std::vector<Finding> found = mismatches_of("op-begin aten::mm at run.py:9 main\ntensor-note tensor=float32[2,3]\ntensor-note thread=7 tensor=int8[1]\n"
-                                                   "tensor-note tensor=float32[2,3]\nop-end \"\" failed\n");
+  const std::vector<Finding> found = mismatches_of(
+      "op-begin aten::mm at run.py:9 main\ntensor-note tensor=float32[2,3]\ntensor-note thread=7 tensor=int8[1]\n"
+      "tensor-note tensor=float32[2,3]\nop-end \"\" failed\n");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].message.find("int8"), std::string::npos);
 }
 
 TEST(ShapeMismatchRule, WordsItDoesNotKnowCountWhereTheAlgebraRefusesTheShapes) {
-  EXPECT_EQ(mismatches_of(failure("aten::mm", {"float32[2,3]", "float32[2,3]"}, "words of another version")).size(), 1u);
+  EXPECT_EQ(mismatches_of(failure("aten::mm", {"float32[2,3]", "float32[2,3]"}, "words of another version")).size(),
+            1u);
   EXPECT_TRUE(mismatches_of(failure("aten::mm", {"float32[2,3]", "float32[3,2]"}, "words of another version")).empty());
   EXPECT_TRUE(mismatches_of(failure("aten::nonsense", {"float32[2,3]"}, "words of another version")).empty());
   EXPECT_TRUE(mismatches_of(failure("aten::mm", {"float32[2,3]", "float32[2,3]"}, "CUDA out of memory.")).empty());
@@ -74,11 +82,17 @@ TEST(ShapeMismatchRule, WordsItDoesNotKnowCountWhereTheAlgebraRefusesTheShapes) 
 TEST(ShapeMismatchRule, NothingIsProposedWithoutAProof) {
   EXPECT_TRUE(tries_of("aten::mm", {"float32[10,20]", "float32[7,15]"}, "shapes cannot be multiplied").empty());
   EXPECT_TRUE(tries_of("aten::add", {"float32[3,5]", "float32[4,7]"}, "must match the size of tensor b").empty());
-  EXPECT_TRUE(tries_of("aten::cat", {"float32[2,3]", "float32[4,5]"}, "Sizes of tensors must match except in dimension 1.").empty());
-  EXPECT_TRUE(tries_of("aten::addmm", {"float32[9]", "float32[10,20]", "float32[15,20]"}, "shapes cannot be multiplied").empty());  // the bias fits neither
+  EXPECT_TRUE(
+      tries_of("aten::cat", {"float32[2,3]", "float32[4,5]"}, "Sizes of tensors must match except in dimension 1.")
+          .empty());
+  EXPECT_TRUE(tries_of("aten::addmm", {"float32[9]", "float32[10,20]", "float32[15,20]"}, "shapes cannot be multiplied")
+                  .empty());  // the bias fits neither
   EXPECT_TRUE(tries_of("aten::view", {"float32[7]"}, "shape '[2, 3, -1]' is invalid for input of size 7").empty());
-  EXPECT_TRUE(tries_of("aten::scaled_dot_product_attention", {"float32[2,3]", "float32[4,5]"}, "shape mismatch").empty());
-  EXPECT_TRUE(tries_of("aten::bmm", {"float32[2,3,4]", "float32[5,4,6]"}, "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [5, 4].").empty());
+  EXPECT_TRUE(
+      tries_of("aten::scaled_dot_product_attention", {"float32[2,3]", "float32[4,5]"}, "shape mismatch").empty());
+  EXPECT_TRUE(tries_of("aten::bmm", {"float32[2,3,4]", "float32[5,4,6]"},
+                       "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [5, 4].")
+                  .empty());
 }
 
 TEST(ShapeMismatchRule, AnAmbiguousArrangementIsNotProposed) {
@@ -89,7 +103,8 @@ TEST(ShapeMismatchRule, AnAmbiguousArrangementIsNotProposed) {
 
 TEST(ShapeMismatchRule, ALayersWeightIsNeverTransposed) {
   const std::string in_linear = "run.py:9 main > /usr/lib/python3/dist-packages/torch/nn/modules/linear.py:134 forward";
-  const auto tries = tries_of("aten::mm", {"float32[10,20]", "float32[15,20]"}, "shapes cannot be multiplied", in_linear);
+  const auto tries =
+      tries_of("aten::mm", {"float32[10,20]", "float32[15,20]"}, "shapes cannot be multiplied", in_linear);
   ASSERT_EQ(tries.size(), 1u);
   EXPECT_NE(tries[0].find("nn.Linear(20, 20)"), std::string::npos);
 }
@@ -109,7 +124,9 @@ TEST(ShapeMismatchRule, AViewIsGivenTheExtentThatFits) {
 }
 
 TEST(ShapeMismatchRule, AGroupedConvolutionCountsItsGroups) {
-  const std::string words = "Given groups=4, weight of size [64, 3, 3, 3], expected input[8, 32, 32, 12] to have 12 channels, but got 32 channels instead";
+  const std::string words =
+      "Given groups=4, weight of size [64, 3, 3, 3], expected input[8, 32, 32, 12] to have 12 channels, but got 32 "
+      "channels instead";
   const auto tries = tries_of("aten::convolution", {"float32[8,32,32,12]", "float32[64,3,3,3]"}, words);
   ASSERT_EQ(tries.size(), 1u);
   EXPECT_NE(tries[0].find("permute(0, 3, 1, 2)"), std::string::npos);
@@ -123,21 +140,25 @@ TEST(ShapeMismatchRule, ALossOfColumnAndRowIsSqueezed) {
 }
 
 TEST(ShapeMismatchRule, ClassNumbersOfAFloatingTypeAreCast) {
-  const auto tries = tries_of("aten::nll_loss_forward", {"float32[8,10]", "float32[8]"}, "'nll_loss_forward_reduce_cuda_kernel_2d_index' not implemented for 'Float'");
+  const auto tries = tries_of("aten::nll_loss_forward", {"float32[8,10]", "float32[8]"},
+                              "'nll_loss_forward_reduce_cuda_kernel_2d_index' not implemented for 'Float'");
   ASSERT_EQ(tries.size(), 1u);
   EXPECT_NE(tries[0].find(".long()"), std::string::npos);
 }
 
 TEST(ShapeMismatchRule, TypesThatNothingDecidesAreLeftToTheUser) {
-  const auto tries = tries_of("aten::mm", {"float32[2,3]", "float16[3,4]"}, "expected mat1 and mat2 to have the same dtype, but got: float != c10::Half");
+  const auto tries = tries_of("aten::mm", {"float32[2,3]", "float16[3,4]"},
+                              "expected mat1 and mat2 to have the same dtype, but got: float != c10::Half");
   ASSERT_EQ(tries.size(), 1u);
   EXPECT_NE(tries[0].find("float32 or float16"), std::string::npos);
-  EXPECT_TRUE(tries_of("aten::mm", {"float32[2,3]", "float16[5,4]"}, "expected mat1 and mat2 to have the same dtype").empty());  // the shapes would not fit either
+  EXPECT_TRUE(tries_of("aten::mm", {"float32[2,3]", "float16[5,4]"}, "expected mat1 and mat2 to have the same dtype")
+                  .empty());  // the shapes would not fit either
 }
 
 TEST(ShapeMismatchRule, TheOperandOnTheHostIsTheOneToMove) {
   const std::vector<Finding> found = mismatches_of(
-      "alloc #x 24 tensor=float32[2,3] at run.py:3 main\nop-begin aten::mm at run.py:9 main\ntensor-note #x tensor=float32[2,3]\ntensor-note tensor=float32[3,4] at run.py:4 main\n"
+      "alloc #x 24 tensor=float32[2,3] at run.py:3 main\nop-begin aten::mm at run.py:9 main\ntensor-note #x "
+      "tensor=float32[2,3]\ntensor-note tensor=float32[3,4] at run.py:4 main\n"
       "op-end \"Expected all tensors to be on the same device, but found at least two devices\" failed\n");
   ASSERT_EQ(found.size(), 1u);
   ASSERT_EQ(found[0].tries.size(), 1u);

@@ -11,37 +11,93 @@ constexpr std::size_t kMaxWords = 240;
 
 template <std::size_t kCount>
 bool has_any(std::string_view words, const std::array<std::string_view, kCount>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return words.find(part) != std::string_view::npos; });
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return words.find(part) != std::string_view::npos; });
 }
 
-constexpr std::array<std::string_view, 9> kUnrelated = {"out of memory", "index out of range", "out of bounds", "not implemented", "Could not run", "not supported on", "CUDA error",
-                                                        "does not require grad", "is out of bounds for dimension"};
+constexpr std::array<std::string_view, 9> kUnrelated = {
+    "out of memory",   "index out of range",    "out of bounds",
+    "not implemented", "Could not run",         "not supported on",
+    "CUDA error",      "does not require grad", "is out of bounds for dimension"};
 
 constexpr std::array<std::string_view, 8> kDevice = {
-    "to be on the same device",     // Expected all tensors …
+    "to be on the same device",  // Expected all tensors …
     "be on the same device",
-    "different devices",            // the dry run's own: found two different devices
-    "Device Propagation",
-    "different from other tensors on",
-    "but expected all tensors to be on",
-    "is on CPU, but expected",
-    "on cpu or on the same device",
+    "different devices",  // the dry run's own: found two different devices
+    "Device Propagation",       "different from other tensors on", "but expected all tensors to be on",
+    "is on CPU, but expected",  "on cpu or on the same device",
 };
 
 constexpr std::array<std::string_view, 15> kDtype = {
-    "the same dtype", "same dtype, but got", "expected scalar type", "Expected scalar type", "Expected object of scalar type", "following scalar types", "can't be cast to",
-    "dtypes match", "tensors used as indices must be", "found dtype", "Expected dtype", "dtype must be", "expects floating point", "Expected floating point", "same data type",
+    "the same dtype",
+    "same dtype, but got",
+    "expected scalar type",
+    "Expected scalar type",
+    "Expected object of scalar type",
+    "following scalar types",
+    "can't be cast to",
+    "dtypes match",
+    "tensors used as indices must be",
+    "found dtype",
+    "Expected dtype",
+    "dtype must be",
+    "expects floating point",
+    "Expected floating point",
+    "same data type",
 };
 
 constexpr std::array<std::string_view, 51> kShape = {
-    "shapes cannot be multiplied", "same reduction dim", "size mismatch", "Size mismatch", "must match the size of tensor", "cannot be broadcast", "not broadcastable", "could not be broadcast",
-    "broadcast a dimension of length", "does not broadcast with", "doesn't match the broadcast shape", "Sizes of tensors must match", "same number of dimensions", "to be equal size",
-    "is invalid for input of size", "not compatible with input tensor's size", "The expanded size of the tensor", "number of sizes provided", "Expected target size", "to match target batch_size",
-    "multi-target not supported", "spatial targets supported", "expected input[", "expected input with shape", "channels, but got", "Kernel size can't be greater", "must be a matrix",
-    "must be a 3D tensor", "must be 2D", "must be 3D", "must be a vector", "Expected size for first two dimensions", "(unbatched)", "D input (got", "elements not", "don't match",
-    "must be the same as input size", "different to the input size", "inconsistent tensor size", "must be equal to input_size", "Expected hidden", "shape mismatch", "Shape mismatch",
-    "split_with_sizes expects", "The shape of the mask", "number of channels in input", "Dimension out of range", "same shape", "same size",
-    "Number of dimensions of tensors must match", "Cannot view a tensor with shape",
+    "shapes cannot be multiplied",
+    "same reduction dim",
+    "size mismatch",
+    "Size mismatch",
+    "must match the size of tensor",
+    "cannot be broadcast",
+    "not broadcastable",
+    "could not be broadcast",
+    "broadcast a dimension of length",
+    "does not broadcast with",
+    "doesn't match the broadcast shape",
+    "Sizes of tensors must match",
+    "same number of dimensions",
+    "to be equal size",
+    "is invalid for input of size",
+    "not compatible with input tensor's size",
+    "The expanded size of the tensor",
+    "number of sizes provided",
+    "Expected target size",
+    "to match target batch_size",
+    "multi-target not supported",
+    "spatial targets supported",
+    "expected input[",
+    "expected input with shape",
+    "channels, but got",
+    "Kernel size can't be greater",
+    "must be a matrix",
+    "must be a 3D tensor",
+    "must be 2D",
+    "must be 3D",
+    "must be a vector",
+    "Expected size for first two dimensions",
+    "(unbatched)",
+    "D input (got",
+    "elements not",
+    "don't match",
+    "must be the same as input size",
+    "different to the input size",
+    "inconsistent tensor size",
+    "must be equal to input_size",
+    "Expected hidden",
+    "shape mismatch",
+    "Shape mismatch",
+    "split_with_sizes expects",
+    "The shape of the mask",
+    "number of channels in input",
+    "Dimension out of range",
+    "same shape",
+    "same size",
+    "Number of dimensions of tensors must match",
+    "Cannot view a tensor with shape",
 };
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
@@ -54,10 +110,12 @@ Trouble trouble_of(std::string_view words) {
   if (has_any(words, kUnrelated)) return Trouble::kUnrelated;
   if (has_any(words, kDevice)) return Trouble::kDevice;
   // "Input type (torch.cuda.HalfTensor) and weight type (torch.HalfTensor) should be the same" says both in one form.
-  if (words.find("Input type (") != std::string_view::npos && words.find("should be the same") != std::string_view::npos) {
+  if (words.find("Input type (") != std::string_view::npos &&
+      words.find("should be the same") != std::string_view::npos) {
     const std::size_t second = words.find(" type (", words.find("Input type (") + 8);
     const bool first_on_gpu = words.substr(0, second).find("cuda") != std::string_view::npos;
-    const bool second_on_gpu = second != std::string_view::npos && words.substr(second).find("cuda") != std::string_view::npos;
+    const bool second_on_gpu =
+        second != std::string_view::npos && words.substr(second).find("cuda") != std::string_view::npos;
     return first_on_gpu != second_on_gpu ? Trouble::kDevice : Trouble::kDtype;
   }
   if (has_any(words, kDtype)) return Trouble::kDtype;

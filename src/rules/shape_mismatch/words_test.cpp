@@ -8,11 +8,16 @@ namespace {
 TEST(Words, SayWhetherItIsShapesTypesDevicesOrSomethingElse) {
   EXPECT_EQ(trouble_of("mat1 and mat2 shapes cannot be multiplied (10x20 and 5x15)"), Trouble::kShape);
   EXPECT_EQ(trouble_of("a and b must have same reduction dim, but got [10, 20] X [5, 15]."), Trouble::kShape);
-  EXPECT_EQ(trouble_of("Number of dimensions of tensors must match.  Expected 2-D tensors, but got 3-D for tensor number 1 in the list"), Trouble::kShape);
-  EXPECT_EQ(trouble_of("Target size (torch.Size([8])) must be the same as input size (torch.Size([8, 1]))"), Trouble::kShape);
+  EXPECT_EQ(trouble_of("Number of dimensions of tensors must match.  Expected 2-D tensors, but got 3-D for tensor "
+                       "number 1 in the list"),
+            Trouble::kShape);
+  EXPECT_EQ(trouble_of("Target size (torch.Size([8])) must be the same as input size (torch.Size([8, 1]))"),
+            Trouble::kShape);
   EXPECT_EQ(trouble_of("expected mat1 and mat2 to have the same dtype, but got: float != c10::Half"), Trouble::kDtype);
   EXPECT_EQ(trouble_of("gather(): Expected dtype int32/int64 for index, but got torch.float32"), Trouble::kDtype);
-  EXPECT_EQ(trouble_of("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"), Trouble::kDevice);
+  EXPECT_EQ(
+      trouble_of("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"),
+      Trouble::kDevice);
   EXPECT_EQ(trouble_of("CUDA out of memory. Tried to allocate 2.00 GiB."), Trouble::kUnrelated);
   EXPECT_EQ(trouble_of("index out of range in self"), Trouble::kUnrelated);
   EXPECT_EQ(trouble_of("index 7 is out of bounds for dimension 0 with size 5"), Trouble::kUnrelated);
@@ -21,8 +26,11 @@ TEST(Words, SayWhetherItIsShapesTypesDevicesOrSomethingElse) {
 }
 
 TEST(Words, InputAndWeightTypesDifferInTypeOrInDevice) {
-  EXPECT_EQ(trouble_of("Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same"), Trouble::kDtype);
-  EXPECT_EQ(trouble_of("Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same"), Trouble::kDevice);
+  EXPECT_EQ(
+      trouble_of("Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same"),
+      Trouble::kDtype);
+  EXPECT_EQ(trouble_of("Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same"),
+            Trouble::kDevice);
   EXPECT_EQ(trouble_of("Input type (float) and bias type (c10::Half) should be the same"), Trouble::kDtype);
 }
 

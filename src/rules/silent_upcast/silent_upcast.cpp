@@ -60,7 +60,9 @@ std::uint64_t peak_without(const Facts& facts, std::uint16_t device, const std::
   for (const Widened& member : members) extra[member.id.index()] = member.extra_bytes;
   std::uint64_t now = 0, peak = 0;
   for (const Event& event : facts.trace.events) {
-    if (event.device != device || event.allocation.value == 0 || facts.trace.heaps[event.heap.index()].kind == HeapKind::kDriver) continue;
+    if (event.device != device || event.allocation.value == 0 ||
+        facts.trace.heaps[event.heap.index()].kind == HeapKind::kDriver)
+      continue;
     if (event.kind != EventKind::kAlloc && !event.ends_use()) continue;
     const std::uint64_t bytes = facts.lifetimes.held_bytes(event.allocation) - extra[event.allocation.index()];
     now = event.kind == EventKind::kAlloc ? now + bytes : now - std::min(now, bytes);
@@ -69,7 +71,9 @@ std::uint64_t peak_without(const Facts& facts, std::uint16_t device, const std::
   return peak;
 }
 
-const Tensor& tensor_of(const Facts& facts, AllocationId id) { return facts.trace.tensors.at(TensorId(facts.lifetimes.birth(id).extra)); }
+const Tensor& tensor_of(const Facts& facts, AllocationId id) {
+  return facts.trace.tensors.at(TensorId(facts.lifetimes.birth(id).extra));
+}
 
 std::string text_of(const Facts& facts, AllocationId id) {
   const Tensor& tensor = tensor_of(facts, id);
@@ -89,7 +93,8 @@ bool is_norm(const Facts& facts, AllocationId id) {
   const std::string_view file = facts.trace.strings.at(facts.trace.stacks.frame(inner).file);
   const std::string_view name = facts.trace.strings.at(tensor_of(facts, id).name);
   const std::string_view module = name.substr(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
-  return contains(library_function(facts, id), "norm") || contains(file, "norm") || contains(module, "norm") || module.starts_with("ln");
+  return contains(library_function(facts, id), "norm") || contains(file, "norm") || contains(module, "norm") ||
+         module.starts_with("ln");
 }
 
 bool is_class_loss(const Facts& facts, AllocationId id) {
@@ -97,20 +102,28 @@ bool is_class_loss(const Facts& facts, AllocationId id) {
   return contains(function, "cross_entropy") || contains(function, "log_softmax") || contains(function, "loss");
 }
 
-void tell_double(const Facts& facts, std::size_t slot, const Group& group, std::uint64_t bytes, const std::string& when, Finding& finding) {
-  const auto entry = std::find_if(group.members.begin(), group.members.end(), [](const Widened& member) { return member.is_entry; });
+void tell_double(const Facts& facts, std::size_t slot, const Group& group, std::uint64_t bytes, const std::string& when,
+                 Finding& finding) {
+  const auto entry =
+      std::find_if(group.members.begin(), group.members.end(), [](const Widened& member) { return member.is_entry; });
   const StackId stack = facts.lifetimes.birth(entry->id).stack;
   finding.location = location_of(facts, stack);
   finding.call_path = callers_of(facts, stack);
-  const bool spread = std::any_of(group.members.begin(), group.members.end(), [](const Widened& member) { return !member.is_entry; });
-  finding.message = format_bytes(bytes) + " of memory " + when + " exist only because tensors are float64: float64 first came to the device at this line" +
+  const bool spread =
+      std::any_of(group.members.begin(), group.members.end(), [](const Widened& member) { return !member.is_entry; });
+  finding.message = format_bytes(bytes) + " of memory " + when +
+                    " exist only because tensors are float64: float64 first came to the device at this line" +
                     (spread ? ", and what was computed from it is float64 too." : ".");
-  finding.memory = text_of(facts, entry->id) + " was float64 on the host already, which is NumPy's default type; nothing on the device asked for it.";
+  finding.memory =
+      text_of(facts, entry->id) +
+      " was float64 on the host already, which is NumPy's default type; nothing on the device asked for it.";
   if (group.alive_at_focus != 0) {
     finding.evidence.push_back({"float64_bytes", static_cast<std::int64_t>(group.held_at_focus)});
     finding.evidence.push_back({"float64_tensors", static_cast<std::int64_t>(group.alive_at_focus)});
   }
-  add_try(finding, "Make it float32 before it goes to the device: `torch.from_numpy(a).float().to(device)`, or give the array dtype=np.float32 where it is made.");
+  add_try(finding,
+          "Make it float32 before it goes to the device: `torch.from_numpy(a).float().to(device)`, or give the array "
+          "dtype=np.float32 where it is made.");
   // Whose lines hold the wide tensors.
   std::map<FrameId, Holder> by_line;
   const std::uint32_t focus = facts.focus(slot).event;
@@ -121,37 +134,50 @@ void tell_double(const Facts& facts, std::size_t slot, const Group& group, std::
     if (holder.count++ == 0) {
       holder.category = "float64";
       holder.location = location_of(facts, made);
-      holder.detail = made.value == 0 ? "recorded without a stack" : library_detail(facts, calling_frame(facts.trace, made));
+      holder.detail =
+          made.value == 0 ? "recorded without a stack" : library_detail(facts, calling_frame(facts.trace, made));
     }
     holder.bytes += facts.lifetimes.held_bytes(member.id);
   }
   for (auto& [line, holder] : by_line) finding.holders.push_back(std::move(holder));
-  std::sort(finding.holders.begin(), finding.holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  std::sort(finding.holders.begin(), finding.holders.end(),
+            [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
   if (finding.holders.size() > 8) finding.holders.resize(8);
 }
 
-void tell_promotion(const Facts& facts, const Group& group, std::uint64_t bytes, const std::string& when, Finding& finding) {
+void tell_promotion(const Facts& facts, const Group& group, std::uint64_t bytes, const std::string& when,
+                    Finding& finding) {
   const Tensor& tensor = tensor_of(facts, group.largest);
   const std::string_view given = facts.trace.strings.at(tensor.operands);
-  finding.message = format_bytes(bytes) + " of memory " + when + " exist only because half-precision tensors met a small float32 one at this line, which makes the whole result float32.";
-  finding.memory = text_of(facts, group.largest) + ", the largest, was made by " + std::string(facts.trace.strings.at(tensor.op)) + " of " + std::string(given) + ".";
+  finding.message = format_bytes(bytes) + " of memory " + when +
+                    " exist only because half-precision tensors met a small float32 one at this line, which makes the "
+                    "whole result float32.";
+  finding.memory = text_of(facts, group.largest) + ", the largest, was made by " +
+                   std::string(facts.trace.strings.at(tensor.op)) + " of " + std::string(given) + ".";
   const std::optional<std::vector<Operand>> operands = parse_operands(given);
   std::string narrow, small;
   for (const Operand& operand : *operands) {
     if (is_half(operand.dtype)) narrow = operand.dtype;
     if (operand.dtype == "float32" && !operand.shape.empty()) small = tensor_text(operand.dtype, operand.shape);
   }
-  add_try(finding, "Cast the small operand, not the large one: " + small + " with `.to(torch." + narrow + ")` leaves the result in " + narrow + ".");
+  add_try(finding, "Cast the small operand, not the large one: " + small + " with `.to(torch." + narrow +
+                       ")` leaves the result in " + narrow + ".");
 }
 
 void tell_copy(const Facts& facts, const Group& group, std::uint64_t bytes, const std::string& when, Finding& finding) {
   const Tensor& tensor = tensor_of(facts, group.largest);
-  const std::string inside = library_detail(facts, calling_frame(facts.trace, facts.lifetimes.birth(group.largest).stack));
-  finding.message = format_bytes(bytes) + " of memory " + when + " are float32 copies of half-precision tensors that a library made under this line, " + inside + ".";
-  finding.memory = text_of(facts, group.largest) + ", the largest, is a copy of " + std::string(facts.trace.strings.at(tensor.operands)) + ".";
+  const std::string inside =
+      library_detail(facts, calling_frame(facts.trace, facts.lifetimes.birth(group.largest).stack));
+  finding.message = format_bytes(bytes) + " of memory " + when +
+                    " are float32 copies of half-precision tensors that a library made under this line, " + inside +
+                    ".";
+  finding.memory = text_of(facts, group.largest) + ", the largest, is a copy of " +
+                   std::string(facts.trace.strings.at(tensor.operands)) + ".";
   if (is_class_loss(facts, group.largest) && tensor.shape.size() >= 2) {
-    add_try(finding, "Compute the loss over a few rows at a time (for example 1,024, each under torch.utils.checkpoint) and add the parts up: then no float32 "
-                     "copy of all the scores exists at once.");
+    add_try(finding,
+            "Compute the loss over a few rows at a time (for example 1,024, each under torch.utils.checkpoint) and add "
+            "the parts up: then no float32 "
+            "copy of all the scores exists at once.");
   }
 }
 
@@ -161,19 +187,28 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
   const std::uint64_t capacity = facts.trace.devices[slot].capacity_bytes;
   measure(facts, focus.event, group);
   const bool at_focus = group.at_focus >= kLeastBytes && group.at_focus >= focus.allocated / 100 * kLeastPercentOfPeak;
-  const std::uint64_t least_elsewhere = capacity != 0 ? capacity / 100 * kLeastPercentOfDevice : usage.peak_allocated.allocated / 100 * kLeastPercentOfPeakElsewhere;
+  const std::uint64_t least_elsewhere = capacity != 0
+                                            ? capacity / 100 * kLeastPercentOfDevice
+                                            : usage.peak_allocated.allocated / 100 * kLeastPercentOfPeakElsewhere;
   if (!at_focus && group.most < std::max(kLeastBytes, least_elsewhere)) return std::nullopt;
   // A copy that a library makes is nothing that the program can change, unless memory ran out and there is a way around it; a norm in float32 is numerics that its authors chose.
-  const bool can_change = group.how != Widening::kCopy || (!usage.failures.empty() && is_class_loss(facts, group.largest) && !is_norm(facts, group.largest));
+  const bool can_change =
+      group.how != Widening::kCopy ||
+      (!usage.failures.empty() && is_class_loss(facts, group.largest) && !is_norm(facts, group.largest));
   const Severity severity = at_focus && can_change ? Severity::kWarning : Severity::kNote;
   const Confidence confidence = group.how == Widening::kDouble ? Confidence::kLikely : Confidence::kProved;
-  Finding finding = finding_at(facts, "tensor/silent-upcast", severity, confidence, usage.device, facts.lifetimes.birth(group.largest).stack);
+  Finding finding = finding_at(facts, "tensor/silent-upcast", severity, confidence, usage.device,
+                               facts.lifetimes.birth(group.largest).stack);
   finding.bytes = at_focus ? group.at_focus : group.most;
   finding.count = group.members.size();
-  const std::string when = !at_focus ? "at one time, though not at the peak," : usage.failures.empty() ? "at the peak" : "when memory ran out";
+  const std::string when = !at_focus                ? "at one time, though not at the peak,"
+                           : usage.failures.empty() ? "at the peak"
+                                                    : "when memory ran out";
   if (at_focus) {
-    finding.evidence.push_back({usage.failures.empty() ? "extra_at_peak_bytes" : "extra_at_failure_bytes", static_cast<std::int64_t>(group.at_focus)});
-    finding.evidence.push_back({usage.failures.empty() ? "share_of_peak" : "share_of_allocated", static_cast<double>(group.at_focus) / static_cast<double>(focus.allocated)});
+    finding.evidence.push_back({usage.failures.empty() ? "extra_at_peak_bytes" : "extra_at_failure_bytes",
+                                static_cast<std::int64_t>(group.at_focus)});
+    finding.evidence.push_back({usage.failures.empty() ? "share_of_peak" : "share_of_allocated",
+                                static_cast<double>(group.at_focus) / static_cast<double>(focus.allocated)});
   } else {
     finding.evidence.push_back({"extra_at_once_bytes", static_cast<std::int64_t>(group.most)});
   }
@@ -187,7 +222,10 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
     const std::uint64_t without = std::min(peak, peak_without(facts, usage.device, group.members));
     finding.tries.front().saves_bytes = peak - without;
   }
-  finding.fingerprint = fingerprint(finding.rule, finding.location, group.how == Widening::kDouble ? "double" : group.how == Widening::kCopy ? "copy" : "promotion");
+  finding.fingerprint = fingerprint(finding.rule, finding.location,
+                                    group.how == Widening::kDouble ? "double"
+                                    : group.how == Widening::kCopy ? "copy"
+                                                                   : "promotion");
   return finding;
 }
 
@@ -199,7 +237,8 @@ void judge_silent_upcast(Case& subject, std::vector<Finding>& findings, std::vec
     // float64 spreads from where it came in: one cause. The others are one cause for each line.
     std::map<std::pair<Widening, FrameId>, Group> groups;
     for (const Widened& widened : find_widened(facts, slot)) {
-      const StackId line = widened.how == Widening::kDouble ? StackId() : facts.stacks.user(facts.lifetimes.birth(widened.id).stack);
+      const StackId line =
+          widened.how == Widening::kDouble ? StackId() : facts.stacks.user(facts.lifetimes.birth(widened.id).stack);
       Group& group = groups[{widened.how, subject.trace().stacks.frame_id(line)}];
       group.how = widened.how;
       group.members.push_back(widened);

@@ -14,9 +14,11 @@ bool is_double(std::string_view dtype) { return dtype == "float64" || dtype == "
 
 // Places that keep or handle float32 forms of half-precision tensors on purpose.
 bool keeps_wide_on_purpose(std::string_view file) {
-  static constexpr std::array<std::string_view, 9> kPlaces = {"torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/distributed/", "torch/nn/utils/",
-                                                              "/deepspeed/", "/apex/", "/bitsandbytes/", "/optim"};
-  return std::any_of(kPlaces.begin(), kPlaces.end(), [&](std::string_view part) { return file.find(part) != std::string_view::npos; });
+  static constexpr std::array<std::string_view, 9> kPlaces = {
+      "torch/optim/", "torch/amp/",     "torch/cuda/amp/", "torch/distributed/", "torch/nn/utils/", "/deepspeed/",
+      "/apex/",       "/bitsandbytes/", "/optim"};
+  return std::any_of(kPlaces.begin(), kPlaces.end(),
+                     [&](std::string_view part) { return file.find(part) != std::string_view::npos; });
 }
 
 class Finder {
@@ -30,13 +32,15 @@ class Finder {
       if (trace_.heaps[event.heap.index()].kind == HeapKind::kDriver) continue;
       const Tensor& tensor = trace_.tensors.at(TensorId(event.extra));
       const std::string_view dtype = trace_.strings.at(tensor.dtype);
-      if (facts_.stacks.has(event.stack, kMovesModule) && is_floating(dtype)) (is_double(dtype) ? moved_double_bytes_ : moved_other_bytes_) += event.size_bytes;
+      if (facts_.stacks.has(event.stack, kMovesModule) && is_floating(dtype))
+        (is_double(dtype) ? moved_double_bytes_ : moved_other_bytes_) += event.size_bytes;
       if (is_double(dtype)) judge_double(event, tensor, doubles);
       if (dtype == "float32") judge_float(event, tensor);
     }
     // A model in float64 is a wish; a lone float64 buffer among float32 parameters is not.
     const bool float64_model = moved_double_bytes_ != 0 && moved_double_bytes_ >= moved_other_bytes_;
-    const bool any_entry = std::any_of(doubles.begin(), doubles.end(), [](const Widened& widened) { return widened.is_entry; });
+    const bool any_entry =
+        std::any_of(doubles.begin(), doubles.end(), [](const Widened& widened) { return widened.is_entry; });
     if (!asked_for_double_ && !float64_model && any_entry) found_.insert(found_.end(), doubles.begin(), doubles.end());
     std::sort(found_.begin(), found_.end(), [](const Widened& a, const Widened& b) { return a.id < b.id; });
     return std::move(found_);
@@ -47,31 +51,42 @@ class Finder {
     const auto operands = parse_operands(trace_.strings.at(tensor.operands));
     const bool more_than_a_number = element_count(tensor.shape).value_or(2) > 1;
     const auto any = [&](bool on_host) {
-      return operands && std::any_of(operands->begin(), operands->end(), [&](const Operand& operand) { return is_double(operand.dtype) && operand.on_host == on_host; });
+      return operands && std::any_of(operands->begin(), operands->end(), [&](const Operand& operand) {
+               return is_double(operand.dtype) && operand.on_host == on_host;
+             });
     };
     const std::uint64_t extra = facts_.lifetimes.held_bytes(event.allocation) / 2;
     if (any(false)) {
       doubles.push_back({event.allocation, Widening::kDouble, false, extra});
     } else if (any(true) && !facts_.stacks.has(event.stack, kLoadsState)) {
       doubles.push_back({event.allocation, Widening::kDouble, true, extra});
-    } else if (more_than_a_number && event.stack.value != 0 && !(facts_.stacks.roles(event.stack) & (kInOptimizer | kInBackward))) {
+    } else if (more_than_a_number && event.stack.value != 0 &&
+               !(facts_.stacks.roles(event.stack) & (kInOptimizer | kInBackward))) {
       asked_for_double_ = true;  // a cast, or a function told to make float64
     }
   }
 
   void judge_float(const Event& event, const Tensor& tensor) {
-    constexpr auto kIntended = kMovesModule | kConstructs | kLoadsState | kInOptimizer | kInitsOptimizer | kInZeroGrad | kInBackward;
-    if (event.stack.value == 0 || (facts_.stacks.roles(event.stack) & kIntended) || facts_.stacks.user(event.stack).value == 0) return;
+    constexpr auto kIntended =
+        kMovesModule | kConstructs | kLoadsState | kInOptimizer | kInitsOptimizer | kInZeroGrad | kInBackward;
+    if (event.stack.value == 0 || (facts_.stacks.roles(event.stack) & kIntended) ||
+        facts_.stacks.user(event.stack).value == 0)
+      return;
     const std::string_view given = trace_.strings.at(tensor.operands);
-    if (given.find("float16[") == std::string_view::npos) return;  // most have no half-precision operand; bfloat16 ends so too
+    if (given.find("float16[") == std::string_view::npos)
+      return;  // most have no half-precision operand; bfloat16 ends so too
     const auto operands = parse_operands(given);
-    if (!operands || std::none_of(operands->begin(), operands->end(), [](const Operand& operand) { return is_half(operand.dtype) && !operand.on_host; })) return;
+    if (!operands || std::none_of(operands->begin(), operands->end(),
+                                  [](const Operand& operand) { return is_half(operand.dtype) && !operand.on_host; }))
+      return;
     const std::uint64_t held = facts_.lifetimes.held_bytes(event.allocation);
     const std::string_view bare = bare_op(trace_.strings.at(tensor.op));
     const bool in_library = calling_frame(trace_, event.stack) != facts_.stacks.user(event.stack);
     if ((bare == "_to_copy" || bare == "to") && operands->size() == 1) {
-      if (in_library && operands->front().shape == tensor.shape && !on_purpose(event.stack)) found_.push_back({event.allocation, Widening::kCopy, false, held});
-    } else if ((is_pairwise(bare) || bare == "where") && widens_by_promotion(tensor.shape, *operands) && !on_purpose(event.stack)) {
+      if (in_library && operands->front().shape == tensor.shape && !on_purpose(event.stack))
+        found_.push_back({event.allocation, Widening::kCopy, false, held});
+    } else if ((is_pairwise(bare) || bare == "where") && widens_by_promotion(tensor.shape, *operands) &&
+               !on_purpose(event.stack)) {
       found_.push_back({event.allocation, Widening::kPromotion, false, held / 2});
     }
   }
@@ -113,6 +128,8 @@ class Finder {
 
 }  // namespace
 
-std::vector<Widened> find_widened(const Facts& facts, std::size_t device_slot) { return Finder(facts, device_slot).run(); }
+std::vector<Widened> find_widened(const Facts& facts, std::size_t device_slot) {
+  return Finder(facts, device_slot).run();
+}
 
 }  // namespace faultline

@@ -33,8 +33,9 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
       const Event& event = trace.events[index];
       if (event.kind != EventKind::kAlloc || event.device != usage.device) continue;
       const bool block = facts.uses.is_program(event.heap);
-      const auto after = std::upper_bound(space.segments.begin(), space.segments.end(), event.address,
-                                          [](std::uint64_t address, const SegmentPicture& segment) { return address < segment.address; });
+      const auto after = std::upper_bound(
+          space.segments.begin(), space.segments.end(), event.address,
+          [](std::uint64_t address, const SegmentPicture& segment) { return address < segment.address; });
       later_allocations += block && index > half;
       if (after == space.segments.begin()) continue;
       const auto at = static_cast<std::size_t>(after - space.segments.begin()) - 1;
@@ -57,16 +58,23 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     }
     const double share = static_cast<double>(idle) / static_cast<double>(usage.end.reserved);
     if (idle < kLeastBytes || share < kLeastShare) continue;
-    Finding finding = finding_at(facts, "memory/unreturned-cache", Severity::kNote, Confidence::kProved, usage.device, user);
+    Finding finding =
+        finding_at(facts, "memory/unreturned-cache", Severity::kNote, Confidence::kProved, usage.device, user);
     finding.bytes = idle;
-    finding.message = format_bytes(idle) + " of the " + format_bytes(usage.end.reserved) + " that PyTorch holds at the end have not been used during the later half of "
+    finding.message = format_bytes(idle) + " of the " + format_bytes(usage.end.reserved) +
+                      " that PyTorch holds at the end have not been used during the later half of "
                       "the recording; this program can use them again, other processes and libraries cannot.";
-    finding.memory = finding.location.known() ? "Last used by tensors made at this line." : "The recording does not reach back to the tensors that used them.";
-    finding.evidence = {{"idle_bytes", static_cast<std::int64_t>(idle)}, {"idle_segments", static_cast<std::int64_t>(count)},
-                        {"reserved_bytes", static_cast<std::int64_t>(usage.end.reserved)}, {"idle_share", share},
+    finding.memory = finding.location.known() ? "Last used by tensors made at this line."
+                                              : "The recording does not reach back to the tensors that used them.";
+    finding.evidence = {{"idle_bytes", static_cast<std::int64_t>(idle)},
+                        {"idle_segments", static_cast<std::int64_t>(count)},
+                        {"reserved_bytes", static_cast<std::int64_t>(usage.end.reserved)},
+                        {"idle_share", share},
                         {"allocations_meanwhile", static_cast<std::int64_t>(later_allocations)}};
-    finding.tries.push_back({"If something else needs the memory, call torch.cuda.empty_cache() once, after the phase that needed it. Inside a loop it only costs time.",
-                             std::nullopt, idle});
+    finding.tries.push_back(
+        {"If something else needs the memory, call torch.cuda.empty_cache() once, after the phase that needed it. "
+         "Inside a loop it only costs time.",
+         std::nullopt, idle});
     finding.fingerprint = fingerprint(finding.rule, finding.location);
     findings.push_back(std::move(finding));
   }

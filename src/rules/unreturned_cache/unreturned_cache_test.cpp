@@ -17,11 +17,14 @@ std::vector<Finding> notes_of(const std::string& lines) {
 // `rounds` small allocations in a segment of their own.
 std::string small_rounds(int rounds) {
   std::string lines = "alloc #small 2MiB driver @0x10000000 at run.py:8 main\n";
-  for (int i = 0; i < rounds; ++i) lines += "alloc #r" + std::to_string(i) + " 512KiB @0x10000000 at run.py:8 main\nfree #r" + std::to_string(i) + "\n";
+  for (int i = 0; i < rounds; ++i)
+    lines +=
+        "alloc #r" + std::to_string(i) + " 512KiB @0x10000000 at run.py:8 main\nfree #r" + std::to_string(i) + "\n";
   return lines;
 }
 
-const std::string kBig = "alloc #big 1GiB driver @0x100000000 at run.py:3 main\nalloc #x 1GiB @0x100000000 at run.py:3 main\n";
+const std::string kBig =
+    "alloc #big 1GiB driver @0x100000000 at run.py:3 main\nalloc #x 1GiB @0x100000000 at run.py:3 main\n";
 
 TEST(UnreturnedCacheRule, ASegmentThatNobodyUsesAnyMoreIsNoted) {
   const std::vector<Finding> notes = notes_of(kBig + "free #x\n" + small_rounds(250));
@@ -31,12 +34,12 @@ TEST(UnreturnedCacheRule, ASegmentThatNobodyUsesAnyMoreIsNoted) {
   EXPECT_EQ(notes[0].bytes, 1 * kGiB);
 }
 
-TEST(UnreturnedCacheRule, ALiveSegmentIsInUse) {
-  EXPECT_TRUE(notes_of(kBig + small_rounds(250)).empty());
-}
+TEST(UnreturnedCacheRule, ALiveSegmentIsInUse) { EXPECT_TRUE(notes_of(kBig + small_rounds(250)).empty()); }
 
 TEST(UnreturnedCacheRule, ASegmentUsedLateIsInUse) {
-  EXPECT_TRUE(notes_of(kBig + "free #x\n" + small_rounds(250) + "alloc #y 1GiB @0x100000000 at run.py:9 main\nfree #y\n").empty());
+  EXPECT_TRUE(
+      notes_of(kBig + "free #x\n" + small_rounds(250) + "alloc #y 1GiB @0x100000000 at run.py:9 main\nfree #y\n")
+          .empty());
 }
 
 TEST(UnreturnedCacheRule, AReturnedSegmentIsGone) {

@@ -21,14 +21,16 @@ constexpr std::size_t kMostFindings = 64;  // each is looked for in all of the m
 
 struct Words {
   std::string_view rule;
-  std::string_view what;    // continues "Kernel K read 4 bytes …"
+  std::string_view what;  // continues "Kernel K read 4 bytes …"
   std::string_view advice;
 };
 
 const Words& words_of(ViolationKind kind) {
-  static constexpr std::array<Words, 5> kWords = {{  // in the order of the kinds
+  static constexpr std::array<Words, 5> kWords = {{
+      // in the order of the kinds
       {"access/illegal-address", "that it must not touch", ""},
-      {"access/out-of-bounds", "outside of its memory", "Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n))."},
+      {"access/out-of-bounds", "outside of its memory",
+       "Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n))."},
       {"access/use-after-free", "of memory that had been freed",
        "Keep what the kernel was given alive until it has run; a tensor used on another stream needs record_stream."},
       {"access/uninitialized", "that nothing had written",
@@ -40,14 +42,17 @@ const Words& words_of(ViolationKind kind) {
   return kWords[at < kWords.size() ? at : 0];
 }
 
-std::string_view verb_of(AccessKind access) { return access == AccessKind::kRead ? "read" : access == AccessKind::kWrite ? "wrote" : "atomically changed"; }
+std::string_view verb_of(AccessKind access) {
+  return access == AccessKind::kRead ? "read" : access == AccessKind::kWrite ? "wrote" : "atomically changed";
+}
 
 // A violation without a stack of its own belongs to the last launch of its kernel.
 StackId launched_at(const Trace& trace, std::uint32_t event, StringId kernel) {
   if (trace.events[event].stack.value != 0) return trace.events[event].stack;
   for (std::uint32_t at = event; at-- > 0;) {
     const Event& before = trace.events[at];
-    if (before.kind == EventKind::kLaunch && trace.launches.at(LaunchId(before.extra)).kernel == kernel) return before.stack;
+    if (before.kind == EventKind::kLaunch && trace.launches.at(LaunchId(before.extra)).kernel == kernel)
+      return before.stack;
   }
   return {};
 }
@@ -60,12 +65,14 @@ Finding finding_of(const Facts& facts, std::uint32_t index, const Violation& vio
   finding.bytes = event.size_bytes;
   finding.location.kernel = kernel_name_with_arguments(trace.strings.at(violation.kernel));
   add_place(facts, violation, launched_at(trace, index, violation.kernel), finding);
-  finding.message = kernel_words(trace, violation.kernel) + " " + std::string(verb_of(violation.access)) + " " + distance_words(event.size_bytes) + " " + std::string(words.what) + ", at " +
-                    hex(event.address) + ".";
+  finding.message = kernel_words(trace, violation.kernel) + " " + std::string(verb_of(violation.access)) + " " +
+                    distance_words(event.size_bytes) + " " + std::string(words.what) + ", at " + hex(event.address) +
+                    ".";
   finding.evidence.push_back({"address", hex(event.address)});
   finding.evidence.push_back({"access_bytes", static_cast<std::int64_t>(event.size_bytes)});
   const AddressMap map(trace, facts.lifetimes, facts.uses, index);
-  const AddressPlace place = event.allocation.value != 0 ? map.relative_to(event.allocation, event.address) : map.place(event.address);
+  const AddressPlace place =
+      event.allocation.value != 0 ? map.relative_to(event.allocation, event.address) : map.place(event.address);
   if (place.where != Where::kUnknown) set_memory(facts, place, ".", finding);
   if (times > 1) finding.evidence.push_back({"accesses_like_it", static_cast<std::int64_t>(times)});
   add_thread_of(violation, finding);
@@ -82,20 +89,26 @@ void judge_violations(Case& subject, std::vector<Finding>& findings, std::vector
     std::uint32_t first = 0;
     std::uint64_t times = 0;
   };
-  std::map<std::tuple<ViolationKind, StringId, StringId, std::uint32_t, std::uint64_t>, Group> groups;  // by line, or by instruction where no line is known
+  std::map<std::tuple<ViolationKind, StringId, StringId, std::uint32_t, std::uint64_t>, Group>
+      groups;  // by line, or by instruction where no line is known
   for (const std::uint32_t index : subject.facts().violations) {
     const Violation& violation = trace.violations.at(ViolationId(trace.events[index].extra));
-    Group& group = groups[{violation.kind, violation.kernel, violation.file, violation.line, violation.line != 0 ? 0 : violation.pc}];
+    Group& group = groups[{violation.kind, violation.kernel, violation.file, violation.line,
+                           violation.line != 0 ? 0 : violation.pc}];
     if (group.times++ == 0) group.first = index;
   }
   std::vector<Group> in_order;
   for (const auto& [key, group] : groups) in_order.push_back(group);
   std::sort(in_order.begin(), in_order.end(), [](const Group& a, const Group& b) { return a.first < b.first; });
   for (std::size_t at = 0; at < in_order.size() && at < kMostFindings; ++at) {
-    findings.push_back(finding_of(subject.facts(), in_order[at].first, trace.violations.at(ViolationId(trace.events[in_order[at].first].extra)), in_order[at].times));
+    findings.push_back(finding_of(subject.facts(), in_order[at].first,
+                                  trace.violations.at(ViolationId(trace.events[in_order[at].first].extra)),
+                                  in_order[at].times));
   }
   if (in_order.size() > kMostFindings) {
-    not_judged.push_back({"access/out-of-bounds", format_count(in_order.size() - kMostFindings) + " caught accesses beyond the first " + std::to_string(kMostFindings) + " lines were not looked at"});
+    not_judged.push_back({"access/out-of-bounds", format_count(in_order.size() - kMostFindings) +
+                                                      " caught accesses beyond the first " +
+                                                      std::to_string(kMostFindings) + " lines were not looked at"});
   }
 }
 

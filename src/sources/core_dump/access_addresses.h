@@ -20,21 +20,22 @@ struct LaneAddress {
 
 enum class RebuildResult : std::uint8_t {
   kRebuilt,
-  kNotGlobal,         // shared or local memory: no address that an allocation could have
-  kOverwritten,       // the registers of the address changed before the warp stopped
-  kUnknownThreads,    // which threads took part is not known any more
-  kNoRegisters,       // the dump does not have them
+  kNotGlobal,       // shared or local memory: no address that an allocation could have
+  kOverwritten,     // the registers of the address changed before the warp stopped
+  kUnknownThreads,  // which threads took part is not known any more
+  kNoRegisters,     // the dump does not have them
 };
 
 struct RebuiltAddresses {
   RebuildResult result = RebuildResult::kNoRegisters;
-  std::uint32_t executing = 0;        // threads that took part; 0: unknown
-  std::vector<LaneAddress> lanes;     // by lane; complete where the result is kRebuilt
+  std::uint32_t executing = 0;     // threads that took part; 0: unknown
+  std::vector<LaneAddress> lanes;  // by lane; complete where the result is kRebuilt
 };
 
 // `place` is where the warp's error lies. The tables must have found the warp's registers.
 // `grid` may be null. `targets`, of the same place, is made when it is first needed: the code is gone through once for all warps.
-RebuiltAddresses rebuild_addresses(const DumpTables& tables, const DumpWarp& warp, const CodePlace& place, const MemoryInstruction& access, const DumpGrid* grid,
-                                   std::uint32_t sm_version, std::optional<BranchTargets>& targets);
+RebuiltAddresses rebuild_addresses(const DumpTables& tables, const DumpWarp& warp, const CodePlace& place,
+                                   const MemoryInstruction& access, const DumpGrid* grid, std::uint32_t sm_version,
+                                   std::optional<BranchTargets>& targets);
 
 }  // namespace faultline

@@ -47,7 +47,8 @@ class TraceWriter {
       Device device;
       device.index = device_number(static_cast<std::uint32_t>(row));
       device.name = tables_.devices[row].name;
-      const bool is_known = std::any_of(trace_.devices.begin(), trace_.devices.end(), [&](const Device& other) { return other.index == device.index; });
+      const bool is_known = std::any_of(trace_.devices.begin(), trace_.devices.end(),
+                                        [&](const Device& other) { return other.index == device.index; });
       if (is_known) {
         trace_.count("core-dump.equal_device_numbers");
       } else {
@@ -110,7 +111,9 @@ class TraceWriter {
     fault.pc = found.pc.value_or(0);
     std::string kernel;
     if (found.grid != nullptr) {
-      if (const std::optional<CodePlace> entry = find_code(tables_, found.device, found.grid->module, found.grid->entry)) kernel = entry->function;
+      if (const std::optional<CodePlace> entry =
+              find_code(tables_, found.device, found.grid->module, found.grid->entry))
+        kernel = entry->function;
     }
     if (found.place) {
       const CodePlace& place = *found.place;
@@ -159,8 +162,11 @@ class TraceWriter {
     }
     if (found.access && found.addresses.result != RebuildResult::kNotGlobal) count_missing(found.addresses.result);
     const std::vector<DumpLane> lanes = tables_.lanes(*found.warp);
-    const auto thread = std::find_if(lanes.begin(), lanes.end(), [](const DumpLane& lane) { return lane.exception != 0; });
-    const auto active = std::find_if(lanes.begin(), lanes.end(), [&](const DumpLane& lane) { return (found.warp->active_lanes >> lane.lane & 1) != 0; });
+    const auto thread =
+        std::find_if(lanes.begin(), lanes.end(), [](const DumpLane& lane) { return lane.exception != 0; });
+    const auto active = std::find_if(lanes.begin(), lanes.end(), [&](const DumpLane& lane) {
+      return (found.warp->active_lanes >> lane.lane & 1) != 0;
+    });
     const auto first = thread != lanes.end() ? thread : active;
     if (first == lanes.end()) return;
     fault.thread_index = first->thread_index;
@@ -171,7 +177,8 @@ class TraceWriter {
   static const LaneAddress& worst_of(const DumpFault& found) {
     const std::vector<LaneAddress>& lanes = found.addresses.lanes;
     if (!is_alignment_exception(found.exception)) return lanes.front();
-    return *std::find_if(lanes.begin(), lanes.end(), [&](const LaneAddress& lane) { return lane.address % found.access->size_bytes != 0; });
+    return *std::find_if(lanes.begin(), lanes.end(),
+                         [&](const LaneAddress& lane) { return lane.address % found.access->size_bytes != 0; });
   }
 
   void count_missing(RebuildResult result) {
@@ -207,7 +214,10 @@ Result<Trace> read_core_dump(std::span<const std::uint8_t> bytes) {
   Result<DumpTables> read = DumpTables::read(*file);
   if (!read) return read.error();
   DumpTables& tables = *read;
-  if (tables.devices.empty()) return Error{"the core dump has no table of devices", {}, "The dump was cut short: the program may have been stopped while the driver wrote it."};
+  if (tables.devices.empty())
+    return Error{"the core dump has no table of devices",
+                 {},
+                 "The dump was cut short: the program may have been stopped while the driver wrote it."};
   Trace trace;
   trace.source_kind = "core-dump";
   trace.streams.emplace_back();

@@ -87,14 +87,18 @@ TEST(CoreDump, AnAddressOverwrittenByItsOwnLoadIsComputedAgain) {
     const Fault& fault = fault_of(trace, i);
     const std::string instruction = text_of(trace, fault.instruction);
     // Which of the eight, as the kernel's code has it.
-    const std::uint32_t which = instruction == "LDG.E R4, desc[UR4][R4.64]" ? 3 : instruction == "LDG.E R2, desc[UR4][R2.64]" ? 1 : 0;
+    const std::uint32_t which = instruction == "LDG.E R4, desc[UR4][R4.64]"   ? 3
+                                : instruction == "LDG.E R2, desc[UR4][R2.64]" ? 1
+                                                                              : 0;
     if (which == 0) continue;
     ++computed;
     ASSERT_EQ(fault.addresses.size(), 32u) << instruction;
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
-      const std::uint32_t element = (fault.block_index[0] * 1024 + fault.thread_index[0] + lane + which * 128) * 1'000'000;
+      const std::uint32_t element =
+          (fault.block_index[0] * 1024 + fault.thread_index[0] + lane + which * 128) * 1'000'000;
       const auto distance = static_cast<std::int64_t>(static_cast<std::int32_t>(element)) * 4;
-      EXPECT_EQ(fault.addresses[lane], fault.parameters[0].address + static_cast<std::uint64_t>(distance)) << instruction;
+      EXPECT_EQ(fault.addresses[lane], fault.parameters[0].address + static_cast<std::uint64_t>(distance))
+          << instruction;
     }
   }
   EXPECT_EQ(computed, 2u);
@@ -104,7 +108,8 @@ TEST(CoreDump, WhatCannotBeComputedAgainIsNotGiven) {
   const Trace trace = read_whole(recorded_dump());
   const Event& event = trace.events.back();
   const Fault& fault = fault_of(trace, trace.events.size() - 1);
-  EXPECT_EQ(text_of(trace, fault.what), "Warp Illegal Address");  // these warps ran on until even the index was overwritten
+  EXPECT_EQ(text_of(trace, fault.what),
+            "Warp Illegal Address");  // these warps ran on until even the index was overwritten
   EXPECT_TRUE(fault.addresses.empty());
   EXPECT_FALSE(event.has(kAddressKnown));
   EXPECT_TRUE(fault.has_thread);
@@ -114,7 +119,9 @@ TEST(CoreDump, WhatCannotBeComputedAgainIsNotGiven) {
 // The half of the address that still stands is what the computation is checked against.
 TEST(CoreDump, AComputationThatContradictsARegisterIsNotBelieved) {
   std::string dump = recorded_dump();
-  overwrite<std::uint32_t>(dump, kRegisterTable, 0, 0x1234, [](const ElfSection& section, std::uint64_t row) { return section.info == 7 && (row == 3 || row == 5); });
+  overwrite<std::uint32_t>(dump, kRegisterTable, 0, 0x1234, [](const ElfSection& section, std::uint64_t row) {
+    return section.info == 7 && (row == 3 || row == 5);
+  });
   const Trace trace = read_whole(dump);
   std::size_t contradicted = 0;
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
@@ -159,7 +166,8 @@ TEST(CoreDump, MisalignmentPointsToTheThreadWhoseAddressIsOdd) {
   set_exception(dump, 6);
   // All addresses of the recorded dump are multiples of four: they cannot be what such an exception is about.
   EXPECT_TRUE(fault_of(read_whole(dump), 0).addresses.empty());
-  overwrite<std::uint8_t>(dump, kRegisterTable, 0, 1, [](const ElfSection& section, std::uint64_t row) { return section.info == 9 && row == 22; });
+  overwrite<std::uint8_t>(dump, kRegisterTable, 0, 1,
+                          [](const ElfSection& section, std::uint64_t row) { return section.info == 9 && row == 22; });
   const Trace trace = read_whole(dump);
   const Fault& fault = fault_of(trace, 0);
   EXPECT_EQ(text_of(trace, fault.what), "Warp Misaligned Address");
@@ -176,7 +184,8 @@ TEST(CoreDump, ThreadsThatWereNotToTakePartHaveNoAddress) {
   ASSERT_NE(at, std::string::npos);
   dump[at + 1] = 0x09;  // with @P0
   overwrite<std::uint32_t>(dump, kPredicateTable, 0, 1, [](const ElfSection&, std::uint64_t row) { return row == 0; });
-  overwrite<std::uint32_t>(dump, kPredicateTable, 0, 0, [](const ElfSection& section, std::uint64_t row) { return row == 0 && section.info < 3; });
+  overwrite<std::uint32_t>(dump, kPredicateTable, 0, 0,
+                           [](const ElfSection& section, std::uint64_t row) { return row == 0 && section.info < 3; });
   const Trace trace = read_whole(dump);
   const Fault& fault = fault_of(trace, 0);
   EXPECT_EQ(text_of(trace, fault.instruction), "@P0 LDG.E R0, desc[UR4][R22.64]");
@@ -202,7 +211,8 @@ TEST(CoreDump, WarpsThatHaveExitedLeaveTheExceptionWithTheirMultiprocessor) {
 
 TEST(CoreDump, AWarpThatWentOnPastWhatIsKnownGivesNoAddress) {
   std::string dump = recorded_dump();
-  overwrite<std::uint64_t>(dump, kLaneTable, kLanePc, 0x7efe7f7a2800);  // before the faulting instruction: it took a branch
+  overwrite<std::uint64_t>(dump, kLaneTable, kLanePc,
+                           0x7efe7f7a2800);  // before the faulting instruction: it took a branch
   const Trace trace = read_whole(dump);
   EXPECT_TRUE(fault_of(trace, 0).addresses.empty());
   EXPECT_GT(trace.lost.at("core-dump.addresses_overwritten"), 0u);

@@ -9,7 +9,8 @@ std::optional<SassInstruction> instruction_at(const CodePlace& place, std::uint6
   return cursor.ok() ? std::optional(SassInstruction{low, high}) : std::nullopt;
 }
 
-std::optional<CodePlace> find_code(const DumpTables& tables, std::uint32_t device, std::uint64_t module, std::uint64_t address) {
+std::optional<CodePlace> find_code(const DumpTables& tables, std::uint32_t device, std::uint64_t module,
+                                   std::uint64_t address) {
   for (const bool is_first : {true, false}) {
     for (const DumpModule& candidate : tables.modules) {
       if (candidate.device != device || (candidate.handle == module) != is_first) continue;

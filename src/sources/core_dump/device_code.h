@@ -15,6 +15,7 @@ namespace faultline {
 std::optional<SassInstruction> instruction_at(const CodePlace& place, std::uint64_t address);
 
 // `module`: the handle of the one to look into first; others follow, for functions that live elsewhere.
-std::optional<CodePlace> find_code(const DumpTables& tables, std::uint32_t device, std::uint64_t module, std::uint64_t address);
+std::optional<CodePlace> find_code(const DumpTables& tables, std::uint32_t device, std::uint64_t module,
+                                   std::uint64_t address);
 
 }  // namespace faultline

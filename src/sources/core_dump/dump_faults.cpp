@@ -45,7 +45,8 @@ class FaultFinder {
     for (const DumpFault& fault : faults_) wanted.insert(wanted.end(), fault.warps.begin(), fault.warps.end());
     tables_.find_registers(wanted);
     for (DumpFault& fault : faults_) tell(fault);
-    std::stable_sort(faults_.begin(), faults_.end(), [](const DumpFault& a, const DumpFault& b) { return rank(a) > rank(b); });
+    std::stable_sort(faults_.begin(), faults_.end(),
+                     [](const DumpFault& a, const DumpFault& b) { return rank(a) > rank(b); });
     return std::move(faults_);
   }
 
@@ -72,7 +73,8 @@ class FaultFinder {
     if (exception == 0 && !warp.has_error_pc) return;
     const auto sm = sm_at_.find(warp.sm);
     if (exception == 0 && sm != sm_at_.end()) exception = sm->second->exception;
-    DumpFault* const fault = at({warp.device, exception, warp.has_error_pc, warp.has_error_pc ? warp.error_pc : 0, warp.grid});
+    DumpFault* const fault =
+        at({warp.device, exception, warp.has_error_pc, warp.has_error_pc ? warp.error_pc : 0, warp.grid});
     if (fault == nullptr) return;
     fault->device = warp.device;
     fault->exception = exception;
@@ -87,7 +89,8 @@ class FaultFinder {
   void take(const DumpSm& sm) {
     const auto only = only_grids_.find(sm.device);
     const DumpGrid* const grid = only == only_grids_.end() ? nullptr : only->second;
-    DumpFault* const fault = at({sm.device, sm.exception, sm.has_error_pc, sm.has_error_pc ? sm.error_pc : 0, grid == nullptr ? 0 : grid->id});
+    DumpFault* const fault = at(
+        {sm.device, sm.exception, sm.has_error_pc, sm.has_error_pc ? sm.error_pc : 0, grid == nullptr ? 0 : grid->id});
     if (fault == nullptr) return;
     fault->device = sm.device;
     fault->exception = sm.exception;
@@ -101,10 +104,12 @@ class FaultFinder {
   void take_trapped_warps() {
     for (const DumpWarp& warp : tables_.warps) {
       const std::vector<DumpLane> lanes = tables_.lanes(warp);
-      const auto active = std::find_if(lanes.begin(), lanes.end(), [&](const DumpLane& lane) { return (warp.active_lanes >> lane.lane & 1) != 0; });
+      const auto active = std::find_if(lanes.begin(), lanes.end(),
+                                       [&](const DumpLane& lane) { return (warp.active_lanes >> lane.lane & 1) != 0; });
       if (active == lanes.end()) continue;
       const DumpGrid* const grid = grid_of(tables_, warp.device, warp.grid);
-      const auto [trap, is_new] = is_trap_.try_emplace({warp.device, grid == nullptr ? 0 : grid->module, active->pc}, false);
+      const auto [trap, is_new] =
+          is_trap_.try_emplace({warp.device, grid == nullptr ? 0 : grid->module, active->pc}, false);
       if (is_new && is_trap_.size() <= kMostFaults) trap->second = stands_at_trap(trap->first);
       if (!trap->second) continue;
       DumpFault* const fault = at({warp.device, 0, true, active->pc, warp.grid});
@@ -143,8 +148,10 @@ class FaultFinder {
     if (!fault.access) return;
     std::optional<BranchTargets> targets;
     for (const DumpWarp* warp : fault.warps) {
-      RebuiltAddresses rebuilt = rebuild_addresses(tables_, *warp, *fault.place, *fault.access, fault.grid, device.sm_version, targets);
-      if (is_alignment_exception(fault.exception) && rebuilt.result == RebuildResult::kRebuilt && !has_misaligned(rebuilt, *fault.access)) {
+      RebuiltAddresses rebuilt =
+          rebuild_addresses(tables_, *warp, *fault.place, *fault.access, fault.grid, device.sm_version, targets);
+      if (is_alignment_exception(fault.exception) && rebuilt.result == RebuildResult::kRebuilt &&
+          !has_misaligned(rebuilt, *fault.access)) {
         rebuilt.lanes.clear();  // these are not the addresses that it was about
         rebuilt.result = RebuildResult::kOverwritten;
       }
@@ -158,7 +165,8 @@ class FaultFinder {
   }
 
   static bool has_misaligned(const RebuiltAddresses& rebuilt, const MemoryInstruction& access) {
-    return std::any_of(rebuilt.lanes.begin(), rebuilt.lanes.end(), [&](const LaneAddress& lane) { return lane.address % access.size_bytes != 0; });
+    return std::any_of(rebuilt.lanes.begin(), rebuilt.lanes.end(),
+                       [&](const LaneAddress& lane) { return lane.address % access.size_bytes != 0; });
   }
 
   DumpTables& tables_;

@@ -10,14 +10,14 @@
 namespace faultline {
 
 struct DumpFault {
-  std::uint32_t device = 0;           // row of the device table
+  std::uint32_t device = 0;  // row of the device table
   std::uint32_t exception = 0;
-  bool is_trap = false;               // no exception is noted anywhere in the dump, and these warps stand at a trap instruction
+  bool is_trap = false;  // no exception is noted anywhere in the dump, and these warps stand at a trap instruction
   std::optional<std::uint64_t> pc;
-  const DumpGrid* grid = nullptr;     // null: not known
-  std::uint64_t warp_count = 0;       // that say the same; 0: they had all exited
-  std::uint64_t sm_count = 0;         // multiprocessors that reported it
-  std::vector<const DumpWarp*> warps; // the first of them
+  const DumpGrid* grid = nullptr;      // null: not known
+  std::uint64_t warp_count = 0;        // that say the same; 0: they had all exited
+  std::uint64_t sm_count = 0;          // multiprocessors that reported it
+  std::vector<const DumpWarp*> warps;  // the first of them
   // Of the warp that tells most:
   const DumpWarp* warp = nullptr;
   std::optional<CodePlace> place;

@@ -8,9 +8,20 @@ namespace {
 
 // Section types count from the first that ELF leaves to applications.
 enum DumpSection : std::uint32_t {
-  kRegisters = 0x80000005, kLoadedImage = 0x80000007, kDevices = 0x80000009, kContexts = 0x8000000a, kSms = 0x8000000b, kGrids = 0x8000000c,
-  kBlocks = 0x8000000d, kWarps = 0x8000000e, kLanes = 0x8000000f, kModules = 0x80000010, kPredicates = 0x80000011, kParameters = 0x80000012,
-  kUniforms = 0x80000013, kMetaData = 0x80000016,
+  kRegisters = 0x80000005,
+  kLoadedImage = 0x80000007,
+  kDevices = 0x80000009,
+  kContexts = 0x8000000a,
+  kSms = 0x8000000b,
+  kGrids = 0x8000000c,
+  kBlocks = 0x8000000d,
+  kWarps = 0x8000000e,
+  kLanes = 0x8000000f,
+  kModules = 0x80000010,
+  kPredicates = 0x80000011,
+  kParameters = 0x80000012,
+  kUniforms = 0x80000013,
+  kMetaData = 0x80000016,
 };
 
 constexpr std::uint64_t kMostLanes = 32;
@@ -20,7 +31,9 @@ constexpr std::size_t kLongestName = 256;
 
 constexpr std::uint64_t key_of(std::uint64_t section, std::uint64_t row) { return section << 32 | (row & 0xffffffff); }
 
-std::uint64_t row_count(const ElfSection& section, Bytes bytes) { return section.entry_bytes < kLeastRowBytes ? 0 : bytes.size() / section.entry_bytes; }
+std::uint64_t row_count(const ElfSection& section, Bytes bytes) {
+  return section.entry_bytes < kLeastRowBytes ? 0 : bytes.size() / section.entry_bytes;
+}
 
 std::string name_at(Bytes strings, std::uint64_t offset) {
   const Bytes near = ByteCursor(strings, offset).ok() ? strings.subspan(static_cast<std::size_t>(offset)) : Bytes{};
@@ -39,7 +52,8 @@ Extent3 extent(ByteCursor& cursor) {
 Bytes DumpTables::row(const ElfSection& section, std::uint64_t number) const {
   const Bytes bytes = file_.raw(section);
   if (number >= row_count(section, bytes)) return {};
-  return bytes.subspan(static_cast<std::size_t>(number * section.entry_bytes), static_cast<std::size_t>(section.entry_bytes));
+  return bytes.subspan(static_cast<std::size_t>(number * section.entry_bytes),
+                       static_cast<std::size_t>(section.entry_bytes));
 }
 
 std::optional<ElfSection> DumpTables::parent(const ElfSection& section, std::uint32_t type) const {
@@ -64,7 +78,12 @@ Status DumpTables::read() {
       case kElfStringTable:
         if (index != file_.names_section()) strings = file_.raw(section);
         break;
-      case kDevices: case kContexts: case kLoadedImage: case kGrids: case kSms: case kWarps: upper[section.type].push_back(index); break;
+      case kDevices:
+      case kContexts:
+      case kLoadedImage:
+      case kGrids:
+      case kSms:
+      case kWarps: upper[section.type].push_back(index); break;
       case kLanes: lane_tables_.emplace(key_of(section.link, section.info), index); break;
       case kUniforms: uniforms_.emplace(key_of(section.link, section.info), index); break;
       case kParameters: parameters_.emplace(key_of(section.link, section.info), index); break;
@@ -77,7 +96,8 @@ Status DumpTables::read() {
     for (const std::uint64_t index : upper[type]) {
       const ElfSection section = file_.section(index);
       const std::uint64_t size_bytes = file_.raw(section).size();
-      if (size_bytes > bytes_left) return Error{"the core dump's tables overlap: together they name more bytes than it has", section.offset, {}};
+      if (size_bytes > bytes_left)
+        return Error{"the core dump's tables overlap: together they name more bytes than it has", section.offset, {}};
       bytes_left -= size_bytes;
     }
   }
@@ -91,13 +111,16 @@ Status DumpTables::read() {
     ByteCursor cursor(file_.raw(*meta_at));
     meta.emplace();
     meta->generator = name_at(strings, cursor.u64());
-    for (std::uint32_t* field : {&meta->driver_major, &meta->driver_minor, &meta->cuda_major, &meta->cuda_minor, &meta->flags, &meta->time_s}) *field = cursor.u32();
+    for (std::uint32_t* field :
+         {&meta->driver_major, &meta->driver_minor, &meta->cuda_major, &meta->cuda_minor, &meta->flags, &meta->time_s})
+      *field = cursor.u32();
   }
   return Ok{};
 }
 
 void DumpTables::read_devices(const ElfSection& section, Bytes strings) {
-  for (std::uint64_t number = 0; number < row_count(section, file_.raw(section)) && devices.size() < kMostDevices; ++number) {
+  for (std::uint64_t number = 0; number < row_count(section, file_.raw(section)) && devices.size() < kMostDevices;
+       ++number) {
     ByteCursor cursor(row(section, number));
     DumpDevice device;
     device.name = name_at(strings, cursor.u64());
@@ -154,7 +177,8 @@ void DumpTables::read_grids(const ElfSection& section, std::uint64_t index) {
     grid.block = extent(cursor);
     cursor.skip(4);
     grid.host_thread = cursor.u32();
-    if (const auto found = parameters_.find(key_of(index, number)); found != parameters_.end()) grid.parameters = file_.raw(file_.section(found->second));
+    if (const auto found = parameters_.find(key_of(index, number)); found != parameters_.end())
+      grid.parameters = file_.raw(file_.section(found->second));
     grids.push_back(grid);
   }
 }
@@ -196,8 +220,10 @@ void DumpTables::read_warps(const ElfSection& section, std::uint64_t index) {
     warp.active_lanes = cursor.u32();
     cursor.skip(4);
     warp.has_error_pc = cursor.u32() != 0;
-    if (const auto found = lane_tables_.find(key_of(index, number)); found != lane_tables_.end()) warp.lanes = found->second;
-    if (const auto found = uniforms_.find(key_of(index, number)); found != uniforms_.end()) warp.uniform_registers = found->second;
+    if (const auto found = lane_tables_.find(key_of(index, number)); found != lane_tables_.end())
+      warp.lanes = found->second;
+    if (const auto found = uniforms_.find(key_of(index, number)); found != uniforms_.end())
+      warp.uniform_registers = found->second;
     warps.push_back(warp);
   }
 }

@@ -23,9 +23,9 @@
 namespace faultline {
 
 struct DumpDevice {
-  std::string name;      // "NVIDIA H200"
-  std::string type;      // "GH100GL-A"
-  std::string sm_type;   // "sm_90"
+  std::string name;     // "NVIDIA H200"
+  std::string type;     // "GH100GL-A"
+  std::string sm_type;  // "sm_90"
   std::uint32_t id = 0;
   std::uint32_t sm_version = 0;  // 90
   std::uint32_t instruction_bytes = 0;
@@ -57,20 +57,20 @@ struct DumpGrid {
 
 struct DumpWarp {
   std::uint32_t device = 0;
-  std::uint64_t sm = 0;             // which multiprocessor: its table and row, packed
-  std::uint64_t grid = 0;           // id
+  std::uint64_t sm = 0;    // which multiprocessor: its table and row, packed
+  std::uint64_t grid = 0;  // id
   Extent3 block_index = {};
   std::uint64_t error_pc = 0;
   bool has_error_pc = false;
   std::uint32_t valid_lanes = 0;
   std::uint32_t active_lanes = 0;
-  std::optional<std::uint64_t> lanes;             // section of its threads
-  std::optional<std::uint64_t> uniform_registers; // section
+  std::optional<std::uint64_t> lanes;              // section of its threads
+  std::optional<std::uint64_t> uniform_registers;  // section
 };
 
 struct DumpLane {
-  std::uint32_t lane = 0;     // its number in the warp
-  std::uint32_t row = 0;      // in the table of threads
+  std::uint32_t lane = 0;  // its number in the warp
+  std::uint32_t row = 0;   // in the table of threads
   std::uint64_t pc = 0;
   Extent3 thread_index = {};
   std::uint32_t exception = 0;
@@ -78,7 +78,7 @@ struct DumpLane {
 
 struct DumpSm {
   std::uint32_t device = 0;
-  std::uint64_t place = 0;    // as DumpWarp::sm
+  std::uint64_t place = 0;  // as DumpWarp::sm
   std::uint32_t exception = 0;
   std::uint64_t error_pc = 0;
   bool has_error_pc = false;
@@ -91,7 +91,7 @@ struct DumpMeta {
   std::uint32_t cuda_major = 0;
   std::uint32_t cuda_minor = 0;
   std::uint32_t flags = 0;
-  std::uint32_t time_s = 0;   // since 1970
+  std::uint32_t time_s = 0;  // since 1970
 };
 
 class DumpTables {
@@ -104,11 +104,13 @@ class DumpTables {
   std::vector<DumpGrid> grids;
   std::vector<DumpSm> sms;
   std::vector<DumpWarp> warps;
-  std::optional<DumpMeta> meta;  // drivers before r565 have none
+  std::optional<DumpMeta> meta;    // drivers before r565 have none
   std::uint64_t odd_sections = 0;  // whose parent or bytes are not there
 
   std::vector<DumpLane> lanes(const DumpWarp& warp) const;
-  Bytes uniform_registers(const DumpWarp& warp) const { return warp.uniform_registers ? file_.raw(file_.section(*warp.uniform_registers)) : Bytes{}; }
+  Bytes uniform_registers(const DumpWarp& warp) const {
+    return warp.uniform_registers ? file_.raw(file_.section(*warp.uniform_registers)) : Bytes{};
+  }
   // Finds the registers and predicates of the threads of these warps: one look at each section header.
   void find_registers(const std::vector<const DumpWarp*>& wanted);
   Bytes registers(const DumpWarp& warp, const DumpLane& lane) const { return thread_bytes(registers_, warp, lane); }

@@ -57,7 +57,18 @@ std::string exception_name(std::uint32_t number) {
 
 bool is_access_exception(std::uint32_t number) {
   switch (number) {
-    case 1: case 5: case 6: case 7: case 10: case 11: case 14: case 15: case 16: case 17: case 18: case 30: return true;
+    case 1:
+    case 5:
+    case 6:
+    case 7:
+    case 10:
+    case 11:
+    case 14:
+    case 15:
+    case 16:
+    case 17:
+    case 18:
+    case 30: return true;
     default: return false;
   }
 }

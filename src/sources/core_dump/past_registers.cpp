@@ -10,8 +10,17 @@ constexpr unsigned kDeepest = 12;
 constexpr unsigned kMostSteps = 64;  // instructions computed again for one thread
 constexpr std::uint64_t kFarthestInstructions = 256;
 
-enum SassOperation : std::uint32_t { kMove = 0x002, kSum = 0x010, kProduct = 0x024, kWideProduct = 0x025, kUniformConstant = 0x0b9, kSpecial = 0x119, kSynchronised = 0x145,
-                                     kBranch = 0x147, kConstant = 0x182 };
+enum SassOperation : std::uint32_t {
+  kMove = 0x002,
+  kSum = 0x010,
+  kProduct = 0x024,
+  kWideProduct = 0x025,
+  kUniformConstant = 0x0b9,
+  kSpecial = 0x119,
+  kSynchronised = 0x145,
+  kBranch = 0x147,
+  kConstant = 0x182
+};
 enum OperandForm : std::uint32_t { kRegisterForm = 1, kImmediateForm = 4, kUniformForm = 6 };
 
 bool is_guarded(const SassInstruction& instruction) { return instruction.bits(12, 4) != kTruePredicate; }
@@ -51,7 +60,9 @@ BranchTargets::BranchTargets(const CodePlace& place) {
       case kSynchronised:
         for (const std::uint64_t target : targets_of(instruction, at)) targets_.push_back(target);
         break;
-      case 0x149: case 0x14a: case 0x14c: anywhere_ = true; break;  // BRX, JMP, JMX
+      case 0x149:
+      case 0x14a:
+      case 0x14c: anywhere_ = true; break;  // BRX, JMP, JMX
       default: break;
     }
   }
@@ -63,9 +74,17 @@ bool BranchTargets::any_in(std::uint64_t first, std::uint64_t last) const {
   return anywhere_ || (behind != targets_.end() && *behind <= last);
 }
 
-PastRegisters::PastRegisters(const DumpTables& tables, const DumpWarp& warp, const DumpLane& lane, const CodePlace& place, const BranchTargets& targets, const DumpGrid* grid,
+PastRegisters::PastRegisters(const DumpTables& tables, const DumpWarp& warp, const DumpLane& lane,
+                             const CodePlace& place, const BranchTargets& targets, const DumpGrid* grid,
                              std::uint32_t sm_version)
-    : tables_(tables), warp_(warp), lane_(lane), place_(place), targets_(targets), grid_(grid), sm_version_(sm_version), steps_left_(kMostSteps) {}
+    : tables_(tables),
+      warp_(warp),
+      lane_(lane),
+      place_(place),
+      targets_(targets),
+      grid_(grid),
+      sm_version_(sm_version),
+      steps_left_(kMostSteps) {}
 
 // Nothing from the instruction at `at` on has written it, up to where the thread stopped.
 template <class Touches>
@@ -108,7 +127,8 @@ std::optional<std::uint32_t> PastRegisters::value(std::uint8_t number, std::uint
 std::optional<std::uint32_t> PastRegisters::computed(std::uint8_t number, std::uint64_t at, unsigned depth) {
   if (depth >= kDeepest || steps_left_ == 0) return std::nullopt;
   --steps_left_;
-  const std::optional<std::uint64_t> made_at = maker(at, [&](const SassWrites& writes) { return writes.touches_register(number); });
+  const std::optional<std::uint64_t> made_at =
+      maker(at, [&](const SassWrites& writes) { return writes.touches_register(number); });
   if (!made_at) return std::nullopt;
   return evaluate(*instruction_at(place_, *made_at), *made_at, number, depth + 1);
 }
@@ -124,7 +144,8 @@ std::optional<std::uint32_t> PastRegisters::uniform_value(std::uint8_t number, s
   return parameter(made_by, number - first);
 }
 
-std::optional<std::uint32_t> PastRegisters::evaluate(const SassInstruction& made_by, std::uint64_t at, std::uint8_t number, unsigned depth) {
+std::optional<std::uint32_t> PastRegisters::evaluate(const SassInstruction& made_by, std::uint64_t at,
+                                                     std::uint8_t number, unsigned depth) {
   const std::uint32_t which = number - made_by.bits(16, 8);
   std::optional<std::uint64_t> result;
   switch (made_by.operation()) {
@@ -148,7 +169,8 @@ std::optional<std::uint32_t> PastRegisters::evaluate(const SassInstruction& made
 }
 
 // IMAD and IMAD.WIDE: a * b + c.
-std::optional<std::uint64_t> PastRegisters::product(const SassInstruction& made_by, std::uint64_t at, unsigned depth, bool is_wide) {
+std::optional<std::uint64_t> PastRegisters::product(const SassInstruction& made_by, std::uint64_t at, unsigned depth,
+                                                    bool is_wide) {
   const std::uint32_t free = is_wide ? option(73) : option(73) | option(75);
   if (!has_plain_options(made_by, 0x078e0000, free)) return std::nullopt;
   const std::optional<std::uint32_t> a = value(static_cast<std::uint8_t>(made_by.bits(24, 8)), at, depth);
@@ -157,7 +179,8 @@ std::optional<std::uint64_t> PastRegisters::product(const SassInstruction& made_
   const std::optional<std::uint32_t> c = value(third, at, depth);
   if (!a || !b || !c) return std::nullopt;
   if (!is_wide) return std::uint64_t{*a * *b + negated_if(*c, made_by.bit(75))};
-  const std::optional<std::uint32_t> c_high = third == kZeroRegister ? std::optional<std::uint32_t>(0) : value(static_cast<std::uint8_t>(third + 1), at, depth);
+  const std::optional<std::uint32_t> c_high =
+      third == kZeroRegister ? std::optional<std::uint32_t>(0) : value(static_cast<std::uint8_t>(third + 1), at, depth);
   if (!c_high) return std::nullopt;
   const std::uint64_t added = std::uint64_t{*c_high} << 32 | *c;
   if (!made_by.bit(73)) return std::uint64_t{*a} * *b + added;
@@ -170,30 +193,38 @@ std::optional<std::uint64_t> PastRegisters::sum(const SassInstruction& made_by, 
   const bool takes_carry = made_by.bit(74);
   const std::uint32_t carries = option(81) | option(82) | option(83) | option(84) | option(85) | option(86);
   const std::uint32_t taken = option(87) | option(88) | option(89);
-  if (takes_carry ? !has_plain_options(made_by, 0x007fe400, taken) : !has_plain_options(made_by, 0x07ffe000, carries)) return std::nullopt;
+  if (takes_carry ? !has_plain_options(made_by, 0x007fe400, taken) : !has_plain_options(made_by, 0x07ffe000, carries))
+    return std::nullopt;
   if (made_by.bits(9, 3) != kImmediateForm && made_by.bit(63)) return std::nullopt;  // b negated
   const std::optional<std::uint32_t> a = value(static_cast<std::uint8_t>(made_by.bits(24, 8)), at, depth);
   const std::optional<std::uint32_t> b = second_operand(made_by, at, depth);
   const std::optional<std::uint32_t> c = value(static_cast<std::uint8_t>(made_by.bits(64, 8)), at, depth);
-  const std::optional<std::uint64_t> carried = takes_carry ? carry(static_cast<std::uint8_t>(made_by.bits(87, 3)), at, depth) : std::optional<std::uint64_t>(0);
+  const std::optional<std::uint64_t> carried =
+      takes_carry ? carry(static_cast<std::uint8_t>(made_by.bits(87, 3)), at, depth) : std::optional<std::uint64_t>(0);
   if (!a || !b || !c || !carried) return std::nullopt;
   return std::uint64_t{*a} + *b + *c + *carried;
 }
 
 std::optional<std::uint64_t> PastRegisters::carry(std::uint8_t predicate, std::uint64_t at, unsigned depth) {
   if (predicate == kTruePredicate || depth >= kDeepest) return std::nullopt;
-  const std::optional<std::uint64_t> made_at = maker(at, [&](const SassWrites& writes) { return writes.touches_predicate(predicate); });
+  const std::optional<std::uint64_t> made_at =
+      maker(at, [&](const SassWrites& writes) { return writes.touches_predicate(predicate); });
   if (!made_at) return std::nullopt;
   const SassInstruction made_by = *instruction_at(place_, *made_at);
   // One carry alone: a sum of two.
-  if (made_by.operation() != kSum || made_by.bit(74) || made_by.bits(81, 3) != predicate || made_by.bits(84, 3) != kTruePredicate || made_by.bits(64, 8) != kZeroRegister) return std::nullopt;
+  if (made_by.operation() != kSum || made_by.bit(74) || made_by.bits(81, 3) != predicate ||
+      made_by.bits(84, 3) != kTruePredicate || made_by.bits(64, 8) != kZeroRegister)
+    return std::nullopt;
   const std::optional<std::uint64_t> total = sum(made_by, *made_at, depth + 1);
   return total ? std::optional(*total >> 32) : std::nullopt;
 }
 
-std::optional<std::uint32_t> PastRegisters::second_operand(const SassInstruction& instruction, std::uint64_t at, unsigned depth) {
+std::optional<std::uint32_t> PastRegisters::second_operand(const SassInstruction& instruction, std::uint64_t at,
+                                                           unsigned depth) {
   switch (instruction.bits(9, 3)) {
-    case kRegisterForm: return instruction.bits(40, 24) == 0 ? value(static_cast<std::uint8_t>(instruction.bits(32, 8)), at, depth) : std::nullopt;
+    case kRegisterForm:
+      return instruction.bits(40, 24) == 0 ? value(static_cast<std::uint8_t>(instruction.bits(32, 8)), at, depth)
+                                           : std::nullopt;
     case kImmediateForm: return instruction.bits(32, 32);
     case kUniformForm: {
       if (!instruction.bit(91) || instruction.bits(40, 24) != 0) return std::nullopt;
@@ -209,7 +240,9 @@ std::optional<std::uint32_t> PastRegisters::second_operand(const SassInstruction
 std::optional<std::uint32_t> PastRegisters::parameter(const SassInstruction& load, std::uint32_t which) const {
   const std::uint32_t width = load.bits(73, 3);
   const bool is_indexed = load.operation() == kConstant && load.bits(24, 8) != kZeroRegister;
-  if (grid_ == nullptr || is_indexed || load.bits(54, 5) != 0 || (width != 4 && width != 5) || which >= (width == 5 ? 2u : 1u)) return std::nullopt;
+  if (grid_ == nullptr || is_indexed || load.bits(54, 5) != 0 || (width != 4 && width != 5) ||
+      which >= (width == 5 ? 2u : 1u))
+    return std::nullopt;
   const std::uint64_t offset = load.bits(38, 16) + std::uint64_t{which} * 4;
   if (offset < grid_->parameters_offset) return std::nullopt;
   return word(grid_->parameters, offset - grid_->parameters_offset);

@@ -28,8 +28,8 @@ class BranchTargets {
 class PastRegisters {
  public:
   // Of a thread that stopped at lane.pc. `place` holds the code; everything must outlive this. `grid` may be null.
-  PastRegisters(const DumpTables& tables, const DumpWarp& warp, const DumpLane& lane, const CodePlace& place, const BranchTargets& targets, const DumpGrid* grid,
-                std::uint32_t sm_version);
+  PastRegisters(const DumpTables& tables, const DumpWarp& warp, const DumpLane& lane, const CodePlace& place,
+                const BranchTargets& targets, const DumpGrid* grid, std::uint32_t sm_version);
 
   // The register's value when the instruction at `at` was about to run, computed by the instruction that made it: also where the register still holds it.
   std::optional<std::uint32_t> computed(std::uint8_t number, std::uint64_t at) { return computed(number, at, 0); }
@@ -38,7 +38,8 @@ class PastRegisters {
   std::optional<std::uint32_t> computed(std::uint8_t number, std::uint64_t at, unsigned depth);
   std::optional<std::uint32_t> value(std::uint8_t number, std::uint64_t at, unsigned depth);
   std::optional<std::uint32_t> uniform_value(std::uint8_t number, std::uint64_t at);
-  std::optional<std::uint32_t> evaluate(const SassInstruction& made_by, std::uint64_t at, std::uint8_t number, unsigned depth);
+  std::optional<std::uint32_t> evaluate(const SassInstruction& made_by, std::uint64_t at, std::uint8_t number,
+                                        unsigned depth);
   std::optional<std::uint64_t> product(const SassInstruction& made_by, std::uint64_t at, unsigned depth, bool is_wide);
   std::optional<std::uint64_t> sum(const SassInstruction& made_by, std::uint64_t at, unsigned depth);
   std::optional<std::uint64_t> carry(std::uint8_t predicate, std::uint64_t at, unsigned depth);

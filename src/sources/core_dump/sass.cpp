@@ -8,7 +8,18 @@
 namespace faultline {
 namespace {
 
-enum class Shape : std::uint8_t { kLoad, kStore, kAtomic, kAtomicFloat, kCompare, kReduce, kReduceFloat, kCopy, kWideLoad, kWideStore };
+enum class Shape : std::uint8_t {
+  kLoad,
+  kStore,
+  kAtomic,
+  kAtomicFloat,
+  kCompare,
+  kReduce,
+  kReduceFloat,
+  kCopy,
+  kWideLoad,
+  kWideStore
+};
 
 struct Operation {
   std::uint16_t number;
@@ -18,16 +29,26 @@ struct Operation {
 };
 
 constexpr std::array kOperations = {
-    Operation{0x17e, "LDG", Shape::kWideLoad, MemorySpace::kGlobal},    Operation{0x17f, "STG", Shape::kWideStore, MemorySpace::kGlobal},
-    Operation{0x180, "LD", Shape::kLoad, MemorySpace::kGeneric},        Operation{0x181, "LDG", Shape::kLoad, MemorySpace::kGlobal},
-    Operation{0x183, "LDL", Shape::kLoad, MemorySpace::kLocal},         Operation{0x184, "LDS", Shape::kLoad, MemorySpace::kShared},
-    Operation{0x185, "ST", Shape::kStore, MemorySpace::kGeneric},       Operation{0x186, "STG", Shape::kStore, MemorySpace::kGlobal},
-    Operation{0x187, "STL", Shape::kStore, MemorySpace::kLocal},        Operation{0x188, "STS", Shape::kStore, MemorySpace::kShared},
-    Operation{0x18a, "ATOM", Shape::kAtomic, MemorySpace::kGeneric},    Operation{0x18b, "ATOM", Shape::kCompare, MemorySpace::kGeneric},
-    Operation{0x18c, "ATOMS", Shape::kAtomic, MemorySpace::kShared},    Operation{0x18d, "ATOMS", Shape::kCompare, MemorySpace::kShared},
-    Operation{0x18e, "RED", Shape::kReduce, MemorySpace::kGlobal},      Operation{0x1a2, "ATOM", Shape::kAtomicFloat, MemorySpace::kGeneric},
-    Operation{0x1a3, "ATOMG", Shape::kAtomicFloat, MemorySpace::kGlobal}, Operation{0x1a6, "RED", Shape::kReduceFloat, MemorySpace::kGlobal},
-    Operation{0x1a8, "ATOMG", Shape::kAtomic, MemorySpace::kGlobal},    Operation{0x1a9, "ATOMG", Shape::kCompare, MemorySpace::kGlobal},
+    Operation{0x17e, "LDG", Shape::kWideLoad, MemorySpace::kGlobal},
+    Operation{0x17f, "STG", Shape::kWideStore, MemorySpace::kGlobal},
+    Operation{0x180, "LD", Shape::kLoad, MemorySpace::kGeneric},
+    Operation{0x181, "LDG", Shape::kLoad, MemorySpace::kGlobal},
+    Operation{0x183, "LDL", Shape::kLoad, MemorySpace::kLocal},
+    Operation{0x184, "LDS", Shape::kLoad, MemorySpace::kShared},
+    Operation{0x185, "ST", Shape::kStore, MemorySpace::kGeneric},
+    Operation{0x186, "STG", Shape::kStore, MemorySpace::kGlobal},
+    Operation{0x187, "STL", Shape::kStore, MemorySpace::kLocal},
+    Operation{0x188, "STS", Shape::kStore, MemorySpace::kShared},
+    Operation{0x18a, "ATOM", Shape::kAtomic, MemorySpace::kGeneric},
+    Operation{0x18b, "ATOM", Shape::kCompare, MemorySpace::kGeneric},
+    Operation{0x18c, "ATOMS", Shape::kAtomic, MemorySpace::kShared},
+    Operation{0x18d, "ATOMS", Shape::kCompare, MemorySpace::kShared},
+    Operation{0x18e, "RED", Shape::kReduce, MemorySpace::kGlobal},
+    Operation{0x1a2, "ATOM", Shape::kAtomicFloat, MemorySpace::kGeneric},
+    Operation{0x1a3, "ATOMG", Shape::kAtomicFloat, MemorySpace::kGlobal},
+    Operation{0x1a6, "RED", Shape::kReduceFloat, MemorySpace::kGlobal},
+    Operation{0x1a8, "ATOMG", Shape::kAtomic, MemorySpace::kGlobal},
+    Operation{0x1a9, "ATOMG", Shape::kCompare, MemorySpace::kGlobal},
     Operation{0x1ae, "LDGSTS", Shape::kCopy, MemorySpace::kGlobal},
 };
 
@@ -35,21 +56,41 @@ struct Width {
   std::string_view suffix;
   std::uint32_t size_bytes;  // 0: there is no such width
 };
-constexpr std::array<Width, 8> kWidths = {{{".U8", 1}, {".S8", 1}, {".U16", 2}, {".S16", 2}, {"", 4}, {".64", 8}, {".128", 16}, {}}};
-constexpr std::array<Width, 8> kAtomicTypesBefore90 = {{{"", 4}, {".S32", 4}, {".64", 8}, {".F32", 4}, {".F16x2", 4}, {".S64", 8}, {".F64", 8}, {}}};
-constexpr std::array<Width, 8> kAtomicTypes = {{{"", 4}, {".S32", 4}, {".64", 8}, {".S64", 8}, {".128", 16}, {}, {}, {}}};
-constexpr std::array<Width, 16> kFloatTypes = {{{".F16x2", 4}, {".F16x4", 8}, {".F16x8", 16}, {".BF16x2", 4}, {".BF16x4", 8}, {".BF16x8", 16}, {}, {}, {},
-                                                {".F32", 4}, {".F32x2", 8}, {".F32x4", 16}, {".F32", 4}, {".F32x2", 8}, {".F32x4", 16}, {".F64", 8}}};
+constexpr std::array<Width, 8> kWidths = {
+    {{".U8", 1}, {".S8", 1}, {".U16", 2}, {".S16", 2}, {"", 4}, {".64", 8}, {".128", 16}, {}}};
+constexpr std::array<Width, 8> kAtomicTypesBefore90 = {
+    {{"", 4}, {".S32", 4}, {".64", 8}, {".F32", 4}, {".F16x2", 4}, {".S64", 8}, {".F64", 8}, {}}};
+constexpr std::array<Width, 8> kAtomicTypes = {
+    {{"", 4}, {".S32", 4}, {".64", 8}, {".S64", 8}, {".128", 16}, {}, {}, {}}};
+constexpr std::array<Width, 16> kFloatTypes = {{{".F16x2", 4},
+                                                {".F16x4", 8},
+                                                {".F16x8", 16},
+                                                {".BF16x2", 4},
+                                                {".BF16x4", 8},
+                                                {".BF16x8", 16},
+                                                {},
+                                                {},
+                                                {},
+                                                {".F32", 4},
+                                                {".F32x2", 8},
+                                                {".F32x4", 16},
+                                                {".F32", 4},
+                                                {".F32x2", 8},
+                                                {".F32x4", 16},
+                                                {".F64", 8}}};
 constexpr std::array<Width, 4> kCopyWidths = {{{"", 4}, {".64", 8}, {".128", 16}, {}}};
-constexpr std::array<std::string_view, 16> kAtomicNames = {".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", {}, {}, {}, {}, {}, {}, {}};
+constexpr std::array<std::string_view, 16> kAtomicNames = {
+    ".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH", {}, {}, {}, {}, {}, {}, {}};
 
-constexpr unsigned kFormRegisters = 1;  // 0x3xx: registers alone
+constexpr unsigned kFormRegisters = 1;    // 0x3xx: registers alone
 constexpr unsigned kFormCompareInto = 2;  // 0x5xx: a compare-and-swap that yields a predicate
-constexpr unsigned kFormUniform = 4;    // 0x9xx: with a uniform register
-constexpr unsigned kFormBoth = 7;       // 0xfxx
+constexpr unsigned kFormUniform = 4;      // 0x9xx: with a uniform register
+constexpr unsigned kFormBoth = 7;         // 0xfxx
 
 std::string register_name(std::uint32_t number) { return number == kZeroRegister ? "RZ" : fmt::format("R{}", number); }
-std::string predicate_name(std::uint32_t number) { return number == kTruePredicate ? "PT" : fmt::format("P{}", number); }
+std::string predicate_name(std::uint32_t number) {
+  return number == kTruePredicate ? "PT" : fmt::format("P{}", number);
+}
 
 std::int32_t sign_extended(std::uint32_t value, unsigned bits) {
   const std::uint32_t sign = std::uint32_t{1} << (bits - 1);
@@ -71,7 +112,9 @@ class Decoder {
 
  private:
   bool is_blackwell() const { return sm_ >= 100; }
-  bool is_shared_or_local() const { return operation_->space == MemorySpace::kShared || operation_->space == MemorySpace::kLocal; }
+  bool is_shared_or_local() const {
+    return operation_->space == MemorySpace::kShared || operation_->space == MemorySpace::kLocal;
+  }
   unsigned form() const { return bits_.bits(9, 3); }
   // Before Ampere, generic accesses have no uniform register and an offset of 32 bits in its place.
   bool has_long_offset() const { return sm_ < 80 && operation_->space == MemorySpace::kGeneric; }
@@ -132,10 +175,13 @@ class Decoder {
 
   bool decode_load() {
     if (form() != kFormRegisters && form() != kFormUniform) return false;
-    if (operation_->number == 0x181 && form() == kFormUniform && !bits_.bit(91)) return false;  // a barrier that shares the number
+    if (operation_->number == 0x181 && form() == kFormUniform && !bits_.bit(91))
+      return false;  // a barrier that shares the number
     result_.is_load = true;
     if (!set_width(kWidths[bits_.bits(73, 3)])) return false;
-    if (!(is_shared_or_local() ? address_of_window(32) : address_of_global(32, bits_.bit(76) && sm_ >= 80, bits_.bit(90)))) return false;
+    if (!(is_shared_or_local() ? address_of_window(32)
+                               : address_of_global(32, bits_.bit(76) && sm_ >= 80, bits_.bit(90))))
+      return false;
     set_offset(has_long_offset() ? 32 : 40, has_long_offset() ? 32 : 24);
     finish(extended() + std::string(width_.suffix), register_name(bits_.bits(16, 8)) + ", " + address_text());
     return true;
@@ -145,9 +191,12 @@ class Decoder {
     if (form() != kFormRegisters && form() != kFormUniform) return false;
     result_.is_store = true;
     if (!set_width(kWidths[bits_.bits(73, 3)])) return false;
-    if (!(is_shared_or_local() ? address_of_window(64) : address_of_global(64, bits_.bit(76) && sm_ >= 80, bits_.bit(90)))) return false;
+    if (!(is_shared_or_local() ? address_of_window(64)
+                               : address_of_global(64, bits_.bit(76) && sm_ >= 80, bits_.bit(90))))
+      return false;
     set_offset(has_long_offset() ? 32 : 40, has_long_offset() ? 32 : 24);
-    finish(extended() + std::string(width_.suffix), address_text() + ", " + register_name(bits_.bits(has_long_offset() ? 64 : 32, 8)));
+    finish(extended() + std::string(width_.suffix),
+           address_text() + ", " + register_name(bits_.bits(has_long_offset() ? 64 : 32, 8)));
     return true;
   }
 
@@ -161,7 +210,8 @@ class Decoder {
     if (!address_of_global(is_load ? 32 : 64, bits_.bit(76), true)) return false;
     const std::string first = register_name(bits_.bits(is_load ? 64 : 32, 8));
     const std::string second = register_name(bits_.bits(16, 8));
-    finish(".E.256", is_load ? first + ", " + second + ", " + address_text() : address_text() + ", " + first + ", " + second);
+    finish(".E.256",
+           is_load ? first + ", " + second + ", " + address_text() : address_text() + ", " + first + ", " + second);
     return true;
   }
 
@@ -170,10 +220,13 @@ class Decoder {
     if (form() != kFormBoth || !bits_.bit(91)) return false;
     result_.is_load = true;
     result_.offset = sign_extended(bits_.bits(32, 12), 12);
-    if (!set_width(is_blackwell() ? kCopyWidths[bits_.bits(74, 2)] : kWidths[bits_.bits(73, 3)]) || width_.size_bytes < 4) return false;
+    if (!set_width(is_blackwell() ? kCopyWidths[bits_.bits(74, 2)] : kWidths[bits_.bits(73, 3)]) ||
+        width_.size_bytes < 4)
+      return false;
     if (!address_of_global(64, bits_.bit(76), bits_.bit(is_blackwell() ? 83 : 70))) return false;
     const std::int32_t shared_offset = sign_extended(bits_.bits(44, 20), 20);
-    finish(".E" + std::string(width_.suffix), "[" + register_name(bits_.bits(16, 8)) + offset_text(shared_offset) + "], " + address_text());
+    finish(".E" + std::string(width_.suffix),
+           "[" + register_name(bits_.bits(16, 8)) + offset_text(shared_offset) + "], " + address_text());
     return true;
   }
 
@@ -185,10 +238,15 @@ class Decoder {
     result_.is_store = true;
     result_.is_load = !is_reduction;
     if (form() == kFormBoth) return is_shared && shape == Shape::kAtomic && decode_count();
-    if (form() != kFormRegisters && form() != kFormUniform && !(form() == kFormCompareInto && shape == Shape::kCompare)) return false;
+    if (form() != kFormRegisters && form() != kFormUniform && !(form() == kFormCompareInto && shape == Shape::kCompare))
+      return false;
     // In Blackwell's two-operand forms the highest bit of the offset says how wide the address register is.
-    const bool has_width_bit = is_blackwell() && !is_shared && (shape == Shape::kAtomic || shape == Shape::kAtomicFloat);
-    if (!set_width(is_float ? kFloatTypes[bits_.bits(73, 4)] : sm_ < 90 ? kAtomicTypesBefore90[bits_.bits(73, 3)] : kAtomicTypes[bits_.bits(73, 3)])) return false;
+    const bool has_width_bit =
+        is_blackwell() && !is_shared && (shape == Shape::kAtomic || shape == Shape::kAtomicFloat);
+    if (!set_width(is_float   ? kFloatTypes[bits_.bits(73, 4)]
+                   : sm_ < 90 ? kAtomicTypesBefore90[bits_.bits(73, 3)]
+                              : kAtomicTypes[bits_.bits(73, 3)]))
+      return false;
     if (is_shared) {
       if (!address_of_window(shape == Shape::kAtomic && form() == kFormUniform ? 64 : 32)) return false;
     } else if (shape == Shape::kCompare) {
@@ -200,7 +258,9 @@ class Decoder {
       if (!address_of_global(64, bits_.bit(descriptor_bit), is_pair)) return false;
     }
     set_offset(40, has_width_bit ? 23 : 24);
-    const std::string name = shape == Shape::kCompare ? compare_name() : std::string(kAtomicNames[bits_.bits(87, is_float || is_reduction ? 3 : 4)]);
+    const std::string name = shape == Shape::kCompare
+                                 ? compare_name()
+                                 : std::string(kAtomicNames[bits_.bits(87, is_float || is_reduction ? 3 : 4)]);
     if (name.empty()) return false;
     std::string operands = is_reduction ? "" : destination_text();
     operands += address_text() + ", " + register_name(bits_.bits(32, 8));
@@ -226,7 +286,8 @@ class Decoder {
   std::string destination_text() const {
     if (form() == kFormCompareInto) return predicate_name(bits_.bits(81, 3)) + ", ";
     const std::string destination = register_name(bits_.bits(16, 8)) + ", ";
-    return operation_->space == MemorySpace::kShared ? destination : predicate_name(bits_.bits(81, 3)) + ", " + destination;
+    return operation_->space == MemorySpace::kShared ? destination
+                                                     : predicate_name(bits_.bits(81, 3)) + ", " + destination;
   }
 
   static std::string offset_text(std::int64_t offset) {
@@ -252,15 +313,19 @@ class Decoder {
     return !descriptor_name_.empty() && sm_ >= 90 ? "desc[" + descriptor_name_ + "]" + body : body;
   }
   // An offset from nothing is the address itself, and has no sign.
-  bool is_absolute() const { return result_.address_register == kZeroRegister && uniform_name_.empty() && (plain_pair_ || is_shared_or_local()); }
+  bool is_absolute() const {
+    return result_.address_register == kZeroRegister && uniform_name_.empty() && (plain_pair_ || is_shared_or_local());
+  }
 
   void set_offset(unsigned first, unsigned count) {
-    result_.offset = is_absolute() ? std::int64_t{bits_.bits(first, count)} : std::int64_t{sign_extended(bits_.bits(first, count), count)};
+    result_.offset = is_absolute() ? std::int64_t{bits_.bits(first, count)}
+                                   : std::int64_t{sign_extended(bits_.bits(first, count), count)};
   }
 
   void finish(const std::string& suffixes, const std::string& operands) {
     std::string guard;
-    if (result_.guard != kTruePredicate || result_.guard_is_negated) guard = fmt::format("@{}{} ", result_.guard_is_negated ? "!" : "", predicate_name(result_.guard));
+    if (result_.guard != kTruePredicate || result_.guard_is_negated)
+      guard = fmt::format("@{}{} ", result_.guard_is_negated ? "!" : "", predicate_name(result_.guard));
     std::string name(operation_->name);
     if (name == "RED" && sm_ >= 90) name = "REDG";
     result_.text = guard + name + suffixes + " " + operands;
@@ -278,7 +343,8 @@ class Decoder {
 
 }  // namespace
 
-std::optional<MemoryInstruction> decode_memory_instruction(const SassInstruction& instruction, std::uint32_t sm_version) {
+std::optional<MemoryInstruction> decode_memory_instruction(const SassInstruction& instruction,
+                                                           std::uint32_t sm_version) {
   return Decoder(instruction, sm_version).decode();
 }
 

@@ -31,7 +31,8 @@ inline constexpr std::uint8_t kTruePredicate = 7;   // PT
 enum class MemorySpace : std::uint8_t { kGlobal, kGeneric, kShared, kLocal };
 
 struct MemoryInstruction {
-  std::string text;              // "LDG.E.64 R2, desc[UR4][R8.64+0x10]": operation, width, operands; not the cache and ordering hints
+  std::string
+      text;  // "LDG.E.64 R2, desc[UR4][R8.64+0x10]": operation, width, operands; not the cache and ordering hints
   MemorySpace space = MemorySpace::kGlobal;
   std::uint32_t size_bytes = 0;  // that each thread accesses
   bool is_load = false;          // an atomic operation is both
@@ -47,25 +48,32 @@ struct MemoryInstruction {
 };
 
 // sm_version: 75, 90, 120.
-std::optional<MemoryInstruction> decode_memory_instruction(const SassInstruction& instruction, std::uint32_t sm_version);
+std::optional<MemoryInstruction> decode_memory_instruction(const SassInstruction& instruction,
+                                                           std::uint32_t sm_version);
 
 // BPT.TRAP, what __trap() and failed checks of a compiler become.
-inline bool is_trap(const SassInstruction& instruction) { return instruction.bits(0, 12) == 0x95c && instruction.bits(84, 3) == 3; }
+inline bool is_trap(const SassInstruction& instruction) {
+  return instruction.bits(0, 12) == 0x95c && instruction.bits(84, 3) == 3;
+}
 
 // What an instruction may have overwritten by the time the next one runs. Registers of operations that are not known count as overwritten, all of them.
 struct SassWrites {
-  bool anything = false;         // unknown, or the next instruction may not be the one behind it
+  bool anything = false;                        // unknown, or the next instruction may not be the one behind it
   std::uint8_t first_register = kZeroRegister;  // of a GPU thread
   std::uint8_t register_count = 0;
   std::uint8_t first_uniform = 0;
   std::uint8_t uniform_count = 0;
-  std::uint8_t predicates = 0;   // a bit for each
+  std::uint8_t predicates = 0;  // a bit for each
 
   bool touches_register(std::uint8_t one) const {
     return anything || (one != kZeroRegister && one >= first_register && one - first_register < register_count);
   }
-  bool touches_uniform(std::uint8_t one) const { return anything || (one >= first_uniform && one - first_uniform < uniform_count); }
-  bool touches_predicate(std::uint8_t one) const { return anything || (one != kTruePredicate && (predicates >> one & 1) != 0); }
+  bool touches_uniform(std::uint8_t one) const {
+    return anything || (one >= first_uniform && one - first_uniform < uniform_count);
+  }
+  bool touches_predicate(std::uint8_t one) const {
+    return anything || (one != kTruePredicate && (predicates >> one & 1) != 0);
+  }
 };
 SassWrites writes_of(const SassInstruction& instruction, std::uint32_t sm_version);
 

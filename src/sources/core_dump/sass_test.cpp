@@ -26,30 +26,35 @@ TEST(Sass, TellsLoadsStoresAndAtomicsApart) {
     if (name.starts_with('@')) name.erase(0, name.find(' ') + 1);
     EXPECT_EQ(decoded->is_load, name.starts_with("LD") || name.starts_with("ATOM")) << sample.text;
     EXPECT_EQ(decoded->is_store, !name.starts_with("LD")) << sample.text;
-    const bool is_shared = name.starts_with("LDS ") || name.starts_with("LDS.") || name.starts_with("STS") || name.starts_with("ATOMS");
+    const bool is_shared =
+        name.starts_with("LDS ") || name.starts_with("LDS.") || name.starts_with("STS") || name.starts_with("ATOMS");
     EXPECT_EQ(decoded->space == MemorySpace::kShared, is_shared) << sample.text;
     EXPECT_EQ(decoded->space == MemorySpace::kLocal, name.starts_with("LDL") || name.starts_with("STL")) << sample.text;
   }
 }
 
 TEST(Sass, ADescriptorAddsNothingToTheAddressButAUniformBaseDoes) {
-  const auto described = decode_memory_instruction({0x0000000416117981, 0x000ea4000c1e1900}, 90);  // LDG.E R17, desc[UR4][R22.64]
+  const auto described =
+      decode_memory_instruction({0x0000000416117981, 0x000ea4000c1e1900}, 90);  // LDG.E R17, desc[UR4][R22.64]
   ASSERT_TRUE(described.has_value());
   EXPECT_FALSE(described->uniform_register.has_value());
   EXPECT_EQ(described->address_register, 22);
   EXPECT_TRUE(described->address_is_pair);
 
-  const auto based = decode_memory_instruction({0xffffec0402057981, 0x000ea2000c1ee900}, 75);  // LDG.E R5, [R2.64+UR4+-0x14]
+  const auto based =
+      decode_memory_instruction({0xffffec0402057981, 0x000ea2000c1ee900}, 75);  // LDG.E R5, [R2.64+UR4+-0x14]
   ASSERT_TRUE(based.has_value());
   EXPECT_EQ(based->uniform_register, 4);
   EXPECT_EQ(based->offset, -0x14);
 
-  const auto narrow = decode_memory_instruction({0x0000000410117981, 0x000ea400081e0900}, 90);  // LDG.E R17, [R16.U32+UR4]
+  const auto narrow =
+      decode_memory_instruction({0x0000000410117981, 0x000ea400081e0900}, 90);  // LDG.E R17, [R16.U32+UR4]
   ASSERT_TRUE(narrow.has_value());
   EXPECT_EQ(narrow->text, "LDG.E R17, [R16.U32+UR4]");
   EXPECT_FALSE(narrow->address_is_pair);
 
-  const auto absolute = decode_memory_instruction({0xfffffc00ff0d7381, 0x000ea200001f6900}, 75);  // LDG.E R13, [0xfffffc]
+  const auto absolute =
+      decode_memory_instruction({0xfffffc00ff0d7381, 0x000ea200001f6900}, 75);  // LDG.E R13, [0xfffffc]
   ASSERT_TRUE(absolute.has_value());
   EXPECT_EQ(absolute->text, "LDG.E R13, [0xfffffc]");
   EXPECT_EQ(absolute->offset, 0xfffffc);
@@ -60,7 +65,8 @@ TEST(Sass, OtherInstructionsAreNotMemoryInstructions) {
   EXPECT_FALSE(decode_memory_instruction({0x000000000000794d, 0x000fea0003800000}, 90));  // EXIT
   EXPECT_FALSE(decode_memory_instruction({0x00000004060678a5, 0x000fe200078e0218}, 90));  // IMAD.WIDE
   EXPECT_FALSE(decode_memory_instruction({0, 0}, 90));
-  EXPECT_FALSE(decode_memory_instruction({0x0000000416117981, 0x000ea4000c1e1900}, 61)) << "before Volta instructions had 64 bits";
+  EXPECT_FALSE(decode_memory_instruction({0x0000000416117981, 0x000ea4000c1e1900}, 61))
+      << "before Volta instructions had 64 bits";
 }
 
 TEST(Sass, AnyBitsDecodeToSomethingBoundedOrNothing) {
@@ -91,13 +97,14 @@ TEST(SassWrites, ALoadWritesAsManyRegistersAsItIsWide) {
 }
 
 TEST(SassWrites, AStoreWritesNone) {
-  const SassWrites store = writes_of({0xfffff40d10007986, 0x004fe8000c101904}, 90);  // STG.E desc[UR4][R16.64+-0xc], R13
+  const SassWrites store =
+      writes_of({0xfffff40d10007986, 0x004fe8000c101904}, 90);  // STG.E desc[UR4][R16.64+-0xc], R13
   EXPECT_FALSE(store.anything);
   for (int number = 0; number < 255; ++number) EXPECT_FALSE(store.touches_register(static_cast<std::uint8_t>(number)));
 }
 
 TEST(SassWrites, WhatIsNotKnownMayHaveWrittenAnything) {
-  EXPECT_TRUE(writes_of({0x000000000000723c, 0}, 90).anything);  // a matrix instruction
+  EXPECT_TRUE(writes_of({0x000000000000723c, 0}, 90).anything);                   // a matrix instruction
   EXPECT_TRUE(writes_of({0xfffffff000007947, 0x000fc0000383ffff}, 90).anything);  // BRA
 }
 
@@ -108,7 +115,8 @@ TEST(SassWrites, AComparisonWritesItsPredicate) {
   EXPECT_FALSE(compare.touches_predicate(kTruePredicate));
   EXPECT_EQ(writes_of({0x0000000d00197202, 0x000fe20000000f00}, 90).predicates, 0) << "MOV";
   EXPECT_EQ(writes_of({0x0000000406167825, 0x000fe200078e0218}, 90).predicates, 0) << "IMAD.WIDE";
-  EXPECT_TRUE(writes_of({0x0000000410067210, 0x000fe20007f1e0ff}, 90).touches_predicate(0)) << "IADD3 R6, P0, R16, R4, RZ";
+  EXPECT_TRUE(writes_of({0x0000000410067210, 0x000fe20007f1e0ff}, 90).touches_predicate(0))
+      << "IADD3 R6, P0, R16, R4, RZ";
 }
 
 }  // namespace

@@ -123,8 +123,12 @@ class Automaton {
   }
 
   // Whether a word can begin with these two bytes; most places of most texts are passed by on this answer alone.
-  bool can_begin(char first, char second) const { return begins_[static_cast<unsigned char>(first)][static_cast<unsigned char>(second)]; }
-  std::uint16_t step(std::uint16_t state, char c) const { return next_[state * letters_ + letter_[static_cast<unsigned char>(c)]]; }
+  bool can_begin(char first, char second) const {
+    return begins_[static_cast<unsigned char>(first)][static_cast<unsigned char>(second)];
+  }
+  std::uint16_t step(std::uint16_t state, char c) const {
+    return next_[state * letters_ + letter_[static_cast<unsigned char>(c)]];
+  }
   const Word* word(std::uint16_t state) const { return word_[state] == 0 ? nullptr : &words_[word_[state] - 1u]; }
 
  private:
@@ -139,7 +143,8 @@ class Automaton {
   void begin_with(char first, char second) {
     const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
     for (const char f : {first, upper(first)}) {
-      for (const char s : {second, upper(second), '\x1b'}) begins_[static_cast<unsigned char>(f)][static_cast<unsigned char>(s)] = true;
+      for (const char s : {second, upper(second), '\x1b'})
+        begins_[static_cast<unsigned char>(f)][static_cast<unsigned char>(s)] = true;
     }
   }
   std::uint16_t add_state() {

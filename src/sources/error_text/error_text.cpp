@@ -18,7 +18,8 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kMostReadings = 5000;  // places that are read in full; a log with more messages is counted as cut
+constexpr std::uint64_t kMostReadings =
+    5000;  // places that are read in full; a log with more messages is counted as cut
 
 struct Chosen {
   ErrorMessage message;
@@ -46,7 +47,8 @@ struct Survey {
 
 // Of a kernel: the process does nothing more on the device.
 bool ends_cuda(std::string_view kind) {
-  return kind == "illegal-address" || kind == "misaligned-address" || kind == "device-assert" || kind == "launch-failure" || kind == "illegal-instruction" || kind == "ecc-error";
+  return kind == "illegal-address" || kind == "misaligned-address" || kind == "device-assert" ||
+         kind == "launch-failure" || kind == "illegal-instruction" || kind == "ecc-error";
 }
 
 Survey survey(std::string_view text, const AnchorHits& found) {
@@ -76,25 +78,38 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     survey.last[message->tag] = hit.begin;
     if (is_assertion) ++survey.assertion_lines;
     // One failure told twice: in one line, or by TensorFlow's allocator and then by the operation that wanted the memory.
-    const bool told = last != nullptr && message->kind == last_kind && ((hit.anchor == Anchor::kTfOom && last->anchor == Anchor::kBfcOom) || text.substr(last->end, hit.begin - std::min(hit.begin, last->end)).find('\n') == std::string_view::npos);
-    const bool again = told || (last != nullptr && message->kind == last_kind && hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
+    const bool told =
+        last != nullptr && message->kind == last_kind &&
+        ((hit.anchor == Anchor::kTfOom && last->anchor == Anchor::kBfcOom) ||
+         text.substr(last->end, hit.begin - std::min(hit.begin, last->end)).find('\n') == std::string_view::npos);
+    const bool again = told || (last != nullptr && message->kind == last_kind &&
+                                hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
     if (!again && !is_assertion && !message->weak) {
       ++survey.counts[message->kind];
       survey.texts[message->kind].insert(message->tag + message->text);
     }
     last = &hit;
     last_kind = message->kind;
-    const auto is_same = [&](const Chosen& other) { return other.message.kind == message->kind && other.message.text == message->text && other.message.tag == message->tag; };
+    const auto is_same = [&](const Chosen& other) {
+      return other.message.kind == message->kind && other.message.text == message->text &&
+             other.message.tag == message->tag;
+    };
     if (!is_assertion && (!message->weak || ends_cuda(message->kind) || message->kind == "host-killed")) {
       const auto known = std::find_if(survey.all.begin(), survey.all.end(), is_same);
-      if (known != survey.all.end()) known->again = hit.begin;
-      else if (survey.all.size() < kMostCandidates) survey.all.push_back({*message, hit.begin, hit.begin});
+      if (known != survey.all.end())
+        known->again = hit.begin;
+      else if (survey.all.size() < kMostCandidates)
+        survey.all.push_back({*message, hit.begin, hit.begin});
     }
     std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
     if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin, hit.begin};
-    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error) survey.assert_error = Chosen{*message, hit.begin, hit.begin};
+    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error)
+      survey.assert_error = Chosen{*message, hit.begin, hit.begin};
     // Work that is cleaned up (45, 43), or what would bring the device back (154), is a consequence: another line of the kernel's log tells of what.
-    const auto is_consequence = [](const ErrorMessage& of) { const auto xid = of.words.find("xid"); return xid != of.words.end() && (xid->second == "45" || xid->second == "43" || xid->second == "154"); };
+    const auto is_consequence = [](const ErrorMessage& of) {
+      const auto xid = of.words.find("xid");
+      return xid != of.words.end() && (xid->second == "45" || xid->second == "43" || xid->second == "154");
+    };
     if (place && message->kind == "xid" && is_consequence(place->message) && !is_consequence(*message)) place.reset();
     if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
   }
@@ -104,7 +119,8 @@ Survey survey(std::string_view text, const AnchorHits& found) {
 // A message that is no exception's own, with an unrelated traceback behind it: printed, and gone on from. What C++ prints before it throws is told by the exception that follows.
 bool is_only_printed(std::string_view text, const Chosen& chosen, std::size_t to) {
   if (!chosen.message.framework.empty() && chosen.message.framework != "pytorch") return false;
-  return is_followed_by_other(text, chosen.begin, to, chosen.message.tag) && traceback_at(text, chosen.begin, chosen.message.tag).empty();
+  return is_followed_by_other(text, chosen.begin, to, chosen.message.tag) &&
+         traceback_at(text, chosen.begin, chosen.message.tag).empty();
 }
 
 // Steps over what was survived, from the first message on.
@@ -113,18 +129,30 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
   for (const Chosen& later : seen.all) {
     // Nothing more is allocated after it: a request that an allocator refuses in numbers, with a traceback of its own, is another program's.
     const std::size_t near = std::max(chosen.begin, later.begin - std::min(later.begin, std::size_t{1} << 20));
-    const bool other_program = ends_cuda(chosen.message.kind) && later.message.framework == "pytorch" && later.message.numbers.count("requested") != 0 && later.begin > chosen.begin &&
-                               text.substr(near, later.begin - near).find("\nTraceback (most recent call last)") != std::string_view::npos && !later.message.words.count("quoted");
+    const bool other_program =
+        ends_cuda(chosen.message.kind) && later.message.framework == "pytorch" &&
+        later.message.numbers.count("requested") != 0 && later.begin > chosen.begin &&
+        text.substr(near, later.begin - near).find("\nTraceback (most recent call last)") != std::string_view::npos &&
+        !later.message.words.count("quoted");
     if (ends_cuda(chosen.message.kind) && !(other_program && later.message.tag == chosen.message.tag)) continue;
-    const bool other_writer = !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
+    const bool other_writer =
+        !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
     if (later.begin <= chosen.begin || other_writer || later.message.text == chosen.message.text) continue;
-    if (!ends_cuda(chosen.message.kind) && !goes_on(text, chosen.begin, later.begin, chosen.message.tag) && !is_only_printed(text, chosen, later.begin)) continue;
+    if (!ends_cuda(chosen.message.kind) && !goes_on(text, chosen.begin, later.begin, chosen.message.tag) &&
+        !is_only_printed(text, chosen, later.begin))
+      continue;
     // What has failed is often killed afterwards, by whoever started it: only at work could it be killed for another reason.
-    if (later.message.kind == "host-killed" && !lives_on(text.substr(0, line_begin(text, later.begin, 4096)), chosen.begin, chosen.message.tag)) continue;
+    if (later.message.kind == "host-killed" &&
+        !lives_on(text.substr(0, line_begin(text, later.begin, 4096)), chosen.begin, chosen.message.tag))
+      continue;
     // What a person tells of several tries is no log: the same again needs a traceback of its own.
-    if (later.message.kind == chosen.message.kind && text.substr(chosen.begin, later.begin - chosen.begin).find("Traceback (most recent call last)") == std::string_view::npos) continue;
+    if (later.message.kind == chosen.message.kind &&
+        text.substr(chosen.begin, later.begin - chosen.begin).find("Traceback (most recent call last)") ==
+            std::string_view::npos)
+      continue;
     // TensorFlow's allocator tells first, the operation that wanted the memory second: one failure.
-    const bool same_failure = chosen.message.framework == "tensorflow" && later.message.framework == "tensorflow" && later.message.kind == chosen.message.kind && chosen.message.words.count("benign") == 0;
+    const bool same_failure = chosen.message.framework == "tensorflow" && later.message.framework == "tensorflow" &&
+                              later.message.kind == chosen.message.kind && chosen.message.words.count("benign") == 0;
     if (!same_failure) survived.push_back(std::move(chosen));
     chosen = later;
   }
@@ -134,14 +162,18 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
 // Whether its writer's program works on behind the last message.
 bool is_survived(std::string_view text, const Survey& seen, const Chosen& chosen) {
   const auto last = seen.last.find(chosen.message.tag);
-  return !ends_cuda(chosen.message.kind) && lives_on(text, std::max(chosen.begin, last == seen.last.end() ? 0 : last->second), chosen.message.tag);
+  return !ends_cuda(chosen.message.kind) &&
+         lives_on(text, std::max(chosen.begin, last == seen.last.end() ? 0 : last->second), chosen.message.tag);
 }
 
 // What one writer survived may have ended another.
 bool survives(std::string_view text, const Survey& seen, Chosen& chosen, std::vector<Chosen>& survived) {
   if (!is_survived(text, seen, chosen)) return false;
   std::size_t looked_at = 0;
-  const auto is_fatal = [&](const Chosen& other) { return other.message.tag != chosen.message.tag && !other.message.tag.empty() && ++looked_at <= kMostWriters && !is_survived(text, seen, other); };
+  const auto is_fatal = [&](const Chosen& other) {
+    return other.message.tag != chosen.message.tag && !other.message.tag.empty() && ++looked_at <= kMostWriters &&
+           !is_survived(text, seen, other);
+  };
   const auto fatal = std::find_if(seen.all.begin(), seen.all.end(), is_fatal);
   if (fatal == seen.all.end()) return true;
   survived.push_back(std::move(chosen));
@@ -152,7 +184,9 @@ bool survives(std::string_view text, const Survey& seen, Chosen& chosen, std::ve
 // The same error told again with more words: what they add.
 void add_from_others(const Survey& seen, Chosen& chosen) {
   for (const Chosen& other : seen.all) {
-    if (other.message.kind != chosen.message.kind || other.message.tag != chosen.message.tag || !other.message.text.starts_with(chosen.message.text)) continue;
+    if (other.message.kind != chosen.message.kind || other.message.tag != chosen.message.tag ||
+        !other.message.text.starts_with(chosen.message.text))
+      continue;
     chosen.again = std::max(chosen.again, other.again);
     for (const auto& [name, bytes] : other.message.numbers) chosen.message.numbers.try_emplace(name, bytes);
     for (const auto& [name, word] : other.message.words) chosen.message.words.try_emplace(name, word);
@@ -223,12 +257,16 @@ bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packag
 
 // What starts programs: its own lines are nobody's.
 bool is_launcher(const TracebackFrame& frame) {
-  static constexpr std::array<std::string_view, 9> kNames = {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/vllm", "/bin/ray", "/bin/composer", "/bin/litgpt", "/bin/tune", "accelerate.exe"};
-  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) { return frame.file.find(name) != std::string::npos; });
+  static constexpr std::array<std::string_view, 9> kNames = {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
+                                                             "/bin/vllm",     "/bin/ray",        "/bin/composer",
+                                                             "/bin/litgpt",   "/bin/tune",       "accelerate.exe"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](std::string_view name) { return frame.file.find(name) != std::string::npos; });
 }
 
 // The traceback that ends in the message, or in the same message told again, where the first has none.
-std::vector<TracebackFrame> traceback_of(std::string_view text, std::size_t at, std::size_t again, const std::string& tag) {
+std::vector<TracebackFrame> traceback_of(std::string_view text, std::size_t at, std::size_t again,
+                                         const std::string& tag) {
   std::vector<TracebackFrame> frames = traceback_at(text, at, tag);
   if (again <= at || !std::all_of(frames.begin(), frames.end(), is_installed)) return frames;
   std::vector<TracebackFrame> later = traceback_at(text, again, tag);
@@ -255,12 +293,16 @@ void add_ending(std::string_view text, const Chosen& chosen, bool lives, Trace& 
 
 std::string place_words(std::string_view text, const Chosen& message) {
   const std::vector<TracebackFrame> above = traceback_at(text, message.begin, message.message.tag);
-  const auto own = std::find_if(above.rbegin(), above.rend(), [](const TracebackFrame& frame) { return !is_installed(frame); });
-  return "line " + std::to_string(line_number(text, message.begin)) + (own == above.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " + trimmed(message.message.text, 160);
+  const auto own =
+      std::find_if(above.rbegin(), above.rend(), [](const TracebackFrame& frame) { return !is_installed(frame); });
+  return "line " + std::to_string(line_number(text, message.begin)) +
+         (own == above.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " +
+         trimmed(message.message.text, 160);
 }
 
 // Errors of other kinds in the same text. What follows an error that ends all work with CUDA is its consequence, unless a traceback of a program of its own tells of it.
-void add_others(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived, Trace& trace) {
+void add_others(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived,
+                Trace& trace) {
   std::vector<Chosen> others = seen.all;
   if (seen.first_weak && seen.first_weak->message.kind == "xid") others.push_back(*seen.first_weak);
   std::vector<std::string> kinds = {chosen.message.kind};
@@ -287,12 +329,16 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
     part = std::string(text.substr(0, kHeadBytes)) + std::string(text.substr(from, 2 * kAroundBytes));
     near = part;
   }
-  if (const std::string version = torch_version(near); !version.empty()) trace.properties["error.torch_version"] = version;
-  if (const std::string other = other_framework(near); !other.empty()) trace.properties["error.other_framework"] = other;
+  if (const std::string version = torch_version(near); !version.empty())
+    trace.properties["error.torch_version"] = version;
+  if (const std::string other = other_framework(near); !other.empty())
+    trace.properties["error.other_framework"] = other;
   if (sets_expandable_segments(near)) trace.properties["error.sets_expandable"] = "yes";
-  if (near.find("Traceback (most recent call last)") != std::string_view::npos) trace.properties["error.has_traceback"] = "yes";
+  if (near.find("Traceback (most recent call last)") != std::string_view::npos)
+    trace.properties["error.has_traceback"] = "yes";
   if (chosen.message.framework == "tensorflow" || chosen.message.framework == "jax") {
-    if (const std::string pool = pool_dump(text); !pool.empty() && chosen.message.is_allocation()) trace.properties["error.pool"] = pool;
+    if (const std::string pool = pool_dump(text); !pool.empty() && chosen.message.is_allocation())
+      trace.properties["error.pool"] = pool;
   }
   if (chosen.message.framework != "jax") return;
   std::size_t number = 0;
@@ -300,7 +346,9 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
     const std::string name = "error.buffer." + std::to_string(++number);
     trace.properties[name + "_bytes.min"] = std::to_string(buffer.bytes.min);
     trace.properties[name + "_bytes.max"] = std::to_string(buffer.bytes.max);
-    const std::string maker = buffer.operation == "parameter" ? std::string(", given to the program") : buffer.operation.empty() ? std::string() : (buffer.shape.empty() ? "" : " of ") + buffer.operation;
+    const std::string maker = buffer.operation == "parameter" ? std::string(", given to the program")
+                              : buffer.operation.empty()      ? std::string()
+                                                              : (buffer.shape.empty() ? "" : " of ") + buffer.operation;
     trace.properties[name + ".what"] = buffer.shape + maker;
     if (!buffer.place.empty()) trace.properties[name + ".place"] = buffer.place;
   }
@@ -329,15 +377,27 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   Survey seen = survey(text, found);
   if (!seen.first && !seen.first_weak) {
     const std::string other = last_exception(text, 0, {});
-    if (const OtherError* known = other_error(text)) return Error{"no GPU memory error was found in this text: " + std::string(known->what) + (other.empty() ? "" : " (" + other + ")"), {}, std::string(known->next)};
+    if (const OtherError* known = other_error(text))
+      return Error{"no GPU memory error was found in this text: " + std::string(known->what) +
+                       (other.empty() ? "" : " (" + other + ")"),
+                   {},
+                   std::string(known->next)};
     if (!seen.quoted.empty()) {
-      return Error{"no GPU memory error was found in this text: \"" + trimmed(seen.quoted, 100) + "\" stands in it only as a quotation, in source text or in a sentence" + (other.empty() ? "" : "; its last traceback ends in " + other), {},
-                   "If a program failed with it, paste the program's own output, with the message at the beginning of a line."};
+      return Error{
+          "no GPU memory error was found in this text: \"" + trimmed(seen.quoted, 100) +
+              "\" stands in it only as a quotation, in source text or in a sentence" +
+              (other.empty() ? "" : "; its last traceback ends in " + other),
+          {},
+          "If a program failed with it, paste the program's own output, with the message at the beginning of a line."};
     }
-    return Error{other.empty() ? "no GPU memory error was found in this text" : "this text holds a Python traceback that ends in " + other + ": no GPU memory error was found in it",
+    return Error{other.empty() ? "no GPU memory error was found in this text"
+                               : "this text holds a Python traceback that ends in " + other +
+                                     ": no GPU memory error was found in it",
                  {},
-                 "Looked for: out of memory (PyTorch, CUDA, HIP, JAX, TensorFlow, NCCL, cuBLAS, cuDNN), illegal memory access, misaligned address, "
-                 "device-side assert, launch failure, host memory, operands that do not go together, devices that cannot be used." +
+                 "Looked for: out of memory (PyTorch, CUDA, HIP, JAX, TensorFlow, NCCL, cuBLAS, cuDNN), illegal memory "
+                 "access, misaligned address, "
+                 "device-side assert, launch failure, host memory, operands that do not go together, devices that "
+                 "cannot be used." +
                      std::string(other.empty() ? " Paste the message itself, or the whole log." : "")};
   }
   std::vector<Chosen> survived;
@@ -370,13 +430,19 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   if (message.words.count("quoted") != 0) {
     const std::size_t line = line_begin(text, chosen.begin, 4096);
     const std::string_view whole = text.substr(line, line_end(text, chosen.begin, 4096) - line);
-    trace.properties["error.quoted_by"] = trimmed(clean_line(whole.substr(split_prefix(whole).length), 400), 120) + (frames.empty() ? "" : ", " + frames.back().file + ":" + std::to_string(frames.back().line));
+    trace.properties["error.quoted_by"] =
+        trimmed(clean_line(whole.substr(split_prefix(whole).length), 400), 120) +
+        (frames.empty() ? "" : ", " + frames.back().file + ":" + std::to_string(frames.back().line));
     frames.clear();  // where the quoting exception was raised is not where memory ran out
   }
   // The runtime says the same of memory of the host that it cannot pin.
-  const auto pins = [](const TracebackFrame& frame) { return frame.function == "pin_memory" || frame.file.ends_with("/pin_memory.py"); };
-  if (message.kind == "out-of-memory" && message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins)) message.kind = "host-pinned";
-  if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed)) frames.clear();  // the launcher's own
+  const auto pins = [](const TracebackFrame& frame) {
+    return frame.function == "pin_memory" || frame.file.ends_with("/pin_memory.py");
+  };
+  if (message.kind == "out-of-memory" && message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins))
+    message.kind = "host-pinned";
+  if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed))
+    frames.clear();  // the launcher's own
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
   add_event(trace, message, stack);

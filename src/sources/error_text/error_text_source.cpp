@@ -24,12 +24,16 @@ void append_utf8(std::string& text, std::uint32_t code) {
 
 std::string utf8_of(std::string_view bytes) {
   const bool little = bytes[0] == '\xFF';
-  const auto unit = [&](std::size_t at) { return static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + (little ? 1 : 0)])) << 8 | static_cast<unsigned char>(bytes[at + (little ? 0 : 1)]); };
+  const auto unit = [&](std::size_t at) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + (little ? 1 : 0)])) << 8 |
+           static_cast<unsigned char>(bytes[at + (little ? 0 : 1)]);
+  };
   std::string text;
   text.reserve(bytes.size() / 2);
   for (std::size_t at = 2; at + 1 < bytes.size(); at += 2) {
     std::uint32_t code = unit(at);
-    const bool pairs = code >= 0xD800 && code < 0xDC00 && at + 3 < bytes.size() && unit(at + 2) >= 0xDC00 && unit(at + 2) < 0xE000;
+    const bool pairs =
+        code >= 0xD800 && code < 0xDC00 && at + 3 < bytes.size() && unit(at + 2) >= 0xDC00 && unit(at + 2) < 0xE000;
     if (pairs) {
       code = 0x10000 + ((code - 0xD800) << 10) + (unit(at + 2) - 0xDC00);
       at += 2;

@@ -16,7 +16,8 @@ namespace faultline {
 namespace {
 
 constexpr const char* kMessage =
-    "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 7.79 GiB total capacity; 5.20 GiB already allocated; 1.08 GiB free; 5.50 GiB reserved in "
+    "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 7.79 GiB total capacity; 5.20 GiB already allocated; 1.08 "
+    "GiB free; 5.50 GiB reserved in "
     "total by PyTorch)";
 
 ByteInterval size_of(std::string_view text, SizeStyle style = SizeStyle::kTorch) {
@@ -42,9 +43,7 @@ TEST(PrintedSize, IsExactWithoutDecimals) {
   EXPECT_EQ(size_of("33554432B"), ByteInterval::exactly(33554432));
 }
 
-TEST(PrintedSize, TakesADecimalComma) {
-  EXPECT_EQ(size_of("1900,00 MiB"), size_of("1900.00 MiB"));
-}
+TEST(PrintedSize, TakesADecimalComma) { EXPECT_EQ(size_of("1900,00 MiB"), size_of("1900.00 MiB")); }
 
 TEST(PrintedSize, LeavesOpenWhichGigabyteIsMeantUnlessTheWriterIsKnown) {
   EXPECT_LE(size_of("2 GB").min, 2000000000u);
@@ -80,10 +79,11 @@ TEST(ReadErrorText, PutsTheStatedNumbersIntoTheTrace) {
 }
 
 TEST(ReadErrorText, BuildsTheStackInnermostLast) {
-  const auto trace = read_error_text(std::string("Traceback (most recent call last):\n  File \"a.py\", line 1, in outer\n    inner()\n  File "
-                                                 "\"b.py\", line 22, in inner\n    x()\nRuntimeError: ") +
-                                         kMessage,
-                                     "");
+  const auto trace = read_error_text(
+      std::string("Traceback (most recent call last):\n  File \"a.py\", line 1, in outer\n    inner()\n  File "
+                  "\"b.py\", line 22, in inner\n    x()\nRuntimeError: ") +
+          kMessage,
+      "");
   ASSERT_TRUE(trace.ok());
   const StackId stack = trace->events[0].stack;
   ASSERT_EQ(trace->stacks.depth(stack), 2u);
@@ -144,11 +144,28 @@ TEST(SplitPrefix, KnowsWhoWroteALine) {
 
 TEST(TorchVersion, IsTheOneThatTheTextNames) {
   for (const auto& [text, version] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
-           {"torch 1.13.1", "1.13"}, {"torch==2.0.1+cu118", "2.0"}, {"PyTorch version: 1.6.0", "1.6"}, {"pytorch   1.7.1   py3.8_cuda11.0", "1.7"}, {"\"torch_version\": \"2.0.1+cu118\"", "2.0"},
-           {"Python-3.7.13 torch-1.12.1+cu113 CUDA:0", "1.12"}, {"load_entry_point('torch==2.3.0', 'console_scripts', 'torchrun')", "2.3"}, {"pyTorch_version:   1.8.1+cu101", "1.8"}, {"Torch: 2.10.0", "2.10"},
-           {"torch 1.4.0\ntorch 2.1.0", "2.1"}, {"/x/lib/python3.6/site-packages/torch/nn/f.py", "<=1.10"}, {"/x/lib/python3.8/dist-packages/torch/nn/f.py\ntorch==1.9.0", "1.9"},
-           {"PyTorch version: 1.5.0\nCUDA used to build PyTorch: 9.2", "1.5"}, {"CUDA used to build PyTorch: 2.1", ""}, {"torch>=1.6", ""}, {"torchvision 0.14.1", ""}, {"open-clip-torch==2.20.0", ""}, {"pytorch-lightning==1.9.4", ""}, {"/x/lib/python3.11/site-packages/torch/nn/f.py", ""}, {"torch.nn 3 layers", ""},
-           {"the torch has 2 ends", ""}, {"torch 20240101", ""}}) {
+           {"torch 1.13.1", "1.13"},
+           {"torch==2.0.1+cu118", "2.0"},
+           {"PyTorch version: 1.6.0", "1.6"},
+           {"pytorch   1.7.1   py3.8_cuda11.0", "1.7"},
+           {"\"torch_version\": \"2.0.1+cu118\"", "2.0"},
+           {"Python-3.7.13 torch-1.12.1+cu113 CUDA:0", "1.12"},
+           {"load_entry_point('torch==2.3.0', 'console_scripts', 'torchrun')", "2.3"},
+           {"pyTorch_version:   1.8.1+cu101", "1.8"},
+           {"Torch: 2.10.0", "2.10"},
+           {"torch 1.4.0\ntorch 2.1.0", "2.1"},
+           {"/x/lib/python3.6/site-packages/torch/nn/f.py", "<=1.10"},
+           {"/x/lib/python3.8/dist-packages/torch/nn/f.py\ntorch==1.9.0", "1.9"},
+           {"PyTorch version: 1.5.0\nCUDA used to build PyTorch: 9.2", "1.5"},
+           {"CUDA used to build PyTorch: 2.1", ""},
+           {"torch>=1.6", ""},
+           {"torchvision 0.14.1", ""},
+           {"open-clip-torch==2.20.0", ""},
+           {"pytorch-lightning==1.9.4", ""},
+           {"/x/lib/python3.11/site-packages/torch/nn/f.py", ""},
+           {"torch.nn 3 layers", ""},
+           {"the torch has 2 ends", ""},
+           {"torch 20240101", ""}}) {
     EXPECT_EQ(torch_version(text), version) << text;
   }
 }
@@ -161,21 +178,36 @@ TEST(OtherFramework, IsNamedOnlyWherePyTorchIsNot) {
 }
 
 TEST(LivesOn, IsWorkOfTheProgramAndNotWhatIsWrittenBelowIt) {
-  for (const std::string_view work : {"step 12 loss 1.9", "Epoch 2/3", "skipping this batch", "{'train_runtime': 60.1, 'train_loss': 0.3}", "lr 0.1, val loss: 0.2, acc: 0.9", "50%|#####     | 100/200 [00:10<00:10]", "saved checkpoint to out/3.pt"}) {
-    EXPECT_TRUE(lives_on(std::string("10%|#   | 20/200 [00:02<00:20]\nboom\n") + std::string(work) + "\n", 31, {})) << work;
+  for (const std::string_view work :
+       {"step 12 loss 1.9", "Epoch 2/3", "skipping this batch", "{'train_runtime': 60.1, 'train_loss': 0.3}",
+        "lr 0.1, val loss: 0.2, acc: 0.9", "50%|#####     | 100/200 [00:10<00:10]", "saved checkpoint to out/3.pt"}) {
+    EXPECT_TRUE(lives_on(std::string("10%|#   | 20/200 [00:02<00:20]\nboom\n") + std::string(work) + "\n", 31, {}))
+        << work;
   }
-  for (const std::string_view other : {"", "wandb: loss 0.4", "10%|#   | 20/200 [00:02<00:22]", "How can I train epoch 3?", "Epoch 5 is where it always happens, before that the memory looks fine", "My batch size: 8, epoch: 3",
-                                       "cleaning up", "Sending process 4712 closing signal SIGTERM\nstep 12 loss 1.9", "$ python train.py\nstep 12 loss 1.9", "- CUDA 11.6", "epoch: 30\nbatch: 8", "Command: python train.py --batch 8 --epoch 30", "        print('epoch 1 loss 0.3')", " 5%|5   | 100/2000 [10:00<3:10:00]", "[rank1]: step 12 loss 1.9"}) {
-    EXPECT_FALSE(lives_on(std::string("10%|#   | 20/200 [00:02<00:20]\nboom\n") + std::string(other) + "\n", 31, "[rank0]:")) << other;
+  for (const std::string_view other :
+       {"", "wandb: loss 0.4", "10%|#   | 20/200 [00:02<00:22]", "How can I train epoch 3?",
+        "Epoch 5 is where it always happens, before that the memory looks fine", "My batch size: 8, epoch: 3",
+        "cleaning up", "Sending process 4712 closing signal SIGTERM\nstep 12 loss 1.9",
+        "$ python train.py\nstep 12 loss 1.9", "- CUDA 11.6", "epoch: 30\nbatch: 8",
+        "Command: python train.py --batch 8 --epoch 30", "        print('epoch 1 loss 0.3')",
+        " 5%|5   | 100/2000 [10:00<3:10:00]", "[rank1]: step 12 loss 1.9"}) {
+    EXPECT_FALSE(
+        lives_on(std::string("10%|#   | 20/200 [00:02<00:20]\nboom\n") + std::string(other) + "\n", 31, "[rank0]:"))
+        << other;
   }
 }
 
 TEST(PeakBuffers, AreTheLargestWithTheirLines) {
-  const auto buffers = peak_buffers("Peak buffers:\n\tBuffer 1:\n\t\tSize: 1.00MiB\n\t\tEntry Parameter Subshape: f32[512,512]\n\t\t====\n\n\tBuffer 2:\n\t\tSize: 6.00MiB\n\t\tOperator: op_name=\"jit(f)/jit(main)/concatenate[dimension=0]\" "
-                                    "source_file=\"/a/models.py\" source_line=689\n\t\tXLA Label: concatenate\n\t\tShape: f32[4096,128,3]\n\t\t====\n\nTraceback\n\tBuffer 3:\n\t\tSize: 9.00GiB\n", 5);
+  const auto buffers = peak_buffers(
+      "Peak buffers:\n\tBuffer 1:\n\t\tSize: 1.00MiB\n\t\tEntry Parameter Subshape: f32[512,512]\n\t\t====\n\n\tBuffer "
+      "2:\n\t\tSize: 6.00MiB\n\t\tOperator: op_name=\"jit(f)/jit(main)/concatenate[dimension=0]\" "
+      "source_file=\"/a/models.py\" source_line=689\n\t\tXLA Label: concatenate\n\t\tShape: "
+      "f32[4096,128,3]\n\t\t====\n\nTraceback\n\tBuffer 3:\n\t\tSize: 9.00GiB\n",
+      5);
   ASSERT_EQ(buffers.size(), 2u);
   EXPECT_EQ(buffers[0].bytes, size_of("6.00MiB", SizeStyle::kXla));
-  EXPECT_EQ(buffers[0].operation + "|" + buffers[0].place + "|" + buffers[0].shape, "concatenate|/a/models.py:689|f32[4096,128,3]");
+  EXPECT_EQ(buffers[0].operation + "|" + buffers[0].place + "|" + buffers[0].shape,
+            "concatenate|/a/models.py:689|f32[4096,128,3]");
   EXPECT_EQ(buffers[1].operation, "parameter");
   EXPECT_TRUE(peak_buffers("Peak buffers", 5).empty());
 }

@@ -115,7 +115,8 @@ constexpr auto kKnown = std::to_array<KnownWords>({
 });
 
 bool has_error_name(std::string_view before) {
-  for (const std::string_view word : {"Error: ", "Error:", "error: ", "Exception: ", "what(): ", "!!! ", "] failed: "}) {
+  for (const std::string_view word :
+       {"Error: ", "Error:", "error: ", "Exception: ", "what(): ", "!!! ", "] failed: "}) {
     if (before.find(word) != std::string_view::npos) return true;
   }
   return false;
@@ -128,7 +129,8 @@ bool is_killed_line(const ErrorPassage& passage) {
   const bool behind_progress = passage.before.find("%|") != std::string::npos && passage.before.ends_with("]");
   if (passage.before.empty() || behind_progress) return line == "Killed";
   const std::size_t at = passage.before.find("line ");
-  return at != std::string::npos && passage.before.find_last_of("0123456789") + 1 >= passage.before.find_last_not_of(' ') + 1;
+  return at != std::string::npos &&
+         passage.before.find_last_of("0123456789") + 1 >= passage.before.find_last_not_of(' ') + 1;
 }
 
 // The whole sentence: what stands in front of the words on their line belongs to it, behind the exception's name.
@@ -141,7 +143,8 @@ std::string sentence(const ErrorPassage& passage) {
       break;
     }
   }
-  return trimmed(std::string(before) + passage.words.substr(0, std::min<std::size_t>(passage.first_line_length, 400)), 400);
+  return trimmed(std::string(before) + passage.words.substr(0, std::min<std::size_t>(passage.first_line_length, 400)),
+                 400);
 }
 
 }  // namespace
@@ -168,13 +171,19 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   }
   if (known->text == "unable to allocate " && !says("for an array")) return std::nullopt;
   // RMM says so of the device's memory, in the same line.
-  if ((known->text == "std::bad_alloc" || known->text == "memoryerror") && (says("out_of_memory") || says("cuda"))) return std::nullopt;
-  if (known->text == "std::bad_alloc" && line.size() > 14 && std::string_view("'\"`:.)").find(line[14]) == std::string_view::npos) return std::nullopt;
-  if (known->text == "memoryerror" && (!passage.before.empty() || (line.size() > 11 && line.substr(11, 1) != ":"))) return std::nullopt;
+  if ((known->text == "std::bad_alloc" || known->text == "memoryerror") && (says("out_of_memory") || says("cuda")))
+    return std::nullopt;
+  if (known->text == "std::bad_alloc" && line.size() > 14 &&
+      std::string_view("'\"`:.)").find(line[14]) == std::string_view::npos)
+    return std::nullopt;
+  if (known->text == "memoryerror" && (!passage.before.empty() || (line.size() > 11 && line.substr(11, 1) != ":")))
+    return std::nullopt;
   if (known->text == "allocation on device" && (says("would exceed allowed") || line.size() > 40)) return std::nullopt;
   if (kind == "host-worker") {
-    if (says("bus error") || says("shared memory")) kind = "host-shm";
-    else if (!says("signal: killed") && !says("exited unexpectedly")) return std::nullopt;
+    if (says("bus error") || says("shared memory"))
+      kind = "host-shm";
+    else if (!says("signal: killed") && !says("exited unexpectedly"))
+      return std::nullopt;
   }
   ErrorMessage message = said(kind, "", sentence(passage));
   if (kind == "xid") {
@@ -185,19 +194,29 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
     message.words["xid"] = std::to_string(*number);
     const auto pid = number_after(line, "pid=");
     const std::size_t name = line.find("name=");
-    if (pid) message.words["process"] = std::to_string(*pid) + (name == std::string_view::npos ? "" : " (" + passage.words.substr(name + 5, passage.words.find_first_of(", \n", name) - name - 5) + ")");
+    if (pid)
+      message.words["process"] =
+          std::to_string(*pid) +
+          (name == std::string_view::npos
+               ? ""
+               : " (" + passage.words.substr(name + 5, passage.words.find_first_of(", \n", name) - name - 5) + ")");
     message.weak = true;
   }
-  if (kind == "unknown-error" || kind == "host-oom-invoked" || kind.starts_with("call-") || kind == "host-killed" || kind == "host-worker" || kind == "async-bare") message.weak = true;
+  if (kind == "unknown-error" || kind == "host-oom-invoked" || kind.starts_with("call-") || kind == "host-killed" ||
+      kind == "host-worker" || kind == "async-bare")
+    message.weak = true;
   // The number that stands for the signal ends its line; a sentence about it goes on.
-  if (const std::size_t end = known->text.size(); known->text.ends_with("137") && end < line.find_last_not_of(" .)") + 1) return std::nullopt;
+  if (const std::size_t end = known->text.size();
+      known->text.ends_with("137") && end < line.find_last_not_of(" .)") + 1)
+    return std::nullopt;
   if (kind == "vllm-length") {
     for (const std::string_view label : {"estimated maximum model length is ", "stored in kv cache ("}) {
       if (const auto tokens = number_after(lower, label, 700)) message.words["status"] = std::to_string(*tokens);
     }
   }
   if (kind == "host-alloc" || kind == "host-shm" || kind == "metal-buffer") {
-    if (const auto bytes = size_between(lower, 0, passage.first_line_length, SizeStyle::kTorch)) message.numbers["requested"] = *bytes;
+    if (const auto bytes = size_between(lower, 0, passage.first_line_length, SizeStyle::kTorch))
+      message.numbers["requested"] = *bytes;
   }
   return message;
 }

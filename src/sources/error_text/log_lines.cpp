@@ -10,12 +10,8 @@ namespace {
 
 constexpr std::size_t kPrefixReach = 320;  // no prefix is looked for beyond this
 
-constexpr bool is_blank(char c) {
-  return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
-}
-constexpr bool is_name(char c) {
-  return is_digit(c) || is_upper(c) || is_lower(c) || c == '_' || c == '-' || c == '.';
-}
+constexpr bool is_blank(char c) { return static_cast<unsigned char>(c) <= ' ' || c == '\x7f'; }
+constexpr bool is_name(char c) { return is_digit(c) || is_upper(c) || is_lower(c) || c == '_' || c == '-' || c == '.'; }
 
 // A vertical bar of a drawn frame, as three bytes of UTF-8.
 std::size_t bar_length(std::string_view rest) {
@@ -32,7 +28,8 @@ std::size_t word_length(std::string_view rest) {
 }
 
 bool is_level(std::string_view word) {
-  static constexpr std::array<std::string_view, 8> kLevels = {"INFO", "ERROR", "WARNING", "WARN", "DEBUG", "CRITICAL", "FATAL", "TRACE"};
+  static constexpr std::array<std::string_view, 8> kLevels = {"INFO",  "ERROR",    "WARNING", "WARN",
+                                                              "DEBUG", "CRITICAL", "FATAL",   "TRACE"};
   return std::find(kLevels.begin(), kLevels.end(), word) != kLevels.end();
 }
 
@@ -50,7 +47,8 @@ bool is_time(std::string_view word) {
 }
 
 bool is_month(std::string_view word) {
-  static constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  static constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                               "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   return std::find(kMonths.begin(), kMonths.end(), word) != kMonths.end();
 }
 
@@ -87,14 +85,16 @@ Atom word_atom(std::string_view rest) {
   while (!bare.empty() && (bare.back() == ':' || bare.back() == '-' || bare.back() == ',')) bare.remove_suffix(1);
   if (is_time(bare) || is_level(bare) || word == "-") return {length, false};
   if (bare.empty()) return {};
-  if (word.back() == ':' && word.size() >= 2 && word.size() <= 6 && std::all_of(bare.begin(), bare.end(), is_digit)) return {length, true};
+  if (word.back() == ':' && word.size() >= 2 && word.size() <= 6 && std::all_of(bare.begin(), bare.end(), is_digit))
+    return {length, true};
   if (word.back() == ':' && bare.size() >= 3 && std::all_of(bare.begin(), bare.end(), is_upper)) return {length, false};
   // A line of glog: "E0812 11:25:13.4 123 file.cc:33]", or of TensorFlow: "E tensorflow/.../cuda_driver.cc:924]".
   const bool letter = word[0] == 'I' || word[0] == 'W' || word[0] == 'E' || word[0] == 'F';
   if (letter && (length == 1 || (length == 5 && std::all_of(word.begin() + 1, word.end(), is_digit)))) {
     const std::size_t close = rest.substr(0, 240).find("] ");
     if (close != std::string_view::npos && is_digit(rest[close - 1])) return {close + 1, false};
-    if (length == 1 && rest.substr(1, 2) == "  ") return {length, false};  // pytest marks the lines of an error with "E   "
+    if (length == 1 && rest.substr(1, 2) == "  ")
+      return {length, false};  // pytest marks the lines of an error with "E   "
     return {};
   }
   // "name-1  | words" of docker compose.

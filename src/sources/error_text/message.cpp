@@ -34,8 +34,9 @@ constexpr std::array kPhrases = {
 }  // namespace
 
 bool ErrorMessage::is_allocation() const {
-  static constexpr std::array<std::string_view, 8> kKinds = {"out-of-memory", "cublas-alloc", "cublas-init",     "cudnn-alloc",
-                                                             "cudnn-init",    "nccl-oom",     "host-pinned-oom", "pool-growth"};
+  static constexpr std::array<std::string_view, 8> kKinds = {"out-of-memory",   "cublas-alloc", "cublas-init",
+                                                             "cudnn-alloc",     "cudnn-init",   "nccl-oom",
+                                                             "host-pinned-oom", "pool-growth"};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 
@@ -76,7 +77,9 @@ std::optional<std::uint64_t> number_after(std::string_view words, std::string_vi
   return at == std::string_view::npos || at >= reach ? std::nullopt : number_at(words, at + label.size());
 }
 
-std::string ErrorPassage::first_line(std::size_t length) const { return trimmed(std::string_view(words).substr(0, first_line_length), length); }
+std::string ErrorPassage::first_line(std::size_t length) const {
+  return trimmed(std::string_view(words).substr(0, first_line_length), length);
+}
 
 ErrorMessage said(std::string_view kind, std::string_view framework, std::string text) {
   ErrorMessage message;
@@ -111,22 +114,32 @@ std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit&
 
   std::optional<ErrorMessage> message;
   switch (hit.anchor) {
-    case Anchor::kTorchOom: case Anchor::kTorchOomBare: case Anchor::kMetalOom: case Anchor::kAsyncOom:
-      message = read_torch_message(hit.anchor, passage);
-      break;
-    case Anchor::kCublas: case Anchor::kCudnn: case Anchor::kNcclFailure: case Anchor::kNcclCalloc: case Anchor::kNcclUnhandled:
-      message = read_library_message(hit.anchor, passage);
-      break;
-    case Anchor::kXlaOom: case Anchor::kTfOom: case Anchor::kBfcOom: case Anchor::kTfDriver: case Anchor::kTfDst: case Anchor::kTfMemory: case Anchor::kCupyOom: case Anchor::kGgmlOom: case Anchor::kOrtOom: case Anchor::kRmmOom:
-    case Anchor::kOtherOom: case Anchor::kVulkanOom: case Anchor::kTensorRt: case Anchor::kDriverCall: case Anchor::kXlaSpace:
-      message = read_framework_message(hit.anchor, passage);
-      break;
-    case Anchor::kKnown:
-      message = read_known_message(passage);
-      break;
-    default:
-      message = read_cuda_message(hit.anchor, passage);
-      break;
+    case Anchor::kTorchOom:
+    case Anchor::kTorchOomBare:
+    case Anchor::kMetalOom:
+    case Anchor::kAsyncOom: message = read_torch_message(hit.anchor, passage); break;
+    case Anchor::kCublas:
+    case Anchor::kCudnn:
+    case Anchor::kNcclFailure:
+    case Anchor::kNcclCalloc:
+    case Anchor::kNcclUnhandled: message = read_library_message(hit.anchor, passage); break;
+    case Anchor::kXlaOom:
+    case Anchor::kTfOom:
+    case Anchor::kBfcOom:
+    case Anchor::kTfDriver:
+    case Anchor::kTfDst:
+    case Anchor::kTfMemory:
+    case Anchor::kCupyOom:
+    case Anchor::kGgmlOom:
+    case Anchor::kOrtOom:
+    case Anchor::kRmmOom:
+    case Anchor::kOtherOom:
+    case Anchor::kVulkanOom:
+    case Anchor::kTensorRt:
+    case Anchor::kDriverCall:
+    case Anchor::kXlaSpace: message = read_framework_message(hit.anchor, passage); break;
+    case Anchor::kKnown: message = read_known_message(passage); break;
+    default: message = read_cuda_message(hit.anchor, passage); break;
   }
   if (message) message->tag = passage.tag;
   return message;

@@ -21,9 +21,10 @@ struct ErrorMessage {
   std::string text;       // the matched sentences, on one line
   std::string tag;        // which writer of an interleaved log: "[rank3]:"
   std::optional<std::uint16_t> device;
-  std::map<std::string, ByteInterval> numbers;  // "requested" → bytes; the properties error.requested_bytes.min and .max
-  std::map<std::string, std::string> words;     // "assert.kernel" → "indexSelectSmallIndex"; the properties error.<key>
-  std::uint64_t address = 0;                    // of an illegal access, 0: not stated
+  std::map<std::string, ByteInterval>
+      numbers;                               // "requested" → bytes; the properties error.requested_bytes.min and .max
+  std::map<std::string, std::string> words;  // "assert.kernel" → "indexSelectSmallIndex"; the properties error.<key>
+  std::uint64_t address = 0;                 // of an illegal access, 0: not stated
   bool weak = false;
 
   bool is_allocation() const;  // an allocation failed, rather than a kernel
@@ -60,7 +61,8 @@ std::optional<ByteInterval> size_between(std::string_view words, std::size_t fro
 // Decimal digits at `at`, nullopt when there are none or too many.
 std::optional<std::uint64_t> number_at(std::string_view words, std::size_t at);
 // The number right behind the first `label`, where that stands before `reach`.
-std::optional<std::uint64_t> number_after(std::string_view words, std::string_view label, std::size_t reach = std::string_view::npos);
+std::optional<std::uint64_t> number_after(std::string_view words, std::string_view label,
+                                          std::size_t reach = std::string_view::npos);
 
 // The sentence up to `length` characters, cut at a word.
 std::string trimmed(std::string_view words, std::size_t length);

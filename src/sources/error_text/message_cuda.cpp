@@ -30,13 +30,33 @@ constexpr std::array kNames = {
 bool ends_as_message(const ErrorPassage& passage, std::size_t end) {
   if (end >= passage.lower.size() || end >= passage.first_line_length) return true;
   const std::string_view rest = std::string_view(passage.lower).substr(end);
-  for (const std::string_view follows : {"\n", ".", "'", "\"", "(", ")", ",", ";", "\\n", " (", " at ", " cuda kernel errors", " search for", " compile with", " current device", " terminate called",
-                                         " exception raised", " in function", " [", ": file exists", "</"}) {
+  for (const std::string_view follows : {"\n",
+                                         ".",
+                                         "'",
+                                         "\"",
+                                         "(",
+                                         ")",
+                                         ",",
+                                         ";",
+                                         "\\n",
+                                         " (",
+                                         " at ",
+                                         " cuda kernel errors",
+                                         " search for",
+                                         " compile with",
+                                         " current device",
+                                         " terminate called",
+                                         " exception raised",
+                                         " in function",
+                                         " [",
+                                         ": file exists",
+                                         "</"}) {
     if (rest.starts_with(follows)) return true;
   }
   // The place in the source, as a program's own macro prints it.
   const std::string_view next = rest.substr(0, std::min(rest.find(' ', 1), std::min<std::size_t>(rest.size(), 200)));
-  return next.starts_with(' ') && (next.find(".cu") != std::string_view::npos || next.find(".cpp") != std::string_view::npos || next.starts_with(" /"));
+  return next.starts_with(' ') && (next.find(".cu") != std::string_view::npos ||
+                                   next.find(".cpp") != std::string_view::npos || next.starts_with(" /"));
 }
 
 void note_asynchrony(const ErrorPassage& passage, ErrorMessage& message) {
@@ -49,17 +69,22 @@ void note_asynchrony(const ErrorPassage& passage, ErrorMessage& message) {
 }
 
 std::optional<ErrorMessage> phrase_message(const ErrorPassage& passage, std::size_t at, bool weak) {
-  const CudaPhrase* const phrase = cuda_phrase_at(std::string_view(passage.lower).substr(std::min(at, passage.lower.size())));
+  const CudaPhrase* const phrase =
+      cuda_phrase_at(std::string_view(passage.lower).substr(std::min(at, passage.lower.size())));
   if (phrase == nullptr || !ends_as_message(passage, at + phrase->text.size())) return std::nullopt;
-  ErrorMessage message = said(phrase->kind, "", trimmed(std::string_view(passage.words).substr(0, at + phrase->text.size()), 300));
+  ErrorMessage message =
+      said(phrase->kind, "", trimmed(std::string_view(passage.words).substr(0, at + phrase->text.size()), 300));
   message.weak = weak;
   // Before 1.0 PyTorch's own allocator spoke so.
-  if (message.kind == "out-of-memory" && std::string_view(passage.lower).substr(0, 240).find("/thc/") != std::string_view::npos) message.framework = "pytorch";
+  if (message.kind == "out-of-memory" &&
+      std::string_view(passage.lower).substr(0, 240).find("/thc/") != std::string_view::npos)
+    message.framework = "pytorch";
   note_asynchrony(passage, message);
   return message;
 }
 
-void copy_after(const std::string& words, std::string_view label, std::string_view until, ErrorMessage& message, const char* key) {
+void copy_after(const std::string& words, std::string_view label, std::string_view until, ErrorMessage& message,
+                const char* key) {
   const std::size_t at = words.find(label);
   if (at == std::string::npos) return;
   const std::size_t begin = at + label.size();
@@ -75,7 +100,8 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
   const std::size_t quote = passage.words.find('`');
   const std::size_t close = passage.words.find("` failed", quote + 1);
   if (close == std::string::npos || close - quote > 500) return std::nullopt;
-  ErrorMessage message = said("device-assert", "", trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600));
+  ErrorMessage message =
+      said("device-assert", "", trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600));
   message.words["assert.expression"] = passage.words.substr(quote + 1, close - quote - 1);
   message.words["assert.block"] = passage.before.substr(block + 7, passage.before.find(']', block) - block - 6);
   message.words["assert.thread"] = passage.before.substr(thread + 8, passage.before.find(']', thread) - thread - 7);
@@ -85,7 +111,8 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
   const std::size_t source = place.find(".cu"), colon = source == std::string::npos ? source : place.find(':', source);
   const std::size_t name = colon == std::string::npos ? colon : place.find(": ", colon);
   if (source != std::string::npos) message.words["assert.file"] = place.substr(0, colon);
-  if (const auto line = colon == std::string::npos ? std::nullopt : number_at(place, colon + 1)) message.words["assert.line"] = std::to_string(*line);
+  if (const auto line = colon == std::string::npos ? std::nullopt : number_at(place, colon + 1))
+    message.words["assert.line"] = std::to_string(*line);
   place = name == std::string::npos ? std::string() : place.substr(name + 2);
   if (const std::size_t bracket = place.find('('); bracket != std::string::npos) {
     place = place.substr(0, bracket);
@@ -119,17 +146,22 @@ std::optional<ErrorMessage> rocm_fault(const ErrorPassage& passage) {
 }
 
 std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
-  if (!stands_as_message(passage) && passage.before.find("code=") == std::string::npos && !passage.before.ends_with("results in ") && !passage.before.ends_with("results in")) return std::nullopt;
+  if (!stands_as_message(passage) && passage.before.find("code=") == std::string::npos &&
+      !passage.before.ends_with("results in ") && !passage.before.ends_with("results in"))
+    return std::nullopt;
   for (const CodeName& known : kNames) {
     if (!passage.lower.starts_with(known.name)) continue;
     const std::size_t end = known.name.size();
-    const bool named =
-        passage.lower.compare(end, 2, ": ") == 0 || passage.lower.compare(end, 2, ") ") == 0 || passage.lower.compare(end, 14, " out of memory") == 0;
+    const bool named = passage.lower.compare(end, 2, ": ") == 0 || passage.lower.compare(end, 2, ") ") == 0 ||
+                       passage.lower.compare(end, 14, " out of memory") == 0;
     if (!named && !ends_as_message(passage, end)) return std::nullopt;
-    ErrorMessage message = said(known.kind, "", trimmed(std::string_view(passage.words).substr(0, std::min<std::size_t>(passage.first_line_length, 200)), 200));
+    ErrorMessage message = said(
+        known.kind, "",
+        trimmed(std::string_view(passage.words).substr(0, std::min<std::size_t>(passage.first_line_length, 200)), 200));
     message.weak = true;
     // XGBoost prints its numbers on the next lines: "- Free memory: 1258291200", "- Requested memory: 4294967296".
-    const auto free = number_after(passage.lower, "free memory: ", 400), requested = number_after(passage.lower, "requested memory: ", 400);
+    const auto free = number_after(passage.lower, "free memory: ", 400),
+               requested = number_after(passage.lower, "requested memory: ", 400);
     if (free && requested && message.kind == "out-of-memory") {
       message.framework = "xgboost";
       message.numbers = {{"requested", ByteInterval::exactly(*requested)}, {"free", ByteInterval::exactly(*free)}};
@@ -152,22 +184,29 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
     case Anchor::kRuntimeCode: {
       // "error == cudaSuccess (2 vs. 0) out of memory" of Caffe, "CUDA runtime error in ::cudaMalloc(p, n): out of memory" of TensorRT-LLM.
       const bool compares = passage.lower.starts_with("error ==");
-      const std::size_t colon = compares ? passage.lower.find("0) ") + 1 : passage.lower.starts_with("cuda runtime error in ") ? passage.lower.find("): ") + 1 : passage.lower.find(": ");
-      return colon == std::string::npos || colon == 0 || colon > 200 ? std::nullopt : phrase_message(passage, colon + 2, false);
+      const std::size_t colon = compares                                              ? passage.lower.find("0) ") + 1
+                                : passage.lower.starts_with("cuda runtime error in ") ? passage.lower.find("): ") + 1
+                                                                                      : passage.lower.find(": ");
+      return colon == std::string::npos || colon == 0 || colon > 200 ? std::nullopt
+                                                                     : phrase_message(passage, colon + 2, false);
     }
     case Anchor::kThcCheck: {
       const std::size_t error = passage.lower.find("error=");
       const std::size_t colon = error == std::string::npos ? error : passage.lower.find(": ", error);
       return colon == std::string::npos ? std::nullopt : phrase_message(passage, colon + 2, true);
     }
-    case Anchor::kErrorName:
-      return error_name(passage);
+    case Anchor::kErrorName: return error_name(passage);
     case Anchor::kNumbaCode: {
       // "[700] Call to cuCtxSynchronize results in UNKNOWN_CUDA_ERROR": the number of the error is known, its name was not to that numba.
       static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kCodes = {
-          {{"[2] ", "out-of-memory"}, {"[700] ", "illegal-address"}, {"[716] ", "misaligned-address"}, {"[710] ", "device-assert"}, {"[719] ", "launch-failure"}}};
+          {{"[2] ", "out-of-memory"},
+           {"[700] ", "illegal-address"},
+           {"[716] ", "misaligned-address"},
+           {"[710] ", "device-assert"},
+           {"[719] ", "launch-failure"}}};
       for (const auto& [code, kind] : kCodes) {
-        if (const std::size_t at = passage.before.rfind(code); at != std::string::npos) return said(kind, "", trimmed(passage.before.substr(at) + " " + passage.first_line(60), 200));
+        if (const std::size_t at = passage.before.rfind(code); at != std::string::npos)
+          return said(kind, "", trimmed(passage.before.substr(at) + " " + passage.first_line(60), 200));
       }
       return std::nullopt;
     }
@@ -176,21 +215,18 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
     case Anchor::kMisaligned:
     case Anchor::kLaunchFailure:
       return stands_as_message(passage) && !passage.before.empty() ? phrase_message(passage, 0, true) : std::nullopt;
-    case Anchor::kAssertLine:
-      return assert_line(passage);
-    case Anchor::kAssertBlock:
-      return assert_block(passage);
-    case Anchor::kRocmFault:
-      return rocm_fault(passage);
+    case Anchor::kAssertLine: return assert_line(passage);
+    case Anchor::kAssertBlock: return assert_block(passage);
+    case Anchor::kRocmFault: return rocm_fault(passage);
     case Anchor::kSharedMemory: {
-      const auto required = number_after(passage.lower, "required: "), limit = number_after(passage.lower, "hardware limit: ");
+      const auto required = number_after(passage.lower, "required: "),
+                 limit = number_after(passage.lower, "hardware limit: ");
       if (!required || !limit) return std::nullopt;
       ErrorMessage message = said("shared-memory-limit", "triton", passage.first_line(300));
       message.numbers = {{"requested", ByteInterval::exactly(*required)}, {"limit", ByteInterval::exactly(*limit)}};
       return message;
     }
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

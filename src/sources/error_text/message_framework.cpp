@@ -27,9 +27,10 @@ std::uint64_t element_bytes(std::string_view type) {
     std::string_view name;
     std::uint64_t bytes;
   };
-  static constexpr std::array kTypes = {Type{"float", 4},     Type{"double", 8},      Type{"half", 2},   Type{"bfloat16", 2}, Type{"int64", 8},
-                                        Type{"int32", 4},     Type{"int16", 2},       Type{"int8", 1},   Type{"uint8", 1},    Type{"bool", 1},
-                                        Type{"complex64", 8}, Type{"complex128", 16}, Type{"uint32", 4}, Type{"uint64", 8}};
+  static constexpr std::array kTypes = {
+      Type{"float", 4},     Type{"double", 8},      Type{"half", 2},   Type{"bfloat16", 2}, Type{"int64", 8},
+      Type{"int32", 4},     Type{"int16", 2},       Type{"int8", 1},   Type{"uint8", 1},    Type{"bool", 1},
+      Type{"complex64", 8}, Type{"complex128", 16}, Type{"uint32", 4}, Type{"uint64", 8}};
   for (const Type& known : kTypes) {
     if (known.name == type) return known.bytes;
   }
@@ -40,7 +41,8 @@ std::uint64_t element_bytes(std::string_view type) {
 std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
   const std::string& lower = passage.lower;
   // The host's allocators fail with the same words.
-  if (lower.substr(0, 400).find("device:cpu") != std::string::npos || lower.substr(0, 400).find("by allocator cpu") != std::string::npos ||
+  if (lower.substr(0, 400).find("device:cpu") != std::string::npos ||
+      lower.substr(0, 400).find("by allocator cpu") != std::string::npos ||
       lower.substr(0, 400).find("by allocator mklcpu") != std::string::npos) {
     return said("host-alloc", "tensorflow", passage.first_line(400));
   }
@@ -66,14 +68,16 @@ std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
     }
     if (bytes != 0) message.numbers["requested"] = ByteInterval::exactly(static_cast<std::uint64_t>(bytes));
   }
-  if (const auto device = number_after(lower, "device:gpu:", 400); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
+  if (const auto device = number_after(lower, "device:gpu:", 400); device && *device < 4096)
+    message.device = static_cast<std::uint16_t>(*device);
   return message;
 }
 
 // XLA prints what it had planned below the message: the totals here, its largest buffers are read by peak_buffers.h.
 void read_buffer_assignment(const ErrorPassage& passage, ErrorMessage& message) {
   if (const std::size_t at = passage.lower.find(" total allocation: "); at != std::string::npos) {
-    if (const auto bytes = size_between(passage.lower, at + 19, at + 40, SizeStyle::kXla)) message.numbers["executable_total"] = *bytes;
+    if (const auto bytes = size_between(passage.lower, at + 19, at + 40, SizeStyle::kXla))
+      message.numbers["executable_total"] = *bytes;
   }
 }
 
@@ -84,9 +88,11 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const bool request = rest.starts_with("failed to allocate request for ");
   const bool memory = rest.starts_with("failed to allocate memory");
   if (rest.starts_with("out of memory allocating ")) return said("host-alloc", "jax", passage.first_line(300));
-  if (rest.starts_with("attempting to allocate ") && rest.find("that was not possible") < 80) {  // of a TPU: "There are 1.20G free."
+  if (rest.starts_with("attempting to allocate ") &&
+      rest.find("that was not possible") < 80) {  // of a TPU: "There are 1.20G free."
     ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
-    if (const auto bytes = size_between(passage.lower, colon, colon + 40, SizeStyle::kXla)) message.numbers["requested"] = *bytes;
+    if (const auto bytes = size_between(passage.lower, colon, colon + 40, SizeStyle::kXla))
+      message.numbers["requested"] = *bytes;
     return message;
   }
   if (!trying && !request && !memory) return std::nullopt;  // gRPC and others use the same code
@@ -96,7 +102,8 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
     if (!bytes) return std::nullopt;
     message.numbers["requested"] = *bytes;
   }
-  if (const auto device = number_after(passage.lower, "device ordinal ", 200); device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
+  if (const auto device = number_after(passage.lower, "device ordinal ", 200); device && *device < 4096)
+    message.device = static_cast<std::uint16_t>(*device);
   read_buffer_assignment(passage, message);
   return message;
 }
@@ -106,10 +113,8 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
 std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPassage& passage) {
   const std::string& lower = passage.lower;
   switch (anchor) {
-    case Anchor::kXlaOom:
-      return xla_message(passage);
-    case Anchor::kTfOom:
-      return tensor_message(passage);
+    case Anchor::kXlaOom: return xla_message(passage);
+    case Anchor::kTfOom: return tensor_message(passage);
     case Anchor::kBfcOom: {
       const auto bytes = xla_size(lower, 36, 70);
       if (!bytes) return std::nullopt;
@@ -139,8 +144,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       message.weak = true;
       return stands_as_message(passage) ? std::optional(message) : std::nullopt;
     }
-    case Anchor::kTfMemory:
-      return said("out-of-memory", "tensorflow", passage.first_line(300));
+    case Anchor::kTfMemory: return said("out-of-memory", "tensorflow", passage.first_line(300));
     case Anchor::kCupyOom: {
       const std::size_t open = lower.find('(');
       if (open == std::string::npos || open > 80) return std::nullopt;
@@ -155,7 +159,8 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       if (const auto total = size_between(lower, open, open + 50, SizeStyle::kTorch))
         message.numbers["reserved"] = recent ? *total : *total - *requested;
       if (const std::size_t at = inside.find("limit set to"); at != std::string_view::npos && at < 90) {
-        if (const auto limit = size_between(lower, open + at, open + at + 50, SizeStyle::kTorch)) message.numbers["allowed"] = *limit;
+        if (const auto limit = size_between(lower, open + at, open + at + 50, SizeStyle::kTorch))
+          message.numbers["allowed"] = *limit;
       }
       return message;
     }
@@ -163,7 +168,8 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       ErrorMessage message = said("out-of-memory", "llama.cpp", passage.first_line(300));
       const std::size_t at = passage.before.rfind("allocating ");
       if (at != std::string::npos) {
-        if (const auto bytes = size_between(passage.before, at, passage.before.size(), SizeStyle::kTorch)) message.numbers["requested"] = *bytes;
+        if (const auto bytes = size_between(passage.before, at, passage.before.size(), SizeStyle::kTorch))
+          message.numbers["requested"] = *bytes;
         const auto device = number_after(std::string_view(passage.before).substr(at), "on device ");
         if (device && *device < 4096) message.device = static_cast<std::uint16_t>(*device);
         message.text = trimmed(passage.before.substr(at) + " " + message.text, 300);
@@ -176,10 +182,18 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kOtherOom: {
-      const bool paddle = lower.starts_with("out of memory error on gpu"), julia = lower.starts_with("out of gpu memory");
-      ErrorMessage message = said("out-of-memory", paddle ? "PaddlePaddle" : julia ? "CUDA.jl" : "Faiss", passage.first_line(300));
+      const bool paddle = lower.starts_with("out of memory error on gpu"),
+                 julia = lower.starts_with("out of gpu memory");
+      ErrorMessage message = said("out-of-memory",
+                                  paddle  ? "PaddlePaddle"
+                                  : julia ? "CUDA.jl"
+                                          : "Faiss",
+                                  passage.first_line(300));
       const std::size_t size = passage.before.rfind(" size ");
-      const auto bytes = paddle || julia ? size_between(lower, 20, 100, SizeStyle::kTorch) : size == std::string::npos ? std::nullopt : size_between(passage.before, size, passage.before.size(), SizeStyle::kTorch);
+      const auto bytes = paddle || julia ? size_between(lower, 20, 100, SizeStyle::kTorch)
+                         : size == std::string::npos
+                             ? std::nullopt
+                             : size_between(passage.before, size, passage.before.size(), SizeStyle::kTorch);
       if (!bytes) return std::nullopt;
       message.numbers["requested"] = *bytes;
       return message;
@@ -193,10 +207,13 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     }
     case Anchor::kTensorRt: {
       if (lower.starts_with("cuda runtime (an illegal")) return said("illegal-address", "", passage.first_line(200));
-      const bool knows_code = passage.before.find("Error Code") != std::string::npos || passage.before.find("[TRT]") != std::string::npos || passage.before.find("Cuda Error") != std::string::npos;
+      const bool knows_code = passage.before.find("Error Code") != std::string::npos ||
+                              passage.before.find("[TRT]") != std::string::npos ||
+                              passage.before.find("Cuda Error") != std::string::npos;
       if (!knows_code && !lower.starts_with("cuda error in allocate")) return std::nullopt;
       ErrorMessage message = said("out-of-memory", "TensorRT", passage.first_line(200));
-      if (const auto bytes = number_after(lower, "requested size was ", 60)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
+      if (const auto bytes = number_after(lower, "requested size was ", 60))
+        message.numbers["requested"] = ByteInterval::exactly(*bytes);
       return message;
     }
     case Anchor::kDriverCall: {
@@ -208,17 +225,18 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
       const std::size_t used = lower.find("used "), of = used == std::string::npos ? used : lower.find(" of ", used);
       if (used == std::string::npos || of == std::string::npos || of > 160) return std::nullopt;
-      if (const auto bytes = size_between(lower, used, of, SizeStyle::kXla)) message.numbers["executable_total"] = *bytes;
+      if (const auto bytes = size_between(lower, used, of, SizeStyle::kXla))
+        message.numbers["executable_total"] = *bytes;
       if (const auto bytes = size_between(lower, of, of + 20, SizeStyle::kXla)) message.numbers["capacity"] = *bytes;
       return message;
     }
     case Anchor::kRmmOom: {
       ErrorMessage message = said("out-of-memory", "rmm", passage.first_line(300));
-      if (lower.substr(0, 400).find("maximum pool size exceeded") != std::string::npos) message.words["status"] = "Maximum pool size exceeded";
+      if (lower.substr(0, 400).find("maximum pool size exceeded") != std::string::npos)
+        message.words["status"] = "Maximum pool size exceeded";
       return message;
     }
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

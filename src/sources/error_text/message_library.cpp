@@ -10,8 +10,8 @@ namespace {
 
 std::string status_word(const std::string& words) {
   std::size_t end = 0;
-  while (end < words.size() && ((words[end] >= 'A' && words[end] <= 'Z') || (words[end] >= 'a' && words[end] <= 'z') || words[end] == '_' ||
-                                (words[end] >= '0' && words[end] <= '9'))) {
+  while (end < words.size() && ((words[end] >= 'A' && words[end] <= 'Z') || (words[end] >= 'a' && words[end] <= 'z') ||
+                                words[end] == '_' || (words[end] >= '0' && words[end] <= '9'))) {
     ++end;
   }
   return words.substr(0, end);
@@ -29,12 +29,25 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const st
   if (passage.before.find("Warning") != std::string::npos) return std::nullopt;
   // Refused for its arguments: no kernel was launched.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kEndings = {{
-      {"NOT_SUPPORTED", "-refused"}, {"INVALID_VALUE", "-refused"}, {"BAD_PARAM", "-refused"}, {"ARCH_MISMATCH", "-refused"}, {"VERSION_MISMATCH", "-refused"}, {"INVALID_SIZE", "-refused"}, {"INVALID_PLAN", "-refused"},
+      {"NOT_SUPPORTED", "-refused"},
+      {"INVALID_VALUE", "-refused"},
+      {"BAD_PARAM", "-refused"},
+      {"ARCH_MISMATCH", "-refused"},
+      {"VERSION_MISMATCH", "-refused"},
+      {"INVALID_SIZE", "-refused"},
+      {"INVALID_PLAN", "-refused"},
       {"NotSupported", "-refused"},
-      {"ALLOC_FAILED", "-alloc"}, {"AllocFailed", "-alloc"}, {"DEVICE_ALLOCATION_FAILED", "-alloc"}, {"NOT_INITIALIZED", "-init"}, {"NotInitialized", "-init"},
-      {"EXECUTION_FAILED", "-execution"}, {"INTERNAL_ERROR", "-internal"}, {"InternalError", "-internal"},
+      {"ALLOC_FAILED", "-alloc"},
+      {"AllocFailed", "-alloc"},
+      {"DEVICE_ALLOCATION_FAILED", "-alloc"},
+      {"NOT_INITIALIZED", "-init"},
+      {"NotInitialized", "-init"},
+      {"EXECUTION_FAILED", "-execution"},
+      {"INTERNAL_ERROR", "-internal"},
+      {"InternalError", "-internal"},
   }};
-  const auto ending = std::find_if(kEndings.begin(), kEndings.end(), [&](const auto& known) { return has(known.first); });
+  const auto ending =
+      std::find_if(kEndings.begin(), kEndings.end(), [&](const auto& known) { return has(known.first); });
   message.kind = library + std::string(ending == kEndings.end() ? "-error" : ending->second);
   const std::size_t call = passage.lower.find("when calling `");
   std::size_t end = status.size();
@@ -52,7 +65,11 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const st
 }  // namespace
 
 std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassage& passage) {
-  if (anchor == Anchor::kCublas) return status_message(passage, passage.lower.starts_with("cusolver") ? "cusolver" : passage.lower.starts_with("cusparse") ? "cusparse" : passage.lower.starts_with("cufft") ? "cufft" : "cublas");
+  if (anchor == Anchor::kCublas)
+    return status_message(passage, passage.lower.starts_with("cusolver")   ? "cusolver"
+                                   : passage.lower.starts_with("cusparse") ? "cusparse"
+                                   : passage.lower.starts_with("cufft")    ? "cufft"
+                                                                           : "cublas");
   if (anchor == Anchor::kCudnn) return status_message(passage, "cudnn");
 
   ErrorMessage message;
@@ -64,12 +81,15 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
     const CudaPhrase* const phrase = cuda_phrase_at(std::string_view(passage.lower).substr(quote + 1));
     const std::size_t close = passage.lower.find('\'', quote + 1);
     if (close == std::string::npos || close > 160) return std::nullopt;
-    message.kind = phrase == nullptr ? "nccl-cuda-error" : phrase->kind == "out-of-memory" ? "nccl-oom" : std::string(phrase->kind);
+    message.kind = phrase == nullptr                 ? "nccl-cuda-error"
+                   : phrase->kind == "out-of-memory" ? "nccl-oom"
+                                                     : std::string(phrase->kind);
     message.text = passage.words.substr(0, close + 1);
     message.words["asynchronous"] = "yes";
     if (const std::size_t at = passage.lower.find("failed to cuda calloc "); at != std::string::npos && at < 600) {
       const std::size_t digits = at + 22 + (passage.lower.compare(at + 22, 6, "async ") == 0 ? 6 : 0);
-      if (const auto bytes = number_at(passage.lower, digits)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
+      if (const auto bytes = number_at(passage.lower, digits))
+        message.numbers["requested"] = ByteInterval::exactly(*bytes);
     }
     return message;
   }

@@ -40,9 +40,7 @@ constexpr std::array kFields = {
 };
 
 // Sizes of 2^60 and more are how the drivers write "not known" (all bits set).
-bool is_stated(ByteInterval bytes) {
-  return bytes.min < (std::uint64_t{1} << 60);
-}
+bool is_stated(ByteInterval bytes) { return bytes.min < (std::uint64_t{1} << 60); }
 
 void read_fields(const ErrorPassage& passage, std::size_t end, SizeStyle style, ErrorMessage& message) {
   const std::string_view lower = std::string_view(passage.lower).substr(0, end);
@@ -96,8 +94,11 @@ std::string backend_before(const std::string& before) {
   const std::size_t last = before.find_last_not_of(' ');
   if (last == std::string::npos) return {};
   const std::size_t blank = before.find_last_of(" :`'\"(", last);
-  const std::string word = before.substr(blank == std::string::npos ? 0 : blank + 1, last - (blank == std::string::npos ? 0 : blank + 1) + 1);
-  return word == "CUDA" || word == "HIP" || word == "XPU" || word == "NPU" || word == "MUSA" || word == "MLU" ? word : std::string();
+  const std::string word = before.substr(blank == std::string::npos ? 0 : blank + 1,
+                                         last - (blank == std::string::npos ? 0 : blank + 1) + 1);
+  return word == "CUDA" || word == "HIP" || word == "XPU" || word == "NPU" || word == "MUSA" || word == "MLU"
+             ? word
+             : std::string();
 }
 
 void read_device(const ErrorPassage& passage, std::size_t end, ErrorMessage& message) {
@@ -116,9 +117,10 @@ void read_device(const ErrorPassage& passage, std::size_t end, ErrorMessage& mes
 std::size_t message_end(const ErrorPassage& passage, std::string_view anchor, std::size_t skip) {
   std::size_t end = passage.lower.find(anchor, skip);
   if (end == std::string::npos) end = passage.lower.size();
-  for (const std::string_view closing : {"optimizing-memory-usage-with-pytorch-cuda-alloc-conf)", "cuda.html#environment-variables)",
-                                         "and pytorch_cuda_alloc_conf", "and pytorch_hip_alloc_conf", "to avoid fragmentation.", "but unallocated.",
-                                         "reserved in total by pytorch)", "cached)", "more than 1eb memory.", "(may cause system failure)."}) {
+  for (const std::string_view closing :
+       {"optimizing-memory-usage-with-pytorch-cuda-alloc-conf)", "cuda.html#environment-variables)",
+        "and pytorch_cuda_alloc_conf", "and pytorch_hip_alloc_conf", "to avoid fragmentation.", "but unallocated.",
+        "reserved in total by pytorch)", "cached)", "more than 1eb memory.", "(may cause system failure)."}) {
     const std::size_t at = passage.lower.find(closing);
     if (at != std::string::npos && at + closing.size() <= end) return at + closing.size();
   }
@@ -134,7 +136,8 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
   if (anchor == Anchor::kTorchOomBare) {
     const std::size_t end = passage.lower.find("out of memory") + 13;
     const char next = end < passage.lower.size() && end < passage.first_line_length ? passage.lower[end] : '\n';
-    if ((next != '\n' && next != '.' && next != ',') || passage.lower.compare(end, 7, ". tried") == 0) return std::nullopt;
+    if ((next != '\n' && next != '.' && next != ',') || passage.lower.compare(end, 7, ". tried") == 0)
+      return std::nullopt;
     if (next != '\n' && end + 2 < passage.first_line_length && next != '.') return std::nullopt;
     message.weak = true;
     message.text = trimmed(std::string_view(passage.words).substr(0, end), 200);
@@ -160,20 +163,23 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
     whole.lower = front + passage.lower;
     for (char& c : whole.lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
     std::size_t end = whole.lower.find("memory fraction) : ");
-    end = end == std::string::npos ? std::min<std::size_t>(whole.lower.size(), 420) : std::min(whole.lower.size(), end + 45);
+    end = end == std::string::npos ? std::min<std::size_t>(whole.lower.size(), 420)
+                                   : std::min(whole.lower.size(), end + 45);
     read_fields(whole, end, SizeStyle::kTorch, message);
     read_device(whole, end, message);
     message.words["backend"] = "CUDA";
     message.words["allocator"] = "cudaMallocAsync";
     const std::size_t last_unit = whole.words.substr(0, end).rfind("iB");
-    message.text = trimmed(std::string_view(whole.words).substr(0, last_unit == std::string::npos ? end : last_unit + 2), 600);
+    message.text =
+        trimmed(std::string_view(whole.words).substr(0, last_unit == std::string::npos ? end : last_unit + 2), 600);
     settle(message);
     return message;
   }
   const std::size_t end = message_end(passage, "out of memory. tried to allocate", 20);
   const std::string backend = backend_before(passage.before);
   message.words["backend"] = backend.empty() ? "GPU" : backend;
-  if (passage.lower.find("more than 1eb memory") != std::string::npos && passage.lower.find("more than 1eb memory") < end) {
+  if (passage.lower.find("more than 1eb memory") != std::string::npos &&
+      passage.lower.find("more than 1eb memory") < end) {
     message.numbers["requested"] = {std::uint64_t{1} << 60, std::uint64_t{1} << 60};
     message.words["requested_is"] = "at least";
   } else {
@@ -181,7 +187,8 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
     if (message.numbers.count("requested") == 0) return std::nullopt;
   }
   read_device(passage, end, message);
-  message.text = (backend.empty() ? std::string() : backend + " ") + trimmed(std::string_view(passage.words).substr(0, end), 1200);
+  message.text =
+      (backend.empty() ? std::string() : backend + " ") + trimmed(std::string_view(passage.words).substr(0, end), 1200);
   settle(message);
   return message;
 }

@@ -6,20 +6,31 @@ namespace faultline {
 namespace {
 
 constexpr auto kOthers = std::to_array<OtherError>({
-    {"Watchdog caught collective operation timeout", "this is a collective operation (NCCL) that timed out: a rank did not come to it, or the network between them failed",
-     "Look at the ranks that did not arrive: one that ended in an error of its own, or waits elsewhere (uneven batches, a branch that only some ranks take). TORCH_NCCL_DESYNC_DEBUG=1 and NCCL_DEBUG=INFO name them. Give Faultline that rank's log."},
-    {"has been modified by an inplace operation", "this is a tensor that backward needs and that was changed in place meanwhile",
-     "torch.autograd.set_detect_anomaly(True) names the line of the forward pass; replace x += y by x = x + y, or clone() before the change."},
-    {"Trying to backward through the graph a second time", "this is backward called twice over one graph, whose kept values the first call has freed",
-     "Detach what is carried from one step to the next (hidden.detach()), add up losses and call backward once; retain_graph=True keeps the graph, and its memory with it."},
-    {"Expected more than 1 value per channel when training", "this is batch normalisation in training with a single value for each channel",
+    {"Watchdog caught collective operation timeout",
+     "this is a collective operation (NCCL) that timed out: a rank did not come to it, or the network between them "
+     "failed",
+     "Look at the ranks that did not arrive: one that ended in an error of its own, or waits elsewhere (uneven "
+     "batches, a branch that only some ranks take). TORCH_NCCL_DESYNC_DEBUG=1 and NCCL_DEBUG=INFO name them. Give "
+     "Faultline that rank's log."},
+    {"has been modified by an inplace operation",
+     "this is a tensor that backward needs and that was changed in place meanwhile",
+     "torch.autograd.set_detect_anomaly(True) names the line of the forward pass; replace x += y by x = x + y, or "
+     "clone() before the change."},
+    {"Trying to backward through the graph a second time",
+     "this is backward called twice over one graph, whose kept values the first call has freed",
+     "Detach what is carried from one step to the next (hidden.detach()), add up losses and call backward once; "
+     "retain_graph=True keeps the graph, and its memory with it."},
+    {"Expected more than 1 value per channel when training",
+     "this is batch normalisation in training with a single value for each channel",
      "The last batch has one sample: DataLoader(drop_last=True), a larger batch, or model.eval() for inference."},
     {"element 0 of tensors does not require grad", "this is backward on a tensor that depends on nothing to train",
      "Look for torch.no_grad(), .detach(), .item() or frozen parameters between the model and the loss."},
     {"Segmentation fault", "this is a segmentation fault: the host's code touched memory of the host that it may not",
-     "python -X faulthandler train.py prints the Python lines where it happened; an extension or library of another version is the usual reason."},
+     "python -X faulthandler train.py prints the Python lines where it happened; an extension or library of another "
+     "version is the usual reason."},
     {"Signal 11 (SIGSEGV)", "this is a segmentation fault: the host's code touched memory of the host that it may not",
-     "python -X faulthandler train.py prints the Python lines where it happened; an extension or library of another version is the usual reason."},
+     "python -X faulthandler train.py prints the Python lines where it happened; an extension or library of another "
+     "version is the usual reason."},
 });
 
 }  // namespace

@@ -24,12 +24,16 @@ std::string operation_of(std::string_view name) {
   const std::size_t last = name.rfind('/');
   if (last == std::string_view::npos) return std::string(name);
   const std::size_t before = name.rfind('/', last - 1);
-  const std::string_view scope = name.substr(before == std::string_view::npos ? 0 : before + 1, last - (before == std::string_view::npos ? 0 : before + 1));
-  return std::string(scope.find('(') == std::string_view::npos && scope != "body" ? name.substr(before == std::string_view::npos ? 0 : before + 1) : name.substr(last + 1));
+  const std::string_view scope = name.substr(before == std::string_view::npos ? 0 : before + 1,
+                                             last - (before == std::string_view::npos ? 0 : before + 1));
+  return std::string(scope.find('(') == std::string_view::npos && scope != "body"
+                         ? name.substr(before == std::string_view::npos ? 0 : before + 1)
+                         : name.substr(last + 1));
 }
 
 void take_operator(std::string_view line, PeakBuffer& buffer) {
-  if (const std::string_view name = quoted(line, "op_name=\""); !name.empty()) buffer.operation = trimmed(operation_of(name), 120);
+  if (const std::string_view name = quoted(line, "op_name=\""); !name.empty())
+    buffer.operation = trimmed(operation_of(name), 120);
   const std::string_view file = quoted(line, "source_file=\"");
   const auto number = number_after(line, "source_line=");
   if (!file.empty() && number) buffer.place = trimmed(file, 300) + ":" + std::to_string(*number);
@@ -43,12 +47,15 @@ std::vector<PeakBuffer> peak_buffers(std::string_view text, std::size_t most) {
   if (head == std::string_view::npos) return buffers;
   std::size_t lines = 0;
   bool inside = false;
-  for (std::size_t begin = line_end(text, head, kLongestBufferLine) + 1; begin < text.size() && ++lines < kMostBufferLines;) {
+  for (std::size_t begin = line_end(text, head, kLongestBufferLine) + 1;
+       begin < text.size() && ++lines < kMostBufferLines;) {
     const std::size_t end = line_end(text, begin, text.size());
     const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestBufferLine));
     const std::string body = clean_line(raw.substr(split_prefix(raw).length), kLongestBufferLine);
     begin = end + 1;
-    const auto behind = [&](std::string_view label) { return body.starts_with(label) ? std::string_view(body).substr(label.size()) : std::string_view(); };
+    const auto behind = [&](std::string_view label) {
+      return body.starts_with(label) ? std::string_view(body).substr(label.size()) : std::string_view();
+    };
     if (body.empty() || body.starts_with("====")) continue;
     if (body.starts_with("Buffer ")) {
       buffers.emplace_back();
@@ -71,7 +78,8 @@ std::vector<PeakBuffer> peak_buffers(std::string_view text, std::size_t most) {
     }
   }
   std::erase_if(buffers, [](const PeakBuffer& buffer) { return buffer.bytes.max == 0; });
-  std::stable_sort(buffers.begin(), buffers.end(), [](const PeakBuffer& a, const PeakBuffer& b) { return a.bytes.min > b.bytes.min; });
+  std::stable_sort(buffers.begin(), buffers.end(),
+                   [](const PeakBuffer& a, const PeakBuffer& b) { return a.bytes.min > b.bytes.min; });
   if (buffers.size() > most) buffers.resize(most);
   return buffers;
 }

@@ -12,9 +12,10 @@ namespace faultline {
 
 struct PeakBuffer {
   ByteInterval bytes;
-  std::string shape;      // "f32[4096,128,3]"
-  std::string operation;  // "dot_general", the last part of the operator's name; "parameter" where it was given from outside
-  std::string place;      // "models.py:689" as the text has it, empty where it has none
+  std::string shape;  // "f32[4096,128,3]"
+  std::string
+      operation;  // "dot_general", the last part of the operator's name; "parameter" where it was given from outside
+  std::string place;  // "models.py:689" as the text has it, empty where it has none
 };
 
 // The buffers of the last "Peak buffers" section in the text, largest first, at most `most`.

@@ -13,7 +13,9 @@ std::string pool_dump(std::string_view text) {
   if (at == std::string_view::npos) return {};
   const std::size_t from = at > 1200 ? at - 1200 : 0;
   const std::string_view around = text.substr(from, 2400);
-  const std::size_t limit = around.substr(0, at - from).rfind("Limit:"), in_use = around.substr(0, at - from).rfind("InUse:"), largest = around.find("LargestFreeBlock:", at - from);
+  const std::size_t limit = around.substr(0, at - from).rfind("Limit:"),
+                    in_use = around.substr(0, at - from).rfind("InUse:"),
+                    largest = around.find("LargestFreeBlock:", at - from);
   const auto number = [&](std::size_t label, std::size_t length) -> std::string {
     if (label == std::string_view::npos) return "-";
     const std::size_t digits = around.find_first_not_of(" \t", label + length);

@@ -10,15 +10,27 @@ namespace {
 
 using Wide = unsigned __int128;
 
-
 struct Unit {
   std::string_view name;  // lower case
   std::uint64_t low;      // bytes per unit
   std::uint64_t high;     // differs from low where the spelling is used for both powers
 };
 constexpr std::uint64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
-constexpr std::array<Unit, 15> kUnits = {{{"bytes", 1, 1}, {"byte", 1, 1}, {"b", 1, 1}, {"kib", kKi, kKi}, {"mib", kMi, kMi}, {"gib", kGi, kGi}, {"tib", kTi, kTi}, {"kb", 1000, kKi},
-    {"mb", 1000000, kMi}, {"gb", 1000000000, kGi}, {"tb", 1000000000000, kTi}, {"k", kKi, kKi}, {"m", kMi, kMi}, {"g", kGi, kGi}, {"t", kTi, kTi}}};
+constexpr std::array<Unit, 15> kUnits = {{{"bytes", 1, 1},
+                                          {"byte", 1, 1},
+                                          {"b", 1, 1},
+                                          {"kib", kKi, kKi},
+                                          {"mib", kMi, kMi},
+                                          {"gib", kGi, kGi},
+                                          {"tib", kTi, kTi},
+                                          {"kb", 1000, kKi},
+                                          {"mb", 1000000, kMi},
+                                          {"gb", 1000000000, kGi},
+                                          {"tb", 1000000000000, kTi},
+                                          {"k", kKi, kKi},
+                                          {"m", kMi, kMi},
+                                          {"g", kGi, kGi},
+                                          {"t", kTi, kTi}}};
 
 std::uint64_t clamp(Wide value) {
   constexpr Wide kTop = std::numeric_limits<std::uint64_t>::max();

@@ -12,19 +12,23 @@ namespace {
 
 constexpr std::size_t kLongestStanding = 4096;
 constexpr std::size_t kMostStanding = 600;
-constexpr std::size_t kStandingReach = std::size_t{1} << 20;  // bytes behind a message in which another traceback counts
+constexpr std::size_t kStandingReach = std::size_t{1}
+                                       << 20;  // bytes behind a message in which another traceback counts
 constexpr std::string_view kTracebackHead = "Traceback (most recent call last)";
 
 template <std::size_t kCount>
 bool has_any(std::string_view line, const std::array<std::string_view, kCount>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return line.find(part) != std::string_view::npos; });
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return line.find(part) != std::string_view::npos; });
 }
 
 std::string_view exception_name(std::string_view body) {
   const std::size_t end = body.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
   if (end != std::string_view::npos && body[end] != ':') return {};
   const std::string_view name = body.substr(0, end);
-  return name.size() > 5 && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt")) ? name : std::string_view();
+  return name.size() > 5 && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt"))
+             ? name
+             : std::string_view();
 }
 
 struct StandingLine {
@@ -37,29 +41,42 @@ StandingLine line_of(std::string_view text, std::size_t begin, std::size_t end) 
   const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestStanding));
   const LinePrefix prefix = split_prefix(raw);
   const std::string_view front = raw.substr(0, prefix.length);
-  return {clean_line(raw.substr(prefix.length), kLongestStanding), prefix.tag, front.ends_with("  ") || front.ends_with('\t')};
+  return {clean_line(raw.substr(prefix.length), kLongestStanding), prefix.tag,
+          front.ends_with("  ") || front.ends_with('\t')};
 }
 
 bool is_code(std::string_view body) {
-  while (!body.empty() && (body[0] == '+' || body[0] == '-' || body[0] == '>' || body[0] == ' ' || is_digit(body[0]))) body.remove_prefix(1);
-  static constexpr std::array<std::string_view, 23> kBegins = {"raise ", "assert ", "if ", "elif ", "except", "print(", "return ", "//", "logger.", "logging.", "log.", "warnings.warn", "with ", "self.", "throw ", "TORCH_CHECK", "def ", "class ", "while ", "pytest.", "std::", "fprintf(", "printf("};
+  while (!body.empty() && (body[0] == '+' || body[0] == '-' || body[0] == '>' || body[0] == ' ' || is_digit(body[0])))
+    body.remove_prefix(1);
+  static constexpr std::array<std::string_view, 23> kBegins = {
+      "raise ",  "assert ",  "if ",    "elif ",         "except", "print(",   "return ", "//",
+      "logger.", "logging.", "log.",   "warnings.warn", "with ",  "self.",    "throw ",  "TORCH_CHECK",
+      "def ",    "class ",   "while ", "pytest.",       "std::",  "fprintf(", "printf("};
   return std::any_of(kBegins.begin(), kBegins.end(), [&](std::string_view begin) { return body.starts_with(begin); });
 }
 
 // Behind a mark of quotation that opens after words, or that holds words of its own before the error's: a sentence about the error.
 bool is_quoted_in_prose(std::string_view before, std::string_view behind) {
   for (const char mark : {'"', '`'}) {
-    if (std::count(before.begin(), before.end(), mark) % 2 == 0 || behind.find(mark) == std::string_view::npos) continue;
+    if (std::count(before.begin(), before.end(), mark) % 2 == 0 || behind.find(mark) == std::string_view::npos)
+      continue;
     const std::size_t open = before.rfind(mark);
     std::string_view outside = before.substr(0, open), inside = before.substr(open + 1);
     while (!outside.empty() && outside.back() == ' ') outside.remove_suffix(1);
-    static constexpr std::array<std::string_view, 9> kReports = {"with", "rror", "xception", "raised", "essage", "ailed", "Caught", "caught", "what"};
-    const bool reports = std::any_of(kReports.begin(), kReports.end(), [&](std::string_view word) { return outside.ends_with(word); });
+    static constexpr std::array<std::string_view, 9> kReports = {"with",  "rror",   "xception", "raised", "essage",
+                                                                 "ailed", "Caught", "caught",   "what"};
+    const bool reports =
+        std::any_of(kReports.begin(), kReports.end(), [&](std::string_view word) { return outside.ends_with(word); });
     if (!outside.empty() && is_letter(outside.back()) && !reports) return true;
     // "My program says RuntimeError: …": words before the exception's name, none of them the end of a label.
     const std::size_t name = inside.find("Error");
-    const std::string_view words = inside.substr(0, name == std::string_view::npos ? inside.size() : inside.rfind(' ', name) == std::string_view::npos ? 0 : inside.rfind(' ', name));
-    if (std::count(words.begin(), words.end(), ' ') >= 2 && words.find(':') == std::string_view::npos && words.find("rror") == std::string_view::npos) return true;
+    const std::string_view words =
+        inside.substr(0, name == std::string_view::npos                      ? inside.size()
+                         : inside.rfind(' ', name) == std::string_view::npos ? 0
+                                                                             : inside.rfind(' ', name));
+    if (std::count(words.begin(), words.end(), ' ') >= 2 && words.find(':') == std::string_view::npos &&
+        words.find("rror") == std::string_view::npos)
+      return true;
   }
   return false;
 }
@@ -71,16 +88,63 @@ bool is_exception_line(std::string_view body) { return !exception_name(body).emp
 bool is_unrelated_exception(std::string_view body) {
   std::string_view name = exception_name(body);
   if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
-  static constexpr std::array<std::string_view, 30> kNames = {"AssertionError", "ValueError", "KeyError", "TypeError", "AttributeError", "NameError", "UnboundLocalError", "IndexError", "LookupError", "ZeroDivisionError",
-      "FileNotFoundError", "FileExistsError", "PermissionError", "IsADirectoryError", "NotADirectoryError", "NotImplementedError", "ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "UnicodeDecodeError",
-      "UnicodeEncodeError", "JSONDecodeError", "ConnectionError", "ConnectionRefusedError", "HTTPError", "URLError", "TimeoutError", "EOFError", "RecursionError"};
+  static constexpr std::array<std::string_view, 30> kNames = {"AssertionError",
+                                                              "ValueError",
+                                                              "KeyError",
+                                                              "TypeError",
+                                                              "AttributeError",
+                                                              "NameError",
+                                                              "UnboundLocalError",
+                                                              "IndexError",
+                                                              "LookupError",
+                                                              "ZeroDivisionError",
+                                                              "FileNotFoundError",
+                                                              "FileExistsError",
+                                                              "PermissionError",
+                                                              "IsADirectoryError",
+                                                              "NotADirectoryError",
+                                                              "NotImplementedError",
+                                                              "ImportError",
+                                                              "ModuleNotFoundError",
+                                                              "SyntaxError",
+                                                              "IndentationError",
+                                                              "UnicodeDecodeError",
+                                                              "UnicodeEncodeError",
+                                                              "JSONDecodeError",
+                                                              "ConnectionError",
+                                                              "ConnectionRefusedError",
+                                                              "HTTPError",
+                                                              "URLError",
+                                                              "TimeoutError",
+                                                              "EOFError",
+                                                              "RecursionError"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 bool may_tell_of_gpu(std::string_view body) {
   if (body.ends_with(':')) return true;
-  static constexpr std::array<std::string_view, 22> kParts = {"CUDA", "HIP", "emory", "MEMORY", "CUBLAS", "cuDNN", "CUDNN", "NCCL", "Xla", "XLA", "RESOURCE_EXHAUSTED", "ResourceExhausted", "OOM", "Caught", "root error", "INTERNAL", "Cuda", "cuda runtime", "GPU",
-      "device-side", "EngineDead", "ailed to"};
+  static constexpr std::array<std::string_view, 22> kParts = {"CUDA",
+                                                              "HIP",
+                                                              "emory",
+                                                              "MEMORY",
+                                                              "CUBLAS",
+                                                              "cuDNN",
+                                                              "CUDNN",
+                                                              "NCCL",
+                                                              "Xla",
+                                                              "XLA",
+                                                              "RESOURCE_EXHAUSTED",
+                                                              "ResourceExhausted",
+                                                              "OOM",
+                                                              "Caught",
+                                                              "root error",
+                                                              "INTERNAL",
+                                                              "Cuda",
+                                                              "cuda runtime",
+                                                              "GPU",
+                                                              "device-side",
+                                                              "EngineDead",
+                                                              "ailed to"};
   return has_any(body, kParts);
 }
 
@@ -91,7 +155,10 @@ Standing standing_of(std::string_view text, std::size_t at) {
   const std::string_view behind = text.substr(at, end - at);
   const bool quoted = before.find_first_of("\"'`#") != std::string::npos;
   if (!is_exception_line(line.body) && quoted && is_code(line.body)) return Standing::kSource;
-  if (line.body.find("::") != std::string::npos && (line.body.find(" PASSED") != std::string::npos || line.body.find(" SKIPPED") != std::string::npos || line.body.find(" XFAIL") != std::string::npos)) return Standing::kSource;
+  if (line.body.find("::") != std::string::npos &&
+      (line.body.find(" PASSED") != std::string::npos || line.body.find(" SKIPPED") != std::string::npos ||
+       line.body.find(" XFAIL") != std::string::npos))
+    return Standing::kSource;
   if (line.body.starts_with("PASSED ")) return Standing::kSource;
   TracebackFrame frame;
   if (line.body.starts_with("--") && line.body.find("> ") < 12 && quoted) return Standing::kSource;  // IPython's arrow
@@ -105,7 +172,8 @@ Standing standing_of(std::string_view text, std::size_t at) {
 
 std::string exception_of(std::string_view text, std::size_t head, const std::string& tag) {
   std::size_t lines = 0;
-  for (std::size_t begin = line_end(text, head, kLongestStanding) + 1; begin < text.size() && ++lines < kMostStanding;) {
+  for (std::size_t begin = line_end(text, head, kLongestStanding) + 1;
+       begin < text.size() && ++lines < kMostStanding;) {
     const std::size_t end = line_end(text, begin, text.size());
     const StandingLine line = line_of(text, begin, end);
     begin = end + 1;
@@ -116,16 +184,20 @@ std::string exception_of(std::string_view text, std::size_t head, const std::str
 }
 
 bool is_followed_by_other(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
-  const std::string_view near = text.substr(0, std::min(to, from + kStandingReach) + kTracebackHead.size() - 1);  // a head that begins before `to`
+  const std::string_view near = text.substr(
+      0, std::min(to, from + kStandingReach) + kTracebackHead.size() - 1);  // a head that begins before `to`
   std::size_t head = near.find(kTracebackHead, from);
   const auto is_other_writer = [&](std::size_t at) {
-    const std::string other = line_of(text, line_begin(text, at, kLongestStanding), line_end(text, at, kLongestStanding)).tag;
+    const std::string other =
+        line_of(text, line_begin(text, at, kLongestStanding), line_end(text, at, kLongestStanding)).tag;
     return !tag.empty() && !other.empty() && other != tag;
   };
   while (head != std::string_view::npos && is_other_writer(head)) head = near.find(kTracebackHead, head + 1);
   if (head == std::string_view::npos) return false;
   const std::string_view between = text.substr(from, head - from);
-  if (between.find("During handling of the above exception") != std::string_view::npos || between.find("The above exception was the direct cause") != std::string_view::npos) return false;
+  if (between.find("During handling of the above exception") != std::string_view::npos ||
+      between.find("The above exception was the direct cause") != std::string_view::npos)
+    return false;
   const std::string exception = exception_of(text, head, tag);
   return !exception.empty() && !may_tell_of_gpu(exception);
 }

@@ -38,25 +38,30 @@ std::string version_behind(std::string_view rest) {
 }
 
 // The last PyTorch that was made for each Python.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLastOfPython = {{{"python3.5", "1.5"}, {"python3.6", "1.10"}, {"python3.7", "1.13"}, {"python3.8", "2.4"}, {"python3.9", "2.8"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLastOfPython = {
+    {{"python3.5", "1.5"}, {"python3.6", "1.10"}, {"python3.7", "1.13"}, {"python3.8", "2.4"}, {"python3.9", "2.8"}}};
 
 }  // namespace
 
 std::string torch_version(std::string_view text) {
   std::string version;
   std::size_t looks = 0;
-  for (std::size_t at = text.find("orch"); at != std::string_view::npos && ++looks < kMostLooks; at = text.find("orch", at + 4)) {
+  for (std::size_t at = text.find("orch"); at != std::string_view::npos && ++looks < kMostLooks;
+       at = text.find("orch", at + 4)) {
     if (at == 0 || (text[at - 1] != 't' && text[at - 1] != 'T')) continue;
     std::size_t begin = at - 1;
     if (begin >= 2 && (text[begin - 1] == 'y') && (text[begin - 2] == 'P' || text[begin - 2] == 'p')) begin -= 2;
-    if (begin > 0 && (is_letter(text[begin - 1]) || is_digit(text[begin - 1]) || std::string_view("-_/.").find(text[begin - 1]) != std::string_view::npos)) continue;
+    if (begin > 0 && (is_letter(text[begin - 1]) || is_digit(text[begin - 1]) ||
+                      std::string_view("-_/.").find(text[begin - 1]) != std::string_view::npos))
+      continue;
     if (text.substr(0, begin).ends_with("to build ")) continue;  // "CUDA used to build PyTorch: 9.2"
     if (std::string found = version_behind(text.substr(at + 4, 80)); !found.empty()) version = std::move(found);
   }
   if (!version.empty()) return version;
   for (const auto& [python, last] : kLastOfPython) {
     for (const std::string_view packages : {"/site-packages/torch/", "/dist-packages/torch/"}) {
-      if (text.find(std::string(python) + std::string(packages)) != std::string_view::npos) return "<=" + std::string(last);
+      if (text.find(std::string(python) + std::string(packages)) != std::string_view::npos)
+        return "<=" + std::string(last);
     }
   }
   return {};
@@ -66,8 +71,20 @@ std::string other_framework(std::string_view text) {
   for (const std::string_view word : {"torch", "Torch", "THC"}) {
     if (text.find(word) != std::string_view::npos) return {};
   }
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kMarks = {{{"ggml", "llama.cpp"}, {"llama_model", "llama.cpp"}, {"[TRT]", "TensorRT"}, {"TensorRT", "TensorRT"},
-      {"defaultAllocator.cpp", "TensorRT"}, {"numba.", "numba"}, {"/numba/", "numba"}, {"CudaAPIError", "numba"}, {"cupy", "CuPy"}, {"pycuda", "PyCUDA"}, {"jaxlib", "JAX"}, {"jax.", "JAX"}, {"tensorflow", "TensorFlow"}}};
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kMarks = {
+      {{"ggml", "llama.cpp"},
+       {"llama_model", "llama.cpp"},
+       {"[TRT]", "TensorRT"},
+       {"TensorRT", "TensorRT"},
+       {"defaultAllocator.cpp", "TensorRT"},
+       {"numba.", "numba"},
+       {"/numba/", "numba"},
+       {"CudaAPIError", "numba"},
+       {"cupy", "CuPy"},
+       {"pycuda", "PyCUDA"},
+       {"jaxlib", "JAX"},
+       {"jax.", "JAX"},
+       {"tensorflow", "TensorFlow"}}};
   for (const auto& [mark, name] : kMarks) {
     if (text.find(mark) != std::string_view::npos) return std::string(name);
   }
@@ -77,10 +94,13 @@ std::string other_framework(std::string_view text) {
 bool sets_expandable_segments(std::string_view text) {
   constexpr std::string_view kSetting = "expandable_segments:True";
   std::size_t looks = 0;
-  for (std::size_t at = text.find(kSetting); at != std::string_view::npos && ++looks < kMostLooks; at = text.find(kSetting, at + 1)) {
+  for (std::size_t at = text.find(kSetting); at != std::string_view::npos && ++looks < kMostLooks;
+       at = text.find(kSetting, at + 1)) {
     const std::size_t from = at > 120 ? at - 120 : 0;
     const std::string_view before = text.substr(from, at - from), line = before.substr(before.rfind('\n') + 1);
-    const bool advice = line.find("try setting") != std::string_view::npos || line.find(" set ") != std::string_view::npos || line.find("setting ") != std::string_view::npos || line.find("try ") != std::string_view::npos;
+    const bool advice = line.find("try setting") != std::string_view::npos ||
+                        line.find(" set ") != std::string_view::npos ||
+                        line.find("setting ") != std::string_view::npos || line.find("try ") != std::string_view::npos;
     if (!advice && line.find("ALLOC_CONF") != std::string_view::npos) return true;
   }
   return false;

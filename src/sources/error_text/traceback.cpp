@@ -26,7 +26,8 @@ bool take_number(std::string_view text, std::size_t& at, std::uint32_t& number) 
 
 // The name in ", in forward(self, x)" or " in forward"; empty when none is written.
 std::string function_after(std::string_view rest) {
-  if (rest.starts_with(',') || rest.starts_with(':')) rest.remove_prefix(1);  // the colon is pytest's: "test_a.py:12: in test_it"
+  if (rest.starts_with(',') || rest.starts_with(':'))
+    rest.remove_prefix(1);  // the colon is pytest's: "test_a.py:12: in test_it"
   if (!rest.starts_with(" in ")) return {};
   rest.remove_prefix(4);
   return std::string(rest.substr(0, std::min(rest.find_first_of("( "), rest.size())));
@@ -34,10 +35,12 @@ std::string function_after(std::string_view rest) {
 
 // "cell [12]" of "Cell In[12]", "Input In [12]" and "<ipython-input-12-3f2b>"; empty for anything else.
 std::string cell_name(std::string_view file) {
-  for (const std::string_view begin : {"Cell In[", "Cell In [", "Input In [", "In [", "<ipython-input-", "/tmp/ipython-input-"}) {
+  for (const std::string_view begin :
+       {"Cell In[", "Cell In [", "Input In [", "In [", "<ipython-input-", "/tmp/ipython-input-"}) {
     if (!file.starts_with(begin)) continue;
     const std::size_t end = file.find_first_not_of("0123456789", begin.size());
-    if (begin.starts_with("/tmp") && (end == std::string_view::npos || file[end] != '-')) return {};  // a hash, no number of a cell
+    if (begin.starts_with("/tmp") && (end == std::string_view::npos || file[end] != '-'))
+      return {};  // a hash, no number of a cell
     const std::string_view number = file.substr(begin.size(), end == std::string_view::npos ? end : end - begin.size());
     return number.empty() || number.size() > 9 ? std::string() : "cell [" + std::string(number) + "]";
   }
@@ -64,7 +67,8 @@ struct Line {
 Line line_at(std::string_view text, std::size_t begin, std::size_t end) {
   const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
   const LinePrefix prefix = split_prefix(raw);
-  return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag, raw.substr(0, prefix.length).ends_with("  ")};
+  return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag,
+          raw.substr(0, prefix.length).ends_with("  ")};
 }
 
 // "----> 3 train()": IPython's arrow at the line of the frame above it.
@@ -85,9 +89,12 @@ bool parse_frame_head(std::string_view line, std::uint32_t arrow, TracebackFrame
   }
   std::string_view file = line.substr(0, in), function = line.substr(in + 4);
   if (file.ends_with(',')) file.remove_suffix(1);
-  if (const std::string cell = cell_name(file); !cell.empty()) frame.file = cell;
-  else if (file.ends_with(".py") && file.find_first_of(" \"") == std::string_view::npos) frame.file = file;
-  else return false;
+  if (const std::string cell = cell_name(file); !cell.empty())
+    frame.file = cell;
+  else if (file.ends_with(".py") && file.find_first_of(" \"") == std::string_view::npos)
+    frame.file = file;
+  else
+    return false;
   frame.line = arrow;
   constexpr std::string_view kCell = "<cell line: ";
   if (function.starts_with(kCell)) {
@@ -110,13 +117,15 @@ bool parse_frame(std::string_view line, TracebackFrame& frame) {
   frame = {};
   std::size_t at = 0;
   // What a logger puts before each line is not always known.
-  if (const std::size_t quoted = line.find("File \""); quoted != std::string_view::npos && quoted < 200) line.remove_prefix(quoted);
+  if (const std::size_t quoted = line.find("File \""); quoted != std::string_view::npos && quoted < 200)
+    line.remove_prefix(quoted);
   // Where the file's name begins, what ends it, and how much of that belongs to it.
   struct Form {
     std::string_view begin, end;
     std::size_t skip, keep;
   };
-  for (const Form& form : {Form{"File \"", "\", line ", 6, 0}, Form{"Cell In[", "], line ", 0, 1}, Form{"Input In [", "], line ", 0, 1}}) {
+  for (const Form& form :
+       {Form{"File \"", "\", line ", 6, 0}, Form{"Cell In[", "], line ", 0, 1}, Form{"Input In [", "], line ", 0, 1}}) {
     if (!line.starts_with(form.begin)) continue;
     const std::size_t end = line.find(form.end, form.skip);
     if (end == std::string_view::npos) return false;
@@ -147,7 +156,8 @@ std::vector<TracebackFrame> frames_before(std::string_view text, std::size_t at)
   const std::size_t begin = line_begin(text, at, kLongestOneLine);
   const std::string line = clean_line(text.substr(begin, at - begin), kLongestOneLine);
   TracebackFrame frame;
-  for (std::size_t file = line.find("File \""); file != std::string::npos && frames.size() < kMostFrames; file = line.find("File \"", file + 6)) {
+  for (std::size_t file = line.find("File \""); file != std::string::npos && frames.size() < kMostFrames;
+       file = line.find("File \"", file + 6)) {
     if (parse_frame(std::string_view(line).substr(file, 1000), frame)) frames.push_back(frame);
   }
   return frames;
@@ -180,12 +190,18 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
     }
     head_seen = line.body.find(kHead) != std::string::npos;
     // What a worker thread raised, told inside the traceback of the program that waited for it: without a line of the program's own, go on above.
-    if (head_seen && line.body.find("Original Traceback") != std::string::npos && std::all_of(above.begin(), above.end(), [](const TracebackFrame& f) { return f.file.find("-packages") != std::string::npos; })) continue;
+    if (head_seen && line.body.find("Original Traceback") != std::string::npos &&
+        std::all_of(above.begin(), above.end(),
+                    [](const TracebackFrame& f) { return f.file.find("-packages") != std::string::npos; }))
+      continue;
     if (head_seen) break;
     // Frames belong to this message only if it stands right below them: a source line or a few in between, no other exception's text.
     if (line.body.find("During handling of the above exception") != std::string::npos) break;
     if (line.body.find("The above exception was the direct cause") != std::string::npos) break;
-    if (!line.indented && is_exception_line(line.body) && !line.body.ends_with(':') && line.body.find(": Caught ") == std::string::npos && (!above.empty() || is_exception || !may_tell_of_gpu(line.body) || is_unrelated_exception(line.body))) break;
+    if (!line.indented && is_exception_line(line.body) && !line.body.ends_with(':') &&
+        line.body.find(": Caught ") == std::string::npos &&
+        (!above.empty() || is_exception || !may_tell_of_gpu(line.body) || is_unrelated_exception(line.body)))
+      break;
     ++silent_lines;
     if (above.empty() && silent_lines > 60) break;
   }
@@ -197,7 +213,8 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
   std::vector<TracebackFrame> below;
   bool inside = false;
   int lines = 0;
-  for (std::size_t begin = line_end(text, at, kReach) + 1; begin < text.size() && begin < at + kReach && below.size() < kMostFrames;) {
+  for (std::size_t begin = line_end(text, at, kReach) + 1;
+       begin < text.size() && begin < at + kReach && below.size() < kMostFrames;) {
     const std::size_t stop = line_end(text, begin, kLongestLine);
     const Line line = line_at(text, begin, stop);
     begin = stop + 1;

@@ -21,7 +21,8 @@ bool has_known_name(std::string_view name) {
     break;
   }
   return std::any_of(all_sources().begin(), all_sources().end(), [&](const Source& source) {
-    return std::any_of(source.endings.begin(), source.endings.end(), [&](std::string_view ending) { return !ending.empty() && name.ends_with(ending); });
+    return std::any_of(source.endings.begin(), source.endings.end(),
+                       [&](std::string_view ending) { return !ending.empty() && name.ends_with(ending); });
   });
 }
 
@@ -29,7 +30,8 @@ std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
-    if (entry.is_regular_file(problem) && has_known_name(entry.path().filename().string())) names.push_back(entry.path().string());
+    if (entry.is_regular_file(problem) && has_known_name(entry.path().filename().string()))
+      names.push_back(entry.path().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -41,7 +43,11 @@ bool holds_files(const std::string& folder) { return !files_in(folder).empty(); 
 
 Result<Input> read_files(const std::string& folder) {
   const std::vector<std::string> paths = files_in(folder);
-  if (paths.size() > kMostFiles) return Error{"this folder holds " + format_count(paths.size()) + " files to read; at most " + format_count(kMostFiles) + " are read together", {}, "Name the one to explain."};
+  if (paths.size() > kMostFiles)
+    return Error{"this folder holds " + format_count(paths.size()) + " files to read; at most " +
+                     format_count(kMostFiles) + " are read together",
+                 {},
+                 "Name the one to explain."};
   Input all;
   std::optional<Error> first;
   for (const std::string& path : paths) {
@@ -52,7 +58,8 @@ Result<Input> read_files(const std::string& folder) {
       ++all.lost["files that could not be read (" + input.error().what + ")"];
       continue;
     }
-    for (InputPart& part : input->parts) all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name, {}});
+    for (InputPart& part : input->parts)
+      all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name, {}});
   }
   if (all.parts.empty()) return *first;
   return all;

@@ -37,10 +37,12 @@ std::string outputs_of(const Json& cell) {
     text += text_of(output, "text", "");
     const std::string traceback = text_of(output, "traceback", "\n");
     if (!text.empty() && text.back() != '\n') text += '\n';
-    if (!traceback.empty() && traceback.find("Traceback (most recent call last)") == std::string::npos) text += "Traceback (most recent call last)\n";
+    if (!traceback.empty() && traceback.find("Traceback (most recent call last)") == std::string::npos)
+      text += "Traceback (most recent call last)\n";
     text += traceback;
     // Some programs that clean notebooks leave only these.
-    if (traceback.empty() && output.contains("ename")) text += text_of(output, "ename", "") + ": " + text_of(output, "evalue", "") + "\n";
+    if (traceback.empty() && output.contains("ename"))
+      text += text_of(output, "ename", "") + ": " + text_of(output, "evalue", "") + "\n";
   }
   if (!text.empty() && text.back() != '\n') text += '\n';
   return text;
@@ -48,7 +50,10 @@ std::string outputs_of(const Json& cell) {
 
 bool fails(const Json& cell) {
   const auto outputs = cell.find("outputs");
-  return outputs != cell.end() && outputs->is_array() && std::any_of(outputs->begin(), outputs->end(), [](const Json& output) { return output.is_object() && (output.contains("ename") || output.contains("traceback")); });
+  return outputs != cell.end() && outputs->is_array() &&
+         std::any_of(outputs->begin(), outputs->end(), [](const Json& output) {
+           return output.is_object() && (output.contains("ename") || output.contains("traceback"));
+         });
 }
 
 }  // namespace
@@ -56,17 +61,26 @@ bool fails(const Json& cell) {
 bool looks_like_notebook(std::span<const std::uint8_t> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const std::size_t first = text.find_first_not_of(" \r\n\t");
-  return first != std::string_view::npos && text[first] == '{' && (text.find("\"cell_type\"") != std::string_view::npos || text.find("\"nbformat\"") != std::string_view::npos);
+  return first != std::string_view::npos && text[first] == '{' &&
+         (text.find("\"cell_type\"") != std::string_view::npos || text.find("\"nbformat\"") != std::string_view::npos);
 }
 
 Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
   Result<std::string> bytes = stream.read_all(kMostBytes);
   if (!bytes) return bytes.error();
   bool too_deep = false;
-  const Json notebook = Json::parse(*bytes, [&](int depth, Json::parse_event_t, Json&) { too_deep |= depth > kMaxDepth; return depth <= kMaxDepth; }, false);
+  const Json notebook = Json::parse(
+      *bytes,
+      [&](int depth, Json::parse_event_t, Json&) {
+        too_deep |= depth > kMaxDepth;
+        return depth <= kMaxDepth;
+      },
+      false);
   const auto cells = notebook.is_object() ? notebook.find("cells") : notebook.end();
   if (notebook.is_discarded() || too_deep || !notebook.is_object() || cells == notebook.end() || !cells->is_array()) {
-    return Error{"this looks like a notebook (.ipynb) and is no whole one", {}, "Save it again, or paste the output of the failing cell."};
+    return Error{"this looks like a notebook (.ipynb) and is no whole one",
+                 {},
+                 "Save it again, or paste the output of the failing cell."};
   }
   struct Run {
     std::int64_t count;
@@ -79,7 +93,8 @@ Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
   for (const Json& cell : *cells) {
     if (!cell.is_object()) continue;
     const auto count = cell.find("execution_count");
-    Run run{count != cell.end() && count->is_number_integer() ? count->get<std::int64_t>() : -1, outputs_of(cell), fails(cell)};
+    Run run{count != cell.end() && count->is_number_integer() ? count->get<std::int64_t>() : -1, outputs_of(cell),
+            fails(cell)};
     const bool is_counted = run.count >= 0;
     if (run.count < 0) run.count = runs.empty() ? 0 : runs.back().count;
     outputs += run.text.empty() ? 0 : 1;
@@ -89,21 +104,26 @@ Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
   std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.count < b.count; });
   std::string text;
   for (const Run& run : runs) {
-    if (!text.empty() && !run.text.empty()) text += "the next cell was run\n";  // an error of one cell does not end the others
+    if (!text.empty() && !run.text.empty())
+      text += "the next cell was run\n";  // an error of one cell does not end the others
     text += run.text;
   }
   Result<Trace> trace = read_error_text(std::string_view(text), path);
   if (!trace) {
-    return Error{"this is a notebook with the output of " + std::to_string(outputs) + " of " + std::to_string(runs.size()) + " cells, and no GPU memory error was found in it", {},
+    return Error{"this is a notebook with the output of " + std::to_string(outputs) + " of " +
+                     std::to_string(runs.size()) + " cells, and no GPU memory error was found in it",
+                 {},
                  "Save the notebook after the cell has failed, with its output; an output that was cleared is gone."};
   }
   trace->source_kind = "notebook";
   const bool refused = !trace->events.empty() && trace->events[0].kind == EventKind::kAllocFailed;
-  if (refused && last_failed >= 0 && last_well > last_failed && !trace->properties.contains("error.ended_by")) trace->properties["error.lives_on"] = "yes";
+  if (refused && last_failed >= 0 && last_well > last_failed && !trace->properties.contains("error.ended_by"))
+    trace->properties["error.lives_on"] = "yes";
   // The lines of what was put together are nobody's.
   trace->properties["error.line"] = "0";
   for (auto& [name, words] : trace->properties) {
-    if ((!name.starts_with("error.survived.") && !name.starts_with("error.also.")) || !words.starts_with("line ")) continue;
+    if ((!name.starts_with("error.survived.") && !name.starts_with("error.also.")) || !words.starts_with("line "))
+      continue;
     const std::size_t behind = words.find_first_not_of("0123456789", 5);
     if (behind != std::string::npos) words.erase(0, behind + 2);
   }

@@ -19,8 +19,12 @@ constexpr std::size_t kMostFrames = 64;  // of CUDA's runtime that may stand abo
 class Join {
  public:
   Join(Trace torch, const Trace& capture)
-      : trace_(std::move(torch)), capture_(capture), same_(find_same_memory(trace_, capture)), torch_events_(std::move(trace_.events)),
-        import_(capture, trace_), ids_(capture.allocation_count + std::size_t{1}) {}
+      : trace_(std::move(torch)),
+        capture_(capture),
+        same_(find_same_memory(trace_, capture)),
+        torch_events_(std::move(trace_.events)),
+        import_(capture, trace_),
+        ids_(capture.allocation_count + std::size_t{1}) {}
 
   Trace run() {
     give_heaps();
@@ -38,7 +42,8 @@ class Join {
     std::map<std::uint16_t, HeapId> driver_of;  // by device: PyTorch's lowest
     for (std::size_t index = 0; index < trace_.heaps.size(); ++index) {
       const Heap& heap = trace_.heaps[index];
-      if (heap.kind == HeapKind::kDriver && heap.below.index() == index) driver_of.try_emplace(heap.device, static_cast<std::uint16_t>(index));
+      if (heap.kind == HeapKind::kDriver && heap.below.index() == index)
+        driver_of.try_emplace(heap.device, static_cast<std::uint16_t>(index));
     }
     for (std::size_t index = 0; index < capture_.heaps.size() && trace_.heaps.size() < kMostHeaps; ++index) {
       const Heap& heap = capture_.heaps[index];
@@ -58,14 +63,16 @@ class Join {
       if (torch == kNoEvent) continue;
       paired_[torch] = index;
       const AllocationId id = capture_.events[index].allocation;
-      if (capture_.events[index].kind == EventKind::kAlloc && id.index() < ids_.size()) ids_[id.index()] = torch_events_[torch].allocation;
+      if (capture_.events[index].kind == EventKind::kAlloc && id.index() < ids_.size())
+        ids_[id.index()] = torch_events_[torch].allocation;
     }
   }
 
   // What stood before either recording began comes first; its time is that of the first event of all.
   void begin() {
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
-    if (capture_.preexisting_count < capture_.events.size()) first_ns = on_torch_clock(capture_.events[capture_.preexisting_count].time_ns);
+    if (capture_.preexisting_count < capture_.events.size())
+      first_ns = on_torch_clock(capture_.events[capture_.preexisting_count].time_ns);
     trace_.events.reserve(torch_events_.size() + capture_.events.size());
     for (; next_torch_ < trace_.preexisting_count; ++next_torch_) {
       Event event = torch_events_[next_torch_];
@@ -95,7 +102,9 @@ class Join {
     const std::uint32_t partner = paired_[next_torch_];
     const bool torch_waits = partner != kNoEvent && same_.in_order[partner] && partner >= next_capture_;
     if (torch_waits) return partner == next_capture_;
-    if (same_.torch_of[next_capture_] != kNoEvent && same_.in_order[next_capture_] && same_.torch_of[next_capture_] >= next_torch_) return true;
+    if (same_.torch_of[next_capture_] != kNoEvent && same_.in_order[next_capture_] &&
+        same_.torch_of[next_capture_] >= next_torch_)
+      return true;
     if (!same_.has_times) return true;
     return torch_events_[next_torch_].time_ns <= on_torch_clock(capture_.events[next_capture_].time_ns);
   }
@@ -146,7 +155,8 @@ class Join {
       if (same_.has_times && (event.time_ns < time_ns || event.time_ns - time_ns > kSoonNs)) return false;
       if (event.kind == EventKind::kAllocFailed) return event.size_bytes <= refused.size_bytes;
       const bool of_segments = trace_.heaps[event.heap.index()].kind == HeapKind::kDriver;
-      if (of_segments && event.kind != EventKind::kMap) return event.kind == EventKind::kFree || event.size_bytes == refused.size_bytes;
+      if (of_segments && event.kind != EventKind::kMap)
+        return event.kind == EventKind::kFree || event.size_bytes == refused.size_bytes;
     }
     return false;
   }
@@ -154,7 +164,8 @@ class Join {
   enum class Asker { kTorch, kOther, kUnknown };
   // By the innermost module that is not CUDA's runtime.
   Asker asker(StackId stack) const {
-    for (std::size_t looked_at = 0; stack.value != 0 && looked_at < kMostFrames; stack = capture_.stacks.parent(stack), ++looked_at) {
+    for (std::size_t looked_at = 0; stack.value != 0 && looked_at < kMostFrames;
+         stack = capture_.stacks.parent(stack), ++looked_at) {
       std::string_view name = capture_.strings.at(capture_.stacks.frame(stack).file);
       if (name.ends_with(".py") || name.find(".so") == std::string_view::npos) return Asker::kUnknown;
       name.remove_prefix(name.rfind('/') + 1);
@@ -167,7 +178,8 @@ class Join {
   void finish() {
     trace_.source_events += capture_.source_events != 0 ? capture_.source_events : capture_.events.size();
     const std::uint32_t complete = trace_.preexisting_count == 0 ? std::uint32_t{kCompleteFromStart} : 0;
-    trace_.capabilities = ((trace_.capabilities | capture_.capabilities) & ~std::uint32_t{kCompleteFromStart}) | complete;
+    trace_.capabilities =
+        ((trace_.capabilities | capture_.capabilities) & ~std::uint32_t{kCompleteFromStart}) | complete;
     for (const auto& [name, value] : capture_.properties) trace_.properties.try_emplace(name, value);
     for (const auto& [what, times] : capture_.lost) trace_.count(what, times);
     trace_.properties["run.pairs"] = std::to_string(same_.pairs);
@@ -179,8 +191,8 @@ class Join {
   SameMemory same_;
   std::vector<Event> torch_events_;
   TraceImport import_;
-  std::vector<AllocationId> ids_;       // by the capture's ids
-  std::vector<std::uint32_t> paired_;   // by PyTorch's events: the capture's
+  std::vector<AllocationId> ids_;      // by the capture's ids
+  std::vector<std::uint32_t> paired_;  // by PyTorch's events: the capture's
   std::size_t next_torch_ = 0;
   std::size_t next_capture_ = 0;
 };

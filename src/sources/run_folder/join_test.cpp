@@ -22,7 +22,8 @@ std::vector<Event> of_heap(const Trace& trace, bool outside) {
   std::vector<Event> events;
   for (const Event& event : trace.events) {
     const bool in_heap = event.kind <= EventKind::kUnmap;
-    if (in_heap && (trace.heaps[event.heap.index()].name == "driver, outside PyTorch") == outside) events.push_back(event);
+    if (in_heap && (trace.heaps[event.heap.index()].name == "driver, outside PyTorch") == outside)
+      events.push_back(event);
   }
   return events;
 }
@@ -32,10 +33,12 @@ class JoinOf : public testing::TestWithParam<const char*> {};
 TEST_P(JoinOf, KeepsPyTorchsEventsAndWhatIsNotItsOwn) {
   const Trace torch = recording(GetParam());
   const Trace capture = CaptureOf(torch).take();
-  const std::size_t segments = static_cast<std::size_t>(std::count_if(torch.events.begin(), torch.events.end(), [&](const Event& event) {
-    return event.kind <= EventKind::kUnmap && torch.heaps[event.heap.index()].kind == HeapKind::kDriver;
-  }));
-  const auto others = static_cast<std::size_t>(std::count_if(capture.events.begin(), capture.events.end(), [](const Event& event) { return event.address < 0x100000000; }));
+  const std::size_t segments =
+      static_cast<std::size_t>(std::count_if(torch.events.begin(), torch.events.end(), [&](const Event& event) {
+        return event.kind <= EventKind::kUnmap && torch.heaps[event.heap.index()].kind == HeapKind::kDriver;
+      }));
+  const auto others = static_cast<std::size_t>(std::count_if(
+      capture.events.begin(), capture.events.end(), [](const Event& event) { return event.address < 0x100000000; }));
   const Trace joint = join_traces(recording(GetParam()), capture);
   ASSERT_TRUE(check_trace(joint).ok()) << check_trace(joint).error().message();
   EXPECT_NE(segments, 0u);
@@ -53,7 +56,8 @@ TEST_P(JoinOf, KeepsPyTorchsEventsAndWhatIsNotItsOwn) {
   }
   EXPECT_EQ(joint.devices.at(0).name, "NVIDIA H200");
 }
-INSTANTIATE_TEST_SUITE_P(Fixtures, JoinOf, testing::Values("gpt_oom", "ring_default", "ring_expandable", "compile_reduce_overhead"));
+INSTANTIATE_TEST_SUITE_P(Fixtures, JoinOf,
+                         testing::Values("gpt_oom", "ring_default", "ring_expandable", "compile_reduce_overhead"));
 
 TEST(Join, TheClocksDifferenceIsFound) {
   const Trace torch = recording("gpt_oom");
@@ -76,11 +80,13 @@ TEST(Join, ARefusalThatPyTorchMetIsToldOnce) {
     event.time_ns = failed_ns - 10'000;
     const Frame frame{capture.strings.intern("+0x30"), capture.strings.intern(module), 0};
     event.stack = capture.stacks.push({}, capture.stacks.intern_frame(frame));
-    const auto later = std::upper_bound(capture.events.begin(), capture.events.end(), event.time_ns, [](std::int64_t time, const Event& at) { return time < at.time_ns; });
+    const auto later = std::upper_bound(capture.events.begin(), capture.events.end(), event.time_ns,
+                                        [](std::int64_t time, const Event& at) { return time < at.time_ns; });
     capture.events.insert(later, event);
   };
   const auto failures = [&](const Trace& trace) {
-    return std::count_if(trace.events.begin(), trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
+    return std::count_if(trace.events.begin(), trace.events.end(),
+                         [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
   };
   refuse("/x/libc10_cuda.so");
   EXPECT_EQ(failures(join_traces(recording("gpt_oom"), capture)), failures(torch));

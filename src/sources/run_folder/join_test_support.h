@@ -15,7 +15,8 @@ class CaptureOf {
   explicit CaptureOf(const Trace& torch, std::int64_t offset_ns = -3'000) : torch_(torch), offset_ns_(offset_ns) {
     trace_.source_kind = "capture";
     trace_.capabilities = kAddresses | kStacks | kStreams | kCompleteFromStart | kEvents | kTimes;
-    trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"}, {HeapKind::kStreamOrderedPool, 0, HeapId(0), 0, 0, "stream-ordered pool"}};
+    trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"},
+                    {HeapKind::kStreamOrderedPool, 0, HeapId(0), 0, 0, "stream-ordered pool"}};
     trace_.streams = {{}};
     trace_.devices = {{0, "NVIDIA H200", std::uint64_t{140} << 30, 0}};
     const Frame frame{trace_.strings.intern("+0x10"), trace_.strings.intern("/x/libcublas.so.13"), 0};

@@ -13,11 +13,12 @@ inline constexpr std::string_view kAgain = "again";           // the second run 
 inline constexpr std::string_view kLarger = "larger";         // a plan's run on a GPU that grows: likewise
 
 // Of each process: its number, then what follows it.
-inline constexpr std::string_view kProcess = "process-";      // process-12.faultline, process-12-2.faultline, process-12.json
+inline constexpr std::string_view kProcess =
+    "process-";  // process-12.faultline, process-12-2.faultline, process-12.json
 inline constexpr std::string_view kTraceEnd = ".faultline";
 inline constexpr std::string_view kFactsEnd = ".json";
-inline constexpr std::string_view kHistory = "torch-";        // torch-12-oom.pickle
-inline constexpr std::string_view kCore = "core-";            // core-12
-inline constexpr std::string_view kNotes = "notes-";          // notes-12.txt
+inline constexpr std::string_view kHistory = "torch-";  // torch-12-oom.pickle
+inline constexpr std::string_view kCore = "core-";      // core-12
+inline constexpr std::string_view kNotes = "notes-";    // notes-12.txt
 
 }  // namespace faultline::layout

@@ -31,14 +31,16 @@ std::optional<std::size_t> launch_of(const Trace& trace, const Fault& fault, std
   Words words;
   for (const LaunchArgument& word : fault.parameters) words.try_emplace(word.offset_bytes, word.address);
   constexpr std::int8_t kUnknown = -1;
-  std::vector<std::int8_t> scores(trace.launches.size(), kUnknown);  // the same launch may stand in the trace a million times
+  std::vector<std::int8_t> scores(trace.launches.size(),
+                                  kUnknown);  // the same launch may stand in the trace a million times
   std::optional<std::size_t> best;
   int best_score = 0;
   for (std::size_t index = end; index-- > 0;) {
     const Event& event = trace.events[index];
     if (event.kind != EventKind::kLaunch || event.has(kFailed) || event.extra >= trace.launches.size()) continue;
     std::int8_t& score = scores[event.extra];
-    if (score == kUnknown) score = static_cast<std::int8_t>(agreement(trace.launches.at(LaunchId(event.extra)), fault, words));
+    if (score == kUnknown)
+      score = static_cast<std::int8_t>(agreement(trace.launches.at(LaunchId(event.extra)), fault, words));
     if (score > best_score) best = index, best_score = score;
   }
   return best;
@@ -48,7 +50,9 @@ std::optional<std::size_t> launch_of(const Trace& trace, const Fault& fault, std
 std::size_t replay_of(const Trace& trace, std::size_t captured, std::size_t end) {
   for (std::size_t index = end; index-- > captured;) {
     const Event& event = trace.events[index];
-    if (event.kind == EventKind::kLaunch && !event.has(kFailed) && event.extra < trace.launches.size() && trace.launches.at(LaunchId(event.extra)).graph != 0) return index + 1;
+    if (event.kind == EventKind::kLaunch && !event.has(kFailed) && event.extra < trace.launches.size() &&
+        trace.launches.at(LaunchId(event.extra)).graph != 0)
+      return index + 1;
   }
   return captured + 1;
 }
@@ -56,7 +60,8 @@ std::size_t replay_of(const Trace& trace, std::size_t captured, std::size_t end)
 // The program cannot launch anything more once the driver has told it.
 std::size_t first_report(const Trace& trace) {
   const auto told = [&](const Event& event) {
-    return event.kind == EventKind::kFault && event.extra < trace.faults.size() && trace.faults.at(FaultId(event.extra)).reported_by.value != 0;
+    return event.kind == EventKind::kFault && event.extra < trace.faults.size() &&
+           trace.faults.at(FaultId(event.extra)).reported_by.value != 0;
   };
   return static_cast<std::size_t>(std::find_if(trace.events.begin(), trace.events.end(), told) - trace.events.begin());
 }
@@ -89,7 +94,9 @@ void place_faults(Trace& trace, const Trace& core) {
     }
     if (after == trace.events.size() && !trace.events.empty()) {
       event.time_ns = trace.events.back().time_ns;
-      if (std::none_of(trace.devices.begin(), trace.devices.end(), [&](const Device& device) { return device.index == event.device; })) event.device = trace.events.back().device;
+      if (std::none_of(trace.devices.begin(), trace.devices.end(),
+                       [&](const Device& device) { return device.index == event.device; }))
+        event.device = trace.events.back().device;
     }
     placed.push_back({after, event});
   }

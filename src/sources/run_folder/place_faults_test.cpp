@@ -24,10 +24,12 @@ launch call=one at a.py:6 main
 
 std::uint32_t placed_behind(const std::string& fault) {
   Trace trace = parsed(kLaunches);
-  place_faults(trace, parsed("heap driver\ncall dump = fault \"Warp Illegal Address\" " + fault + "\nfault call=dump\n"));
+  place_faults(trace,
+               parsed("heap driver\ncall dump = fault \"Warp Illegal Address\" " + fault + "\nfault call=dump\n"));
   EXPECT_TRUE(check_trace(trace).ok());
   for (const Event& event : trace.events) {
-    if (event.kind == EventKind::kFault && trace.faults.at(FaultId(event.extra)).reported_by.value == 0) return event.stack.value == 0 ? 0 : trace.stacks.frame(event.stack).line;
+    if (event.kind == EventKind::kFault && trace.faults.at(FaultId(event.extra)).reported_by.value == 0)
+      return event.stack.value == 0 ? 0 : trace.stacks.frame(event.stack).line;
   }
   ADD_FAILURE() << "the fault is gone";
   return 0;
@@ -47,7 +49,8 @@ TEST(PlaceFaults, WithoutParametersTheLastOfItsShape) {
 TEST(PlaceFaults, AnUnknownKernelComesLastWithoutALine) {
   EXPECT_EQ(placed_behind("kernel=_Z3subPf grid=4 block=32"), 0u);
   Trace trace = parsed(kLaunches);
-  place_faults(trace, parsed("heap driver\ncall dump = fault \"Warp Illegal Address\" kernel=_Z3subPf\nfault call=dump\n"));
+  place_faults(trace,
+               parsed("heap driver\ncall dump = fault \"Warp Illegal Address\" kernel=_Z3subPf\nfault call=dump\n"));
   EXPECT_EQ(trace.events.back().kind, EventKind::kFault);
 }
 

@@ -1,13 +1,13 @@
 #include "sources/run_folder/run_folder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "base/json_input.h"
 #include "base/plain_file.h"
@@ -52,16 +52,20 @@ std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
     const std::string path = entry.path().string();
     if (const auto [process, rest] = split_name(name, layout::kProcess); !process.empty()) {
       // "-2.faultline": a process that replaced itself (exec) goes on under the same number.
-      if (rest.ends_with(layout::kTraceEnd)) found[process + rest.substr(0, rest.size() - layout::kTraceEnd.size())].trace = path;
+      if (rest.ends_with(layout::kTraceEnd))
+        found[process + rest.substr(0, rest.size() - layout::kTraceEnd.size())].trace = path;
       if (rest == layout::kFactsEnd) found[process].facts = path;
-    } else if (const auto [owner, reason] = split_name(name, layout::kHistory); !owner.empty() && reason.starts_with('-') && reason.find(".pickle") != std::string::npos) {
+    } else if (const auto [owner, reason] = split_name(name, layout::kHistory);
+               !owner.empty() && reason.starts_with('-') && reason.find(".pickle") != std::string::npos) {
       found[owner].snapshots.push_back(path);
     } else if (const auto [crashed, ending] = split_name(name, layout::kCore); !crashed.empty()) {
       found[crashed].cores.push_back(path);
     }
   }
   // A process without a record or a history of its own is nothing to report on.
-  std::erase_if(found, [](const auto& process) { return process.second.trace.empty() && process.second.snapshots.empty() && process.second.cores.empty(); });
+  std::erase_if(found, [](const auto& process) {
+    return process.second.trace.empty() && process.second.snapshots.empty() && process.second.cores.empty();
+  });
   return found;
 }
 
@@ -74,11 +78,13 @@ std::string best_snapshot(const std::vector<std::string>& paths) {
     const auto written = fs::last_write_time(path, problem);
     return std::tuple(!at_exit, written, name);
   };
-  return *std::max_element(paths.begin(), paths.end(), [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  return *std::max_element(paths.begin(), paths.end(),
+                           [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
 }
 
 void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) {
-  if (trace.properties.size() >= kMostProperties) return trace.count("values of the run's JSON files beyond the first " + std::to_string(kMostProperties));
+  if (trace.properties.size() >= kMostProperties)
+    return trace.count("values of the run's JSON files beyond the first " + std::to_string(kMostProperties));
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) flatten(value, name + "." + key, trace);
   } else if (json.is_string()) {
@@ -92,11 +98,14 @@ void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) 
 struct JsonFile {
   explicit JsonFile(const std::string& path) {
     std::error_code problem;
-    if (path.empty() || !fs::exists(fs::symlink_status(path, problem))) return;  // a link that leads nowhere is there, and cannot be read
+    if (path.empty() || !fs::exists(fs::symlink_status(path, problem)))
+      return;  // a link that leads nowhere is there, and cannot be read
     Result<std::string> text = read_plain_file(path, kMostJsonBytes);
     Result<nlohmann::json> parsed = text ? parse_json(*text) : Result<nlohmann::json>(text.error());
-    if (parsed) json = std::move(*parsed);
-    else trouble = fs::path(path).filename().string() + ": " + parsed.error().what;
+    if (parsed)
+      json = std::move(*parsed);
+    else
+      trouble = fs::path(path).filename().string() + ": " + parsed.error().what;
   }
 
   std::optional<nlohmann::json> json;  // none where there is no such file
@@ -109,42 +118,51 @@ void take_json(const JsonFile& file, const std::string& name, Trace& trace) {
   if (!file.trouble.empty()) trace.count("files of the run that could not be read (" + file.trouble + ")");
 }
 
-std::optional<Trace> load_part(const std::string& path, std::string_view what, std::map<std::string, std::uint64_t>& lost) {
+std::optional<Trace> load_part(const std::string& path, std::string_view what,
+                               std::map<std::string, std::uint64_t>& lost) {
   Result<Trace> trace = load(path, NamedBy::kInput);
   if (trace) return std::move(*trace);
   ++lost[std::string(what) + " that could not be read (" + trace.error().what + ")"];
   return std::nullopt;
 }
 
-std::optional<Trace> load_process(const std::string& folder, const std::string& process, const ProcessFiles& files, const JsonFile& command,
-                                  std::map<std::string, std::uint64_t>& lost) {
+std::optional<Trace> load_process(const std::string& folder, const std::string& process, const ProcessFiles& files,
+                                  const JsonFile& command, std::map<std::string, std::uint64_t>& lost) {
   std::optional<Trace> trace;
   if (!files.trace.empty()) {
     trace = load_part(files.trace, "records of a process", lost);
   }
   if (!files.snapshots.empty()) {
     std::optional<Trace> torch = load_part(best_snapshot(files.snapshots), "PyTorch snapshots", lost);
-    if (torch && trace) trace = join_traces(std::move(*torch), *trace);
-    else if (torch) trace = std::move(torch);
+    if (torch && trace)
+      trace = join_traces(std::move(*torch), *trace);
+    else if (torch)
+      trace = std::move(torch);
   }
   for (std::size_t i = 0; i < files.cores.size(); ++i) {
     if (i == kMostCores) {
-      lost["GPU core dumps beyond the first " + std::to_string(kMostCores) + " of a process"] += files.cores.size() - kMostCores;
+      lost["GPU core dumps beyond the first " + std::to_string(kMostCores) + " of a process"] +=
+          files.cores.size() - kMostCores;
       break;
     }
     const std::string& path = files.cores[i];
     std::optional<Trace> core = load_part(path, "GPU core dumps", lost);
-    if (core && trace) place_faults(*trace, *core);
-    else if (core) trace = std::move(core);
+    if (core && trace)
+      place_faults(*trace, *core);
+    else if (core)
+      trace = std::move(core);
   }
   if (!trace) return std::nullopt;
-  trace->source_path = (fs::path(folder) / fmt::format("{}{}{}", layout::kProcess, process, layout::kTraceEnd)).string();
+  trace->source_path =
+      (fs::path(folder) / fmt::format("{}{}{}", layout::kProcess, process, layout::kTraceEnd)).string();
   trace->properties.try_emplace("process.pid", process);
   take_json(JsonFile(files.facts), "process", *trace);
   take_json(command, "run", *trace);
   // What the trace could not say itself: it could not be written to its end.
-  if (const auto cut = trace->properties.find(fmt::format("run.cut_short.{}{}", layout::kProcess, process)); cut != trace->properties.end()) {
-    trace->properties.try_emplace(kRecordedUntil, std::to_string(trace->events.empty() ? 0 : trace->events.back().time_ns));
+  if (const auto cut = trace->properties.find(fmt::format("run.cut_short.{}{}", layout::kProcess, process));
+      cut != trace->properties.end()) {
+    trace->properties.try_emplace(kRecordedUntil,
+                                  std::to_string(trace->events.empty() ? 0 : trace->events.back().time_ns));
     trace->properties.try_emplace(kEndedBecause, cut->second);
   }
   const auto is_step = [](const Event& event) { return event.kind == EventKind::kStepMark; };
@@ -175,14 +193,16 @@ void drop_unused_devices(Trace& trace) {
     used[event.device] = true;
   }
   if (std::find(used.begin(), used.end(), true) == used.end()) return;
-  std::erase_if(trace.devices, [&](const Device& device) { return device.index >= used.size() || !used[device.index]; });
+  std::erase_if(trace.devices,
+                [&](const Device& device) { return device.index >= used.size() || !used[device.index]; });
 }
 
 // run --again: the dump of the second run belongs to the fault of the first.
 void take_second_run(const fs::path& folder, std::vector<InputPart>& parts) {
   std::error_code problem;
   if (!fs::is_directory(folder, problem)) return;
-  const auto failed_part = std::find_if(parts.begin(), parts.end(), [](const InputPart& part) { return part.holds(EventKind::kFault); });
+  const auto failed_part =
+      std::find_if(parts.begin(), parts.end(), [](const InputPart& part) { return part.holds(EventKind::kFault); });
   if (failed_part == parts.end()) return;
   Trace* const failed = &failed_part->trace;
   take_json(JsonFile((folder / layout::kCommand).string()), "again", *failed);
@@ -191,7 +211,8 @@ void take_second_run(const fs::path& folder, std::vector<InputPart>& parts) {
   for (const auto& [process, files] : processes_in(folder.string())) {
     for (const std::string& path : files.cores) {
       if (read++ == kMostCores) break;
-      if (const std::optional<Trace> core = load_part(path, "GPU core dumps of the second run", lost)) place_second_run(*failed, *core);
+      if (const std::optional<Trace> core = load_part(path, "GPU core dumps of the second run", lost))
+        place_second_run(*failed, *core);
     }
   }
   for (const auto& [what, times] : lost) failed->count(what, times);
@@ -218,7 +239,8 @@ std::optional<nlohmann::json> plan_in(const JsonFile& report) {
 bool stays_inside(const fs::path& folder, const std::string& name) {
   std::error_code problem;
   const fs::path whole = fs::canonical(folder, problem), path = fs::canonical(folder / name, problem);
-  return !problem && !name.empty() && std::mismatch(whole.begin(), whole.end(), path.begin(), path.end()).first == whole.end();
+  return !problem && !name.empty() &&
+         std::mismatch(whole.begin(), whole.end(), path.begin(), path.end()).first == whole.end();
 }
 
 Status read_planned(const std::string& folder, const nlohmann::json& plan, Input& input) {
@@ -237,7 +259,9 @@ Status read_planned(const std::string& folder, const nlohmann::json& plan, Input
 }
 
 Status read_processes(const std::string& folder, const JsonFile& command, Input& input) {
-  const auto idle = [](const Trace& trace) { return std::none_of(trace.events.begin(), trace.events.end(), touches_memory); };
+  const auto idle = [](const Trace& trace) {
+    return std::none_of(trace.events.begin(), trace.events.end(), touches_memory);
+  };
   bool any_busy = false;
   std::size_t read = 0;
   std::map<std::string, std::uint64_t> lost;
@@ -251,24 +275,32 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
       continue;
     }
     const bool is_busy = !idle(*trace);
-    if (is_busy && !any_busy) input.parts.clear();  // those that touched no memory are told of only where there is no other
+    if (is_busy && !any_busy)
+      input.parts.clear();  // those that touched no memory are told of only where there is no other
     any_busy |= is_busy;
     if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process, {}});
   }
   if (input.parts.empty()) {
-    return Error{lost.empty() ? "this folder holds no record of a process: no GPU was used, or none could be recorded" : "nothing in this folder could be read: " + lost.begin()->first, {}, {}};
+    return Error{lost.empty() ? "this folder holds no record of a process: no GPU was used, or none could be recorded"
+                              : "nothing in this folder could be read: " + lost.begin()->first,
+                 {},
+                 {}};
   }
   for (InputPart& part : input.parts) drop_unused_devices(part.trace);
-  std::stable_sort(input.parts.begin(), input.parts.end(), [](const InputPart& a, const InputPart& b) { return failed_at(a.trace) < failed_at(b.trace); });
+  std::stable_sort(input.parts.begin(), input.parts.end(),
+                   [](const InputPart& a, const InputPart& b) { return failed_at(a.trace) < failed_at(b.trace); });
   take_second_run(fs::path(folder) / layout::kAgain, input.parts);
   input.lost = std::move(lost);
-  if (processes.size() > kMostProcesses) input.lost["processes beyond the first " + std::to_string(kMostProcesses) + ", which were not read"] = processes.size() - kMostProcesses;
+  if (processes.size() > kMostProcesses)
+    input.lost["processes beyond the first " + std::to_string(kMostProcesses) + ", which were not read"] =
+        processes.size() - kMostProcesses;
   return Ok{};
 }
 
 std::vector<std::string> sentences_of(const JsonFile& file, const char* name) {
   std::vector<std::string> sentences;
-  if (!file.json || !file.json->is_object() || !file.json->contains(name) || !(*file.json)[name].is_array()) return sentences;
+  if (!file.json || !file.json->is_object() || !file.json->contains(name) || !(*file.json)[name].is_array())
+    return sentences;
   for (const nlohmann::json& sentence : (*file.json)[name]) {
     if (sentence.is_string() && sentences.size() < kMostNotes) sentences.push_back(sentence.get<std::string>());
   }
@@ -285,7 +317,8 @@ std::vector<std::string> notes_in(const std::string& folder) {
     const Result<std::string> text = read_plain_file(entry.path().string(), kMostJsonBytes);
     std::istringstream lines(text ? *text : std::string());
     for (std::string sentence; std::getline(lines, sentence) && notes.size() < kMostNotes;) {
-      if (!sentence.empty() && std::find(notes.begin(), notes.end(), sentence) == notes.end()) notes.push_back(sentence);
+      if (!sentence.empty() && std::find(notes.begin(), notes.end(), sentence) == notes.end())
+        notes.push_back(sentence);
     }
   }
   return notes;
@@ -295,7 +328,8 @@ bool holds_processes(const std::string& folder) { return !processes_in(folder).e
 
 bool holds_run(const std::string& folder) {
   std::error_code problem;
-  return holds_processes(folder) || fs::exists(fs::path(folder) / layout::kReport, problem) || fs::exists(fs::path(folder) / layout::kCommand, problem);
+  return holds_processes(folder) || fs::exists(fs::path(folder) / layout::kReport, problem) ||
+         fs::exists(fs::path(folder) / layout::kCommand, problem);
 }
 
 Result<Input> read_run(const std::string& folder) {

@@ -1,6 +1,4 @@
 // A run's folder out of the bytes: each file begins with one that chooses its name; what can be read of it holds.
-#include "sources/run_folder/run_folder.h"
-
 #include <unistd.h>
 
 #include <array>
@@ -9,11 +7,14 @@
 #include <fstream>
 #include <string_view>
 
+#include "sources/run_folder/run_folder.h"
 #include "trace/validate.h"
 
 namespace {
 
-constexpr std::array<const char*, 8> kNames = {"process-7.json", "command.json", "torch-7-oom.pickle", "torch-7-exit.pickle", "process-7.faultline", "core-7", "process-8.json", "torch-8-exit.pickle"};
+constexpr std::array<const char*, 8> kNames = {"process-7.json",      "command.json",        "torch-7-oom.pickle",
+                                               "torch-7-exit.pickle", "process-7.faultline", "core-7",
+                                               "process-8.json",      "torch-8-exit.pickle"};
 constexpr std::string_view kBetween = "\n----\n";
 
 // A folder for the fuzzer's life, in memory where there is such a place.
@@ -38,7 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const std::string_view file = rest.substr(0, rest.find(kBetween));
     rest.remove_prefix(std::min(rest.size(), file.size() + kBetween.size()));
     if (file.empty()) continue;
-    std::ofstream(folder.path + "/" + kNames[static_cast<unsigned char>(file[0]) % kNames.size()], std::ios::binary) << file.substr(1);
+    std::ofstream(folder.path + "/" + kNames[static_cast<unsigned char>(file[0]) % kNames.size()], std::ios::binary)
+        << file.substr(1);
   }
   if (!holds_run(folder.path)) return 0;
   const Result<Input> input = open_input(folder.path);

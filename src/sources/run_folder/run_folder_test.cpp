@@ -49,8 +49,10 @@ class RunFolderTest : public testing::Test {
 
 TEST_F(RunFolderTest, TheProcessThatFailedFirstComesFirst) {
   write_trace("process-10.faultline", "heap driver\nalloc 1MiB driver t=5\n");
-  write_trace("process-11.faultline", "heap driver\nalloc 1MiB driver t=5\ncall f = fault X by=cuInit code=700\nfault call=f t=90\n");
-  write_trace("process-12.faultline", "heap driver\nalloc 1MiB driver t=5\ncall f = fault X by=cuInit code=700\nfault call=f t=40\n");
+  write_trace("process-11.faultline",
+              "heap driver\nalloc 1MiB driver t=5\ncall f = fault X by=cuInit code=700\nfault call=f t=90\n");
+  write_trace("process-12.faultline",
+              "heap driver\nalloc 1MiB driver t=5\ncall f = fault X by=cuInit code=700\nfault call=f t=40\n");
   write_trace("process-13.faultline", "heap driver\nop-begin x\n");
   const std::vector<Trace> traces = loaded();
   ASSERT_EQ(traces.size(), 3u);
@@ -61,7 +63,8 @@ TEST_F(RunFolderTest, TheProcessThatFailedFirstComesFirst) {
 
 TEST_F(RunFolderTest, WhatIsKnownOfTheProcessBecomesProperties) {
   write_trace("process-10.faultline", "heap driver\nalloc 1MiB driver\n");
-  write("process-10.json", R"({"exception": {"type": "torch.OutOfMemoryError", "frames": [1, 2]}, "torch": null, "exit_status": 1})");
+  write("process-10.json",
+        R"({"exception": {"type": "torch.OutOfMemoryError", "frames": [1, 2]}, "torch": null, "exit_status": 1})");
   write("command.json", R"({"exit_status": 1, "command": ["python", "x.py"]})");
   const Trace trace = std::move(loaded().at(0));
   EXPECT_EQ(trace.properties.at("process.exception.type"), "torch.OutOfMemoryError");
@@ -80,7 +83,10 @@ TEST_F(RunFolderTest, AHistoryThatFailedIsTakenBeforeTheOneAtTheEnd) {
   ASSERT_EQ(traces.size(), 1u);
   ASSERT_TRUE(check_trace(traces[0]).ok()) << check_trace(traces[0]).error().message();
   EXPECT_GT(traces[0].events.size(), torch->events.size());
-  EXPECT_EQ(std::count_if(traces[0].events.begin(), traces[0].events.end(), [](const Event& event) { return event.kind == EventKind::kAllocFailed; }), 1) << "the failure that gpt_oom holds";
+  EXPECT_EQ(std::count_if(traces[0].events.begin(), traces[0].events.end(),
+                          [](const Event& event) { return event.kind == EventKind::kAllocFailed; }),
+            1)
+      << "the failure that gpt_oom holds";
   EXPECT_NE(traces[0].properties.at("run.pairs"), "0");
 }
 

@@ -24,7 +24,8 @@ bool is_lowest_driver(const Trace& trace, const Event& event) {
 }
 
 bool is_driver_call(const Trace& trace, const Event& event) {
-  const bool kind = event.kind == EventKind::kAlloc || event.kind == EventKind::kFree || event.kind == EventKind::kMap || event.kind == EventKind::kUnmap;
+  const bool kind = event.kind == EventKind::kAlloc || event.kind == EventKind::kFree ||
+                    event.kind == EventKind::kMap || event.kind == EventKind::kUnmap;
   return kind && !event.has(kFailed) && is_lowest_driver(trace, event);
 }
 
@@ -34,10 +35,13 @@ Key key_of(const Event& event) {
   return {event.kind, event.device, event.address, whole ? event.size_bytes : 0};
 }
 
-std::int64_t less(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)); }
+std::int64_t less(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
 
 std::uint64_t distance(std::int64_t a, std::int64_t b) {
-  return a > b ? static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b) : static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a);
+  return a > b ? static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b)
+               : static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a);
 }
 
 class Finder {
@@ -62,7 +66,9 @@ class Finder {
 
  private:
   // Times of a damaged file may be anything; differences wrap.
-  std::int64_t difference(std::uint32_t torch, std::uint32_t capture) const { return less(torch_.events[torch].time_ns, capture_.events[capture].time_ns); }
+  std::int64_t difference(std::uint32_t torch, std::uint32_t capture) const {
+    return less(torch_.events[torch].time_ns, capture_.events[capture].time_ns);
+  }
 
   void gather() {
     for (std::uint32_t index = torch_.preexisting_count; index < torch_.events.size(); ++index) {
@@ -70,7 +76,8 @@ class Finder {
     }
     for (std::uint32_t index = 0; index < capture_.events.size(); ++index) {
       if (!is_driver_call(capture_, capture_.events[index])) continue;
-      if (const auto found = keys_.find(key_of(capture_.events[index])); found != keys_.end()) found->second.capture.push_back(index);
+      if (const auto found = keys_.find(key_of(capture_.events[index])); found != keys_.end())
+        found->second.capture.push_back(index);
     }
   }
 
@@ -81,7 +88,9 @@ class Finder {
     for (const auto& [key, sides] : keys_) {
       const std::size_t count = std::min(sides.torch.size(), sides.capture.size());
       std::vector<std::int64_t>& differences = sides.torch.size() == sides.capture.size() ? sure : unsure;
-      for (std::size_t back = 1; back <= count; ++back) differences.push_back(difference(sides.torch[sides.torch.size() - back], sides.capture[sides.capture.size() - back]));
+      for (std::size_t back = 1; back <= count; ++back)
+        differences.push_back(
+            difference(sides.torch[sides.torch.size() - back], sides.capture[sides.capture.size() - back]));
     }
     std::vector<std::int64_t>& all = sure.empty() ? unsure : sure;
     if (all.empty()) return 0;
@@ -96,7 +105,8 @@ class Finder {
     const std::vector<std::uint32_t>& longer = torch_is_longer ? sides.torch : sides.capture;
     const std::vector<std::uint32_t>& shorter = torch_is_longer ? sides.capture : sides.torch;
     const auto miss = [&](std::size_t at_longer, std::size_t at_shorter) {
-      const std::int64_t apart = torch_is_longer ? difference(longer[at_longer], shorter[at_shorter]) : difference(shorter[at_shorter], longer[at_longer]);
+      const std::int64_t apart = torch_is_longer ? difference(longer[at_longer], shorter[at_shorter])
+                                                 : difference(shorter[at_shorter], longer[at_longer]);
       return distance(apart, result_.offset_ns);
     };
     std::size_t shift = longer.size() - shorter.size();  // without times: both end together
@@ -125,7 +135,8 @@ class Finder {
     // Backwards from the end: the last making before the pairs begin is the one that stood.
     for (std::uint32_t index = static_cast<std::uint32_t>(capture_.events.size()); index-- > 0;) {
       const Event& event = capture_.events[index];
-      if (!is_driver_call(capture_, event) || event.kind != EventKind::kAlloc || result_.torch_of[index] != kNoEvent) continue;
+      if (!is_driver_call(capture_, event) || event.kind != EventKind::kAlloc || result_.torch_of[index] != kNoEvent)
+        continue;
       const auto found = standing.find(key_of(event));
       if (found == standing.end()) continue;
       if (result_.has_times && torch_.preexisting_count < torch_.events.size()) {
@@ -146,16 +157,19 @@ class Finder {
       result_.is_torch[index] = true;
       if (torch >= torch_.preexisting_count) paired.push_back(index);
     }
-    std::vector<std::uint32_t> tails;                                   // capture events that end the best run of each length
+    std::vector<std::uint32_t> tails;  // capture events that end the best run of each length
     std::vector<std::uint32_t> before(result_.torch_of.size(), kNoEvent);
     for (const std::uint32_t index : paired) {
       const auto less = [&](std::uint32_t a, std::uint32_t torch) { return result_.torch_of[a] < torch; };
       const auto at = std::lower_bound(tails.begin(), tails.end(), result_.torch_of[index], less);
       before[index] = at == tails.begin() ? kNoEvent : *std::prev(at);
-      if (at == tails.end()) tails.push_back(index);
-      else *at = index;
+      if (at == tails.end())
+        tails.push_back(index);
+      else
+        *at = index;
     }
-    for (std::uint32_t at = tails.empty() ? kNoEvent : tails.back(); at != kNoEvent; at = before[at]) result_.in_order[at] = true;
+    for (std::uint32_t at = tails.empty() ? kNoEvent : tails.back(); at != kNoEvent; at = before[at])
+      result_.in_order[at] = true;
     result_.pairs = paired.size();
   }
 
@@ -163,7 +177,8 @@ class Finder {
   void claim_mappings() {
     std::vector<std::pair<std::uint16_t, ByteRange>> ranges;
     for (const Event& event : torch_.events) {
-      if (event.kind == EventKind::kMap && event.size_bytes <= ~event.address) ranges.emplace_back(event.device, ByteRange::of(event.address, event.size_bytes));
+      if (event.kind == EventKind::kMap && event.size_bytes <= ~event.address)
+        ranges.emplace_back(event.device, ByteRange::of(event.address, event.size_bytes));
     }
     std::sort(ranges.begin(), ranges.end());
     std::vector<std::pair<std::uint16_t, ByteRange>> joined;
@@ -176,11 +191,14 @@ class Finder {
     }
     for (std::size_t index = 0; index < capture_.events.size(); ++index) {
       const Event& event = capture_.events[index];
-      if ((event.kind != EventKind::kMap && event.kind != EventKind::kUnmap) || event.size_bytes > ~event.address) continue;
-      const auto after = std::upper_bound(joined.begin(), joined.end(), std::pair(event.device, ByteRange{event.address, ~0ull}));
+      if ((event.kind != EventKind::kMap && event.kind != EventKind::kUnmap) || event.size_bytes > ~event.address)
+        continue;
+      const auto after =
+          std::upper_bound(joined.begin(), joined.end(), std::pair(event.device, ByteRange{event.address, ~0ull}));
       if (after == joined.begin()) continue;
       const auto& [device, range] = *std::prev(after);
-      if (device == event.device && range.overlaps(ByteRange::of(event.address, event.size_bytes))) result_.is_torch[index] = true;
+      if (device == event.device && range.overlaps(ByteRange::of(event.address, event.size_bytes)))
+        result_.is_torch[index] = true;
     }
   }
 
@@ -191,7 +209,8 @@ class Finder {
       const Event& event = capture_.events[index];
       if (event.allocation.value == 0 || event.allocation.value > capture_.allocation_count) continue;
       if (event.kind == EventKind::kAlloc && result_.is_torch[index]) is_torch[event.allocation.index()] = true;
-      if (event.kind == EventKind::kFree && !event.has(kFailed) && is_torch[event.allocation.index()]) result_.is_torch[index] = true;
+      if (event.kind == EventKind::kFree && !event.has(kFailed) && is_torch[event.allocation.index()])
+        result_.is_torch[index] = true;
     }
   }
 

@@ -9,13 +9,14 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kFarthestBytes = kTiB;      // farther from a pointer than any index error leads
-constexpr std::uint64_t kNullBytes = 64 * kKiB;     // a null pointer and an offset: the same in every run
+constexpr std::uint64_t kFarthestBytes = kTiB;   // farther from a pointer than any index error leads
+constexpr std::uint64_t kNullBytes = 64 * kKiB;  // a null pointer and an offset: the same in every run
 
 const Launch* launch_behind(const Trace& trace, std::size_t fault_event) {
   for (std::size_t index = fault_event; index-- > 0;) {
     const Event& event = trace.events[index];
-    if (event.kind == EventKind::kLaunch && event.extra < trace.launches.size()) return &trace.launches.at(LaunchId(event.extra));
+    if (event.kind == EventKind::kLaunch && event.extra < trace.launches.size())
+      return &trace.launches.at(LaunchId(event.extra));
     if (event.kind != EventKind::kFault) break;
   }
   return nullptr;
@@ -64,9 +65,11 @@ void carry_over(Trace& trace, std::size_t index) {
 
 void place_second_run(Trace& trace, const Trace& core) {
   const auto is_dumped = [&](const Event& event) {
-    return event.kind == EventKind::kFault && event.extra < trace.faults.size() && trace.faults.at(FaultId(event.extra)).reported_by.value == 0;
+    return event.kind == EventKind::kFault && event.extra < trace.faults.size() &&
+           trace.faults.at(FaultId(event.extra)).reported_by.value == 0;
   };
-  if (std::any_of(trace.events.begin(), trace.events.end(), is_dumped)) return;  // the first run has a dump of its own: nothing is added to it
+  if (std::any_of(trace.events.begin(), trace.events.end(), is_dumped))
+    return;  // the first run has a dump of its own: nothing is added to it
   place_faults(trace, core);
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
     if (is_dumped(trace.events[index])) carry_over(trace, index);

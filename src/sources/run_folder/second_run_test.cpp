@@ -24,10 +24,12 @@ struct Carried {
 Carried carried(const std::string& fault, const std::string& address = {}) {
   Carried result;
   result.trace = parsed(kFirstRun);
-  place_second_run(result.trace, parsed("heap driver\ncall dump = fault \"Warp Illegal Address\" " + fault + "\nfault call=dump " + address + "\n"));
+  place_second_run(result.trace, parsed("heap driver\ncall dump = fault \"Warp Illegal Address\" " + fault +
+                                        "\nfault call=dump " + address + "\n"));
   EXPECT_TRUE(check_trace(result.trace).ok());
   for (const Event& event : result.trace.events) {
-    if (event.kind != EventKind::kFault || result.trace.faults.at(FaultId(event.extra)).reported_by.value != 0) continue;
+    if (event.kind != EventKind::kFault || result.trace.faults.at(FaultId(event.extra)).reported_by.value != 0)
+      continue;
     result.event = &event;
     result.fault = &result.trace.faults.at(FaultId(event.extra));
   }
@@ -36,7 +38,9 @@ Carried carried(const std::string& fault, const std::string& address = {}) {
 }
 
 TEST(SecondRun, TheDistanceFromTheNearestPointerIsKept) {
-  const Carried run = carried("kernel=_Z3addPfS_ grid=4 block=32 parameters=0:0x7e1100000000,8:0x7e1100600000 addresses=0x7e1100600010,0x7e1100000020");
+  const Carried run = carried(
+      "kernel=_Z3addPfS_ grid=4 block=32 parameters=0:0x7e1100000000,8:0x7e1100600000 "
+      "addresses=0x7e1100600010,0x7e1100000020");
   EXPECT_EQ(run.trace.stacks.frame(run.event->stack).line, 3u);
   ASSERT_EQ(run.fault->addresses.size(), 2u);
   EXPECT_EQ(run.fault->addresses[0], 0x7f0000200010u);
@@ -52,7 +56,8 @@ TEST(SecondRun, ANullPointerIsOneInEveryRun) {
 
 TEST(SecondRun, AnAddressWithoutAPointerToMeasureFromIsDropped) {
   EXPECT_TRUE(carried("kernel=_Z3addPfS_ grid=4 block=32 addresses=0x7e1100600010").fault->addresses.empty());
-  EXPECT_TRUE(carried("kernel=_Z3subPf grid=4 block=32 parameters=0:0x7e1100000000 addresses=0x7e1100000010").fault->addresses.empty());
+  EXPECT_TRUE(carried("kernel=_Z3subPf grid=4 block=32 parameters=0:0x7e1100000000 addresses=0x7e1100000010")
+                  .fault->addresses.empty());
 }
 
 }  // namespace

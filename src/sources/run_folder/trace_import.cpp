@@ -9,22 +9,30 @@ namespace {
 
 // What a damaged file names and does not hold reads as nothing.
 template <class Id>
-std::uint32_t renumber(const std::vector<Id>& ids, std::uint32_t id) { return id < ids.size() ? ids[id].value : 0; }
+std::uint32_t renumber(const std::vector<Id>& ids, std::uint32_t id) {
+  return id < ids.size() ? ids[id].value : 0;
+}
 
 }  // namespace
 
 TraceImport::TraceImport(const Trace& from, Trace& into)
-    : from_(from), into_(into), streams_(std::max<std::size_t>(from.streams.size(), 1), -1), heaps_(from.heaps.size(), -1) {
+    : from_(from),
+      into_(into),
+      streams_(std::max<std::size_t>(from.streams.size(), 1), -1),
+      heaps_(from.heaps.size(), -1) {
   if (into.streams.empty()) into.streams.emplace_back();
-  for (std::uint32_t i = 0; i < from.strings.size(); ++i) strings_.push_back(into.strings.intern(from.strings.at(StringId(i))));
+  for (std::uint32_t i = 0; i < from.strings.size(); ++i)
+    strings_.push_back(into.strings.intern(from.strings.at(StringId(i))));
   std::vector<FrameId> frames;
   for (std::uint32_t i = 0; i < from.stacks.frame_count(); ++i) {
     const Frame& frame = from.stacks.frame(FrameId(i));
-    frames.push_back(i == 0 ? FrameId() : into.stacks.intern_frame({string(frame.function), string(frame.file), frame.line}));
+    frames.push_back(i == 0 ? FrameId()
+                            : into.stacks.intern_frame({string(frame.function), string(frame.file), frame.line}));
   }
   stacks_.emplace_back();
   for (std::uint32_t i = 1; i < from.stacks.size(); ++i) {  // callers stand before those they call
-    stacks_.push_back(into.stacks.push(stack(from.stacks.parent(StackId(i))), frames[from.stacks.frame_id(StackId(i)).index()]));
+    stacks_.push_back(
+        into.stacks.push(stack(from.stacks.parent(StackId(i))), frames[from.stacks.frame_id(StackId(i)).index()]));
   }
   for (std::uint32_t i = 0; i < from.tensors.size(); ++i) {
     Tensor tensor = from.tensors.at(TensorId(i));
@@ -36,7 +44,8 @@ TraceImport::TraceImport(const Trace& from, Trace& into)
     launch.kernel = string(launch.kernel);
     launches_.push_back(i == 0 ? LaunchId() : into.launches.intern(launch));
   }
-  for (std::uint32_t i = 0; i < from.copies.size(); ++i) copies_.push_back(i == 0 ? CopyId() : into.copies.intern(from.copies.at(CopyId(i))));
+  for (std::uint32_t i = 0; i < from.copies.size(); ++i)
+    copies_.push_back(i == 0 ? CopyId() : into.copies.intern(from.copies.at(CopyId(i))));
   for (std::uint32_t i = 0; i < from.faults.size(); ++i) {
     Fault fault = from.faults.at(FaultId(i));
     for (StringId* const id : strings_of(fault)) *id = string(*id);
@@ -75,11 +84,15 @@ StreamId TraceImport::stream(StreamId id) {
   if (known < 0) {
     const Stream& wanted = from_.streams[id.index()];
     // The other trace's own may have grown since it was last asked.
-    for (; streams_seen_ < into_.streams.size(); ++streams_seen_) into_streams_.try_emplace({into_.streams[streams_seen_].device, into_.streams[streams_seen_].handle}, streams_seen_);
+    for (; streams_seen_ < into_.streams.size(); ++streams_seen_)
+      into_streams_.try_emplace({into_.streams[streams_seen_].device, into_.streams[streams_seen_].handle},
+                                streams_seen_);
     const auto at = into_streams_.find({wanted.device, wanted.handle});
     known = static_cast<std::int64_t>(at == into_streams_.end() ? into_.streams.size() : at->second);
-    if (at == into_streams_.end()) into_.streams.push_back(wanted);
-    else into_.streams[at->second].waits_for_default = wanted.waits_for_default;
+    if (at == into_streams_.end())
+      into_.streams.push_back(wanted);
+    else
+      into_.streams[at->second].waits_for_default = wanted.waits_for_default;
   }
   return StreamId(static_cast<std::uint32_t>(known));
 }
@@ -127,7 +140,8 @@ void merge_devices(const Trace& from, Trace& into) {
     if (known.capacity_bytes == 0) known.capacity_bytes = device.capacity_bytes;
     if (known.allowed_bytes == 0) known.allowed_bytes = device.allowed_bytes;
   }
-  std::sort(into.devices.begin(), into.devices.end(), [](const Device& a, const Device& b) { return a.index < b.index; });
+  std::sort(into.devices.begin(), into.devices.end(),
+            [](const Device& a, const Device& b) { return a.index < b.index; });
 }
 
 }  // namespace faultline

@@ -39,8 +39,8 @@ class TraceImport {
   std::vector<CopyId> copies_;
   std::vector<FaultId> faults_;
   std::vector<ViolationId> violations_;
-  std::vector<std::int64_t> streams_;  // -1: not yet named
-  std::vector<std::int64_t> heaps_;    // likewise
+  std::vector<std::int64_t> streams_;                                            // -1: not yet named
+  std::vector<std::int64_t> heaps_;                                              // likewise
   std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> into_streams_;  // by device and handle
   std::size_t streams_seen_ = 0;
 };

@@ -11,10 +11,10 @@ namespace faultline::torch_snapshot {
 class AddressTable {
  public:
   struct Slot {
-    std::uint64_t key = 0;   // address, device in the top bits; 0 is empty
-    std::uint32_t id = 0;    // the live allocation; 0: seen, and free now
-    bool pending = false;    // free requested, not completed
-    bool in_final = false;   // matched with a block of the end state
+    std::uint64_t key = 0;  // address, device in the top bits; 0 is empty
+    std::uint32_t id = 0;   // the live allocation; 0: seen, and free now
+    bool pending = false;   // free requested, not completed
+    bool in_final = false;  // matched with a block of the end state
   };
   AddressTable() : slots_(1024) {}
 
@@ -39,7 +39,9 @@ class AddressTable {
   }
 
  private:
-  static std::uint64_t key_of(std::uint64_t address, std::uint16_t device) { return (address ^ std::uint64_t{device} << 52) + 1; }
+  static std::uint64_t key_of(std::uint64_t address, std::uint16_t device) {
+    return (address ^ std::uint64_t{device} << 52) + 1;
+  }
   static std::size_t hash(std::uint64_t key) { return static_cast<std::size_t>(hash_number(key)); }
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);

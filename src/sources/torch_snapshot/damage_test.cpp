@@ -71,7 +71,9 @@ TEST_P(DamagedRecording, IsSoundWithAPieceLeftOutOrTwice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Torch, DamagedRecording, testing::Values("oom_outside_memory", "state_only", "segments_list"),
-                         [](const testing::TestParamInfo<const char*>& recording) { return std::string(recording.param); });
+                         [](const testing::TestParamInfo<const char*>& recording) {
+                           return std::string(recording.param);
+                         });
 
 }  // namespace
 }  // namespace faultline::snapshot_test

@@ -70,7 +70,8 @@ TEST_P(EveryRecording, KeepsEveryAllocationInsideASegmentOfItsTime) {
 INSTANTIATE_TEST_SUITE_P(Torch, EveryRecording, testing::ValuesIn(fixture_names()),
                          [](const testing::TestParamInfo<std::string>& recording) {
                            std::string name = recording.param;
-                           std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+                           std::replace_if(
+                               name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
                            return name;
                          });
 
@@ -79,14 +80,17 @@ TEST(Recordings, HaveAsManyEntriesAndAllocationsAsWereRecorded) {
   const struct {
     const char* name;
     std::uint64_t entries, allocations, failures;
-  } cases[] = {{"train_clean", 1487, 495, 0}, {"churn_default", 1846, 700, 0}, {"churn_gc_60", 1758, 573, 1}, {"oom_retry_batch", 241, 78, 3},
-      {"oom_fragmented", 3426, 1070, 2}, {"gpt", 6805, 2410, 0}, {"gpt_oom", 2164, 972, 1}, {"graphs", 348, 136, 0}, {"ring_default", 500, 165, 0},
-      {"ring_train", 900, 273, 0}, {"state_only", 1, 0, 0}, {"segments_list", 0, 0, 0}, {"cpp_pickler", 71, 40, 0}};
+  } cases[] = {{"train_clean", 1487, 495, 0},   {"churn_default", 1846, 700, 0},   {"churn_gc_60", 1758, 573, 1},
+               {"oom_retry_batch", 241, 78, 3}, {"oom_fragmented", 3426, 1070, 2}, {"gpt", 6805, 2410, 0},
+               {"gpt_oom", 2164, 972, 1},       {"graphs", 348, 136, 0},           {"ring_default", 500, 165, 0},
+               {"ring_train", 900, 273, 0},     {"state_only", 1, 0, 0},           {"segments_list", 0, 0, 0},
+               {"cpp_pickler", 71, 40, 0}};
   for (const auto& known : cases) {
     const Trace trace = fixture(known.name);
     EXPECT_EQ(trace.source_events, known.entries) << known.name;
     std::uint64_t allocations = 0;
-    for (const Event& event : of_kind(trace, EventKind::kAlloc)) allocations += is_torch(trace, event) && !event.has(kPreexisting);
+    for (const Event& event : of_kind(trace, EventKind::kAlloc))
+      allocations += is_torch(trace, event) && !event.has(kPreexisting);
     EXPECT_EQ(allocations, known.allocations) << known.name;
     EXPECT_EQ(of_kind(trace, EventKind::kAllocFailed).size(), known.failures) << known.name;
   }
@@ -96,7 +100,8 @@ std::string stack_text(const Trace& trace, StackId stack) {
   std::string text;
   for (; stack.value != 0; stack = trace.stacks.parent(stack)) {
     const Frame& frame = trace.stacks.frame(stack);
-    text += std::string(trace.strings.at(frame.function)) + "@" + std::string(trace.strings.at(frame.file)) + ":" + std::to_string(frame.line) + "\n";
+    text += std::string(trace.strings.at(frame.function)) + "@" + std::string(trace.strings.at(frame.file)) + ":" +
+            std::to_string(frame.line) + "\n";
   }
   return text;
 }
@@ -153,7 +158,8 @@ TEST(Rings, RebuildTheMemoryThatWasThereBefore) {
     for (const Event& event : of_kind(trace, EventKind::kFree)) EXPECT_NE(event.allocation.value, 0u) << name;
     std::uint64_t allocated = 0, held = 0;
     for (const auto& [place, live] : live_at_end(trace)) allocated += live.size_bytes;
-    for (const FinalBlock& final : trace.final_blocks) held += final.state == FinalBlock::State::kFree ? 0 : final.requested_bytes;
+    for (const FinalBlock& final : trace.final_blocks)
+      held += final.state == FinalBlock::State::kFree ? 0 : final.requested_bytes;
     EXPECT_EQ(allocated, held) << name;
   }
 }
@@ -164,7 +170,8 @@ TEST(Rings, EndLikeTheirCompleteTwin) {
   const auto sizes_of_last = [](const Trace& trace, std::size_t count) {
     std::vector<std::pair<EventKind, std::uint64_t>> sizes;
     for (auto event = trace.events.rbegin(); event != trace.events.rend() && sizes.size() < count; ++event) {
-      if (event->kind <= EventKind::kFree && is_torch(trace, *event)) sizes.emplace_back(event->kind, event->size_bytes);
+      if (event->kind <= EventKind::kFree && is_torch(trace, *event))
+        sizes.emplace_back(event->kind, event->size_bytes);
     }
     return sizes;
   };

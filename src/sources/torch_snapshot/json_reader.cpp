@@ -57,14 +57,35 @@ class Bytes {
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   Handler(ObjectMachine& machine, const Bytes::Source& source) : machine_(machine), source_(source) {}
-  bool null() override { machine_.push_none(); return within(); }
-  bool boolean(bool value) override { machine_.push_bool(value); return within(); }
-  bool number_integer(number_integer_t value) override { machine_.push_integer(value); return within(); }
-  bool number_unsigned(number_unsigned_t value) override { machine_.push_unsigned(value); return within(); }
-  bool number_float(number_float_t value, const string_t&) override { machine_.push_float(value); return within(); }
-  bool string(string_t& value) override { machine_.push_string(value); return within(); }
+  bool null() override {
+    machine_.push_none();
+    return within();
+  }
+  bool boolean(bool value) override {
+    machine_.push_bool(value);
+    return within();
+  }
+  bool number_integer(number_integer_t value) override {
+    machine_.push_integer(value);
+    return within();
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    machine_.push_unsigned(value);
+    return within();
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    machine_.push_float(value);
+    return within();
+  }
+  bool string(string_t& value) override {
+    machine_.push_string(value);
+    return within();
+  }
   bool binary(binary_t&) override { return false; }
-  bool key(string_t& value) override { machine_.push_string(value); return true; }
+  bool key(string_t& value) override {
+    machine_.push_string(value);
+    return true;
+  }
   bool start_object(std::size_t) override { return open(); }
   bool end_object() override { return keep(machine_.close_dict()) && within(); }
   bool start_array(std::size_t) override { return open(); }

@@ -12,10 +12,18 @@ Action action_named(std::string_view text) {
     std::string_view text;
     Action action;
   };
-  static constexpr std::array<Named, 12> kActions = {{{"alloc", Action::kAlloc}, {"free_requested", Action::kFreeRequested},
-      {"free_completed", Action::kFreeCompleted}, {"segment_alloc", Action::kSegmentAlloc}, {"segment_free", Action::kSegmentFree},
-      {"segment_map", Action::kSegmentMap}, {"segment_unmap", Action::kSegmentUnmap}, {"oom", Action::kOutOfMemory}, {"snapshot", Action::kSnapshot},
-      {"user_defined", Action::kNote}, {"annotate", Action::kNote}, {"free", Action::kFreeCompleted}}};
+  static constexpr std::array<Named, 12> kActions = {{{"alloc", Action::kAlloc},
+                                                      {"free_requested", Action::kFreeRequested},
+                                                      {"free_completed", Action::kFreeCompleted},
+                                                      {"segment_alloc", Action::kSegmentAlloc},
+                                                      {"segment_free", Action::kSegmentFree},
+                                                      {"segment_map", Action::kSegmentMap},
+                                                      {"segment_unmap", Action::kSegmentUnmap},
+                                                      {"oom", Action::kOutOfMemory},
+                                                      {"snapshot", Action::kSnapshot},
+                                                      {"user_defined", Action::kNote},
+                                                      {"annotate", Action::kNote},
+                                                      {"free", Action::kFreeCompleted}}};
   for (const Named& named : kActions) {
     if (named.text == text) return named.action;
   }
@@ -58,7 +66,8 @@ void ObjectMachine::push_float(double value) {
 Value ObjectMachine::make_string(std::string_view text) {
   if (text.empty()) return Value::make(Tag::kString, 0);
   Value& recent = recent_names_[(text.size() * 31 + static_cast<unsigned char>(text.front())) & 255];
-  if (recent.tag() == Tag::kString && names_.at(StringId(static_cast<std::uint32_t>(recent.index()))) == text) return recent;
+  if (recent.tag() == Tag::kString && names_.at(StringId(static_cast<std::uint32_t>(recent.index()))) == text)
+    return recent;
   const StringId id = names_.intern(text);
   if (id.index() == name_uses_.size()) name_uses_.push_back({Key::kUnknown, action_named(text), {}});
   recent = Value::make(Tag::kString, id.value);
@@ -84,7 +93,8 @@ std::optional<double> ObjectMachine::number(Value value) const {
 }
 
 std::string_view ObjectMachine::text(Value value) const {
-  return value.tag() == Tag::kString ? names_.at(StringId(static_cast<std::uint32_t>(value.index()))) : std::string_view{};
+  return value.tag() == Tag::kString ? names_.at(StringId(static_cast<std::uint32_t>(value.index())))
+                                     : std::string_view{};
 }
 
 std::span<const Value> ObjectMachine::cells(Value list_or_dict) const {
@@ -154,7 +164,8 @@ Status ObjectMachine::memo_put(std::uint64_t index) {
 
 void ObjectMachine::extend_cells(Value node, NodeKind node_kind, std::span<const Value> values) {
   const NodeKind before = kind(node);
-  if (before == NodeKind::kEmptyList || before == NodeKind::kEmptyDict || (before == NodeKind::kTuple && node_kind == NodeKind::kTuple)) {
+  if (before == NodeKind::kEmptyList || before == NodeKind::kEmptyDict ||
+      (before == NodeKind::kTuple && node_kind == NodeKind::kTuple)) {
     slices_.push_back({cells_.size(), 0, 0});
     set_node(node, node_kind, slices_.size() - 1);
   }
@@ -167,7 +178,8 @@ void ObjectMachine::extend_cells(Value node, NodeKind node_kind, std::span<const
     const std::uint64_t first = cells_.size();
     slice.room = wanted * 2;
     cells_.resize(first + slice.room);
-    std::copy_n(cells_.begin() + static_cast<std::ptrdiff_t>(slice.first), slice.count, cells_.begin() + static_cast<std::ptrdiff_t>(first));
+    std::copy_n(cells_.begin() + static_cast<std::ptrdiff_t>(slice.first), slice.count,
+                cells_.begin() + static_cast<std::ptrdiff_t>(first));
     slice.first = first;
   }
   std::copy(values.begin(), values.end(), cells_.begin() + static_cast<std::ptrdiff_t>(slice.first + slice.count));
@@ -200,7 +212,8 @@ Status ObjectMachine::extend_list(Value list, std::span<const Value> items) {
     case NodeKind::kList: extend_cells(list, NodeKind::kList, items); return Ok{};
     case NodeKind::kStack: {  // a list that arrives in parts: further frames are outer callers
       std::vector<FrameId> frames;
-      for (StackId at(static_cast<std::uint32_t>(payload(list))); at.value != 0; at = trace_.stacks.parent(at)) frames.push_back(trace_.stacks.frame_id(at));
+      for (StackId at(static_cast<std::uint32_t>(payload(list))); at.value != 0; at = trace_.stacks.parent(at))
+        frames.push_back(trace_.stacks.frame_id(at));
       for (const Value item : items) {
         if (!is_node(item, NodeKind::kFrame)) return malformed("a list of frames holds something else");
         frames.push_back(FrameId(static_cast<std::uint32_t>(payload(item))));
@@ -208,7 +221,8 @@ Status ObjectMachine::extend_list(Value list, std::span<const Value> items) {
       // Each part makes a new stack of all frames so far. Writers use parts of a thousand; a frame at a time would be quadratic.
       regrown_frames_ += frames.size();
       appended_frames_ += items.size();
-      if (regrown_frames_ > kMostRegrownFrames + 8 * appended_frames_) return malformed("a list of frames grows bit by bit");
+      if (regrown_frames_ > kMostRegrownFrames + 8 * appended_frames_)
+        return malformed("a list of frames grows bit by bit");
       set_node(list, NodeKind::kStack, trace_.stacks.intern(frames).value);
       return Ok{};
     }
@@ -220,7 +234,9 @@ Status ObjectMachine::extend_list(Value list, std::span<const Value> items) {
 }
 
 Status ObjectMachine::extend_records(Value list, NodeKind list_kind, std::span<const Value> items) {
-  const NodeKind item_kind = list_kind == NodeKind::kEntryList ? NodeKind::kEntry : list_kind == NodeKind::kBlockList ? NodeKind::kBlock : NodeKind::kSegment;
+  const NodeKind item_kind = list_kind == NodeKind::kEntryList   ? NodeKind::kEntry
+                             : list_kind == NodeKind::kBlockList ? NodeKind::kBlock
+                                                                 : NodeKind::kSegment;
   if (kind(list) == NodeKind::kEmptyList) {
     record_lists_.emplace_back();
     set_node(list, list_kind, record_lists_.size() - 1);
@@ -317,7 +333,8 @@ StreamId ObjectMachine::stream_of(Value handle) {
 std::uint16_t ObjectMachine::pool_of(Value tuple) {
   const std::span<const Value> ids = cells(tuple);
   if (ids.size() != 2) return 0;
-  const PoolKey wanted{static_cast<std::uint64_t>(integer(ids[0]).value_or(0)), static_cast<std::uint64_t>(integer(ids[1]).value_or(0))};
+  const PoolKey wanted{static_cast<std::uint64_t>(integer(ids[0]).value_or(0)),
+                       static_cast<std::uint64_t>(integer(ids[1]).value_or(0))};
   if (wanted == PoolKey{}) return 0;
   const auto found = pool_numbers_.find({wanted.major, wanted.minor});
   if (found != pool_numbers_.end()) return found->second;
@@ -335,7 +352,9 @@ std::optional<StackId> ObjectMachine::stack_of_frames(std::span<const Value> fra
   const auto [first, last] = stack_cache_.equal_range(hash);
   for (auto at = first; at != last; ++at) {
     const CachedStack& cached = at->second;
-    if (cached.count == frames.size() && std::memcmp(cached_values_.data() + cached.first, frames.data(), frames.size_bytes()) == 0) return cached.stack;
+    if (cached.count == frames.size() &&
+        std::memcmp(cached_values_.data() + cached.first, frames.data(), frames.size_bytes()) == 0)
+      return cached.stack;
   }
   std::vector<FrameId> ids;
   ids.reserve(frames.size());
@@ -355,7 +374,8 @@ StackId ObjectMachine::stack_from_field(Value value) const {
 
 void ObjectMachine::lower_frame(Value dict) {
   const auto line = integer(fields_[Key::k_line]).value_or(0);
-  Frame frame{trace_string(fields_.has(Key::k_name) ? fields_[Key::k_name] : Value{}), trace_string(fields_[Key::k_filename]), 0};
+  Frame frame{trace_string(fields_.has(Key::k_name) ? fields_[Key::k_name] : Value{}),
+              trace_string(fields_[Key::k_filename]), 0};
   // 2^64-1 stands for "no line".
   if (line > 0 && line < std::numeric_limits<std::int32_t>::max()) frame.line = static_cast<std::uint32_t>(line);
   set_node(dict, NodeKind::kFrame, trace_.stacks.intern_frame(frame).value);
@@ -367,7 +387,10 @@ void ObjectMachine::lower_entry(Value dict) {
   Event event;
   event.size_bytes = unsigned_field(Key::k_size);
   event.address = unsigned_field(Key::k_addr);
-  if (fields_.has(Key::k_time_us)) event.time_ns = static_cast<std::int64_t>(std::min<std::uint64_t>(unsigned_field(Key::k_time_us), std::uint64_t{1} << 53)) * 1000;
+  if (fields_.has(Key::k_time_us))
+    event.time_ns =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(unsigned_field(Key::k_time_us), std::uint64_t{1} << 53)) *
+        1000;
   if (fields_.has(Key::k_stream)) event.stream = stream_of(fields_[Key::k_stream]);
   if (fields_.has(Key::k_pool_id)) event.heap = HeapId(pool_of(fields_[Key::k_pool_id]));
   if (fields_.has(Key::k_frames)) event.stack = stack_from_field(fields_[Key::k_frames]);
@@ -425,7 +448,8 @@ void ObjectMachine::lower_segment(Value dict) {
   if (fields_.has(Key::k_segment_pool_id)) segment.heap = HeapId(pool_of(fields_[Key::k_segment_pool_id]));
   if (fields_.has(Key::k_frames)) segment.stack = stack_from_field(fields_[Key::k_frames]);
   if (fields_.has(Key::k_segment_type)) segment.is_small = text(fields_[Key::k_segment_type]) == "small";
-  if (fields_.has(Key::k_is_expandable)) segment.is_expandable = integer(fields_[Key::k_is_expandable]).value_or(0) != 0;
+  if (fields_.has(Key::k_is_expandable))
+    segment.is_expandable = integer(fields_[Key::k_is_expandable]).value_or(0) != 0;
   const Value blocks = fields_[Key::k_blocks];
   if (is_node(blocks, NodeKind::kBlockList)) {
     const std::vector<Run>& runs = record_lists_[payload(blocks)];
@@ -452,7 +476,8 @@ void ObjectMachine::lower_annotation(Value dict) {
   Annotation annotation;
   annotation.name = trace_string(fields_.has(Key::k_name) ? fields_[Key::k_name] : Value{});
   annotation.device = static_cast<std::uint16_t>(std::min<std::uint64_t>(unsigned_field(Key::k_device), 1023));
-  annotation.time_ns = static_cast<std::int64_t>(std::min<std::uint64_t>(unsigned_field(Key::k_time_us), std::uint64_t{1} << 53)) * 1000;
+  annotation.time_ns =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(unsigned_field(Key::k_time_us), std::uint64_t{1} << 53)) * 1000;
   annotation.begin = text(fields_[Key::k_stage]) == "START";
   annotations_.push_back(annotation);
   set_node(dict, NodeKind::kAnnotation, annotations_.size() - 1);

@@ -30,11 +30,37 @@
 
 namespace faultline::torch_snapshot {
 
-enum class NodeKind : std::uint8_t { kEmptyList, kEmptyDict, kList, kDict, kTuple, kEntry, kEntryList, kFrame, kStack, kBlock, kBlockList, kSegment,
-  kSegmentList, kAnnotation, kHistory };
+enum class NodeKind : std::uint8_t {
+  kEmptyList,
+  kEmptyDict,
+  kList,
+  kDict,
+  kTuple,
+  kEntry,
+  kEntryList,
+  kFrame,
+  kStack,
+  kBlock,
+  kBlockList,
+  kSegment,
+  kSegmentList,
+  kAnnotation,
+  kHistory
+};
 
-enum class Action : std::uint8_t { kUnknown, kAlloc, kFreeRequested, kFreeCompleted, kSegmentAlloc, kSegmentFree, kSegmentMap, kSegmentUnmap, kOutOfMemory,
-  kSnapshot, kNote };
+enum class Action : std::uint8_t {
+  kUnknown,
+  kAlloc,
+  kFreeRequested,
+  kFreeCompleted,
+  kSegmentAlloc,
+  kSegmentFree,
+  kSegmentMap,
+  kSegmentUnmap,
+  kOutOfMemory,
+  kSnapshot,
+  kNote
+};
 
 struct Annotation {
   StringId name;
@@ -78,7 +104,8 @@ class ObjectMachine {
   std::size_t depth() const { return stack_.size(); }
   // Whether there are more objects than the bytes read so far can stand for: an entry takes some seventy bytes, an empty list one.
   bool has_too_many(std::uint64_t bytes_read) const {
-    const std::uint64_t objects = stack_.size() + marks_.size() + nodes_.size() + memo_.size() + floats_.size() + big_integers_.size();
+    const std::uint64_t objects =
+        stack_.size() + marks_.size() + nodes_.size() + memo_.size() + floats_.size() + big_integers_.size();
     return objects > kObjectSlack + bytes_read / 4;
   }
   Value top() const { return stack_.back(); }
@@ -87,8 +114,12 @@ class ObjectMachine {
 
   // -- building. The reader has checked nothing: each of these checks its operands.
   // MARK items… → list; MARK key value … → dict
-  Status close_list() { return close(NodeKind::kEmptyList, &ObjectMachine::extend_list, "a list is closed that was never begun"); }
-  Status close_dict() { return close(NodeKind::kEmptyDict, &ObjectMachine::extend_dict, "a dict is closed that was never begun"); }
+  Status close_list() {
+    return close(NodeKind::kEmptyList, &ObjectMachine::extend_list, "a list is closed that was never begun");
+  }
+  Status close_dict() {
+    return close(NodeKind::kEmptyDict, &ObjectMachine::extend_dict, "a dict is closed that was never begun");
+  }
   Status append_one();  // list item → list
   Status set_one();     // dict key value → dict
   // list MARK items… → list; dict MARK key value … → dict
@@ -100,13 +131,17 @@ class ObjectMachine {
   // -- memo (pickles only)
   void memoize() { memo_.push_back(stack_.back()); }
   Status memo_put(std::uint64_t index);
-  bool memo_is_stable() const { return memo_is_stable_; }  // no entry was ever replaced, so equal look-ups mean equal values
+  bool memo_is_stable() const {
+    return memo_is_stable_;
+  }  // no entry was ever replaced, so equal look-ups mean equal values
   std::span<const Value> memo() const { return memo_; }
 
   // The empty list on top becomes this stack, as if its frames had been appended.
   void make_top_stack(StackId stack) { set_node(stack_.back(), NodeKind::kStack, stack.value); }
   std::optional<StackId> top_stack() const {
-    return is_node(stack_.back(), NodeKind::kStack) ? std::optional(StackId(static_cast<std::uint32_t>(payload(stack_.back())))) : std::nullopt;
+    return is_node(stack_.back(), NodeKind::kStack)
+               ? std::optional(StackId(static_cast<std::uint32_t>(payload(stack_.back()))))
+               : std::nullopt;
   }
 
   // -- what came out
@@ -121,7 +156,9 @@ class ObjectMachine {
   Key key(Value value) const { return value.tag() == Tag::kString ? name_uses_[value.index()].key : Key::kUnknown; }
   std::span<const Annotation> annotations() const { return annotations_; }
   std::span<const PoolKey> pools() const { return pools_; }
-  bool has_seen(Key wanted) const { return keys_seen_ >> static_cast<int>(wanted) & 1; }  // in any lowered dict: tells the PyTorch version
+  bool has_seen(Key wanted) const {
+    return keys_seen_ >> static_cast<int>(wanted) & 1;
+  }  // in any lowered dict: tells the PyTorch version
 
  private:
   struct Fields {  // the pairs of the dict at hand, by key
@@ -149,7 +186,9 @@ class ObjectMachine {
   Value make_integer(std::int64_t number);
   Value make_string(std::string_view text);
   Value new_node(NodeKind node_kind, std::uint64_t node_payload);
-  void set_node(Value value, NodeKind node_kind, std::uint64_t node_payload) { nodes_[value.index()] = node_payload << 4 | static_cast<std::uint64_t>(node_kind); }
+  void set_node(Value value, NodeKind node_kind, std::uint64_t node_payload) {
+    nodes_[value.index()] = node_payload << 4 | static_cast<std::uint64_t>(node_kind);
+  }
 
   std::size_t take_mark() {
     const std::size_t from = marks_.back();
@@ -187,14 +226,14 @@ class ObjectMachine {
   bool memo_is_stable_ = true;
   std::vector<std::uint64_t> nodes_;  // payload << 4 | kind
 
-  StringTable names_;                       // the file's strings; ids are Value payloads
-  std::array<Value, 256> recent_names_{};   // by length and first byte: the few strings that repeat in every entry
+  StringTable names_;                      // the file's strings; ids are Value payloads
+  std::array<Value, 256> recent_names_{};  // by length and first byte: the few strings that repeat in every entry
   struct NameUse {
     Key key = Key::kUnknown;
     Action action = Action::kUnknown;
     StringId in_trace;  // filled on demand
   };
-  std::vector<NameUse> name_uses_;          // by names_ id
+  std::vector<NameUse> name_uses_;  // by names_ id
   std::vector<std::int64_t> big_integers_;
   std::vector<double> floats_;
   std::vector<Value> cells_;

@@ -12,10 +12,38 @@ namespace faultline::torch_snapshot {
 namespace {
 
 enum Opcode : std::uint8_t {
-  kMark = '(', kStop = '.', kBinInt = 'J', kBinInt1 = 'K', kBinInt2 = 'M', kNone = 'N', kBinUnicode = 'X', kAppend = 'a', kAppends = 'e', kEmptyList = ']',
-  kEmptyDict = '}', kEmptyTuple = ')', kSetItem = 's', kSetItems = 'u', kTuple = 't', kBinGet = 'h', kLongBinGet = 'j', kBinPut = 'q', kLongBinPut = 'r',
-  kBinFloat = 'G', kProto = 0x80, kTuple1 = 0x85, kTuple2 = 0x86, kTuple3 = 0x87, kNewTrue = 0x88, kNewFalse = 0x89, kLong1 = 0x8a, kLong4 = 0x8b,
-  kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d, kMemoize = 0x94, kFrame = 0x95,
+  kMark = '(',
+  kStop = '.',
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kNone = 'N',
+  kBinUnicode = 'X',
+  kAppend = 'a',
+  kAppends = 'e',
+  kEmptyList = ']',
+  kEmptyDict = '}',
+  kEmptyTuple = ')',
+  kSetItem = 's',
+  kSetItems = 'u',
+  kTuple = 't',
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kBinFloat = 'G',
+  kProto = 0x80,
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kLong1 = 0x8a,
+  kLong4 = 0x8b,
+  kShortBinUnicode = 0x8c,
+  kBinUnicode8 = 0x8d,
+  kMemoize = 0x94,
+  kFrame = 0x95,
 };
 
 // Names for the refusal, so that a person (or a security team) sees at once what the file tried.
@@ -31,7 +59,9 @@ const char* refused_name(std::uint8_t opcode) {
     case 0x92: return "NEWOBJ_EX (makes an object)";
     case 'P': return "PERSID (a persistent id)";
     case 'Q': return "BINPERSID (a persistent id)";
-    case 0x82: case 0x83: case 0x84: return "EXT (an extension type)";
+    case 0x82:
+    case 0x83:
+    case 0x84: return "EXT (an extension type)";
     case 'F': return "FLOAT (text form)";
     case 'I': return "INT (text form)";
     case 'L': return "LONG (text form)";
@@ -97,7 +127,9 @@ class KnownRows {
   const Row* guess(const std::uint8_t* bytes, std::size_t available) const {
     for (const std::uint32_t place : guesses_[start_of(bytes)]) {
       const Row& row = rows_[place];
-      if (row.size != 0 && row.size < available && bytes[row.size] == kAppends && std::memcmp(bytes_.data() + row.first, bytes, row.size) == 0) return &row;
+      if (row.size != 0 && row.size < available && bytes[row.size] == kAppends &&
+          std::memcmp(bytes_.data() + row.first, bytes, row.size) == 0)
+        return &row;
     }
     return nullptr;
   }
@@ -114,7 +146,8 @@ class KnownRows {
     }
   }
   const Row* add(const std::uint8_t* bytes, std::size_t size, std::uint64_t hash, StackId stack) {
-    if (bytes_.size() + size > kMostBytes || count_ * 2 >= kPlaces) return nullptr;  // a file of ever new stacks gains nothing from more
+    if (bytes_.size() + size > kMostBytes || count_ * 2 >= kPlaces)
+      return nullptr;  // a file of ever new stacks gains nothing from more
     Row* row = &rows_[hash & (rows_.size() - 1)];
     while (row->size != 0) row = row + 1 == rows_.data() + rows_.size() ? rows_.data() : row + 1;
     *row = {hash, bytes_.size(), static_cast<std::uint32_t>(size), stack};
@@ -129,7 +162,8 @@ class KnownRows {
   std::vector<Row> rows_ = std::vector<Row>(kPlaces);
   // By the first two or three look-ups: the rows seen last.
   static std::size_t start_of(const std::uint8_t* bytes) {
-    return static_cast<std::size_t>((load<std::uint64_t>(bytes) ^ std::rotl(load<std::uint64_t>(bytes + 8), 23)) * 0x9E3779B97F4A7C15ull >> 54);
+    return static_cast<std::size_t>(
+        (load<std::uint64_t>(bytes) ^ std::rotl(load<std::uint64_t>(bytes + 8), 23)) * 0x9E3779B97F4A7C15ull >> 54);
   }
   std::vector<std::array<std::uint32_t, 4>> guesses_ = std::vector<std::array<std::uint32_t, 4>>(1024);
   std::vector<std::uint8_t> bytes_;
@@ -138,7 +172,8 @@ class KnownRows {
 
 class Reader {
  public:
-  Reader(ByteStream& stream, ObjectMachine& machine) : stream_(stream), machine_(machine), at_(stream.begin()), end_(stream.end()) {}
+  Reader(ByteStream& stream, ObjectMachine& machine)
+      : stream_(stream), machine_(machine), at_(stream.begin()), end_(stream.end()) {}
   Status run();
 
  private:
@@ -164,8 +199,11 @@ class Reader {
   // A string of `length` bytes behind `prefix` bytes of opcode and length field.
   Status take_string(std::size_t prefix, std::uint64_t length) {
     const auto declared_past_end = stream_.plain_size() && offset() + prefix + length > *stream_.plain_size();
-    if (declared_past_end) return here("a string claims " + std::to_string(length) + " bytes, more than the file has", "The file is cut short or not a snapshot.");
-    if (length > kMaxStringBytes) return here("a string claims " + std::to_string(length) + " bytes; no snapshot has strings over 64 MiB");
+    if (declared_past_end)
+      return here("a string claims " + std::to_string(length) + " bytes, more than the file has",
+                  "The file is cut short or not a snapshot.");
+    if (length > kMaxStringBytes)
+      return here("a string claims " + std::to_string(length) + " bytes; no snapshot has strings over 64 MiB");
     if (!have(prefix + length)) return short_of();
     machine_.push_string({reinterpret_cast<const char*>(at_ + prefix), static_cast<std::size_t>(length)});
     at_ += prefix + length;
@@ -211,7 +249,8 @@ Status Reader::run() {
     if (left() == 0) continue;
     const std::uint8_t opcode = *at_;
     if (opcode == kStop) {
-      if (machine_.depth() != 1 || machine_.mark_count() != 0) return here("the pickle stops with " + std::to_string(machine_.depth()) + " objects instead of one");
+      if (machine_.depth() != 1 || machine_.mark_count() != 0)
+        return here("the pickle stops with " + std::to_string(machine_.depth()) + " objects instead of one");
       return Ok{};
     }
     if (Status done = step(opcode); !done) return located(done);
@@ -252,12 +291,22 @@ void Reader::common_run() {
         at += 2 + count;
         continue;
       }
-      case kBinInt: machine_.push_integer(load<std::int32_t>(at + 1)); at += 5; continue;
-      case kBinInt1: machine_.push_integer(at[1]); at += 2; continue;
-      case kBinInt2: machine_.push_integer(load<std::uint16_t>(at + 1)); at += 3; continue;
+      case kBinInt:
+        machine_.push_integer(load<std::int32_t>(at + 1));
+        at += 5;
+        continue;
+      case kBinInt1:
+        machine_.push_integer(at[1]);
+        at += 2;
+        continue;
+      case kBinInt2:
+        machine_.push_integer(load<std::uint16_t>(at + 1));
+        at += 3;
+        continue;
       case kMark: {
-        const bool may_be_row = (at[1] == kLongBinGet || at[1] == kBinGet) && machine_.depth() != 0 && machine_.is_node(machine_.top(), NodeKind::kEmptyList) &&
-                                machine_.memo_is_stable() && last - at >= 32;
+        const bool may_be_row = (at[1] == kLongBinGet || at[1] == kBinGet) && machine_.depth() != 0 &&
+                                machine_.is_node(machine_.top(), NodeKind::kEmptyList) && machine_.memo_is_stable() &&
+                                last - at >= 32;
         if (!may_be_row) {
           machine_.mark();
           ++at;
@@ -289,8 +338,14 @@ void Reader::common_run() {
         at = after + 1;
         continue;
       }
-      case kEmptyDict: machine_.push_empty_dict(); ++at; continue;
-      case kEmptyList: machine_.push_empty_list(); ++at; continue;
+      case kEmptyDict:
+        machine_.push_empty_dict();
+        ++at;
+        continue;
+      case kEmptyList:
+        machine_.push_empty_list();
+        ++at;
+        continue;
       case kMemoize:
         if (machine_.depth() == 0) goto stop;
         machine_.memoize();
@@ -364,12 +419,15 @@ Status Reader::step(std::uint8_t opcode) {
     case kLong4: {
       if (left() < 5) return short_of();
       const auto length = load<std::int32_t>(at_ + 1);
-      return length < 0 ? Status(here("an integer has a negative length")) : take_long(5, static_cast<std::uint64_t>(length));
+      return length < 0 ? Status(here("an integer has a negative length"))
+                        : take_long(5, static_cast<std::uint64_t>(length));
     }
     case kNone: return simple(1, [&] { machine_.push_none(); });
     case kNewTrue: return simple(1, [&] { machine_.push_bool(true); });
     case kNewFalse: return simple(1, [&] { machine_.push_bool(false); });
-    case kBinFloat: return simple(9, [&] { machine_.push_float(std::bit_cast<double>(__builtin_bswap64(load<std::uint64_t>(at_ + 1)))); });
+    case kBinFloat:
+      return simple(
+          9, [&] { machine_.push_float(std::bit_cast<double>(__builtin_bswap64(load<std::uint64_t>(at_ + 1)))); });
     case kEmptyTuple: return build(machine_.close_tuple(0));
     case kTuple1: return build(machine_.close_tuple(1));
     case kTuple2: return build(machine_.close_tuple(2));
@@ -393,14 +451,17 @@ Status Reader::step(std::uint8_t opcode) {
     default: {
       const char* name = refused_name(opcode);
       if (name == nullptr) return here("this is not a pickle: there is no opcode " + std::to_string(opcode));
-      return here(std::string("the pickle is refused for its opcode ") + name + ", which no memory snapshot needs,", "Nothing in it was executed.");
+      return here(std::string("the pickle is refused for its opcode ") + name + ", which no memory snapshot needs,",
+                  "Nothing in it was executed.");
     }
   }
 }
 
 }  // namespace
 
-bool looks_like_pickle(std::span<const std::uint8_t> head) { return head.size() >= 2 && head[0] == kProto && head[1] >= 2 && head[1] <= 5; }
+bool looks_like_pickle(std::span<const std::uint8_t> head) {
+  return head.size() >= 2 && head[0] == kProto && head[1] >= 2 && head[1] <= 5;
+}
 
 Status read_pickle(ByteStream& stream, ObjectMachine& machine) { return Reader(stream, machine).run(); }
 

@@ -10,7 +10,8 @@ using namespace std::string_literals;
 
 // A snapshot of one alloc entry whose address is pushed by `opcodes`.
 std::string with_address(const std::string& opcodes) {
-  const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + opcodes + pickled_text("size") + "K\x08u";
+  const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + opcodes +
+                            pickled_text("size") + "K\x08u";
   return pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu");
 }
 
@@ -37,7 +38,8 @@ TEST(PickleIntegers, SaturateBeyondSixtyThreeBits) {
   const std::string minus_one_unsigned = "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00"s;  // 2^64 - 1
   EXPECT_EQ(address_from(minus_one_unsigned), 0x7fffffffffffffffu);
   EXPECT_EQ(address_from("\x8a\x0a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"s), 0x7fffffffffffffffu);
-  EXPECT_EQ(address_from("\x8a\x0a\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00"s), 7u) << "leading zeros do not make a number large";
+  EXPECT_EQ(address_from("\x8a\x0a\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00"s), 7u)
+      << "leading zeros do not make a number large";
 }
 
 TEST(PickleIntegers, BelowZeroCountAsNone) {
@@ -47,15 +49,19 @@ TEST(PickleIntegers, BelowZeroCountAsNone) {
 }
 
 TEST(PickleIntegers, OfAbsurdLengthAreRefused) {
-  EXPECT_EQ(refusal_of(with_address("\x8b\x00\x10\x00\x00"s + std::string(4096, 'x'))).what, "an integer claims 4096 bytes");
+  EXPECT_EQ(refusal_of(with_address("\x8b\x00\x10\x00\x00"s + std::string(4096, 'x'))).what,
+            "an integer claims 4096 bytes");
   EXPECT_EQ(refusal_of(with_address("\x8b\xff\xff\xff\xff"s)).what, "an integer has a negative length");
 }
 
 TEST(PickleFrames, WithoutALineHaveLineZero) {
-  const std::string frame_dict =
-      "}(" + pickled_text("filename") + pickled_text("a.py") + pickled_text("name") + pickled_text("f") + pickled_text("line") + "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00"s + "u";
-  const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + "K\x10" + pickled_text("frames") + "](" + frame_dict + "eu";
-  const Trace trace = trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu"));
+  const std::string frame_dict = "}(" + pickled_text("filename") + pickled_text("a.py") + pickled_text("name") +
+                                 pickled_text("f") + pickled_text("line") +
+                                 "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00"s + "u";
+  const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + "K\x10" +
+                            pickled_text("frames") + "](" + frame_dict + "eu";
+  const Trace trace =
+      trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu"));
   ASSERT_EQ(trace.events.size(), 1u);
   const Frame& read_back = trace.stacks.frame(trace.events[0].stack);
   EXPECT_EQ(read_back.line, 0u);
@@ -63,8 +69,10 @@ TEST(PickleFrames, WithoutALineHaveLineZero) {
 }
 
 TEST(PickleStrings, AreReadInEveryForm) {
-  for (const std::string& key : {"\x8c\x06"s + "action", "X"s + little_endian(std::uint32_t{6}) + "action", "\x8d"s + little_endian(std::uint64_t{6}) + "action"}) {
-    const Trace trace = trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](}(" + key + "\x8c\x05" + "alloc" + pickled_text("addr") + "K\x09ueeu"));
+  for (const std::string& key : {"\x8c\x06"s + "action", "X"s + little_endian(std::uint32_t{6}) + "action",
+                                 "\x8d"s + little_endian(std::uint64_t{6}) + "action"}) {
+    const Trace trace = trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") +
+                                        "](](}(" + key + "\x8c\x05" + "alloc" + pickled_text("addr") + "K\x09ueeu"));
     ASSERT_EQ(trace.events.size(), 1u);
     EXPECT_EQ(trace.events[0].address, 9u);
   }
@@ -73,8 +81,10 @@ TEST(PickleStrings, AreReadInEveryForm) {
 TEST(PickleStrings, LongerThanTheFileAreRefusedAtOnce) {
   const std::string ten_gigabytes = "\x8d"s + little_endian(std::uint64_t{10'000'000'000});
   EXPECT_EQ(refusal_of(with_address(ten_gigabytes)).what, "a string claims 10000000000 bytes, more than the file has");
-  EXPECT_EQ(refusal_of(with_address("X\xff\xff\xff\xff"s)).what, "a string claims 4294967295 bytes, more than the file has");
-  EXPECT_TRUE(refusal_of(with_address("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"s)).what.starts_with("a string claims 18446744073709551615 bytes"));
+  EXPECT_EQ(refusal_of(with_address("X\xff\xff\xff\xff"s)).what,
+            "a string claims 4294967295 bytes, more than the file has");
+  EXPECT_TRUE(refusal_of(with_address("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"s))
+                  .what.starts_with("a string claims 18446744073709551615 bytes"));
   EXPECT_EQ(refusal_of(with_address("\x8c\xff"s)).what, "a string claims 255 bytes, more than the file has");
 }
 
@@ -96,8 +106,10 @@ TEST(PickleMemo, IsFilledAndReadInEveryForm) {
   EXPECT_EQ(address_from("](K\x2a\x94K\x07h\x00"s + "e"), 0u);
   // Remembered by number, looked up by number: the entry's size is the remembered 42.
   const auto size_from = [](const std::string& remember, const std::string& recall) {
-    const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + "K\x2a" + remember + pickled_text("size") + recall + "u";
-    const Trace trace = trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu"));
+    const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + "K\x2a" +
+                              remember + pickled_text("size") + recall + "u";
+    const Trace trace = trace_of(
+        pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu"));
     return trace.events.at(0).size_bytes;
   };
   EXPECT_EQ(size_from("\x94", "h\x00"s), 42u);
@@ -115,7 +127,9 @@ TEST(PickleMemo, UsedBeforeItIsMadeIsRefused) {
   EXPECT_EQ(refusal_of(with_address("](h\x05h\x06h\x07"s + "e")).what, "memo entry 5 is used before it is made");
 }
 
-TEST(PickleMemo, ThatJumpsAheadIsRefused) { EXPECT_EQ(refusal_of(with_address("K\x01r\xff\xff\xff\x7f"s)).what, "a memo number jumps ahead"); }
+TEST(PickleMemo, ThatJumpsAheadIsRefused) {
+  EXPECT_EQ(refusal_of(with_address("K\x01r\xff\xff\xff\x7f"s)).what, "a memo number jumps ahead");
+}
 
 TEST(PickleMemo, OfNothingIsRefused) {
   EXPECT_EQ(refusal_of(pickle("\x94"s)).what, "MEMOIZE finds nothing to remember");
@@ -125,13 +139,19 @@ TEST(PickleMemo, OfNothingIsRefused) {
 TEST(PickleMemo, ReplacedBetweenEqualRowsIsNotMistaken) {
   const auto frame_dict = [](const char* file) { return pickled(frame(file, 3, "f")); };
   const auto alloc = [](const std::string& address, const std::string& stack) {
-    return "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + address + pickled_text("frames") + stack + "u";
+    return "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + address +
+           pickled_text("frames") + stack + "u";
   };
   const std::string row = "](h\x00h\x00"s + "e";
-  const std::string entries = alloc("K\x10", row) + alloc("K\x20", "](" + frame_dict("second.py") + "q\x00"s + "e") + alloc("K\x30", row);
-  const Trace trace = trace_of(pickle("}(" + pickled_text("kept") + frame_dict("first.py") + "q\x00"s + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + entries + "eeu"));
+  const std::string entries =
+      alloc("K\x10", row) + alloc("K\x20", "](" + frame_dict("second.py") + "q\x00"s + "e") + alloc("K\x30", row);
+  const Trace trace =
+      trace_of(pickle("}(" + pickled_text("kept") + frame_dict("first.py") + "q\x00"s + pickled_text("segments") + "]" +
+                      pickled_text("device_traces") + "](](" + entries + "eeu"));
   ASSERT_EQ(trace.events.size(), 3u);
-  const auto file_of = [&](std::size_t at) { return trace.strings.at(trace.stacks.frame(trace.events[at].stack).file); };
+  const auto file_of = [&](std::size_t at) {
+    return trace.strings.at(trace.stacks.frame(trace.events[at].stack).file);
+  };
   EXPECT_EQ(file_of(0), "first.py");
   EXPECT_EQ(file_of(1), "second.py");
   EXPECT_EQ(file_of(2), "second.py");
@@ -142,16 +162,47 @@ TEST(PickleOpcodes, ThatCouldRunCodeAreRefusedByNameAndOffset) {
   const struct {
     std::string opcodes;
     const char* name;
-  } cases[] = {{"cos\nsystem\n", "GLOBAL"}, {"\x93", "STACK_GLOBAL"}, {"R", "REDUCE"}, {"b", "BUILD"}, {"ios\nsystem\n", "INST"}, {"o", "OBJ"}, {"\x81", "NEWOBJ"},
-      {"\x92", "NEWOBJ_EX"}, {"P1\n", "PERSID"}, {"Q", "BINPERSID"}, {"\x82\x01", "EXT"}, {"\x83\x01\x01", "EXT"}, {"\x84\x01\x01\x01\x01", "EXT"},
-      {"F1.5\n", "FLOAT"}, {"I1\n", "INT"}, {"L1L\n", "LONG"}, {"S'a'\n", "STRING"}, {"Va\n", "UNICODE"}, {"g0\n", "GET"}, {"p0\n", "PUT"}, {"d", "DICT"},
-      {"l", "LIST"}, {"0", "POP"}, {"1", "POP_MARK"}, {"2", "DUP"}, {"T\x01\x01\x01\x01", "BINSTRING"}, {"U\x01x", "SHORT_BINSTRING"},
-      {"B\x01\x01\x01\x01", "BINBYTES"}, {"C\x01x", "SHORT_BINBYTES"}, {"\x8e", "BINBYTES8"}, {"\x96", "BYTEARRAY8"}, {"\x97", "NEXT_BUFFER"},
-      {"\x98", "READONLY_BUFFER"}, {"\x8f", "EMPTY_SET"}, {"\x90", "ADDITEMS"}, {"\x91", "FROZENSET"}};
+  } cases[] = {{"cos\nsystem\n", "GLOBAL"},
+               {"\x93", "STACK_GLOBAL"},
+               {"R", "REDUCE"},
+               {"b", "BUILD"},
+               {"ios\nsystem\n", "INST"},
+               {"o", "OBJ"},
+               {"\x81", "NEWOBJ"},
+               {"\x92", "NEWOBJ_EX"},
+               {"P1\n", "PERSID"},
+               {"Q", "BINPERSID"},
+               {"\x82\x01", "EXT"},
+               {"\x83\x01\x01", "EXT"},
+               {"\x84\x01\x01\x01\x01", "EXT"},
+               {"F1.5\n", "FLOAT"},
+               {"I1\n", "INT"},
+               {"L1L\n", "LONG"},
+               {"S'a'\n", "STRING"},
+               {"Va\n", "UNICODE"},
+               {"g0\n", "GET"},
+               {"p0\n", "PUT"},
+               {"d", "DICT"},
+               {"l", "LIST"},
+               {"0", "POP"},
+               {"1", "POP_MARK"},
+               {"2", "DUP"},
+               {"T\x01\x01\x01\x01", "BINSTRING"},
+               {"U\x01x", "SHORT_BINSTRING"},
+               {"B\x01\x01\x01\x01", "BINBYTES"},
+               {"C\x01x", "SHORT_BINBYTES"},
+               {"\x8e", "BINBYTES8"},
+               {"\x96", "BYTEARRAY8"},
+               {"\x97", "NEXT_BUFFER"},
+               {"\x98", "READONLY_BUFFER"},
+               {"\x8f", "EMPTY_SET"},
+               {"\x90", "ADDITEMS"},
+               {"\x91", "FROZENSET"}};
   for (const auto& refused : cases) {
     const std::string before = "](K\x01K\x02";
     const Error refusal = refusal_of(pickle(before + refused.opcodes + "e"));
-    EXPECT_NE(refusal.what.find("its opcode "s + refused.name), std::string::npos) << refused.name << ": " << refusal.what;
+    EXPECT_NE(refusal.what.find("its opcode "s + refused.name), std::string::npos)
+        << refused.name << ": " << refusal.what;
     EXPECT_NE(refusal.next.find("Nothing in it was executed"), std::string::npos);
     EXPECT_EQ(refusal.offset, 2 + before.size()) << refused.name;
   }
@@ -172,13 +223,28 @@ TEST(PickleBuilding, OnTheWrongThingIsRefused) {
   const struct {
     std::string opcodes;
     const char* what;
-  } cases[] = {{"u", "SETITEMS finds no dict"}, {"(u", "SETITEMS finds no dict"}, {"](u", nullptr}, {"](K\x01K\x02u", "a dict changes after it was complete"},
-      {"}(K\x01u", "a dict has a key without a value"}, {"K\x01(K\x01K\x02u", "keys are set on something that is no dict"}, {"K\x01K\x02s", "SETITEM finds no dict"},
-      {"]K\x01K\x02s", "a dict changes after it was complete"}, {"e", "APPENDS finds no list"}, {"(e", "APPENDS finds no list"},
-      {"}(K\x01"s + "e", "items are appended to something that is no list"}, {"K\x01(K\x01"s + "e", "items are appended to something that is no list"}, {"a", "APPEND finds no list"},
-      {"K\x01"s + "a", "APPEND finds no list"}, {"}K\x01"s + "a", "items are appended to something that is no list"}, {")K\x01"s + "a", "items are appended to something that is no list"},
-      {"t", "a tuple is closed that was never begun"}, {"\x85", nullptr}, {"K\x01\x86", nullptr}, {"K\x01K\x02\x87", nullptr},
-      {frame_dict + pickled_text("line") + "K\x05s", "a dict changes after it was complete"}, {"](" + frame_dict + "eK\x01"s + "a", "a list of frames holds something else"}};
+  } cases[] = {{"u", "SETITEMS finds no dict"},
+               {"(u", "SETITEMS finds no dict"},
+               {"](u", nullptr},
+               {"](K\x01K\x02u", "a dict changes after it was complete"},
+               {"}(K\x01u", "a dict has a key without a value"},
+               {"K\x01(K\x01K\x02u", "keys are set on something that is no dict"},
+               {"K\x01K\x02s", "SETITEM finds no dict"},
+               {"]K\x01K\x02s", "a dict changes after it was complete"},
+               {"e", "APPENDS finds no list"},
+               {"(e", "APPENDS finds no list"},
+               {"}(K\x01"s + "e", "items are appended to something that is no list"},
+               {"K\x01(K\x01"s + "e", "items are appended to something that is no list"},
+               {"a", "APPEND finds no list"},
+               {"K\x01"s + "a", "APPEND finds no list"},
+               {"}K\x01"s + "a", "items are appended to something that is no list"},
+               {")K\x01"s + "a", "items are appended to something that is no list"},
+               {"t", "a tuple is closed that was never begun"},
+               {"\x85", nullptr},
+               {"K\x01\x86", nullptr},
+               {"K\x01K\x02\x87", nullptr},
+               {frame_dict + pickled_text("line") + "K\x05s", "a dict changes after it was complete"},
+               {"](" + frame_dict + "eK\x01"s + "a", "a list of frames holds something else"}};
   for (const auto& wrong : cases) {
     const Error refusal = refusal_of(pickle(wrong.opcodes));
     EXPECT_FALSE(refusal.what.empty());
@@ -191,7 +257,8 @@ TEST(PickleBuilding, OnTheWrongThingIsRefused) {
 
 // An operand from before the last mark would leave the mark pointing above the stack.
 TEST(PickleBuilding, CannotReachBelowAMark) {
-  for (const std::string& opcodes : {"](K\x01\x86"s, "K\x01K\x02(\x86"s, "]K\x01(a"s, "}K\x01K\x02(s"s, "K\x01(\x85t"s, "]]((ae"s, "}]((su"s, "K\x01K\x02K\x03((\x87te"s}) {
+  for (const std::string& opcodes : {"](K\x01\x86"s, "K\x01K\x02(\x86"s, "]K\x01(a"s, "}K\x01K\x02(s"s, "K\x01(\x85t"s,
+                                     "]]((ae"s, "}]((su"s, "K\x01K\x02K\x03((\x87te"s}) {
     const Result<Trace> trace = read(pickle(opcodes + "ttt"));
     EXPECT_FALSE(trace.ok());
   }
@@ -210,8 +277,10 @@ TEST(PickleEnd, HidesWhateverFollows) {
 }
 
 TEST(PickleOfAnotherProgram, IsNoSnapshot) {
-  for (const Object& object : {Object{1, 2, 3}, Object{{"loss", 0.5}, {"epoch", 3}}, Object("text"), Object(7), Object(nullptr), Object::object(),
-                               Object{{"segments", 3}}, Object{{"segments", {1, 2}}}, Object{{"device_traces", {1, 2}}}, Object{{"segments", Object::array()}, {"device_traces", 5}}}) {
+  for (const Object& object :
+       {Object{1, 2, 3}, Object{{"loss", 0.5}, {"epoch", 3}}, Object("text"), Object(7), Object(nullptr),
+        Object::object(), Object{{"segments", 3}}, Object{{"segments", {1, 2}}}, Object{{"device_traces", {1, 2}}},
+        Object{{"segments", Object::array()}, {"device_traces", 5}}}) {
     const Error refusal = refusal_of(pickle(object));
     EXPECT_NE(refusal.what.find("snapshot"), std::string::npos) << object.dump() << ": " << refusal.what;
   }
@@ -270,22 +339,27 @@ TEST(PickleCost, AStackInPartsOfAThousandFramesIsReadWhole) {
     stack += pickled(frame("a.py", line, "f"));
     if (line % 1000 == 0) stack += line == 5000 ? "e" : "e(";
   }
-  const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + "K\x10" + pickled_text("frames") + stack + "u";
-  const Trace trace = trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu"));
+  const std::string alloc = "}(" + pickled_text("action") + pickled_text("alloc") + pickled_text("addr") + "K\x10" +
+                            pickled_text("frames") + stack + "u";
+  const Trace trace =
+      trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu"));
   ASSERT_EQ(trace.events.size(), 1u);
   StackId at = trace.events[0].stack;
-  for (std::uint32_t line = 1; line <= 5000; ++line, at = trace.stacks.parent(at)) ASSERT_EQ(trace.stacks.frame(at).line, line);
+  for (std::uint32_t line = 1; line <= 5000; ++line, at = trace.stacks.parent(at))
+    ASSERT_EQ(trace.stacks.frame(at).line, line);
   EXPECT_EQ(at.value, 0u);
 }
 
 // Many segments that name one long list of blocks: the list belongs to the first of them.
 TEST(PickleCost, BlocksSharedBetweenSegmentsAreTakenOnce) {
   std::string blocks = "]\x94(";
-  for (std::uint64_t at = 1; at <= 20'000; ++at) blocks += "}(" + pickled_text("state") + pickled_text("active_allocated") + pickled_text("size") + "K\x08u";
+  for (std::uint64_t at = 1; at <= 20'000; ++at)
+    blocks += "}(" + pickled_text("state") + pickled_text("active_allocated") + pickled_text("size") + "K\x08u";
   blocks += "e";
   std::string segments = "](";
   for (int device = 0; device < 20'000; ++device) {
-    segments += "}(" + pickled_text("device") + pickled_integer(device % 60) + pickled_text("total_size") + "J\x00\x00\x01\x00"s + pickled_text("blocks") + (device == 0 ? blocks : "h\x00"s) + "u";
+    segments += "}(" + pickled_text("device") + pickled_integer(device % 60) + pickled_text("total_size") +
+                "J\x00\x00\x01\x00"s + pickled_text("blocks") + (device == 0 ? blocks : "h\x00"s) + "u";
   }
   const Trace trace = trace_of(pickle("}(" + pickled_text("segments") + segments + "eu"));
   EXPECT_EQ(trace.final_segments.size(), 20'000u);
@@ -299,7 +373,8 @@ TEST(PickleCost, MoreHeapsThanATraceCanNameAreCounted) {
   Object traces = Object::array();
   for (int device = 0; device < 20; ++device) {
     Object entries = Object::array();
-    for (int pool = 1; pool <= 4000; ++pool) entries.push_back({{"action", "alloc"}, {"addr", 4096 * pool}, {"size", 8}, {"pool_id", {0, pool}}});
+    for (int pool = 1; pool <= 4000; ++pool)
+      entries.push_back({{"action", "alloc"}, {"addr", 4096 * pool}, {"size", 8}, {"pool_id", {0, pool}}});
     traces.push_back(entries);
   }
   const Trace trace = trace_of(Object{{"segments", Object::array()}, {"device_traces", traces}});

@@ -11,7 +11,8 @@ std::vector<FreePhase> free_phases(const Trace& trace) {
 }
 
 TEST(RecordingWithoutItsBeginning, HasTheBlocksThatAreFreedLater) {
-  const Trace trace = trace_of(snapshot({entry("free_requested", 0x1000, 512, 9), entry("free_completed", 0x1000, 512, 9), entry("alloc", 0x1000, 100, 10)}));
+  const Trace trace = trace_of(snapshot({entry("free_requested", 0x1000, 512, 9),
+                                         entry("free_completed", 0x1000, 512, 9), entry("alloc", 0x1000, 100, 10)}));
   ASSERT_EQ(trace.events.size(), 4u);
   EXPECT_EQ(trace.preexisting_count, 1u);
   EXPECT_TRUE(trace.events[0].has(kPreexisting));
@@ -23,22 +24,27 @@ TEST(RecordingWithoutItsBeginning, HasTheBlocksThatAreFreedLater) {
 }
 
 TEST(RecordingWithoutItsBeginning, MayStartBetweenTheTwoHalvesOfAFree) {
-  const Trace trace = trace_of(snapshot({entry("free_completed", 0x1000, 512), entry("alloc", 0x2000, 1), entry("free_requested", 0x2000, 1), entry("free_completed", 0x2000, 1)}));
-  EXPECT_EQ(free_phases(trace), (std::vector<FreePhase>{FreePhase::kRequested, FreePhase::kCompleted, FreePhase::kRequested, FreePhase::kCompleted}));
+  const Trace trace = trace_of(snapshot({entry("free_completed", 0x1000, 512), entry("alloc", 0x2000, 1),
+                                         entry("free_requested", 0x2000, 1), entry("free_completed", 0x2000, 1)}));
+  EXPECT_EQ(free_phases(trace), (std::vector<FreePhase>{FreePhase::kRequested, FreePhase::kCompleted,
+                                                        FreePhase::kRequested, FreePhase::kCompleted}));
   EXPECT_EQ(trace.preexisting_count, 2u);
   EXPECT_TRUE(live_at_end(trace).empty());
 }
 
 TEST(RecordingWithoutItsBeginning, HasTheBlocksOfTheEndStateThatNoEntryNames) {
   const Trace trace = trace_of(snapshot({entry("alloc", 0x100400, 256)},
-                                        {segment(0x100000, 4096, {block(0x100000, 512), block(0x100200, 512, "active_pending_free"), block(0x100400, 256), block(0x100500, 100, "inactive")})}));
+                                        {segment(0x100000, 4096,
+                                                 {block(0x100000, 512), block(0x100200, 512, "active_pending_free"),
+                                                  block(0x100400, 256), block(0x100500, 100, "inactive")})}));
   EXPECT_EQ(trace.preexisting_count, 4u) << "the segment, two blocks, and the request to free one of them";
   EXPECT_EQ(live_at_end(trace), live_in_end_state(trace));
   EXPECT_TRUE(trace.lost.empty());
 }
 
 TEST(RecordingWithoutItsBeginning, HasTheSegmentsThatAreFreedLater) {
-  const Trace trace = trace_of(snapshot({entry("segment_free", 0x100000, 4096), entry("segment_alloc", 0x100000, 8192)}, {segment(0x100000, 8192, Object::array())}));
+  const Trace trace = trace_of(snapshot({entry("segment_free", 0x100000, 4096), entry("segment_alloc", 0x100000, 8192)},
+                                        {segment(0x100000, 8192, Object::array())}));
   ASSERT_EQ(trace.events.size(), 3u);
   EXPECT_TRUE(trace.events[0].has(kPreexisting));
   EXPECT_EQ(trace.events[0].size_bytes, 4096u);
@@ -48,7 +54,8 @@ TEST(RecordingWithoutItsBeginning, HasTheSegmentsThatAreFreedLater) {
 TEST(RecordingWithoutItsBeginning, HasTheMappingsThatTheEndImplies) {
   Object expandable = segment(0x100000, 0x3000, Object::array());
   expandable["is_expandable"] = true;
-  const Trace trace = trace_of(snapshot({entry("segment_unmap", 0x104000, 0x1000), entry("segment_map", 0x102000, 0x1000)}, {expandable}));
+  const Trace trace = trace_of(
+      snapshot({entry("segment_unmap", 0x104000, 0x1000), entry("segment_map", 0x102000, 0x1000)}, {expandable}));
   const auto maps = of_kind(trace, EventKind::kMap);
   ASSERT_EQ(maps.size(), 3u);
   EXPECT_EQ(maps[0].address, 0x100000u);
@@ -58,9 +65,10 @@ TEST(RecordingWithoutItsBeginning, HasTheMappingsThatTheEndImplies) {
 }
 
 TEST(RecordingWithoutCompletedFrees, TakesTheRequestForBothHalves) {
-  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("alloc", 0x1000, 256), entry("free_requested", 0x1000, 256),
-                                         entry("free_requested", 0x9000, 64), entry("alloc", 0x1000, 128)},
-                                        {segment(0x1000, 4096, {block(0x1000, 128)})}));
+  const Trace trace = trace_of(
+      snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("alloc", 0x1000, 256),
+                entry("free_requested", 0x1000, 256), entry("free_requested", 0x9000, 64), entry("alloc", 0x1000, 128)},
+               {segment(0x1000, 4096, {block(0x1000, 128)})}));
   EXPECT_EQ(free_phases(trace), std::vector<FreePhase>(3, FreePhase::kBoth));
   EXPECT_EQ(counter(trace, "recordings without completed frees"), 1u);
   EXPECT_EQ(trace.lost.size(), 1u) << "nothing else is odd about it";
@@ -68,7 +76,8 @@ TEST(RecordingWithoutCompletedFrees, TakesTheRequestForBothHalves) {
 }
 
 TEST(RecordingWithoutRequestedFrees, TakesTheCompletionForBothHalves) {
-  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_completed", 0x1000, 512), entry("alloc", 0x1000, 256), entry("free_completed", 0x9000, 64)},
+  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_completed", 0x1000, 512),
+                                         entry("alloc", 0x1000, 256), entry("free_completed", 0x9000, 64)},
                                         {segment(0x1000, 4096, {block(0x1000, 256)})}));
   EXPECT_EQ(free_phases(trace), std::vector<FreePhase>(2, FreePhase::kBoth));
   EXPECT_EQ(live_at_end(trace), live_in_end_state(trace));
@@ -76,7 +85,8 @@ TEST(RecordingWithoutRequestedFrees, TakesTheCompletionForBothHalves) {
 }
 
 TEST(RecordingWhoseOnlyFreeIsStillPending, KeepsItPending) {
-  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512)}, {segment(0x1000, 4096, {block(0x1000, 512, "active_pending_free")})}));
+  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512)},
+                                        {segment(0x1000, 4096, {block(0x1000, 512, "active_pending_free")})}));
   EXPECT_EQ(free_phases(trace), std::vector<FreePhase>{FreePhase::kRequested});
   EXPECT_EQ(live_at_end(trace), live_in_end_state(trace));
   EXPECT_TRUE(trace.lost.empty());
@@ -97,14 +107,17 @@ TEST(RecordingWithAMissingFree, GetsItBeforeTheNextAllocationThere) {
 }
 
 TEST(RecordingWithAMissingFree, CompletesAPendingOne) {
-  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("alloc", 0x1000, 256), entry("free_requested", 0x1000, 256),
-                                         entry("free_completed", 0x1000, 256)}));
-  EXPECT_EQ(free_phases(trace), (std::vector<FreePhase>{FreePhase::kRequested, FreePhase::kCompleted, FreePhase::kRequested, FreePhase::kCompleted}));
+  const Trace trace =
+      trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("alloc", 0x1000, 256),
+                         entry("free_requested", 0x1000, 256), entry("free_completed", 0x1000, 256)}));
+  EXPECT_EQ(free_phases(trace), (std::vector<FreePhase>{FreePhase::kRequested, FreePhase::kCompleted,
+                                                        FreePhase::kRequested, FreePhase::kCompleted}));
   EXPECT_TRUE(live_at_end(trace).empty());
 }
 
 TEST(RecordingWithAMissingFree, FreesASegmentOfItsOwnSize) {
-  const Trace trace = trace_of(snapshot({entry("segment_alloc", 0x100000, 4096), entry("segment_alloc", 0x100000, 8192)}));
+  const Trace trace =
+      trace_of(snapshot({entry("segment_alloc", 0x100000, 4096), entry("segment_alloc", 0x100000, 8192)}));
   ASSERT_EQ(trace.events.size(), 3u);
   EXPECT_EQ(trace.events[1].kind, EventKind::kFree);
   EXPECT_EQ(trace.events[1].size_bytes, 4096u);
@@ -112,15 +125,17 @@ TEST(RecordingWithAMissingFree, FreesASegmentOfItsOwnSize) {
 }
 
 TEST(RecordingWithASecondFree, CountsItAndNamesNoAllocation) {
-  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("free_completed", 0x1000, 512),
-                                         entry("free_completed", 0x1000, 512)}));
+  const Trace trace = trace_of(
+      snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("free_requested", 0x1000, 512),
+                entry("free_completed", 0x1000, 512), entry("free_completed", 0x1000, 512)}));
   EXPECT_EQ(counter(trace, "frees of memory that was not allocated"), 2u);
   EXPECT_EQ(trace.events[2].allocation.value, 0u);
   EXPECT_EQ(trace.events[4].allocation.value, 0u);
 }
 
 TEST(RecordingThatDisagreesWithItsEndState, SaysOnHowManyBlocks) {
-  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("alloc", 0x2000, 512), entry("free_requested", 0x2000, 512), entry("free_completed", 0x2000, 512)},
+  const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("alloc", 0x2000, 512),
+                                         entry("free_requested", 0x2000, 512), entry("free_completed", 0x2000, 512)},
                                         {segment(0x1000, 8192, {block(0x2000, 512)})}));
   EXPECT_EQ(counter(trace, "blocks on which events and end state disagree"), 2u);
 }

@@ -39,7 +39,8 @@ inline std::string pickled_text(std::string_view text) {
 
 inline std::string pickled_integer(std::int64_t number) {
   if (number >= 0 && number < 256) return std::string("K") + static_cast<char>(number);
-  if (number >= INT32_MIN && number <= INT32_MAX) return std::string("J").append(little_endian(static_cast<std::int32_t>(number)));
+  if (number >= INT32_MIN && number <= INT32_MAX)
+    return std::string("J").append(little_endian(static_cast<std::int32_t>(number)));
   return std::string("\x8a\x08").append(little_endian(number));
 }
 
@@ -54,7 +55,8 @@ inline std::string pickled(const Object& object, bool as_tuple = false) {
       std::string bytes = "}";
       if (object.empty()) return bytes;
       bytes += "(";
-      for (const auto& [key, value] : object.items()) bytes += pickled_text(key) + pickled(value, key.ends_with("pool_id"));
+      for (const auto& [key, value] : object.items())
+        bytes += pickled_text(key) + pickled(value, key.ends_with("pool_id"));
       return bytes + "u";
     }
     case Object::value_t::array: {
@@ -87,11 +89,18 @@ inline Object frame(std::string file, std::uint32_t line, std::string function) 
   return {{"filename", std::move(file)}, {"line", line}, {"name", std::move(function)}};
 }
 inline Object block(std::uint64_t address, std::uint64_t size_bytes, std::string state = "active_allocated") {
-  return {{"address", address}, {"size", size_bytes}, {"requested_size", size_bytes}, {"state", std::move(state)}, {"frames", Object::array()}};
+  return {{"address", address},
+          {"size", size_bytes},
+          {"requested_size", size_bytes},
+          {"state", std::move(state)},
+          {"frames", Object::array()}};
 }
 inline Object segment(std::uint64_t address, std::uint64_t size_bytes, Object blocks, int device = 0) {
-  return {{"device", device}, {"address", address}, {"total_size", size_bytes}, {"stream", 0}, {"segment_type", "large"}, {"segment_pool_id", {0, 0}},
-      {"is_expandable", false}, {"frames", Object::array()}, {"blocks", std::move(blocks)}};
+  return {{"device", device},           {"address", address},
+          {"total_size", size_bytes},   {"stream", 0},
+          {"segment_type", "large"},    {"segment_pool_id", {0, 0}},
+          {"is_expandable", false},     {"frames", Object::array()},
+          {"blocks", std::move(blocks)}};
 }
 inline Object snapshot(Object entries, Object segments = Object::array()) {
   return {{"segments", std::move(segments)}, {"device_traces", Object::array({std::move(entries)})}};
@@ -99,7 +108,9 @@ inline Object snapshot(Object entries, Object segments = Object::array()) {
 
 // ---- reading
 
-inline std::span<const std::uint8_t> bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
+inline std::span<const std::uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
 
 inline Result<Trace> read(std::string_view bytes) {
   ByteStream stream = ByteStream::from_memory(bytes_of(bytes));
@@ -151,11 +162,14 @@ inline std::string unpacked_fixture(const std::string& name) {
 
 inline std::vector<Event> of_kind(const Trace& trace, EventKind kind) {
   std::vector<Event> found;
-  std::copy_if(trace.events.begin(), trace.events.end(), std::back_inserter(found), [&](const Event& event) { return event.kind == kind; });
+  std::copy_if(trace.events.begin(), trace.events.end(), std::back_inserter(found),
+               [&](const Event& event) { return event.kind == kind; });
   return found;
 }
 
-inline bool is_torch(const Trace& trace, const Event& event) { return trace.heaps[event.heap.index()].kind == HeapKind::kTorchCaching; }
+inline bool is_torch(const Trace& trace, const Event& event) {
+  return trace.heaps[event.heap.index()].kind == HeapKind::kTorchCaching;
+}
 
 inline std::uint64_t counter(const Trace& trace, const std::string& name) {
   const auto found = trace.lost.find(name);
@@ -178,7 +192,8 @@ inline LiveBlocks live_at_end(const Trace& trace) {
     if (!is_torch(trace, event)) continue;
     const std::pair key(event.device, event.address);
     if (event.kind == EventKind::kAlloc) {
-      EXPECT_TRUE(live.emplace(key, LiveBlock{event.size_bytes, false}).second) << "allocated twice at " << event.address;
+      EXPECT_TRUE(live.emplace(key, LiveBlock{event.size_bytes, false}).second)
+          << "allocated twice at " << event.address;
       continue;
     }
     const auto found = live.find(key);

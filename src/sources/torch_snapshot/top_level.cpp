@@ -7,7 +7,9 @@
 namespace faultline::torch_snapshot {
 namespace {
 
-const Error kNotASnapshot{"this is a valid file, but not a PyTorch memory snapshot (it has neither segments nor device_traces)", {},
+const Error kNotASnapshot{
+    "this is a valid file, but not a PyTorch memory snapshot (it has neither segments nor device_traces)",
+    {},
     "Make one with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")."};
 
 std::string text_of_number(double number) {
@@ -23,7 +25,8 @@ Status TraceBuilder::take_top(Value top) {
     trace_.events.clear();
     return Ok{};
   }
-  if (machine_.is_node(top, NodeKind::kEmptyList)) return Error{"the snapshot is an empty list: no memory was allocated when it was taken", {}, {}};
+  if (machine_.is_node(top, NodeKind::kEmptyList))
+    return Error{"the snapshot is an empty list: no memory was allocated when it was taken", {}, {}};
   if (!machine_.is_node(top, NodeKind::kDict)) return kNotASnapshot;
   const std::span<const Value> pairs = machine_.cells(top);
   bool known = false;
@@ -31,7 +34,8 @@ Status TraceBuilder::take_top(Value top) {
   for (std::size_t at = 0; at + 1 < pairs.size(); at += 2) {
     switch (machine_.key(pairs[at])) {
       case Key::k_segments:
-        known = machine_.is_node(pairs[at + 1], NodeKind::kSegmentList) || machine_.is_node(pairs[at + 1], NodeKind::kEmptyList);
+        known = machine_.is_node(pairs[at + 1], NodeKind::kSegmentList) ||
+                machine_.is_node(pairs[at + 1], NodeKind::kEmptyList);
         if (!known) return Error{"the snapshot's 'segments' is not a list of segments", {}, {}};
         break;
       case Key::k_device_traces: traces = pairs[at + 1]; break;
@@ -54,15 +58,18 @@ Status TraceBuilder::take_traces(Value list) {
     trace_.events.clear();
     return Ok{};
   }
-  if (!machine_.is_node(list, NodeKind::kList)) return Error{"the snapshot's 'device_traces' is not a list of lists", {}, {}};
+  if (!machine_.is_node(list, NodeKind::kList))
+    return Error{"the snapshot's 'device_traces' is not a list of lists", {}, {}};
   const std::span<const Value> per_device = machine_.cells(list);
-  if (per_device.size() > 1024) return Error{"the snapshot has " + std::to_string(per_device.size()) + " devices; at most 1024 are read", {}, {}};
+  if (per_device.size() > 1024)
+    return Error{"the snapshot has " + std::to_string(per_device.size()) + " devices; at most 1024 are read", {}, {}};
   entry_count_of_device_.resize(per_device.size());
   std::vector<Run> runs;
   std::vector<std::uint16_t> device_of_run;
   for (std::size_t device = 0; device < per_device.size(); ++device) {
     if (machine_.is_node(per_device[device], NodeKind::kEmptyList)) continue;
-    if (!machine_.is_node(per_device[device], NodeKind::kEntryList)) return Error{"the snapshot's trace of a device is not a list of entries", {}, {}};
+    if (!machine_.is_node(per_device[device], NodeKind::kEntryList))
+      return Error{"the snapshot's trace of a device is not a list of entries", {}, {}};
     for (const Run& run : machine_.runs(per_device[device])) {
       runs.push_back(run);
       device_of_run.push_back(static_cast<std::uint16_t>(device));
@@ -70,13 +77,15 @@ Status TraceBuilder::take_traces(Value list) {
     }
   }
   std::uint64_t total = 0;
-  bool in_place = true;  // entries were appended as they were read; normally the lists name them all, once, in that order
+  bool in_place =
+      true;  // entries were appended as they were read; normally the lists name them all, once, in that order
   for (const Run& run : runs) {
     in_place = in_place && run.first == total;
     total += run.count;
   }
   if (total > trace_.events.size()) return Error{"the snapshot's traces share entries", {}, {}};
-  if (total >= std::uint64_t{0xfffffff0}) return Error{"the snapshot has more than four thousand million entries", {}, {}};
+  if (total >= std::uint64_t{0xfffffff0})
+    return Error{"the snapshot has more than four thousand million entries", {}, {}};
   in_place = in_place && total == trace_.events.size();
   if (!in_place) {
     std::vector<Event> picked;
@@ -93,7 +102,8 @@ Status TraceBuilder::take_traces(Value list) {
     for (std::uint64_t left = runs[run].count; left > 0; --left) trace_.events[index++].device = device_of_run[run];
   }
   if (!device_of_run.empty() && device_of_run.front() != device_of_run.back()) {
-    std::stable_sort(trace_.events.begin(), trace_.events.end(), [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; });
+    std::stable_sort(trace_.events.begin(), trace_.events.end(),
+                     [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; });
   }
   return Ok{};
 }
@@ -116,10 +126,12 @@ void TraceBuilder::take_settings(Value dict) {
       const std::span<const Value> inner = machine_.cells(value);
       for (std::size_t pair = 0; pair + 1 < inner.size(); pair += 2) {
         if (!text.empty()) text += ',';
-        text += std::string(machine_.text(inner[pair])) + ":" + std::to_string(machine_.integer(inner[pair + 1]).value_or(0));
+        text += std::string(machine_.text(inner[pair])) + ":" +
+                std::to_string(machine_.integer(inner[pair + 1]).value_or(0));
       }
     }
-    trace_.properties[name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF" ? "torch.alloc_conf" : "torch." + name] = text;
+    trace_.properties[name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF" ? "torch.alloc_conf"
+                                                                                        : "torch." + name] = text;
   }
 }
 
@@ -127,13 +139,17 @@ void TraceBuilder::take_settings(Value dict) {
 void TraceBuilder::deduce_version() {
   struct Step {
     bool present;
-    const char* since;    // the release that introduced it
-    const char* before;   // the last release without it
+    const char* since;   // the release that introduced it
+    const char* before;  // the last release without it
   };
   const bool entries = trace_.source_events != 0;
-  const std::array<Step, 7> steps = {{{machine_.has_seen(Key::k_pool_id), "2.12", "2.11"}, {machine_.has_seen(Key::k_user_metadata), "2.10", "2.9"},
-      {machine_.has_seen(Key::k_compile_context), "2.8", "2.7"}, {has_external_annotations_, "2.5", "2.4"}, {has_settings_, "2.3", "2.2"},
-      {machine_.has_seen(Key::k_time_us), "2.2", "2.1"}, {machine_.has_seen(Key::k_is_expandable), "2.1", "2.0"}}};
+  const std::array<Step, 7> steps = {{{machine_.has_seen(Key::k_pool_id), "2.12", "2.11"},
+                                      {machine_.has_seen(Key::k_user_metadata), "2.10", "2.9"},
+                                      {machine_.has_seen(Key::k_compile_context), "2.8", "2.7"},
+                                      {has_external_annotations_, "2.5", "2.4"},
+                                      {has_settings_, "2.3", "2.2"},
+                                      {machine_.has_seen(Key::k_time_us), "2.2", "2.1"},
+                                      {machine_.has_seen(Key::k_is_expandable), "2.1", "2.0"}}};
   const char* oldest = "2.0";
   const char* newest = nullptr;
   for (const Step& step : steps) {

@@ -26,32 +26,45 @@ bool begins_json(std::span<const std::uint8_t> head) {
   const auto second = std::find_if_not(first + 1, head.end(), is_space);
   if (second == head.end()) return true;
   constexpr std::string_view kAfterBrace = "\"}", kAfterBracket = "{[]\"0123456789";
-  if ((*first == '{' ? kAfterBrace : kAfterBracket).find(static_cast<char>(*second)) == std::string_view::npos) return false;
+  if ((*first == '{' ? kAfterBrace : kAfterBracket).find(static_cast<char>(*second)) == std::string_view::npos)
+    return false;
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (std::isdigit(*second) != 0) {  // [1, 2] and not [1/100] or [12:30:00]
     const std::size_t after = text.find_first_not_of("0123456789.", static_cast<std::size_t>(second - head.begin()));
-    return after == std::string_view::npos || text[after] == ',' || (text[after] == ']' && text.find_first_not_of(" \r\n\t", after + 1) == std::string_view::npos);
+    return after == std::string_view::npos || text[after] == ',' ||
+           (text[after] == ']' && text.find_first_not_of(" \r\n\t", after + 1) == std::string_view::npos);
   }
   // Any other JSON, and a log that begins with some of it, is a text.
-  constexpr std::array<std::string_view, 9> kOwnKeys = {"segments", "device_traces", "blocks", "frames", "addr", "action", "segment_type", "total_size", "allocated_size"};
-  const bool names_key = std::any_of(kOwnKeys.begin(), kOwnKeys.end(), [&](std::string_view key) { return text.find('"' + std::string(key) + '"') != std::string_view::npos; });
-  const bool has_words = std::any_of(text.begin(), text.end(), [](char letter) { return std::isalpha(static_cast<unsigned char>(letter)) != 0; });  // else it is no log either
+  constexpr std::array<std::string_view, 9> kOwnKeys = {"segments",     "device_traces", "blocks",
+                                                        "frames",       "addr",          "action",
+                                                        "segment_type", "total_size",    "allocated_size"};
+  const bool names_key = std::any_of(kOwnKeys.begin(), kOwnKeys.end(), [&](std::string_view key) {
+    return text.find('"' + std::string(key) + '"') != std::string_view::npos;
+  });
+  const bool has_words = std::any_of(text.begin(), text.end(), [](char letter) {
+    return std::isalpha(static_cast<unsigned char>(letter)) != 0;
+  });  // else it is no log either
   if (!names_key && has_words && (text.size() >= 512 || text.find("Error") != std::string_view::npos)) return false;
   if (text.find("Traceback (most recent call last)") != std::string_view::npos) return false;
   const std::size_t line = text.find('\n', static_cast<std::size_t>(first - head.begin()));
-  const bool is_line_of_log = line != std::string_view::npos && text[line - 1] == '}' && line + 1 < text.size() && (text[line + 1] == '{' || std::isalpha(static_cast<unsigned char>(text[line + 1])) != 0);
+  const bool is_line_of_log = line != std::string_view::npos && text[line - 1] == '}' && line + 1 < text.size() &&
+                              (text[line + 1] == '{' || std::isalpha(static_cast<unsigned char>(text[line + 1])) != 0);
   if (!is_line_of_log) return true;
-  return std::any_of(torch_snapshot::kKeyNames.begin() + 1, torch_snapshot::kKeyNames.end(), [&](std::string_view key) { return text.find('"' + std::string(key) + '"') < line; });
+  return std::any_of(torch_snapshot::kKeyNames.begin() + 1, torch_snapshot::kKeyNames.end(),
+                     [&](std::string_view key) { return text.find('"' + std::string(key) + '"') < line; });
 }
 
 }  // namespace
 
-bool looks_like_torch_snapshot(std::span<const std::uint8_t> head) { return torch_snapshot::looks_like_pickle(head) || begins_json(head); }
+bool looks_like_torch_snapshot(std::span<const std::uint8_t> head) {
+  return torch_snapshot::looks_like_pickle(head) || begins_json(head);
+}
 
 Result<Trace> read_torch_snapshot(ByteStream& stream, const std::string&) {
   Trace trace;
   trace.source_kind = "torch-snapshot";
-  if (stream.plain_size()) trace.events.reserve(std::min<std::uint64_t>(*stream.plain_size() / kLeastEntryBytes + 16, std::uint64_t{1} << 28));
+  if (stream.plain_size())
+    trace.events.reserve(std::min<std::uint64_t>(*stream.plain_size() / kLeastEntryBytes + 16, std::uint64_t{1} << 28));
   {
     torch_snapshot::ObjectMachine machine(trace);
     machine.reserve(trace.events.capacity() * 2);

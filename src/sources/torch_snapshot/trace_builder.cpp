@@ -93,8 +93,9 @@ void TraceBuilder::assign_kinds() {
   if (kept != 0) trace_.capabilities |= kEvents;
   if (without_stack != kept) trace_.capabilities |= kStacks;
   if (machine_.has_seen(Key::k_time_us)) trace_.capabilities |= kTimes;
-  const bool any_pending = std::any_of(trace_.final_blocks.begin(), trace_.final_blocks.end(),
-                                       [](const FinalBlock& block) { return block.state == FinalBlock::State::kPendingFree; });
+  const bool any_pending =
+      std::any_of(trace_.final_blocks.begin(), trace_.final_blocks.end(),
+                  [](const FinalBlock& block) { return block.state == FinalBlock::State::kPendingFree; });
   requests_complete_ = requested_count_ != 0 && completed_count_ == 0 && !any_pending;
   if (requests_complete_) trace_.count("recordings without completed frees");
 }
@@ -130,7 +131,9 @@ HeapId TraceBuilder::heap_for(std::uint16_t device, std::uint16_t pool) {
   if (fresh) {
     const PoolKey key = machine_.pools()[pool];
     const HeapId driver = heap_of_pool_.at(static_cast<std::uint32_t>(device) << 16 | 0xffff);
-    const std::string name = pool == 0 ? "torch" : "torch private pool (" + std::to_string(key.major) + ", " + std::to_string(key.minor) + ")";
+    const std::string name =
+        pool == 0 ? "torch"
+                  : "torch private pool (" + std::to_string(key.major) + ", " + std::to_string(key.minor) + ")";
     trace_.heaps.push_back({HeapKind::kTorchCaching, device, driver, key.major, key.minor, name});
   }
   last_pool_ = wanted;
@@ -267,14 +270,18 @@ void TraceBuilder::pair_segment(std::uint64_t index, Action action) {
 std::uint16_t TraceBuilder::final_pool_at(std::uint64_t address, std::uint16_t device) {
   if (segments_by_place_.empty()) {
     for (const FinalSegment& segment : trace_.final_segments) segments_by_place_.push_back(&segment);
-    std::sort(segments_by_place_.begin(), segments_by_place_.end(),
-              [](const FinalSegment* a, const FinalSegment* b) { return std::pair(a->device, a->address) < std::pair(b->device, b->address); });
+    std::sort(segments_by_place_.begin(), segments_by_place_.end(), [](const FinalSegment* a, const FinalSegment* b) {
+      return std::pair(a->device, a->address) < std::pair(b->device, b->address);
+    });
   }
   auto after = std::upper_bound(segments_by_place_.begin(), segments_by_place_.end(), std::pair(device, address),
-                                [](const auto& place, const FinalSegment* segment) { return place < std::pair(segment->device, segment->address); });
+                                [](const auto& place, const FinalSegment* segment) {
+                                  return place < std::pair(segment->device, segment->address);
+                                });
   if (after == segments_by_place_.begin()) return 0;
   const FinalSegment& segment = **--after;
-  return segment.device == device && address - segment.address < segment.size_bytes ? segment.heap.value : std::uint16_t{0};
+  return segment.device == device && address - segment.address < segment.size_bytes ? segment.heap.value
+                                                                                    : std::uint16_t{0};
 }
 
 void TraceBuilder::compare_with_final_state() {
@@ -341,7 +348,8 @@ void TraceBuilder::find_preexisting_mappings() {
   const auto remove = [&](std::uint16_t device, ByteRange range) {
     auto at = mapped.upper_bound({device, range.begin});
     if (at != mapped.begin()) --at;
-    while (at != mapped.end() && at->first.first <= device && !(at->first.first == device && at->first.second >= range.end)) {
+    while (at != mapped.end() && at->first.first <= device &&
+           !(at->first.first == device && at->first.second >= range.end)) {
       const ByteRange held{at->first.second, at->second.end};
       if (at->first.first != device || !held.overlaps(range)) {
         ++at;
@@ -360,13 +368,15 @@ void TraceBuilder::find_preexisting_mappings() {
   for (const FinalSegment& segment : trace_.final_segments) {
     if (segment.is_expandable) add(segment.device, ByteRange::of(segment.address, segment.size_bytes), segment.stream);
   }
-  const bool has_maps = std::any_of(actions_.begin(), actions_.end(), [](Action a) { return a == Action::kSegmentMap || a == Action::kSegmentUnmap; });
+  const bool has_maps = std::any_of(actions_.begin(), actions_.end(),
+                                    [](Action a) { return a == Action::kSegmentMap || a == Action::kSegmentUnmap; });
   if (mapped.empty() && !has_maps) return;
   for (std::uint64_t index = trace_.events.size(); index-- > 0;) {
     const Event& event = trace_.events[index];
     if (event.size_bytes > std::numeric_limits<std::uint64_t>::max() - event.address) continue;
     if (event.kind == EventKind::kMap) remove(event.device, ByteRange::of(event.address, event.size_bytes));
-    if (event.kind == EventKind::kUnmap) add(event.device, ByteRange::of(event.address, event.size_bytes), event.stream);
+    if (event.kind == EventKind::kUnmap)
+      add(event.device, ByteRange::of(event.address, event.size_bytes), event.stream);
   }
   for (const auto& [place, range] : mapped) {
     Event born = preexisting(EventKind::kMap, place.second, range.end - place.second, place.first);
@@ -383,11 +393,14 @@ void TraceBuilder::settle_pools() {
   const auto settle = [&](Event& event) {
     if (event.kind == EventKind::kAlloc && trace_.heaps[event.heap.index()].kind == HeapKind::kTorchCaching) {
       std::uint16_t pool = 0;
-      const std::uint32_t instance = event.allocation.index() < instance_of_allocation_.size() ? instance_of_allocation_[event.allocation.index()] : 0;
+      const std::uint32_t instance = event.allocation.index() < instance_of_allocation_.size()
+                                         ? instance_of_allocation_[event.allocation.index()]
+                                         : 0;
       pool = instance != 0 ? instance_pools_[instance - 1] : final_pool_at(event.address, event.device);
       if (pool != 0) event.heap = heap_for(event.device, pool);
       heap_of_allocation[event.allocation.index()] = event.heap;
-    } else if (event.kind == EventKind::kFree && event.allocation.value != 0 && heap_of_allocation[event.allocation.index()].value != 0xffff) {
+    } else if (event.kind == EventKind::kFree && event.allocation.value != 0 &&
+               heap_of_allocation[event.allocation.index()].value != 0xffff) {
       event.heap = heap_of_allocation[event.allocation.index()];
     }
   };
@@ -401,7 +414,8 @@ void TraceBuilder::add_annotations() {
   const std::span<const Annotation> annotations = machine_.annotations();
   if (annotations.empty() || trace_.events.empty()) return;
   std::vector<Annotation> ordered(annotations.begin(), annotations.end());
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Annotation& a, const Annotation& b) { return a.time_ns < b.time_ns; });
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const Annotation& a, const Annotation& b) { return a.time_ns < b.time_ns; });
   std::uint64_t index = 0;
   std::uint64_t steps = 0;
   for (const Annotation& annotation : ordered) {
@@ -413,7 +427,8 @@ void TraceBuilder::add_annotations() {
     event.extra = annotation.name.value;
     insertions_.push_back({index, event});
     const std::string_view name = trace_.strings.at(annotation.name);
-    const bool ends_step = (name.starts_with("Optimizer.step#") && !annotation.begin) || (name.starts_with("ProfilerStep#") && annotation.begin);
+    const bool ends_step = (name.starts_with("Optimizer.step#") && !annotation.begin) ||
+                           (name.starts_with("ProfilerStep#") && annotation.begin);
     if (!ends_step) continue;
     event.kind = EventKind::kStepMark;
     event.size_bytes = steps++;
@@ -443,10 +458,13 @@ void TraceBuilder::complete_missing_frees() {
 
 void TraceBuilder::insert_and_prepend() {
   complete_missing_frees();
-  const auto by_place = [](const Event& a, const Event& b) { return std::pair(a.device, a.address) < std::pair(b.device, b.address); };
+  const auto by_place = [](const Event& a, const Event& b) {
+    return std::pair(a.device, a.address) < std::pair(b.device, b.address);
+  };
   std::stable_sort(front_segments_.begin(), front_segments_.end(), by_place);
   std::stable_sort(front_blocks_.begin(), front_blocks_.end(), by_place);
-  std::stable_sort(insertions_.begin(), insertions_.end(), [](const Insertion& a, const Insertion& b) { return a.before < b.before; });
+  std::stable_sort(insertions_.begin(), insertions_.end(),
+                   [](const Insertion& a, const Insertion& b) { return a.before < b.before; });
   std::vector<Event>& events = trace_.events;
   const std::int64_t first_time = events.empty() ? 0 : events.front().time_ns;
   const std::size_t front = front_segments_.size() + front_blocks_.size();

@@ -23,9 +23,9 @@ class TraceBuilder {
     Event event;
   };
   struct LiveSegment {
-    std::uint32_t id = 0;          // driver allocation
+    std::uint32_t id = 0;  // driver allocation
     std::uint64_t size_bytes = 0;
-    std::uint32_t instance = 0;    // into instance_pools_
+    std::uint32_t instance = 0;  // into instance_pools_
   };
 
   Status take_top(Value top);
@@ -60,16 +60,16 @@ class TraceBuilder {
   std::size_t unknown_key_names_ = 0;
   std::uint64_t requested_count_ = 0;
   std::uint64_t completed_count_ = 0;
-  bool requests_complete_ = false;          // the recording leaves out completed frees: a request stands for both halves
+  bool requests_complete_ = false;  // the recording leaves out completed frees: a request stands for both halves
   std::vector<std::uint64_t> entry_count_of_device_;
-  std::vector<Action> actions_;             // of the event at the same index, until it has its kind
+  std::vector<Action> actions_;                  // of the event at the same index, until it has its kind
   HashMap<std::uint32_t, HeapId> heap_of_pool_;  // device << 16 | pool
-  std::uint32_t last_pool_ = 0xffffffff;    // the pair heap_for was last asked for
+  std::uint32_t last_pool_ = 0xffffffff;         // the pair heap_for was last asked for
   HeapId last_heap_;
   AddressTable blocks_;
   std::map<std::pair<std::uint16_t, std::uint64_t>, LiveSegment> live_segments_;  // by device and address
   std::vector<std::uint16_t> instance_pools_;
-  std::vector<std::uint32_t> instance_of_allocation_;  // only while pools_matter_
+  std::vector<std::uint32_t> instance_of_allocation_;   // only while pools_matter_
   std::vector<const FinalSegment*> segments_by_place_;  // by device and address, for final_pool_at
   std::vector<Event> front_segments_;
   std::vector<Event> front_blocks_;

@@ -16,7 +16,9 @@ struct Value {
   static constexpr int kTagBits = 4;
   static constexpr std::int64_t kMaxInline = (std::int64_t{1} << 59) - 1;
 
-  static constexpr Value make(Tag tag, std::uint64_t payload) { return {payload << kTagBits | static_cast<std::uint64_t>(tag)}; }
+  static constexpr Value make(Tag tag, std::uint64_t payload) {
+    return {payload << kTagBits | static_cast<std::uint64_t>(tag)};
+  }
   static constexpr Value integer(std::int64_t number) { return make(Tag::kInt, static_cast<std::uint64_t>(number)); }
   static constexpr bool fits_inline(std::int64_t number) { return -kMaxInline <= number && number <= kMaxInline; }
 

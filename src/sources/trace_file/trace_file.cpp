@@ -9,7 +9,9 @@ namespace {
 constexpr std::size_t kMostTextBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostPackedBytes = std::size_t{8} << 30;
 
-std::string_view as_text(std::span<const std::uint8_t> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view as_text(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 }  // namespace
 

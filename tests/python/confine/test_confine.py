@@ -2,6 +2,7 @@
 
 No GPU and no PyTorch: `faultline keep-aside`, which `plan` runs its program with, is tried alone. What the kernel itself answers is the measure.
 """
+
 import json
 import os
 import resource
@@ -24,10 +25,29 @@ class Confined:
         own.mkdir()
 
     def command(self, *arguments, options=()):
-        return [self._binary, "keep-aside", "--aside", str(self._own / "aside"), "--own-folder", str(self._own), "--effects", str(self._own / "effects.json"), *options, "--", *map(str, arguments)]
+        return [
+            self._binary,
+            "keep-aside",
+            "--aside",
+            str(self._own / "aside"),
+            "--own-folder",
+            str(self._own),
+            "--effects",
+            str(self._own / "effects.json"),
+            *options,
+            "--",
+            *map(str, arguments),
+        ]
 
     def run(self, cwd, *arguments, options=(), **more):
-        return subprocess.run(self.command(*arguments, options=options), cwd=cwd, capture_output=True, text=True, timeout=300, **{"stdin": subprocess.DEVNULL, **more})
+        return subprocess.run(
+            self.command(*arguments, options=options),
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            **{"stdin": subprocess.DEVNULL, **more},
+        )
 
     def python(self, cwd, program, *arguments, **more):
         return self.run(cwd, sys.executable, "-c", textwrap.dedent(program), *arguments, **more)
@@ -81,7 +101,9 @@ def test_every_call_answers_as_the_kernel_does(confined, tmp_path, seed):
 
 def test_all_ways_of_writing_are_kept_aside_and_seen(confined, home):
     before = everything(home)
-    done = confined.python(home, """
+    done = confined.python(
+        home,
+        """
         import ctypes, mmap, os, shutil, socket, sqlite3, subprocess, tempfile
         with open("a", "r+b") as file:
             view = mmap.mmap(file.fileno(), 0); view[0:3] = b"ONE"; view.close()
@@ -112,7 +134,8 @@ def test_all_ways_of_writing_are_kept_aside_and_seen(confined, home):
         os.link(f"/proc/self/fd/{hidden}", "later", follow_symlinks=True, src_dir_fd=os.open("/", os.O_RDONLY)); assert open("later").read() == "named later"
         other = os.open("/proc/self/cwd/a", os.O_WRONLY | os.O_TRUNC); os.close(other); assert open("a").read() == ""
         print("seen")
-    """)
+    """,
+    )
     assert done.stdout == "seen\n" and done.returncode == 0, done.stderr
     assert everything(home) == before
     effects = confined.effects()
@@ -123,7 +146,9 @@ def test_all_ways_of_writing_are_kept_aside_and_seen(confined, home):
 
 def test_ways_around_lead_nowhere(confined, home, tmp_path):
     before = everything(home)
-    done = confined.python(home, """
+    done = confined.python(
+        home,
+        """
         import ctypes, os, threading
         C = ctypes.CDLL(None, use_errno=True)
         EMPTY, HERE = 0x1000, -100
@@ -156,21 +181,27 @@ def test_ways_around_lead_nowhere(confined, home, tmp_path):
         threads = [threading.Thread(target=one) for one in (swap, make, swap, make)]
         [t.start() for t in threads]; [t.join() for t in threads]
         print("held")
-    """, env={**os.environ, "OWN": str(tmp_path / "own"), "VICTIM": str(home / "e" / "h" / "i")})
+    """,
+        env={**os.environ, "OWN": str(tmp_path / "own"), "VICTIM": str(home / "e" / "h" / "i")},
+    )
     assert done.stdout == "held\n", done.stderr
     (tmp_path / "own" / "door").unlink(missing_ok=True)
     assert everything(home) == before and not Path("/dev/shm/faultline-test").exists()
 
 
 def test_a_limit_on_file_sizes_is_the_programs_alone(confined, home):
-    done = confined.run(home, "sh", "-c", "exit 7", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    done = confined.run(
+        home, "sh", "-c", "exit 7", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    )
     assert done.returncode == 7
 
 
 def test_children_that_nothing_can_be_loaded_into_are_kept_too(confined, home, tmp_path):
     source = tmp_path / "static.c"
-    source.write_text('#include <fcntl.h>\n#include <unistd.h>\n#include <stdio.h>\nint main(void) { int f = open("a", O_WRONLY | O_TRUNC); write(f, "static", 6); close(f); rename("b", "c"); '
-                      'char t[16] = ""; f = open("a", O_RDONLY); read(f, t, 15); puts(t); return access("b", F_OK) == 0; }\n')
+    source.write_text(
+        '#include <fcntl.h>\n#include <unistd.h>\n#include <stdio.h>\nint main(void) { int f = open("a", O_WRONLY | O_TRUNC); write(f, "static", 6); close(f); rename("b", "c"); '
+        'char t[16] = ""; f = open("a", O_RDONLY); read(f, t, 15); puts(t); return access("b", F_OK) == 0; }\n'
+    )
     subprocess.run(["g++", "-x", "c", "-static", "-w", "-o", str(tmp_path / "static"), str(source)], check=True)
     before = everything(home)
     done = confined.run(home, tmp_path / "static")
@@ -179,7 +210,9 @@ def test_children_that_nothing_can_be_loaded_into_are_kept_too(confined, home, t
 
 def test_many_processes_and_threads_write_at_once(confined, home):
     before = everything(home)
-    done = confined.python(home, """
+    done = confined.python(
+        home,
+        """
         import multiprocessing, os, threading
         def work(number):
             for step in range(20):
@@ -195,7 +228,8 @@ def test_many_processes_and_threads_write_at_once(confined, home):
         assert all(open(f"w{n}/{s}").read() == str(s) for n in [*range(8), *range(10, 18)] for s in range(20))
         context = multiprocessing.get_context("spawn"); queue = context.SimpleQueue(); queue.put(1); assert queue.get() == 1
         print("done")
-    """)
+    """,
+    )
     assert done.stdout == "done\n", done.stderr
     assert everything(home) == before
 
@@ -217,14 +251,21 @@ def test_what_stays_behind_is_ended_and_nothing_is_left_of_it(confined, home, tm
 
 def test_signals_of_the_one_who_started_it_reach_the_program(confined, home):
     program = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(9)); print('ready', flush=True); time.sleep(1000)"
-    process = subprocess.Popen(confined.command(sys.executable, "-c", program), cwd=home, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        confined.command(sys.executable, "-c", program), cwd=home, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=300) == 9
 
 
 def test_a_program_dies_with_its_watch(confined, home):
-    process = subprocess.Popen(confined.command(sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(1000)"), cwd=home, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        confined.command(sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(1000)"),
+        cwd=home,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     program = int(process.stdout.readline())
     process.kill()
     process.wait()
@@ -242,7 +283,9 @@ def test_a_program_dies_with_its_watch(confined, home):
 
 def test_stopped_and_continued_it_goes_on(confined, home):
     program = "import os, signal; print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP); print('on', flush=True)"
-    process = subprocess.Popen(confined.command(sys.executable, "-c", program), cwd=home, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        confined.command(sys.executable, "-c", program), cwd=home, stdout=subprocess.PIPE, text=True
+    )
     pid = int(process.stdout.readline())
     while ") T" not in (state := Path(f"/proc/{pid}/stat").read_text()) and ") t" not in state:
         time.sleep(0.01)
@@ -252,7 +295,9 @@ def test_stopped_and_continued_it_goes_on(confined, home):
 
 
 def test_connections_to_other_machines_are_counted_and_refused_offline(confined, home):
-    done = confined.python(home, """
+    done = confined.python(
+        home,
+        """
         import errno, socket
         def reach(address, family=socket.AF_INET, kind=socket.SOCK_STREAM):
             with socket.socket(family, kind) as one:
@@ -268,15 +313,29 @@ def test_connections_to_other_machines_are_counted_and_refused_offline(confined,
                 send()
             except OSError as problem:
                 print(errno.errorcode[problem.errno])
-    """, options=["--offline"])
+    """,
+        options=["--offline"],
+    )
     assert done.stdout.split() == ["ENETUNREACH"] * 4, done.stderr
     effects = confined.effects()
-    assert effects["connections"] == 4 and effects["offline"] and set(effects["machines"]) == {"203.0.113.7:443", "[2001:db8::1]:443", "203.0.113.8:9"}
+    assert (
+        effects["connections"] == 4
+        and effects["offline"]
+        and set(effects["machines"]) == {"203.0.113.7:443", "[2001:db8::1]:443", "203.0.113.8:9"}
+    )
 
 
 def test_what_is_read_from_standard_input_is_kept(confined, home, tmp_path):
     kept = tmp_path / "own" / "input"
-    done = confined.run(home, "sh", "-c", "read first; echo got $first; head -c 3; cat a | head -c 2", input="line\nrest of it\n", stdin=None, options=["--keep-input", str(kept)])
+    done = confined.run(
+        home,
+        "sh",
+        "-c",
+        "read first; echo got $first; head -c 3; cat a | head -c 2",
+        input="line\nrest of it\n",
+        stdin=None,
+        options=["--keep-input", str(kept)],
+    )
     assert done.stdout.startswith("got line\nres") and kept.read_text().startswith("line\nres")
 
 
@@ -294,18 +353,28 @@ ANOTHER_WAY_TO_READ = {
 @pytest.mark.parametrize("way", ANOTHER_WAY_TO_READ)
 def test_standard_input_is_kept_however_it_is_read(confined, home, tmp_path, way):
     kept = tmp_path / "own" / "input"
-    program = "import os, subprocess, threading\nprint(os.read(0, 2))\n" + ANOTHER_WAY_TO_READ[way] + "\nopen('a').read()"
-    done = confined.run(home, sys.executable, "-c", program, input="1 and all the rest", stdin=None, options=["--keep-input", str(kept)])
+    program = (
+        "import os, subprocess, threading\nprint(os.read(0, 2))\n" + ANOTHER_WAY_TO_READ[way] + "\nopen('a').read()"
+    )
+    done = confined.run(
+        home, sys.executable, "-c", program, input="1 and all the rest", stdin=None, options=["--keep-input", str(kept)]
+    )
     assert done.returncode == 0, done.stderr
     assert kept.read_text() == "1 and all the rest" and not confined.effects()["input_was_cut"]
 
 
 def test_input_that_is_moved_by_the_kernel_is_known_to_be_cut(confined, home, tmp_path):
-    done = confined.python(home, """
+    done = confined.python(
+        home,
+        """
         import os
         read, write = os.pipe()
         print(os.splice(0, write, 100), os.read(read, 100))
-    """, input="all of it", stdin=None, options=["--keep-input", str(tmp_path / "own" / "input")])
+    """,
+        input="all of it",
+        stdin=None,
+        options=["--keep-input", str(tmp_path / "own" / "input")],
+    )
     assert done.returncode == 0, done.stderr
     assert confined.effects()["input_was_cut"]
 
@@ -313,13 +382,17 @@ def test_input_that_is_moved_by_the_kernel_is_known_to_be_cut(confined, home, tm
 def test_what_was_open_before_is_written_for_real_and_that_is_told(confined, home):
     with open(home / "a", "a") as given, open(home / "b", "a") as untouched:
         numbers = given.fileno(), untouched.fileno()
-        done = confined.python(home, f"import os; os.write({numbers[0]}, b'more'); open('c', 'w').close()", pass_fds=numbers)
+        done = confined.python(
+            home, f"import os; os.write({numbers[0]}, b'more'); open('c', 'w').close()", pass_fds=numbers
+        )
     assert done.returncode == 0, done.stderr
     assert (home / "a").read_text() == "one\nmore" and confined.effects()["done_for_real"] == [str(home / "a")]
 
 
 def test_datagrams_reach_a_socket_that_was_made_aside(confined, home):
-    done = confined.python(home, """
+    done = confined.python(
+        home,
+        """
         import ctypes, socket
         C = ctypes.CDLL(None, use_errno=True)
         server, client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -343,7 +416,8 @@ def test_datagrams_reach_a_socket_that_was_made_aside(confined, home):
             client.sendmsg([b"x"], [], 0, "nowhere")
         except FileNotFoundError:
             print("well")
-    """)
+    """,
+    )
     assert done.stdout == "well\n", done.stderr
     assert not (home / "here").exists()
 
@@ -358,7 +432,11 @@ def test_an_ordinary_user_may_not_do_more_than_without(binary):
         confined = Confined(binary, top / "own")
         os.chown(home, nobody, nobody)
         os.chown(top / "own", nobody, nobody)
-        done = confined.run(home, "/usr/bin/python3", "-c", textwrap.dedent("""
+        done = confined.run(
+            home,
+            "/usr/bin/python3",
+            "-c",
+            textwrap.dedent("""
             import os
             for call in (lambda: open("others", "w"), lambda: os.chmod("others", 0o777), lambda: open("/etc/faultline", "w"), lambda: os.mkdir("/etc/faultline")):
                 try:
@@ -366,7 +444,11 @@ def test_an_ordinary_user_may_not_do_more_than_without(binary):
                 except OSError as problem:
                     print(type(problem).__name__)
             os.remove("others"); open("mine", "w").close(); print(os.getuid(), "others" in os.listdir("."), "mine" in os.listdir("."))
-        """), user=nobody, group=nobody, extra_groups=[])
+        """),
+            user=nobody,
+            group=nobody,
+            extra_groups=[],
+        )
         assert done.stdout.splitlines() == ["PermissionError"] * 4 + ["65534 False True"], done.stderr
         assert (home / "others").read_text() == "not yours" and not (home / "mine").exists()
 
@@ -385,8 +467,10 @@ def test_a_crash_leaves_no_core_file(confined, home, raises):
         os.wait()
         ctypes.string_at(0)
     """
+
     def with_core_files():
         resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+
     done = confined.python(home, program, preexec_fn=with_core_files)
     assert done.returncode == -signal.SIGSEGV
     assert everything(home) == before
@@ -395,7 +479,13 @@ def test_a_crash_leaves_no_core_file(confined, home, raises):
 @pytest.mark.parametrize("descriptor", [0, 1])
 def test_a_file_given_as_standard_input_is_told_when_it_changes_and_what_is_printed_is_not(confined, home, descriptor):
     with open(home / "a", "r+") as given:
-        done = subprocess.run(confined.command(sys.executable, "-c", f"import os; os.pwrite({descriptor}, b'ZZ', 0)"), cwd=home, timeout=300, stderr=subprocess.PIPE,
-                              stdin=given if descriptor == 0 else subprocess.DEVNULL, stdout=given if descriptor == 1 else subprocess.PIPE)
+        done = subprocess.run(
+            confined.command(sys.executable, "-c", f"import os; os.pwrite({descriptor}, b'ZZ', 0)"),
+            cwd=home,
+            timeout=300,
+            stderr=subprocess.PIPE,
+            stdin=given if descriptor == 0 else subprocess.DEVNULL,
+            stdout=given if descriptor == 1 else subprocess.PIPE,
+        )
     assert done.returncode == 0, done.stderr
     assert confined.effects()["done_for_real"] == ([str(home / "a")] if descriptor == 0 else [])

@@ -1,4 +1,5 @@
 """Runs a piece of a program as a dry run, without the verb: an interpreter that has PyTorch already, the dry run's own options, and what it left."""
+
 import functools
 import json
 import os
@@ -10,8 +11,22 @@ from pathlib import Path
 
 from common import ROOT
 
-T4 = {"name": "Tesla T4", "capacity_bytes": 15828320256, "context_bytes": 640 << 20, "compute_capability": [7, 5], "multi_processor_count": 40, "max_threads_per_multi_processor": 1024}
-H200 = {"name": "NVIDIA H200", "capacity_bytes": 150109880320, "context_bytes": 640 << 20, "compute_capability": [9, 0], "multi_processor_count": 132, "max_threads_per_multi_processor": 2048}
+T4 = {
+    "name": "Tesla T4",
+    "capacity_bytes": 15828320256,
+    "context_bytes": 640 << 20,
+    "compute_capability": [7, 5],
+    "multi_processor_count": 40,
+    "max_threads_per_multi_processor": 1024,
+}
+H200 = {
+    "name": "NVIDIA H200",
+    "capacity_bytes": 150109880320,
+    "context_bytes": 640 << 20,
+    "compute_capability": [9, 0],
+    "multi_processor_count": 132,
+    "max_threads_per_multi_processor": 2048,
+}
 
 
 class Ran:
@@ -25,7 +40,9 @@ class Ran:
 
     def report(self) -> dict:
         """What `faultline explain` says of the trace."""
-        done = subprocess.run([self._binary, "explain", str(self.traces[0]), "--format", "json"], capture_output=True, text=True)
+        done = subprocess.run(
+            [self._binary, "explain", str(self.traces[0]), "--format", "json"], capture_output=True, text=True
+        )
         assert done.returncode in (0, 1), done.stderr
         return json.loads(done.stdout)
 
@@ -45,7 +62,13 @@ class Ran:
 def warm_interpreter() -> subprocess.Popen:
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    return subprocess.Popen([sys.executable, str(Path(__file__).with_name("warm.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("warm.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
 
 
 def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, cold=False, **options) -> Ran:
@@ -56,16 +79,39 @@ def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, 
         program = script
     left = folder / "left"
     left.mkdir()
-    plan = {"folder": str(left), "library": str(Path(binary).parent / "libfaultline_dryrun.so"), "gpu": gpu, "overcommit": False, "real": False, "steps": 0, "seconds": 0, "changes": {}, "vary": None, **options}
+    plan = {
+        "folder": str(left),
+        "library": str(Path(binary).parent / "libfaultline_dryrun.so"),
+        "gpu": gpu,
+        "overcommit": False,
+        "real": False,
+        "steps": 0,
+        "seconds": 0,
+        "changes": {},
+        "vary": None,
+        **options,
+    }
     (folder / "plan.json").write_text(json.dumps(plan))
     command = [str(program), *map(str, arguments)]
     environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json")}
     if cold:
-        path = os.pathsep.join([str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join(
+            [str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
+        )
         environment.update(PYTHONPATH=path, MALLOC_MMAP_THRESHOLD_="65536")
-        return Ran(left, subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=folder), binary)
+        return Ran(
+            left,
+            subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=folder),
+            binary,
+        )
     out, err = folder / "standard-output", folder / "standard-error"
     server = warm_interpreter()
-    print(json.dumps({"command": command, "folder": str(folder), "environment": environment, "out": str(out), "err": str(err)}), file=server.stdin, flush=True)
+    print(
+        json.dumps(
+            {"command": command, "folder": str(folder), "environment": environment, "out": str(out), "err": str(err)}
+        ),
+        file=server.stdin,
+        flush=True,
+    )
     status = int(server.stdout.readline())
     return Ran(left, subprocess.CompletedProcess(command, status, out.read_text(), err.read_text()), binary)

@@ -1,4 +1,5 @@
 """Writes a checkpoint, a log and more in every way that training programs do, over files that are there, and looks at what it wrote."""
+
 import io
 import logging
 import os
@@ -43,7 +44,10 @@ if __name__ == "__main__":
     os.replace("new.tmp", "replaced.pt")
     assert torch.load("replaced.pt", map_location="cpu")["weight"].device.type == "cpu"
     save_file(state, "model.safetensors")
-    assert load_file("model.safetensors")["weight"].shape == (512, 512) and os.path.getsize("model.safetensors") > 512 * 512 * 4
+    assert (
+        load_file("model.safetensors")["weight"].shape == (512, 512)
+        and os.path.getsize("model.safetensors") > 512 * 512 * 4
+    )
     np.save("weights.npy", state["weight"].cpu().numpy())
     view = np.memmap("view.bin", dtype="float32", mode="r+", shape=(4,))
     view[:] = 7
@@ -58,5 +62,7 @@ if __name__ == "__main__":
     shutil.rmtree("old")
     subprocess.run("echo hello > shell.txt; rm -f by_shell.txt", shell=True, check=True)
     assert open("shell.txt").read() == "hello\n" and not os.path.exists("by_shell.txt") and not os.path.exists("old")
-    assert not [name for name in os.listdir(".") if name.startswith("faultline-")], "a run folder that would not be here without Faultline"
+    assert not [name for name in os.listdir(".") if name.startswith("faultline-")], (
+        "a run folder that would not be here without Faultline"
+    )
     print("all seen", sys.stdin.read().strip())

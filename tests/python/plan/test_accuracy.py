@@ -2,6 +2,7 @@
 
 The programs run with the PyTorch of this machine; what the dry run decides in its place is decided as the release would that was recorded.
 """
+
 import gzip
 import json
 
@@ -12,8 +13,8 @@ from dry import H200
 
 pytest.importorskip("torch")
 RECORDED = ROOT / "tests/fixtures/plan/h200"
-EXACT = ("gpt", "llama_train", "mlp_adam")            # the same requests and returns, one by one
-CLOSE = ("resnet50", "lstm", "unet", "bert", "gan")   # cuDNN's workspaces are estimates
+EXACT = ("gpt", "llama_train", "mlp_adam")  # the same requests and returns, one by one
+CLOSE = ("resnet50", "lstm", "unet", "bert", "gan")  # cuDNN's workspaces are estimates
 
 
 def recorded(name):
@@ -43,6 +44,13 @@ def test_single_operations_peak_as_on_the_gpu(dry_run, monkeypatch):
     monkeypatch.setenv("FAULTLINE_PLAN_RELEASE", truth["torch"])
     ran = dry_run(ROOT / "scripts/plan_accuracy/release_cases.py", gpu=H200)
     assert ran.status == 0, ran.err
-    planned = {name: [peak for peak, _ in parts][:len(truth["peaks"].get(name, ()))] for name, parts in json.loads(ran.out)["cases"].items()}
-    wrong = {name: (peaks, planned[name]) for name, peaks in truth["peaks"].items() if name not in ESTIMATED and planned[name] != pytest.approx(peaks, abs=4096)}
+    planned = {
+        name: [peak for peak, _ in parts][: len(truth["peaks"].get(name, ()))]
+        for name, parts in json.loads(ran.out)["cases"].items()
+    }
+    wrong = {
+        name: (peaks, planned[name])
+        for name, peaks in truth["peaks"].items()
+        if name not in ESTIMATED and planned[name] != pytest.approx(peaks, abs=4096)
+    }
     assert not wrong

@@ -1,4 +1,5 @@
 """The dry run as a program sees it: the GPU that is not there behaves like one."""
+
 import re
 import subprocess
 from pathlib import Path
@@ -18,7 +19,8 @@ def good(ran):
 
 
 def test_tensors_are_plain_and_parameters_keep_their_identity(dry_run):
-    good(dry_run("""
+    good(
+        dry_run("""
         import torch
         x = torch.empty(4, 4, device="cuda")
         assert type(x) is torch.Tensor and x.is_cuda and str(x.device) == "cuda:0" and x.data_ptr() != 0
@@ -31,11 +33,13 @@ def test_tensors_are_plain_and_parameters_keep_their_identity(dry_run):
         tied[1].weight = tied[0].weight
         tied.cuda()
         assert tied[0].weight is tied[1].weight
-    """))
+    """)
+    )
 
 
 def test_memory_is_that_of_pytorchs_allocator(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         x = torch.empty(3 << 20, dtype=torch.uint8, device="cuda")
         y = torch.empty(100, device="cuda")
@@ -54,12 +58,14 @@ def test_memory_is_that_of_pytorchs_allocator(dry_run):
         assert torch.cuda.get_device_name() == "Tesla T4" and torch.cuda.get_device_capability() == (7, 5) and torch.cuda.device_count() == 1
         assert torch.cuda.get_device_properties(0).multi_processor_count == 40 and not torch.cuda.is_bf16_supported(including_emulation=False)
         assert sum(b["size"] for s in torch.cuda.memory_snapshot() for b in s["blocks"]) == 2 << 20
-    """))
+    """)
+    )
     assert ran.summary["peak_allocated"] == 3 * MIB + 512
 
 
 def test_values_from_the_programs_own_data_stay_exact(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import numpy, torch
         lengths = torch.tensor([3, 7, 5]).cuda()
         assert lengths.max().item() == 7 and (lengths > 4).sum().item() == 2
@@ -71,34 +77,42 @@ def test_values_from_the_programs_own_data_stay_exact(dry_run):
         assert int(ids[17]) == 17 and torch.unique(ids % 5).numel() == 5
         ids[3] = 99
         assert ids.cpu()[3] == 99
-    """))
+    """)
+    )
     assert [note for note in ran.notes() if note["kind"] == "value"] == []
 
 
 def test_a_value_that_nobody_can_know_is_noted_at_its_line(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         a, b = torch.empty(2, 4096, 4096, device="cuda")
         print(torch.equal(a @ b, b @ a))
-    """))
-    assert [note["line"].endswith("program.py:4") for note in ran.notes() if note["kind"] == "value"] == [True], ran.notes()
+    """)
+    )
+    assert [note["line"].endswith("program.py:4") for note in ran.notes() if note["kind"] == "value"] == [True], (
+        ran.notes()
+    )
 
 
 def test_values_that_cannot_be_known_are_stand_ins_and_noted(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         x = torch.randn(4096, 64, device="cuda")
         loss = x.pow(2).mean()
         assert not torch.isnan(loss) and torch.isfinite(loss) and loss.item() == 1.0
         assert not torch.isnan(x).any() and torch.isfinite(x).all()
         assert x.cpu().shape == x.shape and x.argmax(1).cpu().dtype == torch.int64
-    """))
+    """)
+    )
     noted = {note["line"].rpartition("/")[2] for note in ran.notes() if note["kind"] == "value"}
     assert noted == {"program.py:5", "program.py:6", "program.py:7"}, ran.notes()
 
 
 def test_an_out_of_memory_is_raised_where_the_gpu_would_and_can_be_caught(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         batch, tried = 64, []
         while True:
@@ -110,7 +124,8 @@ def test_an_out_of_memory_is_raised_where_the_gpu_would_and_can_be_caught(dry_ru
                 assert "CUDA out of memory. Tried to allocate 16.00 GiB" in str(problem) or batch < 64
                 batch //= 2
         assert tried == [64, 32], tried
-    """))
+    """)
+    )
     assert ran.summary["ooms"] == 1 and ran.summary["exception"] is None
     assert "memory/out-of-memory" in ran.rules()
 
@@ -128,10 +143,15 @@ def test_an_out_of_memory_ends_the_program_with_its_line(dry_run):
 
 
 def test_overcommit_serves_what_the_gpu_could_not(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         kept = [torch.empty(4 << 30, dtype=torch.uint8, device="cuda") for _ in range(5)]
-    """, overcommit=True))
+    """,
+            overcommit=True,
+        )
+    )
     assert ran.summary["ooms"] == 1 and ran.summary["peak_reserved"] == 5 * (4 << 30)
 
 
@@ -157,7 +177,15 @@ TRAINING = """
 """
 
 
-@pytest.mark.parametrize("optimizer", ["AdamW(model.parameters(), fused=True)", "AdamW(model.parameters(), foreach=False)", "SGD(model.parameters(), 0.1, momentum=0.9)", "Adagrad(model.parameters())"])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        "AdamW(model.parameters(), fused=True)",
+        "AdamW(model.parameters(), foreach=False)",
+        "SGD(model.parameters(), 0.1, momentum=0.9)",
+        "Adagrad(model.parameters())",
+    ],
+)
 def test_training_with_autocast_and_a_scaler_steps(dry_run, optimizer):
     ran = good(dry_run(TRAINING.replace("{optimizer}", optimizer)))
     assert ran.summary["steps"] == 3 and "autocast" in ran.summary["uses"]
@@ -165,7 +193,8 @@ def test_training_with_autocast_and_a_scaler_steps(dry_run, optimizer):
 
 
 def test_backward_allocations_know_their_forward_line_and_their_step(dry_run, binary):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         w = torch.randn(1024, 1024, device="cuda", requires_grad=True)
         optimizer = torch.optim.SGD([w], 0.1)
@@ -173,12 +202,15 @@ def test_backward_allocations_know_their_forward_line_and_their_step(dry_run, bi
         y = (x @ w).relu()
         y.sum().backward()
         optimizer.step()
-    """))
-    text = subprocess.run([binary, "explain", str(ran.traces[0]), "--format", "text-trace"], capture_output=True, text=True, check=True).stdout
+    """)
+    )
+    text = subprocess.run(
+        [binary, "explain", str(ran.traces[0]), "--format", "text-trace"], capture_output=True, text=True, check=True
+    ).stdout
     stacks = dict(re.findall(r"^stack (\S+) = (.*)$", text, re.M))
-    tensor, = re.findall(r"^tensor (\S+) = \S+ op=aten::threshold_backward", text, re.M)
-    alloc, = re.findall(rf"^alloc .* tensor={tensor} stack=(\S+)", text, re.M)
-    note, = re.findall(rf"^tensor-note .* tensor={tensor} stack=(\S+)", text, re.M)
+    (tensor,) = re.findall(r"^tensor (\S+) = \S+ op=aten::threshold_backward", text, re.M)
+    (alloc,) = re.findall(rf"^alloc .* tensor={tensor} stack=(\S+)", text, re.M)
+    (note,) = re.findall(rf"^tensor-note .* tensor={tensor} stack=(\S+)", text, re.M)
     assert "program.py:6 " in stacks[note], stacks[note]  # (x @ w).relu()
     while alloc not in ("", note) and "program.py:" not in stacks[alloc]:
         alloc = stacks[alloc].partition(" > ")[0]
@@ -188,6 +220,7 @@ def test_backward_allocations_know_their_forward_line_and_their_step(dry_run, bi
 
 def test_checkpointing_recomputes_and_saves_memory(dry_run, tmp_path_factory, binary):
     from dry import dry_run as run
+
     program = """
         import torch
         from torch.utils.checkpoint import checkpoint
@@ -198,14 +231,20 @@ def test_checkpointing_recomputes_and_saves_memory(dry_run, tmp_path_factory, bi
             y = checkpoint(layer, y, use_reentrant=False) if {on} else layer(y)
         y.sum().backward()
     """
-    peaks = [good(run(binary, tmp_path_factory.mktemp("run"), program.replace("{on}", on))).summary["peak_allocated"] for on in ("True", "False")]
+    peaks = [
+        good(run(binary, tmp_path_factory.mktemp("run"), program.replace("{on}", on))).summary["peak_allocated"]
+        for on in ("True", "False")
+    ]
     assert peaks[0] < 0.6 * peaks[1]
 
 
-@pytest.mark.skipif(not PASSES_CONTEXT, reason="this PyTorch does not hand the caller's context to its backward threads; 2.13 does")
+@pytest.mark.skipif(
+    not PASSES_CONTEXT, reason="this PyTorch does not hand the caller's context to its backward threads; 2.13 does"
+)
 def test_the_end_waits_for_the_backward_threads_to_let_go_of_the_pass(dry_run):
     """What they drop during the interpreter's shutdown aborts the process. On one core it is late every few passes."""
-    good(dry_run("""
+    good(
+        dry_run("""
         import os, sys, weakref
         import torch
         from faultline.plan import dry_run_session
@@ -222,11 +261,14 @@ def test_the_end_waits_for_the_backward_threads_to_let_go_of_the_pass(dry_run):
             (x * 2).sum().backward()
             dry_run_session._settle_backward_threads()
             assert held() is None
-    """))
+    """)
+    )
 
 
 def test_a_plan_can_change_the_program(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         class Block(torch.nn.Module):
             def __init__(self):
@@ -242,27 +284,49 @@ def test_a_plan_can_change_the_program(dry_run):
             out.float().sum().backward()
             optimizer.step()
             optimizer.zero_grad(set_to_none=False)
-    """, changes={"autocast": "float16", "checkpoint": True, "foreach": False, "set_to_none": True}))
+    """,
+            changes={"autocast": "float16", "checkpoint": True, "foreach": False, "set_to_none": True},
+        )
+    )
     assert ran.out.split() == ["torch.float32"] * 2  # x stays as it is, and float32 + float16 is float32
-    assert set(ran.summary["changes"]) == {"autocast", "checkpoint", "foreach", "set_to_none"} and "4 × Block" in ran.summary["changes"]["checkpoint"]
+    assert (
+        set(ran.summary["changes"]) == {"autocast", "checkpoint", "foreach", "set_to_none"}
+        and "4 × Block" in ran.summary["changes"]["checkpoint"]
+    )
 
 
-@pytest.mark.parametrize("source, what", [
-    ("batch_size = 8", "batch_size = …"), ("import argparse\n        p = argparse.ArgumentParser()\n        p.add_argument('--batch-size', type=int, default=8)\n        batch_size = p.parse_args().batch_size", "default of --batch_size"),
-    ("config = {'batch_size': 8}\n        batch_size = config['batch_size']", "'batch_size': …"), ("def f(batch_size=8):\n            return batch_size\n        batch_size = f()", "default of batch_size")])
+@pytest.mark.parametrize(
+    "source, what",
+    [
+        ("batch_size = 8", "batch_size = …"),
+        (
+            "import argparse\n        p = argparse.ArgumentParser()\n        p.add_argument('--batch-size', type=int, default=8)\n        batch_size = p.parse_args().batch_size",
+            "default of --batch_size",
+        ),
+        ("config = {'batch_size': 8}\n        batch_size = config['batch_size']", "'batch_size': …"),
+        ("def f(batch_size=8):\n            return batch_size\n        batch_size = f()", "default of batch_size"),
+    ],
+)
 def test_the_programs_own_constant_can_be_varied(dry_run, source, what):
-    ran = good(dry_run(f"""
+    ran = good(
+        dry_run(
+            f"""
         {source}
         import torch
         print(torch.empty(batch_size, 1024, device="cuda").shape[0], __file__, __name__)
-    """, vary={"name": "batch_size", "value": 24}, cold=True))
+    """,
+            vary={"name": "batch_size", "value": 24},
+            cold=True,
+        )
+    )
     assert ran.out.split()[0] == "24" and ran.out.split()[2] == "__main__"
     found = ran.summary["vary"]["found"]
     assert [f["value"] for f in found] == [8] and found[0]["what"] == what and found[0]["file"].endswith("program.py")
 
 
 def test_pinned_loaders_streams_events_and_graphs_work(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         from torch.utils.data import DataLoader, TensorDataset
         if __name__ == "__main__":
@@ -286,12 +350,14 @@ def test_pinned_loaders_streams_events_and_graphs_work(dry_run):
             with torch.cuda.graph(graph):
                 out = z * 2
             graph.replay()
-    """))
+    """)
+    )
     assert len(ran.traces) == 1
 
 
 def test_recurrent_and_channels_last_networks_run(dry_run):
-    good(dry_run("""
+    good(
+        dry_run("""
         import torch, torch.nn as nn
         from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
         lstm = nn.LSTM(32, 64, 2, batch_first=True, bidirectional=True, dropout=0.1).cuda()
@@ -305,12 +371,14 @@ def test_recurrent_and_channels_last_networks_run(dry_run):
         y = net(torch.randn(4, 3, 32, 32, device="cuda").to(memory_format=torch.channels_last))
         assert y.is_contiguous(memory_format=torch.channels_last)
         y.sum().backward()
-    """))
+    """)
+    )
 
 
 def test_a_hugging_face_model_trains_and_generates(dry_run):
     pytest.importorskip("transformers")
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         from transformers import GPT2Config, GPT2LMHeadModel
         model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=128, n_head=4, vocab_size=1000)).to("cuda")
@@ -319,29 +387,34 @@ def test_a_hugging_face_model_trains_and_generates(dry_run):
         with torch.no_grad():
             out = model.generate(ids[:, :8], max_new_tokens=12, do_sample=False, pad_token_id=0, eos_token_id=None)
         assert out.shape == (2, 20)
-    """))
+    """)
+    )
     assert ran.rules() == set()
 
 
 def test_compile_is_run_eagerly_and_said(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         model = torch.compile(torch.nn.Linear(8, 8).cuda())
         model(torch.randn(2, 8, device="cuda"))
         @torch.compile
         def double(x): return x * 2
         double(torch.ones(2, device="cuda"))
-    """))
+    """)
+    )
     assert b"torch.compile was not applied" in ran.traces[0].read_bytes()
 
 
 def test_nothing_is_saved(dry_run, tmp_path):
     checkpoint = tmp_path / "model.pt"
     checkpoint.write_text("precious")
-    good(dry_run("""
+    good(
+        dry_run("""
         import torch
         torch.save(torch.nn.Linear(4, 4).cuda().state_dict(), "model.pt")
-    """))
+    """)
+    )
     assert checkpoint.read_text() == "precious"
 
 
@@ -351,16 +424,24 @@ def test_the_programs_own_exception_is_kept_with_its_line(dry_run):
         x = torch.empty(1 << 20, device="cuda")
         raise ValueError("no such dataset")
     """)
-    assert ran.status == 1 and ran.summary["exception"] == {"type": "ValueError", "message": "no such dataset", "file": ran.summary["exception"]["file"], "line": 4, "function": "<module>"}
+    assert ran.status == 1 and ran.summary["exception"] == {
+        "type": "ValueError",
+        "message": "no such dataset",
+        "file": ran.summary["exception"]["file"],
+        "line": 4,
+        "function": "<module>",
+    }
 
 
 def test_a_program_that_leaves_another_default_device_ends_like_any_other(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         x = torch.ones(4, 4, device="cuda", requires_grad=True)
         x.sum().backward()
         torch.set_default_device("meta")
-    """))
+    """)
+    )
     assert not ran.err and ran.summary["exception"] is None
 
 
@@ -383,7 +464,8 @@ def test_an_extensions_operation_without_a_rule_is_named(dry_run):
 
 
 def test_operands_of_different_types_or_devices_are_refused_as_on_a_gpu(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import torch
         a = torch.randn(4, 4, device="cuda")
         for other in (a.half(), torch.randn(4, 4)):
@@ -393,34 +475,49 @@ def test_operands_of_different_types_or_devices_are_refused_as_on_a_gpu(dry_run)
                 print(str(problem)[:60])
             else:
                 raise AssertionError
-    """))
-    assert ran.out.splitlines()[0].startswith("expected mat1 and mat2 to have the same dtype") and ran.out.splitlines()[1].startswith("Expected all tensors to be on the same device")
+    """)
+    )
+    assert ran.out.splitlines()[0].startswith("expected mat1 and mat2 to have the same dtype") and ran.out.splitlines()[
+        1
+    ].startswith("Expected all tensors to be on the same device")
 
 
 def test_the_plan_stops_after_so_many_steps(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         w = torch.zeros(4, device="cuda", requires_grad=True)
         optimizer = torch.optim.SGD([w], 0.1)
         for step in range(10 ** 9):
             w.sum().backward()
             optimizer.step()
-    """, steps=5))
+    """,
+            steps=5,
+        )
+    )
     assert ran.summary["stopped"] == "after 5 optimizer steps" and ran.summary["steps"] == 5
 
 
 def test_the_plan_stops_after_so_many_seconds(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         x = torch.zeros(4, device="cuda")
         while True:
             x = x + 1
-    """, seconds=4))
+    """,
+            seconds=4,
+        )
+    )
     assert ran.summary["stopped"] == "after 4 seconds"
 
 
 def test_real_computes_the_same_numbers_as_the_host(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         def train(device):
             torch.manual_seed(0)
@@ -434,30 +531,37 @@ def test_real_computes_the_same_numbers_as_the_host(dry_run):
                 optimizer.step()
             return loss.item()
         print(train("cuda"), train("cpu"))
-    """, real=True))
+    """,
+            real=True,
+        )
+    )
     gpu, cpu = map(float, ran.out.split())
     assert gpu == pytest.approx(cpu, rel=1e-5) and gpu != 1.0
 
 
 def test_a_model_on_the_host_takes_no_host_memory(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import resource, torch
         model = torch.nn.ModuleList(torch.nn.Linear(8192, 8192) for _ in range(16))
         model.to("cuda")
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
-    """))
+    """)
+    )
     assert ran.summary["peak_allocated"] >= 16 * 8192 * 8192 * 4 and int(ran.out) < 1500
 
 
 def test_threads_of_the_program_see_the_same_gpu(dry_run):
-    good(dry_run("""
+    good(
+        dry_run("""
         import threading, torch
         found = []
         threads = [threading.Thread(target=lambda: found.append((torch.ones(4, device="cuda") * 2).sum().item())) for _ in range(4)]
         [t.start() for t in threads]
         [t.join() for t in threads]
         assert found == [8.0] * 4, found
-    """))
+    """)
+    )
 
 
 def test_a_program_without_pytorch_is_left_alone(dry_run):

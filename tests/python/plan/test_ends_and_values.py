@@ -1,4 +1,5 @@
 """How a planned program ends, and what it reads: each row is a program that a stranger may bring, and what must be known of it."""
+
 import json
 
 import pytest
@@ -35,13 +36,20 @@ VALUES = {
 
 
 def test_a_number_that_is_read_is_one_that_the_operation_can_give(dry_run):
-    body = "".join(f"\ntry:\n    {code}\nexcept Exception as e: print({name!r}, type(e).__name__, str(e)[:200])\n" for name, code in VALUES.items())
-    ran = dry_run("""import math, torch, torch.nn.functional as F
+    body = "".join(
+        f"\ntry:\n    {code}\nexcept Exception as e: print({name!r}, type(e).__name__, str(e)[:200])\n"
+        for name, code in VALUES.items()
+    )
+    ran = dry_run(
+        """import math, torch, torch.nn.functional as F
 def assert_(holds):
     if not holds: raise ValueError("it does not hold")
 m = torch.nn.Linear(64, 10).cuda()
 x, y = torch.randn(4096, 64, device="cuda"), torch.randn(4096, 10, device="cuda")
-""" + body + "print('all of it')\n")
+"""
+        + body
+        + "print('all of it')\n"
+    )
     assert ran.out == "all of it\n", ran.out + ran.err[-600:]
 
 
@@ -59,12 +67,24 @@ def test_stand_ins_that_change_with_every_step_are_not_kept_for_ever(dry_run):
 # (the program, does it end for want of memory whatever its status, was the failure the last that it asked for)
 ENDS = {
     "uncaught": ("big()", True, True),
-    "another exception in its place": ("try: big()\nexcept RuntimeError: raise ValueError('training failed')", True, True),
-    "another exception from it": ("try: big()\nexcept RuntimeError as e: raise ValueError('training failed') from e", True, True),
+    "another exception in its place": (
+        "try: big()\nexcept RuntimeError: raise ValueError('training failed')",
+        True,
+        True,
+    ),
+    "another exception from it": (
+        "try: big()\nexcept RuntimeError as e: raise ValueError('training failed') from e",
+        True,
+        True,
+    ),
     "caught, and gives up": ("try: big()\nexcept RuntimeError: sys.exit(1)", False, True),
     "caught by BaseException, and gives up": ("try: big()\nexcept BaseException: sys.exit(1)", False, True),
     "caught, and goes on": ("try: big()\nexcept RuntimeError: pass\nsmall()", False, False),
-    "caught, goes on, fails otherwise": ("try: big()\nexcept RuntimeError: pass\nsmall()\nraise KeyError('x')", False, False),
+    "caught, goes on, fails otherwise": (
+        "try: big()\nexcept RuntimeError: pass\nsmall()\nraise KeyError('x')",
+        False,
+        False,
+    ),
     "none": ("small()", False, False),
 }
 
@@ -94,7 +114,8 @@ CATCHES = {
 
 @pytest.mark.parametrize("name", CATCHES)
 def test_a_program_that_catches_the_stop_is_ended(dry_run, name):
-    ran = dry_run(f"""
+    ran = dry_run(
+        f"""
 import torch
 m = torch.nn.Linear(16, 16).cuda()
 o = torch.optim.SGD(m.parameters(), lr=.1)
@@ -103,14 +124,17 @@ def step():
     if caught > 50: raise SystemExit(7)   # a test that fails must end
     m(torch.randn(4, 16, device="cuda")).sum().backward(); o.step(); o.zero_grad()
 {CATCHES[name]}
-""", steps=5)
+""",
+        steps=5,
+    )
     assert ran.status == 0
     assert ran.summary["stopped"] == "after 5 optimizer steps" and ran.summary["steps"] == 6
     assert any("caught the dry run's stop" in note["text"] for note in ran.notes())
 
 
 def test_a_clean_up_after_the_stop_is_run(dry_run):
-    ran = dry_run("""
+    ran = dry_run(
+        """
         import torch
         m = torch.nn.Linear(16, 16).cuda()
         o = torch.optim.SGD(m.parameters(), lr=.1)
@@ -118,7 +142,9 @@ def test_a_clean_up_after_the_stop_is_run(dry_run):
             while True: m(torch.randn(4, 16, device="cuda")).sum().backward(); o.step(); o.zero_grad()
         finally:
             torch.save(m.state_dict(), "last.pt"); print("saved")
-        """, steps=5)
+        """,
+        steps=5,
+    )
     assert ran.status == 0 and ran.out.strip() == "saved"
     assert ran.summary["steps"] == 5 and not any("caught" in note["text"] for note in ran.notes())
 
@@ -126,10 +152,16 @@ def test_a_clean_up_after_the_stop_is_run(dry_run):
 # (the program, what must not be taken for a fit)
 BEYOND = {
     "cuda:1": ("torch.empty(8, device='cuda:1')", "more GPUs than the plan has"),
-    "a model on two": ("a, b = torch.nn.Linear(8, 8).to('cuda:0'), torch.nn.Linear(8, 8).to('cuda:1')", "more GPUs than the plan has"),
+    "a model on two": (
+        "a, b = torch.nn.Linear(8, 8).to('cuda:0'), torch.nn.Linear(8, 8).to('cuda:1')",
+        "more GPUs than the plan has",
+    ),
     "set_device": ("torch.cuda.set_device(1)", "more GPUs than the plan has"),
     "one alone": ("torch.empty(8, device='cuda:0')", None),
-    "a second that is only asked for": ("try: torch.empty(8, device='cuda:1')\nexcept RuntimeError: torch.empty(8, device='cuda:0')", None),
+    "a second that is only asked for": (
+        "try: torch.empty(8, device='cuda:1')\nexcept RuntimeError: torch.empty(8, device='cuda:0')",
+        None,
+    ),
 }
 
 
@@ -151,7 +183,9 @@ def test_what_a_library_asks_for_is_not_noted(dry_run):
     assert ran.status == 0 and not any("device_count" in note["text"] for note in ran.notes())
 
 
-@pytest.mark.parametrize("in_child, unplanned", [("x = torch.empty(8, device='cuda')", True), ("x = torch.empty(8)", False)])
+@pytest.mark.parametrize(
+    "in_child, unplanned", [("x = torch.empty(8, device='cuda')", True), ("x = torch.empty(8)", False)]
+)
 def test_what_a_fork_does_on_the_gpu_is_said_not_to_be_followed(dry_run, in_child, unplanned):
     ran = dry_run(f"""
 import os, torch
@@ -177,7 +211,10 @@ DECIDED = {
     "a whole number & False": ("(n & ~t).max().item()", 0),
     "max == 0": ("((n & ~(f | u | t)).max() == 0).item()", True),
     "where": ("torch.where(t, t, u).all().item()", True),
-    "full of a comparison": ("(torch.full((4,), ids.shape[1] >= 8, device='cuda', dtype=torch.bool) | u).all().item()", True),
+    "full of a comparison": (
+        "(torch.full((4,), ids.shape[1] >= 8, device='cuda', dtype=torch.bool) | u).all().item()",
+        True,
+    ),
     "an open one": ("(f | u).any().item()", None),
     "an open one &": ("(t & u).any().item()", None),
     "a part that decides": ("(torch.tensor([True, False, False, False], device='cuda') | u)[1].item()", None),
@@ -280,11 +317,14 @@ def test_generate_of_transformers_ends_by_its_limit(dry_run):
 
 @pytest.mark.parametrize("body, waits", [("while not (step() == 2).all(): pass", True), ("while True: step()", False)])
 def test_a_loop_that_waits_for_a_value_is_named(dry_run, body, waits):
-    ran = dry_run(f"""import torch
+    ran = dry_run(
+        f"""import torch
 head, x = torch.nn.Linear(64, 1000).cuda(), torch.randn(2, 64, device="cuda")
 def step(): return head(x).argmax(-1)
 {body}
-""", seconds=2)
+""",
+        seconds=2,
+    )
     told = [note for note in ran.notes() if note["kind"] == "mode" and "does not end in a dry run" in note["text"]]
     assert [note["line"].rpartition(":")[2] for note in told] == (["4"] if waits else [])
 
@@ -309,11 +349,18 @@ ATTEMPTS = {
 def test_a_failed_attempt_is_let_go_of_without_the_garbage_collector(dry_run, first):
     """Each as the very first that the program does on the GPU is too many processes: the one that once was kept."""
     bodies = dict(list(ATTEMPTS.items())[:1]) if first else ATTEMPTS
-    ran = dry_run("import gc, torch, torch.utils.checkpoint\ngc.disable()\n" + "".join(f"""
+    ran = dry_run(
+        "import gc, torch, torch.utils.checkpoint\ngc.disable()\n"
+        + "".join(
+            f"""
 def attempt():
     {body}
 try: attempt(); print({name!r}, "did not fail")
 except RuntimeError: pass
 if torch.cuda.memory_allocated(): print({name!r}, torch.cuda.memory_allocated())
-""" for name, body in bodies.items()), cold=first)
+"""
+            for name, body in bodies.items()
+        ),
+        cold=first,
+    )
     assert (ran.status, ran.out) == (0, ""), ran.err[-400:]

@@ -3,6 +3,7 @@
 A program says what it is: `# clean` or `# leak` in its first line, with `# <- kept` behind each line that makes what stays. Without marks a leak may become a note, at its line;
 what is clean gets a note at most. scripts/device/leak_corpus.py runs the same programs on a GPU, and judges in the same way.
 """
+
 import json
 import re
 import sys
@@ -19,7 +20,11 @@ PROGRAMS = leak_corpus.programs([])
 
 
 def leaks(report):
-    return [finding for finding in json.loads(report)["findings"] if finding["rule"] == "memory/leak" and finding["severity"] != "note"]
+    return [
+        finding
+        for finding in json.loads(report)["findings"]
+        if finding["rule"] == "memory/leak" and finding["severity"] != "note"
+    ]
 
 
 def began_in_the_middle(text):
@@ -36,7 +41,11 @@ def began_in_the_middle(text):
     kept = [line for number, line in enumerate(lines) if number not in gone]
     begin = next((number for number, line in enumerate(kept) if re.match(r"(alloc|free|step) ", line)), len(kept))
     text = "\n".join(kept[:begin] + list(there.values()) + kept[begin:])
-    return re.sub(r"^(alloc|free) #", r"\1 #a", text, flags=re.M).replace(" exact", "", 1).replace(" complete-from-start", "", 1)
+    return (
+        re.sub(r"^(alloc|free) #", r"\1 #a", text, flags=re.M)
+        .replace(" exact", "", 1)
+        .replace(" complete-from-start", "", 1)
+    )
 
 
 def test_the_corpus_is_large_enough():
@@ -66,4 +75,6 @@ def test_leaks_and_only_leaks_are_told(dry_run, binary, tmp_path, name):
         said = finding["evidence"]
         assert re.search("optimizer|backward", said["steps_counted_by"])
         assert said["least_kept_of_a_step_bytes"] > 0 and said["steps_after_warm_up"] >= 18
-        assert said["steps_after_warm_up"] * said["least_kept_of_a_step_bytes"] <= min(said["use_rose_in_them_by_bytes"], said["kept_bytes"])
+        assert said["steps_after_warm_up"] * said["least_kept_of_a_step_bytes"] <= min(
+            said["use_rose_in_them_by_bytes"], said["kept_bytes"]
+        )

@@ -1,4 +1,5 @@
 """`faultline plan` keeps its time whatever the program ignores, and whoever ends Faultline ends the program."""
+
 import json
 import os
 import signal
@@ -20,8 +21,15 @@ SLEEPS = "while True: time.sleep(1000)\n"
 
 def started(binary, folder, source, *options):
     (folder / "program.py").write_text(source)
-    return subprocess.Popen([binary, "plan", "-o", "run", *options, "--", sys.executable, "program.py"], cwd=folder, env={"FAULTLINE_HOME": str(ROOT), **os.environ},
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        [binary, "plan", "-o", "run", *options, "--", sys.executable, "program.py"],
+        cwd=folder,
+        env={"FAULTLINE_HOME": str(ROOT), **os.environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def numbers(output):
@@ -36,7 +44,11 @@ def is_running(process):
 
 
 @pytest.mark.parametrize("writes", [[], ["--allow-writes"]])
-@pytest.mark.parametrize("source", [READY + SPINS, IGNORES + READY + SPINS, IGNORES + READY + AWAY + SLEEPS], ids=["spins", "ignores", "child-away"])
+@pytest.mark.parametrize(
+    "source",
+    [READY + SPINS, IGNORES + READY + SPINS, IGNORES + READY + AWAY + SLEEPS],
+    ids=["spins", "ignores", "child-away"],
+)
 def test_a_program_that_does_not_end_is_ended_when_its_time_is_over(binary, tmp_path, source, writes):
     began = time.monotonic()
     process = started(binary, tmp_path, source, "--seconds", "1", "--grace", "0", *writes)
@@ -62,7 +74,15 @@ def test_who_ends_faultline_ends_a_program_that_ignores_it(binary, tmp_path, nam
 
 
 def test_a_program_that_ends_in_time_is_left_alone(binary, tmp_path):
-    process = started(binary, tmp_path, "import signal, time\nprint('hello', flush=True)\ntime.sleep(2)\nprint('done')\n", "--seconds", "1", "--grace", "5")
+    process = started(
+        binary,
+        tmp_path,
+        "import signal, time\nprint('hello', flush=True)\ntime.sleep(2)\nprint('done')\n",
+        "--seconds",
+        "1",
+        "--grace",
+        "5",
+    )
     output, errors = process.communicate(timeout=60)
     assert output == "hello\ndone\n" and "its time was over" not in errors
 
@@ -71,11 +91,18 @@ def test_a_program_that_ends_in_time_is_left_alone(binary, tmp_path):
 def test_what_was_seen_until_there_is_told(binary, tmp_path, by):
     pytest.importorskip("torch")
     source = IGNORES + "import torch\nx = torch.empty(1 << 28, device='cuda')\n" + READY + SPINS
-    process = started(binary, tmp_path, source, "--gpu", "T4", *(["--seconds", "1", "--grace", "5"] if by == "time" else []))
+    process = started(
+        binary, tmp_path, source, "--gpu", "T4", *(["--seconds", "1", "--grace", "5"] if by == "time" else [])
+    )
     program = process.stdout.readline()
     if by == "signal":
         process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     plan = json.loads((tmp_path / "run" / "report.json").read_text())["plan"]
-    assert process.returncode == 2 and plan["verdict"] == "interrupted" and plan["peak"]["reserved"] == 1 << 30 and not plan["unplanned"], errors
+    assert (
+        process.returncode == 2
+        and plan["verdict"] == "interrupted"
+        and plan["peak"]["reserved"] == 1 << 30
+        and not plan["unplanned"]
+    ), errors
     assert not any(is_running(one) for one in numbers(program))

@@ -1,4 +1,5 @@
 """Small programs that people are told are at fault: the true verdict on each, and silence on the innocent ones."""
+
 import json
 import subprocess
 import sys
@@ -18,7 +19,24 @@ def test_every_program_has_its_verdict():
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_the_verdict_is_the_true_one(binary, tmp_path, name):
     folder = tmp_path / "run"
-    done = subprocess.run([binary, "plan", "--gpu", "H200", "--no-try", "--seconds", "0", "-o", str(folder), "--", sys.executable, str(PROGRAMS / name)], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            binary,
+            "plan",
+            "--gpu",
+            "H200",
+            "--no-try",
+            "--seconds",
+            "0",
+            "-o",
+            str(folder),
+            "--",
+            sys.executable,
+            str(PROGRAMS / name),
+        ],
+        capture_output=True,
+        text=True,
+    )
     expected = EXPECTED[name]
     report = json.loads((folder / "report.json").read_text())
     found = {f["rule"]: f for f in report["findings"]}

@@ -1,4 +1,5 @@
 """Programs as people write them, many small ones in one process each: nothing of PyTorch's Python side may notice that there is no GPU."""
+
 import pytest
 
 pytest.importorskip("torch")
@@ -10,7 +11,8 @@ def good(ran):
 
 
 def test_a_tensor_can_be_looked_at_in_every_way(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run("""
         import numpy, torch
         x = torch.arange(6., device="cuda").view(2, 3)
         print(x, f"{x.sum():.2f}", [x.sum()], "%.1f" % x.sum())
@@ -21,12 +23,14 @@ def test_a_tensor_can_be_looked_at_in_every_way(dry_run):
         assert x[[0, 1]].shape == (2, 3) and x[:, [0, 2]].shape == (2, 2) and x[numpy.array([1])].tolist() == [[3, 4, 5]]
         x[[0]] = 7
         assert x[0].tolist() == [7, 7, 7] and numpy.asarray(x.cpu()).shape == (2, 3)
-    """))
+    """)
+    )
     assert "tensor([[0., 1., 2.],\n        [3., 4., 5.]], device='cuda:0') 15.00" in ran.out
 
 
 def test_tensors_are_made_on_the_default_device_and_by_the_old_types(dry_run):
-    good(dry_run("""
+    good(
+        dry_run("""
         import torch
         with torch.device("cuda"):
             assert torch.tensor([1]).is_cuda and torch.ones(2).is_cuda and torch.nn.Linear(2, 2).weight.is_cuda
@@ -38,14 +42,17 @@ def test_tensors_are_made_on_the_default_device_and_by_the_old_types(dry_run):
         x = Tensor(2, 3)
         assert isinstance(x, Tensor) and x.shape == (2, 3) and Tensor([1, 2]).tolist() == [1, 2] and not isinstance(torch.ones(1), Tensor)
         assert torch.ones(2).type(Tensor).is_cuda and x.type("torch.cuda.HalfTensor").dtype is torch.float16 and x.type() == "torch.cuda.FloatTensor"
-    """))
+    """)
+    )
 
 
 def test_copies_and_checkpoints_keep_shapes_devices_and_sharing(dry_run, tmp_path):
     import torch
+
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8))
     torch.save(model.state_dict(), tmp_path / "real.pt")
-    good(dry_run("""
+    good(
+        dry_run("""
         import copy, io, os, pickle, torch
         model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8)).cuda()
         twin = copy.deepcopy(model)
@@ -72,11 +79,13 @@ def test_copies_and_checkpoints_keep_shapes_devices_and_sharing(dry_run, tmp_pat
         buffer.seek(0)
         assert torch.load(buffer, weights_only=False)(torch.randn(3, 4, device="cuda")).shape == (3, 8)
         assert pickle.loads(pickle.dumps(x)).is_cuda
-    """))
+    """)
+    )
 
 
 def test_functional_transforms_and_double_backward_run(dry_run):
-    good(dry_run("""
+    good(
+        dry_run("""
         import torch
         from torch.func import functional_call, grad, hessian, jacfwd, jvp, stack_module_state, vmap
         x, w = torch.randn(8, 5, device="cuda"), torch.randn(5, device="cuda")
@@ -94,11 +103,13 @@ def test_functional_transforms_and_double_backward_run(dry_run):
         g, = torch.autograd.grad(conv(image).relu().sum(), image, create_graph=True)
         g.norm().backward()
         assert conv.weight.grad.shape == conv.weight.shape
-    """))
+    """)
+    )
 
 
 def test_operations_without_a_meta_kernel_are_answered(dry_run):
-    good(dry_run("""
+    good(
+        dry_run("""
         import torch, torch.nn as nn, torch.nn.functional as F
         model = nn.Linear(4, 4).cuda()
         try:
@@ -123,13 +134,23 @@ def test_operations_without_a_meta_kernel_are_answered(dry_run):
         torch.cuda.nvtx.range_push("step")
         torch.cuda.nvtx.range_pop()
         torch.compiler.reset()
-    """))
+    """)
+    )
 
 
-@pytest.mark.parametrize("program, words", [
-    ("torch.nn.Embedding(100, 8, sparse=True).cuda()(torch.zeros(4, dtype=torch.int64, device='cuda')).sum().backward()", "sparse tensors on the GPU are not known to a dry run"),
-    ("torch.distributed.init_process_group('mpi')", "the backend mpi of torch.distributed is not known to a dry run"),
-])
+@pytest.mark.parametrize(
+    "program, words",
+    [
+        (
+            "torch.nn.Embedding(100, 8, sparse=True).cuda()(torch.zeros(4, dtype=torch.int64, device='cuda')).sum().backward()",
+            "sparse tensors on the GPU are not known to a dry run",
+        ),
+        (
+            "torch.distributed.init_process_group('mpi')",
+            "the backend mpi of torch.distributed is not known to a dry run",
+        ),
+    ],
+)
 def test_what_cannot_be_planned_is_said_in_a_sentence(dry_run, program, words):
     ran = dry_run("import torch\n" + program)
     assert ran.status == 1 and words in ran.err and ran.summary["exception"]["type"] == "Unplannable"

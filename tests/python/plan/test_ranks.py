@@ -1,4 +1,5 @@
 """Programs of many ranks, of which a few are run: their process groups, what is built on them, and what starts them."""
+
 import textwrap
 
 import pytest
@@ -33,8 +34,10 @@ def rank_of(dry_run):
 
 # --- the group
 
+
 def test_a_group_has_the_rank_and_size_that_the_program_says(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         dist.init_process_group("nccl")
         assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (3, 8, "nccl")
         dist.destroy_process_group()
@@ -49,11 +52,13 @@ def test_a_group_has_the_rank_and_size_that_the_program_says(rank_of):
         pair = dist.new_group([0, 1])
         assert dist.get_rank(pair) == 0 and pair.size() == 2 and dist.get_backend(pair) == "nccl"
         assert dist.new_group([1]) == dist.GroupMember.NON_GROUP_MEMBER
-    """))
+    """)
+    )
 
 
 def test_groups_are_split_from_one_that_is_bound_to_its_gpu(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         from torch.distributed.device_mesh import init_device_mesh
         dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
         half = dist.split_group(split_ranks=[[0, 1, 2, 3], [4, 5, 6, 7]])
@@ -61,7 +66,8 @@ def test_groups_are_split_from_one_that_is_bound_to_its_gpu(rank_of):
         mesh = init_device_mesh("cuda", (2, 4), mesh_dim_names=("data", "tensor"))
         assert mesh.get_group("tensor").size() == 4 and mesh["data"].get_local_rank() == 0
         dist.all_reduce(torch.ones(4, device="cuda"), group=mesh.get_group("data"))
-    """))
+    """)
+    )
 
 
 def test_without_a_rank_it_fails_as_without_faultline(dry_run):
@@ -70,16 +76,22 @@ def test_without_a_rank_it_fails_as_without_faultline(dry_run):
 
 
 def test_a_number_of_ranks_in_the_plan_stands_in_for_a_launcher(dry_run):
-    good(dry_run("""
+    good(
+        dry_run(
+            """
         import torch.distributed as dist
         dist.init_process_group("nccl")
         assert (dist.get_rank(), dist.get_world_size()) == (0, 16)
-    """, ranks=16))
+    """,
+            ranks=16,
+        )
+    )
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_collectives_give_what_this_rank_has_repeated(rank_of, device):
-    good(rank_of(f"""
+    good(
+        rank_of(f"""
         dist.init_process_group()
         device = "{device}"
         number = lambda *values: torch.tensor(values, dtype=torch.float32, device=device)
@@ -107,11 +119,13 @@ def test_collectives_give_what_this_rank_has_repeated(rank_of, device):
         dist.monitored_barrier(dist.new_group(backend="gloo"))
         requests = dist.batch_isend_irecv([dist.P2POp(dist.isend, number(1), 4), dist.P2POp(dist.irecv, number(1), 2)])
         [request.wait() for request in requests]
-    """))
+    """)
+    )
 
 
 def test_what_a_store_waits_for_is_taken_as_done(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         store = dist.TCPStore("10.0.0.1", 29500, 8, False)
         dist.init_process_group("nccl", store=store, rank=3, world_size=8)
         store.set("mine", "1")
@@ -119,11 +133,13 @@ def test_what_a_store_waits_for_is_taken_as_done(rank_of):
         store.wait(["of another"])
         while store.add("arrived", 1) < 8:
             pass
-    """))
+    """)
+    )
 
 
 def test_a_list_is_gathered_through_a_buffer(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         dist.init_process_group("nccl")
         parts, given = [torch.empty(M, device="cuda") for _ in range(8)], torch.empty(M, device="cuda")
         before = torch.cuda.memory_allocated()
@@ -135,27 +151,40 @@ def test_a_list_is_gathered_through_a_buffer(rank_of):
         torch.cuda.reset_peak_memory_stats()
         dist.all_gather_into_tensor(whole, given)
         assert torch.cuda.max_memory_allocated() == before, "into one tensor it needs none"
-    """))
+    """)
+    )
 
 
 def test_nccl_is_noted_and_gloo_is_not(rank_of):
-    noted = [n for n in good(rank_of("dist.init_process_group('nccl'); dist.all_reduce(torch.ones(1, device='cuda'))")).notes() if n["kind"] == "kernel"]
+    noted = [
+        n
+        for n in good(rank_of("dist.init_process_group('nccl'); dist.all_reduce(torch.ones(1, device='cuda'))")).notes()
+        if n["kind"] == "kernel"
+    ]
     assert len(noted) == 1 and "this rank has 1 communicator" in noted[0]["text"]
 
 
 def test_gloo_has_no_note_of_nccl(rank_of):
-    notes = good(rank_of("dist.init_process_group('gloo'); dist.all_reduce(torch.ones(1)); torch.ones(1, device='cuda')")).notes()
+    notes = good(
+        rank_of("dist.init_process_group('gloo'); dist.all_reduce(torch.ones(1)); torch.ones(1, device='cuda')")
+    ).notes()
     assert not [n for n in notes if "NCCL" in n["text"]]
     assert [n["text"] for n in notes if n["kind"] == "mode"] == [], "rank 3 stands for nobody but itself"
 
 
-@pytest.mark.parametrize("line, said", [
-    ("dist.broadcast_object_list([None], src=0)", "takes an object from rank 0, which has not been run before this one"),
-    ("dist.recv_object_list([None], src=0)", "recv_object_list() takes objects from another rank"),
-    ("store.get('of another')", "the store's key 'of another' is set by a rank that is not run"),
-    ("dist.new_group(backend='mpi')", "the backend mpi of torch.distributed is not known to a dry run"),
-    ("dist.group.WORLD.merge_remote_group(store, 9)", "is not known to a dry run"),
-])
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        (
+            "dist.broadcast_object_list([None], src=0)",
+            "takes an object from rank 0, which has not been run before this one",
+        ),
+        ("dist.recv_object_list([None], src=0)", "recv_object_list() takes objects from another rank"),
+        ("store.get('of another')", "the store's key 'of another' is set by a rank that is not run"),
+        ("dist.new_group(backend='mpi')", "the backend mpi of torch.distributed is not known to a dry run"),
+        ("dist.group.WORLD.merge_remote_group(store, 9)", "is not known to a dry run"),
+    ],
+)
 def test_what_is_not_known_is_said_with_its_line(rank_of, line, said):
     ran = rank_of(f"store = dist.TCPStore('10.0.0.1', 29500, 8, False)\ndist.init_process_group('nccl')\n{line}")
     assert ran.status == 1 and said in ran.summary["unplanned"]["text"], ran.err
@@ -164,7 +193,11 @@ def test_what_is_not_known_is_said_with_its_line(rank_of, line, said):
 
 def test_host_tensors_have_no_place_in_nccl(rank_of):
     ran = rank_of("dist.init_process_group('nccl'); dist.all_reduce(torch.ones(1))")
-    assert ran.status == 1 and "No backend type associated with device type cpu" in ran.err and not ran.summary["unplanned"]
+    assert (
+        ran.status == 1
+        and "No backend type associated with device type cpu" in ran.err
+        and not ran.summary["unplanned"]
+    )
 
 
 # --- DistributedDataParallel, as measured on an H200 with NCCL (PyTorch 2.11): 64.06 MiB of parameters, 64 MiB of cuBLAS workspaces
@@ -184,23 +217,32 @@ DDP = """
 """
 
 
-@pytest.mark.parametrize("options, measured", [
-    ("", [128.125, 257.188, 321.250, 449.375, 385.313, 321.250, 449.375, 385.313, 321.250, 449.375]),
-    ("gradient_as_bucket_view=True", [128.125, 193.125, 321.250, 385.313, 321.250, 321.250, 385.313, 321.250, 321.250, 385.313]),
-])
+@pytest.mark.parametrize(
+    "options, measured",
+    [
+        ("", [128.125, 257.188, 321.250, 449.375, 385.313, 321.250, 449.375, 385.313, 321.250, 449.375]),
+        (
+            "gradient_as_bucket_view=True",
+            [128.125, 193.125, 321.250, 385.313, 321.250, 321.250, 385.313, 321.250, 321.250, 385.313],
+        ),
+    ],
+)
 def test_ddp_takes_what_it_took_on_a_gpu(rank_of, monkeypatch, options, measured):
     monkeypatch.setenv("FAULTLINE_PLAN_RELEASE", MEASURED_WITH)
     seen = [float(number) for number in good(rank_of(DDP.format(options=options))).out.split()]
     assert seen == pytest.approx(measured, abs=0.01)
 
 
-@pytest.mark.parametrize("options", ["find_unused_parameters=True", "static_graph=True", "bucket_cap_mb=1", "broadcast_buffers=False"])
+@pytest.mark.parametrize(
+    "options", ["find_unused_parameters=True", "static_graph=True", "bucket_cap_mb=1", "broadcast_buffers=False"]
+)
 def test_ddp_of_every_kind_trains(rank_of, options):
     good(rank_of(DDP.format(options=options)))
 
 
 def test_gradients_are_kept_back_in_no_sync(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         dist.init_process_group("nccl")
         model = nn.Sequential(nn.Linear(1024, 1024), nn.BatchNorm1d(1024)).cuda()
         parallel = nn.parallel.DistributedDataParallel(model)
@@ -214,11 +256,13 @@ def test_gradients_are_kept_back_in_no_sync(rank_of):
             assert collectives(run) == 0
         run()
         assert collectives(run) >= 2
-    """))
+    """)
+    )
 
 
 def test_batch_norm_over_all_ranks(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         dist.init_process_group("nccl")
         model = nn.parallel.DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Conv2d(3, 64, 1), nn.BatchNorm2d(64))).cuda())
         for _ in range(2):
@@ -230,24 +274,31 @@ def test_batch_norm_over_all_ranks(rank_of):
             freed = (before - torch.cuda.memory_allocated()) / M
             model.zero_grad()
         assert abs(freed - 2 * 32) < 1, "the layer's input and its result"
-    """))
+    """)
+    )
 
 
 # --- other uses
 
-@pytest.mark.parametrize("use", ["""
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        """
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
         for state, hook in ((None, default_hooks.fp16_compress_hook), (powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)):
             model = nn.parallel.DistributedDataParallel(nn.Linear(512, 512).cuda())
             model.register_comm_hook(state, hook)
             for _ in range(4):
                 model(torch.randn(4, 512, device="cuda")).sum().backward()
-    """, """
+    """,
+        """
         model = nn.parallel.DistributedDataParallel(nn.Linear(512, 512).cuda())
         with model.join():
             for _ in range(3):
                 model(torch.randn(4, 512, device="cuda")).sum().backward()
-    """, """
+    """,
+        """
         from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
         from torch.distributed.fsdp import fully_shard
         model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(4)]).cuda()
@@ -257,12 +308,16 @@ def test_batch_norm_over_all_ranks(rank_of):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         whole = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
         assert whole["0.weight"].shape == (512, 512) and model.state_dict()["0.weight"].to_local().shape == (64, 512)
-    """, """
+    """,
+        """
         import torch.distributed.nn.functional as functional
         x = torch.randn(8, 4, device="cuda", requires_grad=True)
         functional.all_reduce(x * 1).sum().backward()
         torch.cat(functional.all_gather(x)).sum().backward()
-    """], ids=["hooks of DDP", "uneven inputs", "state and clipping of FSDP", "collectives with gradients"])
+    """,
+    ],
+    ids=["hooks of DDP", "uneven inputs", "state and clipping of FSDP", "collectives with gradients"],
+)
 def test_what_stands_on_the_group_runs(rank_of, use):
     good(rank_of('dist.init_process_group("cpu:gloo,cuda:nccl")\n' + textwrap.dedent(use)))
 
@@ -300,7 +355,9 @@ FSDP = """
 @pytest.mark.parametrize("first", [True, False], ids=["FullyShardedDataParallel", "fully_shard"])
 def test_a_rank_of_fsdp_agrees_with_its_arithmetic(rank_of, first):
     """Eight units of 256 MiB, two GiB in all, over eight ranks: a shard of everything is 256 MiB."""
-    made, backward, peak, second_backward, second_peak, end = map(float, good(rank_of(FSDP.format(first=first))).out.split())
+    made, backward, peak, second_backward, second_peak, end = map(
+        float, good(rank_of(FSDP.format(first=first))).out.split()
+    )
     unit, shard, workspaces = 256, 256, 2 * 32
     assert made == pytest.approx(shard, rel=0.01)
     assert backward == pytest.approx(shard + shard + workspaces, rel=0.01), "parameters, gradients"
@@ -355,18 +412,24 @@ TRAIN = """
 """
 
 
-@pytest.mark.parametrize("made_by, measured", [
-    ("sharded()", [32.02, 264.09, 201.08, 169.06, 424.20, 654]),
-    ("sharded(mp_policy=MixedPrecisionPolicy(param_dtype=half))", [32.02, 220.57, 197.08, 165.06, 299.14, 448]),
-    ("sharded(reshard_after_forward=False)", [32.02, 456.21, 201.08, 169.06, 521.26, 750]),
-    ("sharded(offload_policy=CPUOffloadPolicy())", [0, 168.03, 73.00, 73.00, 324.14, 548]),
-    ("fsdp()", [32.02, 264.09, 201.08, 169.06, 419.20, 584]),
-    ("fsdp(mixed_precision=MixedPrecision(param_dtype=half, reduce_dtype=half, buffer_dtype=half))", [32.02, 220.57, 197.08, 165.06, 296.14, 452]),
-    ("fsdp(sharding_strategy=ShardingStrategy.SHARD_GRAD_OP)", [32.02, 456.21, 201.08, 169.06, 547.28, 720]),
-    ("fsdp(sharding_strategy=ShardingStrategy.NO_SHARD)", [256.15, 872.45, 1097.60, 841.45, 1353.74, 1572]),
-    ("fsdp(cpu_offload=CPUOffload(offload_params=True))", [0, 168.03, 73.00, 73.00, 323.14, 488]),
-    ("fsdp(use_orig_params=True)", [32.02, 264.09, 201.08, 201.08, 419.20, 584]),
-])
+@pytest.mark.parametrize(
+    "made_by, measured",
+    [
+        ("sharded()", [32.02, 264.09, 201.08, 169.06, 424.20, 654]),
+        ("sharded(mp_policy=MixedPrecisionPolicy(param_dtype=half))", [32.02, 220.57, 197.08, 165.06, 299.14, 448]),
+        ("sharded(reshard_after_forward=False)", [32.02, 456.21, 201.08, 169.06, 521.26, 750]),
+        ("sharded(offload_policy=CPUOffloadPolicy())", [0, 168.03, 73.00, 73.00, 324.14, 548]),
+        ("fsdp()", [32.02, 264.09, 201.08, 169.06, 419.20, 584]),
+        (
+            "fsdp(mixed_precision=MixedPrecision(param_dtype=half, reduce_dtype=half, buffer_dtype=half))",
+            [32.02, 220.57, 197.08, 165.06, 296.14, 452],
+        ),
+        ("fsdp(sharding_strategy=ShardingStrategy.SHARD_GRAD_OP)", [32.02, 456.21, 201.08, 169.06, 547.28, 720]),
+        ("fsdp(sharding_strategy=ShardingStrategy.NO_SHARD)", [256.15, 872.45, 1097.60, 841.45, 1353.74, 1572]),
+        ("fsdp(cpu_offload=CPUOffload(offload_params=True))", [0, 168.03, 73.00, 73.00, 323.14, 488]),
+        ("fsdp(use_orig_params=True)", [32.02, 264.09, 201.08, 201.08, 419.20, 584]),
+    ],
+)
 def test_fsdp_takes_what_it_took_on_a_gpu(rank_of, monkeypatch, made_by, measured):
     """As measured on an H200 (PyTorch 2.11): rank 0 of 8, with PyTorch's own process group that moves nothing. After the third step, in MiB."""
     monkeypatch.setenv("FAULTLINE_PLAN_RELEASE", MEASURED_WITH)
@@ -378,8 +441,10 @@ def test_fsdp_takes_what_it_took_on_a_gpu(rank_of, monkeypatch, made_by, measure
 
 # --- tensors that are spread, and optimizers
 
+
 def test_a_layer_is_split_over_the_ranks(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
         mesh = init_device_mesh("cuda", (2, 4), mesh_dim_names=("data", "tensor"))
@@ -400,11 +465,13 @@ def test_a_layer_is_split_over_the_ranks(rank_of):
             del loss
         held = torch.cuda.memory_allocated() / M
         assert abs(held - (4 * 128 + 64)) < 2, held
-    """))
+    """)
+    )
 
 
 def test_an_optimizer_keeps_its_part_of_the_states(rank_of):
-    good(rank_of("""
+    good(
+        rank_of("""
         from torch.distributed.optim import ZeroRedundancyOptimizer
         dist.init_process_group("nccl")
         model = nn.Sequential(*[nn.Linear(4096, 4096, bias=False) for _ in range(8)]).cuda()
@@ -414,7 +481,8 @@ def test_an_optimizer_keeps_its_part_of_the_states(rank_of):
         optimizer.step()
         states = (torch.cuda.memory_allocated() - before) / M
         assert abs(states - 2 * 64) < 1, "one of eight layers has its states here"
-    """))
+    """)
+    )
 
 
 def test_a_rank_that_runs_out_of_memory_is_told_by_its_line(rank_of):
@@ -455,27 +523,45 @@ main()
 
 def torchrun(dry_run, tmp_path, *words, options=("--nproc-per-node", "8"), **plan):
     (tmp_path / "train.py").write_text(LAUNCHED)
-    return dry_run(f"from torch.distributed.run import main\nmain([*{options!r}, 'train.py', *{words!r}])", cold=True, **{"gpus": [H200] * 8, **plan})
+    return dry_run(
+        f"from torch.distributed.run import main\nmain([*{options!r}, 'train.py', *{words!r}])",
+        cold=True,
+        **{"gpus": [H200] * 8, **plan},
+    )
 
 
 def all_notes(ran) -> list:
     return [note for trace in ran.traces for note in ran.notes_of(trace)]
 
 
-@pytest.mark.parametrize("world, expected", [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (8, [0, 4, 7]), (1024, [0, 512, 1023])])
+@pytest.mark.parametrize(
+    "world, expected", [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (8, [0, 4, 7]), (1024, [0, 512, 1023])]
+)
 def test_a_few_ranks_stand_for_all(world, expected):
     from faultline.plan import ranks
+
     assert ranks.representatives(world) == expected
 
 
 def test_torchrun_starts_the_first_one_between_and_the_last(dry_run, tmp_path):
     ran = good(torchrun(dry_run, tmp_path, "uneven", options=("--nproc-per-node", "8", "--nnodes", "2")))
     assert [line.split() for line in ran.out.splitlines()] == [
-        f"rank {rank} of 16 here {here} node {node} [{{'seed': 7}}] 5.0".split() for rank, here, node in ((0, 0, 0), (8, 0, 1), (15, 7, 1))]
+        f"rank {rank} of 16 here {here} node {node} [{{'seed': 7}}] 5.0".split()
+        for rank, here, node in ((0, 0, 0), (8, 0, 1), (15, 7, 1))
+    ]
     texts = [note["text"] for note in all_notes(ran) if note["kind"] == "mode"]
     differ = "the ranks differ in the memory they take from the GPU: rank 0 2.00 GiB, rank 8 1.00 GiB, rank 15 1.00 GiB; ranks that were not run can take another amount"
-    assert sorted(texts) == sorted(text for rank in (0, 8, 15) for text in (differ, f"of 16 ranks, 0, 8 and 15 are run, and the others are taken to be like them; this is about rank {rank}"))
-    assert sorted(summary["peak_reserved"] for summary in ran.summaries) == [0, 1 << 30, 1 << 30, 2 << 30], "the launcher, and three ranks on GPUs 0 and 7"
+    assert sorted(texts) == sorted(
+        text
+        for rank in (0, 8, 15)
+        for text in (
+            differ,
+            f"of 16 ranks, 0, 8 and 15 are run, and the others are taken to be like them; this is about rank {rank}",
+        )
+    )
+    assert sorted(summary["peak_reserved"] for summary in ran.summaries) == [0, 1 << 30, 1 << 30, 2 << 30], (
+        "the launcher, and three ranks on GPUs 0 and 7"
+    )
 
 
 def test_the_worst_end_is_the_launchers(dry_run, tmp_path):
@@ -489,17 +575,25 @@ def test_the_worst_end_is_the_launchers(dry_run, tmp_path):
 def test_ranks_that_part_are_not_planned(dry_run, tmp_path):
     ran = torchrun(dry_run, tmp_path, "part", options=("--nproc-per-node", "2"))
     said = {summary["unplanned"]["text"] for summary in ran.summaries if summary["unplanned"]}
-    assert len(said) == 2 and any("ranks 0 and 1 do not make the same collectives: the 1st of a group is allreduce at train.py:18 on rank 0 and nothing more on rank 1" in text for text in said), said
+    assert len(said) == 2 and any(
+        "ranks 0 and 1 do not make the same collectives: the 1st of a group is allreduce at train.py:18 on rank 0 and nothing more on rank 1"
+        in text
+        for text in said
+    ), said
 
 
-@pytest.mark.parametrize("own, other, to_the_end, expected", [
-    (["allreduce", "broadcast"], ["allreduce", "broadcast"], True, None),
-    (["allreduce", "broadcast"], ["allreduce", "barrier"], False, (2, "broadcast", "barrier")),
-    (["allreduce"], ["allreduce", "barrier"], True, (2, "nothing more", "barrier")),
-    (["allreduce"], ["allreduce", "barrier"], False, None),
-])
+@pytest.mark.parametrize(
+    "own, other, to_the_end, expected",
+    [
+        (["allreduce", "broadcast"], ["allreduce", "broadcast"], True, None),
+        (["allreduce", "broadcast"], ["allreduce", "barrier"], False, (2, "broadcast", "barrier")),
+        (["allreduce"], ["allreduce", "barrier"], True, (2, "nothing more", "barrier")),
+        (["allreduce"], ["allreduce", "barrier"], False, None),
+    ],
+)
 def test_where_two_ranks_part(own, other, to_the_end, expected):
     from faultline.plan import ranks
+
     collectives = ranks.Collectives()
     for kind in own:
         collectives.add("0 8", kind)
@@ -515,10 +609,17 @@ def test_more_ranks_than_gpus_fail_where_the_program_asks_for_one(dry_run, tmp_p
     assert "rank 7" not in ran.out
 
 
-@pytest.mark.parametrize("start", ["torch.multiprocessing.spawn(main, args=(8,), nprocs=8)",
-                                   "started = [torch.multiprocessing.get_context('spawn').Process(target=main, args=(rank, 4)) for rank in range(4)]\n    [p.start() for p in started]\n    [p.join() for p in started]"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "torch.multiprocessing.spawn(main, args=(8,), nprocs=8)",
+        "started = [torch.multiprocessing.get_context('spawn').Process(target=main, args=(rank, 4)) for rank in range(4)]\n    [p.start() for p in started]\n    [p.join() for p in started]",
+    ],
+)
 def test_ranks_of_multiprocessing(dry_run, start):
-    ran = good(dry_run(f"""
+    ran = good(
+        dry_run(
+            f"""
 import os
 import torch
 import torch.distributed as dist
@@ -528,5 +629,12 @@ def main(rank, world):
     print("rank", rank, flush=True)
 if __name__ == "__main__":
     {start}
-""", cold=True, gpus=[H200] * 8))
-    assert sorted(ran.out.split("\n")) == ["", *[f"rank {rank}" for rank in ((0, 4, 7) if "spawn(main" in start else (0, 2, 3))]]
+""",
+            cold=True,
+            gpus=[H200] * 8,
+        )
+    )
+    assert sorted(ran.out.split("\n")) == [
+        "",
+        *[f"rank {rank}" for rank in ((0, 4, 7) if "spawn(main" in start else (0, 2, 3))],
+    ]

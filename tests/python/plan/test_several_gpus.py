@@ -1,4 +1,5 @@
 """Programs that use more than one GPU: each has an allocator of its own."""
+
 import pytest
 
 from dry import T4
@@ -16,7 +17,9 @@ def by_device(ran) -> dict:
 
 
 def test_each_gpu_counts_its_own(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         assert torch.cuda.device_count() == 2 and torch.cuda.current_device() == 0
         a = torch.empty(256 << 20, dtype=torch.uint8, device="cuda:0")
@@ -31,13 +34,18 @@ def test_each_gpu_counts_its_own(dry_run):
         assert torch.cuda.memory_reserved(1) == 0
         free, total = torch.cuda.mem_get_info(1)
         assert free < total == torch.cuda.get_device_properties(1).total_memory
-    """, **TWO))
+    """,
+            **TWO,
+        )
+    )
     devices = by_device(ran)
     assert devices[0]["peak"]["allocated"] == 768 << 20 and devices[1]["peak"]["allocated"] == 512 << 20
 
 
 def test_the_current_gpu_is_where_things_are_made(dry_run):
-    good(dry_run("""
+    good(
+        dry_run(
+            """
         import threading
         import torch
         with torch.cuda.device(1):
@@ -56,30 +64,57 @@ def test_the_current_gpu_is_where_things_are_made(dry_run):
             assert x.sum().device.index == 1, "an operation runs where its operands are"
         with torch.device("cuda:1"):
             assert torch.ones(3).device.index == 1
-    """, **TWO))
+    """,
+            **TWO,
+        )
+    )
 
 
 def test_operands_of_two_gpus_are_refused(dry_run):
-    ran = dry_run("""
+    ran = dry_run(
+        """
         import torch
         torch.ones(4, device="cuda:0") + torch.ones(4, device="cuda:1")
-    """, **TWO)
-    assert ran.status == 1 and "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!" in ran.err
+    """,
+        **TWO,
+    )
+    assert (
+        ran.status == 1
+        and "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!"
+        in ran.err
+    )
 
 
-@pytest.mark.parametrize("line", ['torch.empty(8, device="cuda:2")', "torch.ones(3).cuda(2)", "torch.cuda.set_device(2)", 'torch.nn.Linear(2, 2).to("cuda:2")', "torch.cuda.get_device_properties(2)", "torch.cuda.Stream(2)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        'torch.empty(8, device="cuda:2")',
+        "torch.ones(3).cuda(2)",
+        "torch.cuda.set_device(2)",
+        'torch.nn.Linear(2, 2).to("cuda:2")',
+        "torch.cuda.get_device_properties(2)",
+        "torch.cuda.Stream(2)",
+    ],
+)
 def test_a_gpu_that_is_not_planned_is_refused(dry_run, line):
     ran = dry_run(f"import torch\n{line}", **TWO)
-    assert ran.status == 1 and "invalid device ordinal" in ran.err and "The plan has 2 GPUs, cuda:0 to cuda:1; the program asked for cuda:2." in ran.err
+    assert (
+        ran.status == 1
+        and "invalid device ordinal" in ran.err
+        and "The plan has 2 GPUs, cuda:0 to cuda:1; the program asked for cuda:2." in ran.err
+    )
 
 
 def test_the_one_that_is_full_is_named(dry_run):
-    ran = dry_run("""
+    ran = dry_run(
+        """
         import torch
         kept = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda:0")]
         while True:
             kept.append(torch.empty(1 << 30, dtype=torch.uint8, device="cuda:1"))
-    """, **TWO)
+    """,
+        **TWO,
+    )
     assert ran.status == 1 and "GPU 1 has a total capacity of 14.74 GiB" in ran.err
     report = ran.report()
     [finding] = [f for f in report["findings"] if f["rule"] == "memory/out-of-memory"]
@@ -87,7 +122,9 @@ def test_the_one_that_is_full_is_named(dry_run):
 
 
 def test_a_pipeline_by_hand_trains(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         from torch import nn
         class Split(nn.Module):
@@ -106,15 +143,22 @@ def test_a_pipeline_by_hand_trains(dry_run):
             optimizer.step()
             optimizer.zero_grad()
         print(torch.cuda.max_memory_allocated(0), torch.cuda.max_memory_allocated(1))
-    """, **TWO))
+    """,
+            **TWO,
+        )
+    )
     first, second = map(int, ran.out.split())
     weights = 4096 * 1024 * 4, 4096 * 8192 * 4
-    assert 4 * weights[0] < first < 6.5 * weights[0]   # the weight, its gradient, two of AdamW's, and what a step takes beside
+    assert (
+        4 * weights[0] < first < 6.5 * weights[0]
+    )  # the weight, its gradient, two of AdamW's, and what a step takes beside
     assert 4 * weights[1] < second < 6.5 * weights[1]
 
 
 def test_data_parallel(dry_run):
-    ran = good(dry_run("""
+    ran = good(
+        dry_run(
+            """
         import torch
         from torch import nn
         model = nn.DataParallel(nn.Sequential(nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 10)).cuda())
@@ -127,7 +171,10 @@ def test_data_parallel(dry_run):
             optimizer.step()
             optimizer.zero_grad()
         print(torch.cuda.max_memory_allocated(0), torch.cuda.max_memory_allocated(1))
-    """, **TWO))
+    """,
+            **TWO,
+        )
+    )
     first, second = map(int, ran.out.split())
     weight = 2048 * 2048 * 4
     assert second >= 2 * weight, "a copy of the weights and their gradients"
@@ -135,7 +182,9 @@ def test_data_parallel(dry_run):
 
 
 def test_streams_belong_to_their_gpu(dry_run):
-    good(dry_run("""
+    good(
+        dry_run(
+            """
         import torch
         stream = torch.cuda.Stream(1)
         assert stream.device == torch.device("cuda", 1) and torch.cuda.current_stream(1) != stream
@@ -148,4 +197,7 @@ def test_streams_belong_to_their_gpu(dry_run):
         del x
         torch.empty(1 << 20, device="cuda:1")
         assert torch.cuda.memory_reserved(1) == 2 * (20 << 20), "a block of another stream is not used again"
-    """, **TWO))
+    """,
+            **TWO,
+        )
+    )

@@ -1,4 +1,5 @@
 """The kernel models of a plan against blocks recorded on an H200 (fixtures/plan/kernels.json.gz), and by hand where the GPU differs."""
+
 import sys
 from types import SimpleNamespace
 
@@ -18,12 +19,30 @@ from faultline.plan.kernels.sorting import radix_sort_bytes  # noqa: E402
 
 aten = torch.ops.aten
 H200 = check_kernels.H200
-A100 = SimpleNamespace(compute_capability=(8, 0), multi_processor_count=108, max_threads_per_multi_processor=2048, warp_size=32, l2_cache_size=40 << 20, name="A100")
-T4 = SimpleNamespace(compute_capability=(7, 5), multi_processor_count=40, max_threads_per_multi_processor=1024, warp_size=32, l2_cache_size=4 << 20, name="T4")
+A100 = SimpleNamespace(
+    compute_capability=(8, 0),
+    multi_processor_count=108,
+    max_threads_per_multi_processor=2048,
+    warp_size=32,
+    l2_cache_size=40 << 20,
+    name="A100",
+)
+T4 = SimpleNamespace(
+    compute_capability=(7, 5),
+    multi_processor_count=40,
+    max_threads_per_multi_processor=1024,
+    warp_size=32,
+    l2_cache_size=4 << 20,
+    name="T4",
+)
 
 
 def meta(*size, dtype=torch.float32, stride=None):
-    return torch.empty_strided(size, stride, dtype=dtype, device="meta") if stride else torch.empty(size, dtype=dtype, device="meta")
+    return (
+        torch.empty_strided(size, stride, dtype=dtype, device="meta")
+        if stride
+        else torch.empty(size, dtype=dtype, device="meta")
+    )
 
 
 def blocks(steps):
@@ -52,22 +71,49 @@ def name_of(row):
 
 def test_the_fixture_holds_the_families(results):
     names = {name_of(row).split(".")[0] for row, _ in results}
-    assert {"sum", "embedding_dense_backward", "convolution", "convolution_backward", "sort", "topk", "_cudnn_rnn", "native_group_norm",
-            "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward"} <= names
+    assert {
+        "sum",
+        "embedding_dense_backward",
+        "convolution",
+        "convolution_backward",
+        "sort",
+        "topk",
+        "_cudnn_rnn",
+        "native_group_norm",
+        "_scaled_dot_product_flash_attention_backward",
+        "_scaled_dot_product_efficient_attention_backward",
+    } <= names
 
 
 def test_kernels_of_pytorch_itself_are_block_for_block_exact(results):
-    wrong = [(row["op"], row["in"], want, have) for row, (exact, _, _, want, have) in results if not exact and not name_of(row).startswith(ESTIMATED)]
+    wrong = [
+        (row["op"], row["in"], want, have)
+        for row, (exact, _, _, want, have) in results
+        if not exact and not name_of(row).startswith(ESTIMATED)
+    ]
     assert not wrong
 
 
 def test_operations_without_a_model_take_nothing(results):
-    silent = [(row["op"], want_most, have_most) for row, (_, want_most, have_most, _, _) in results if name_of(row).split(".")[0] in ("add", "mul", "view", "cat", "gelu", "native_dropout")]
+    silent = [
+        (row["op"], want_most, have_most)
+        for row, (_, want_most, have_most, _, _) in results
+        if name_of(row).split(".")[0] in ("add", "mul", "view", "cat", "gelu", "native_dropout")
+    ]
     assert len(silent) >= 5
     assert [row for row in silent if row[1:] != (0, 0)] == []
 
 
-@pytest.mark.parametrize("family, most_error", [("convolution.", 0.02), ("convolution_backward", 0.045), ("_cudnn_rnn", 0.09), ("cudnn_batch_norm.", 0.01), ("cudnn_batch_norm_backward", 0.01)])
+@pytest.mark.parametrize(
+    "family, most_error",
+    [
+        ("convolution.", 0.02),
+        ("convolution_backward", 0.045),
+        ("_cudnn_rnn", 0.09),
+        ("cudnn_batch_norm.", 0.01),
+        ("cudnn_batch_norm_backward", 0.01),
+    ],
+)
 def test_estimates_of_closed_libraries_stay_near_the_recorded_bytes(results, family, most_error):
     mine = [result for row, result in results if name_of(row).startswith(family)]
     recorded, error = sum(r[1] for r in mine), sum(abs(r[1] - r[2]) for r in mine)
@@ -83,6 +129,7 @@ def test_most_convolutions_are_within_a_tenth_or_a_mebibyte(results):
 
 
 # --- reductions on other GPUs
+
 
 def test_the_buffer_of_a_column_sum_follows_the_multiprocessors():
     x = meta(8192, 4096)
@@ -103,7 +150,9 @@ def test_a_sum_of_more_than_two_gib_runs_in_parts():
 
 
 def test_an_integer_sum_of_booleans_converts_first():
-    assert blocks(temporaries.steps(aten.sum.default, (meta(1024, dtype=torch.bool),), {}, [meta(dtype=torch.int64)], H200)) == [8192]
+    assert blocks(
+        temporaries.steps(aten.sum.default, (meta(1024, dtype=torch.bool),), {}, [meta(dtype=torch.int64)], H200)
+    ) == [8192]
 
 
 def test_the_result_is_allocated_once_and_blocks_are_returned_once():
@@ -113,11 +162,15 @@ def test_the_result_is_allocated_once_and_blocks_are_returned_once():
 
 # --- matrix products
 
+
 def test_a_product_brings_the_workspace_of_its_library():
     x, weight, bias = meta(64, 32), meta(32, 16), meta(16)
     assert temporaries.persistent(aten.mm.default, (x, weight), {}, H200) == [("cublas", 32 << 20)]
     assert temporaries.persistent(aten.mm.default, (x, weight), {}, T4) == [("cublas", 8519680)]
-    assert temporaries.persistent(aten.addmm.default, (bias, x, weight), {}, H200) == [("cublas", 32 << 20), ("cublaslt", 1 << 20)]
+    assert temporaries.persistent(aten.addmm.default, (bias, x, weight), {}, H200) == [
+        ("cublas", 32 << 20),
+        ("cublaslt", 1 << 20),
+    ]
     assert temporaries.persistent(aten.addmm.default, (bias, x, weight), {"beta": 0.5}, H200) == [("cublas", 32 << 20)]
     assert temporaries.persistent(aten.add.Tensor, (x, x), {}, H200) == []
 
@@ -137,6 +190,7 @@ def test_an_operand_that_the_library_cannot_read_is_copied():
 
 # --- sorting, losses, recurrent
 
+
 def test_a_sort_of_one_digit_needs_no_second_buffer():
     assert radix_sort_bytes(8192, 8, 8, 7) == 4607
     assert radix_sort_bytes(8192, 8, 8) == 150015
@@ -149,7 +203,19 @@ def test_a_mean_squared_error_keeps_the_storage_of_the_unreduced_loss():
 
 
 def lstm(train=True, weight_buf=None):
-    given = dict(input=meta(128, 64, 1024), weight=[], weight_stride0=4, weight_buf=weight_buf, mode=2, hidden_size=1024, num_layers=2, dropout=0.2, train=train, bidirectional=False, batch_sizes=[])
+    given = dict(
+        input=meta(128, 64, 1024),
+        weight=[],
+        weight_stride0=4,
+        weight_buf=weight_buf,
+        mode=2,
+        hidden_size=1024,
+        num_layers=2,
+        dropout=0.2,
+        train=train,
+        bidirectional=False,
+        batch_sizes=[],
+    )
     return tuple(given.get(a.name) for a in aten._cudnn_rnn.default._schema.arguments)
 
 
@@ -161,11 +227,18 @@ def test_an_lstm_keeps_its_gates_and_states_for_the_backward_pass():
 
 # --- between host and GPU
 
+
 class OnHost:
     """What the models ask of a host tensor."""
 
     def __init__(self, tensor):
-        self.device, self.dtype, self.shape, self.stride, self.numel = torch.device("cpu"), tensor.dtype, tensor.shape, tensor.stride, tensor.numel
+        self.device, self.dtype, self.shape, self.stride, self.numel = (
+            torch.device("cpu"),
+            tensor.dtype,
+            tensor.shape,
+            tensor.stride,
+            tensor.numel,
+        )
 
 
 def test_a_copy_that_waits_converts_on_the_host_and_one_that_does_not_on_the_gpu():
@@ -185,7 +258,22 @@ def test_a_copy_from_a_transposed_tensor_is_arranged_on_the_gpu():
 
 # --- which attention runs
 
-def choose(gpu, dtype=torch.float16, t=512, s=512, d=64, heads=8, keys=8, mask=None, dropout=0.0, causal=False, gqa=False, grad=True, enabled=None):
+
+def choose(
+    gpu,
+    dtype=torch.float16,
+    t=512,
+    s=512,
+    d=64,
+    heads=8,
+    keys=8,
+    mask=None,
+    dropout=0.0,
+    causal=False,
+    gqa=False,
+    grad=True,
+    enabled=None,
+):
     q, k, v = meta(2, heads, t, d, dtype=dtype), meta(2, keys, s, d, dtype=dtype), meta(2, keys, s, d, dtype=dtype)
     return attention_choice.choose(q, k, v, mask, dropout, causal, None, gqa, grad, gpu, enabled or {})
 

@@ -1,4 +1,5 @@
 """A dry run's verdict is the GPU's: host work is real, what could not be planned is known, stand-ins are possible values, there is one GPU."""
+
 import textwrap
 
 import pytest
@@ -50,7 +51,8 @@ def test_a_batch_that_is_sized_by_data_takes_what_it_takes_on_the_gpu(dry_run):
 
 
 def test_a_large_model_on_the_host_takes_no_memory(dry_run):
-    ran = dry_run("""
+    ran = dry_run(
+        """
         import resource, torch
         with torch.no_grad():
             layers = [torch.nn.Linear(16384, 16384, bias=False) for _ in range(24)]   # 24 GiB
@@ -58,7 +60,9 @@ def test_a_large_model_on_the_host_takes_no_memory(dry_run):
                 torch.nn.init.trunc_normal_(layer.weight, std=0.02)
                 layer.half().cuda()
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3 << 20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    """, gpu={"name": "any", "capacity_bytes": 80 << 30, "context_bytes": 500 << 20})
+    """,
+        gpu={"name": "any", "capacity_bytes": 80 << 30, "context_bytes": 500 << 20},
+    )
     assert ran.status == 0, ran.err
     assert ran.summary["peak_allocated"] >= 24 * 512 << 20
 
@@ -72,24 +76,46 @@ SWALLOWED = {
 
 @pytest.mark.parametrize("code", SWALLOWED.values(), ids=SWALLOWED)
 def test_what_cannot_be_planned_is_known_also_where_the_program_goes_on(dry_run, code):
-    ran = dry_run(f"import torch\nx = torch.ones(4, device='cuda')\ntry:\n    {code}\nexcept Exception:\n    pass\nprint('went on')\n")
+    ran = dry_run(
+        f"import torch\nx = torch.ones(4, device='cuda')\ntry:\n    {code}\nexcept Exception:\n    pass\nprint('went on')\n"
+    )
     assert ran.status == 0 and ran.out == "went on\n", ran.err
     assert "not known to a dry run" in ran.summary["unplanned"]["text"]
     assert ran.summary["unplanned"]["line"].endswith("program.py:4")
 
 
 def test_a_program_of_which_all_is_planned_has_nothing_unplanned(dry_run):
-    ran = dry_run("import torch\ntry:\n    torch.ones(2, 3, device='cuda') @ torch.ones(2, 3, device='cuda')\nexcept RuntimeError:\n    pass\n")
+    ran = dry_run(
+        "import torch\ntry:\n    torch.ones(2, 3, device='cuda') @ torch.ones(2, 3, device='cuda')\nexcept RuntimeError:\n    pass\n"
+    )
     assert ran.summary["unplanned"] is None
 
 
-ONE_GPU = ["torch.zeros(3, device='cuda:1')", "torch.zeros(3).to('cuda:1')", "torch.zeros(3).cuda(1)", "torch.nn.Linear(2, 2).to('cuda:1')", "torch.tensor([1.0], device='cuda:1')", "torch.cuda.set_device(1)",
-           "torch.zeros(3, device='cuda').to('cuda:1')", "torch.cuda.get_device_properties(1)", "torch.cuda.mem_get_info(1)", "torch.cuda.device(1).__enter__()", "torch.Generator(device='cuda:1')", "torch.rand_like(torch.zeros(2), device='cuda:1')"]
+ONE_GPU = [
+    "torch.zeros(3, device='cuda:1')",
+    "torch.zeros(3).to('cuda:1')",
+    "torch.zeros(3).cuda(1)",
+    "torch.nn.Linear(2, 2).to('cuda:1')",
+    "torch.tensor([1.0], device='cuda:1')",
+    "torch.cuda.set_device(1)",
+    "torch.zeros(3, device='cuda').to('cuda:1')",
+    "torch.cuda.get_device_properties(1)",
+    "torch.cuda.mem_get_info(1)",
+    "torch.cuda.device(1).__enter__()",
+    "torch.Generator(device='cuda:1')",
+    "torch.rand_like(torch.zeros(2), device='cuda:1')",
+]
 
 
 def test_there_is_one_gpu(dry_run):
-    tries = "".join(f"\ntry:\n    {code}\n    print({code!r})\nexcept getattr(torch, 'AcceleratorError', RuntimeError) as problem:\n    assert 'invalid device ordinal' in str(problem), problem\n" for code in ONE_GPU)
-    ran = dry_run("import torch\nassert torch.cuda.device_count() == 1\ntorch.zeros(2, device='cuda:0').to('cuda').cuda(0)\n" + tries)
+    tries = "".join(
+        f"\ntry:\n    {code}\n    print({code!r})\nexcept getattr(torch, 'AcceleratorError', RuntimeError) as problem:\n    assert 'invalid device ordinal' in str(problem), problem\n"
+        for code in ONE_GPU
+    )
+    ran = dry_run(
+        "import torch\nassert torch.cuda.device_count() == 1\ntorch.zeros(2, device='cuda:0').to('cuda').cuda(0)\n"
+        + tries
+    )
     assert ran.status == 0 and ran.out == "", ran.out + ran.err
 
 
@@ -97,29 +123,65 @@ def test_there_is_one_gpu(dry_run):
 RANGES = {
     "F.cross_entropy(out, labels)": "0 <= v",
     "F.nll_loss(out.log_softmax(-1), labels)": "0 <= v",
-    "F.mse_loss(out, zeros)": "0 <= v", "F.l1_loss(out, zeros)": "0 <= v", "F.smooth_l1_loss(out, zeros)": "0 <= v",
-    "F.binary_cross_entropy_with_logits(out, zeros)": "0 <= v", "F.binary_cross_entropy(out.sigmoid(), zeros)": "0 <= v",
+    "F.mse_loss(out, zeros)": "0 <= v",
+    "F.l1_loss(out, zeros)": "0 <= v",
+    "F.smooth_l1_loss(out, zeros)": "0 <= v",
+    "F.binary_cross_entropy_with_logits(out, zeros)": "0 <= v",
+    "F.binary_cross_entropy(out.sigmoid(), zeros)": "0 <= v",
     "F.kl_div(out.log_softmax(-1), out.softmax(-1), reduction='batchmean')": "-1e-6 <= v",
-    "out.softmax(-1)[3, 4]": "0 <= v <= 1", "out.softmax(-1).max()": "0 <= v <= 1", "out.sigmoid()[1, 1]": "0 <= v <= 1", "1 - out.sigmoid().mean()": "0 <= v <= 1",
-    "out.log_softmax(-1)[0, 0]": "v <= 0", "out.log_softmax(-1).exp()[0, 0]": "0 <= v <= 1", "F.logsigmoid(out)[0, 0]": "v <= 0",
-    "out.tanh()[0, 0]": "-1 <= v <= 1", "out.relu()[2, 2]": "0 <= v", "out.exp()[0, 0]": "0 < v", "out.abs().sum()": "0 <= v", "out.norm()": "0 <= v", "out.var()": "0 <= v", "out.std()": "0 <= v", "out.square().mean().sqrt()": "0 <= v",
-    "out.argmax(-1)[7]": "0 <= v < 1000", "out.topk(5).indices[0, 0]": "0 <= v < 1000", "torch.randint(5, 10, (100_000,), device='cuda')[9]": "5 <= v < 10", "torch.rand(100_000, device='cuda')[4]": "0 <= v < 1",
-    "torch.multinomial(out.softmax(-1), 1)[0]": "0 <= v < 1000", "(out > 0).sum()": "0 <= v <= 64_000", "torch.isfinite(out).all()": "v", "torch.isnan(out).any()": "not v",
-    "-(out.softmax(-1) * out.log_softmax(-1)).sum(-1).mean()": "0 <= v", "torch.empty(100_000, device='cuda').uniform_(2, 4)[1]": "2 <= v <= 4",
+    "out.softmax(-1)[3, 4]": "0 <= v <= 1",
+    "out.softmax(-1).max()": "0 <= v <= 1",
+    "out.sigmoid()[1, 1]": "0 <= v <= 1",
+    "1 - out.sigmoid().mean()": "0 <= v <= 1",
+    "out.log_softmax(-1)[0, 0]": "v <= 0",
+    "out.log_softmax(-1).exp()[0, 0]": "0 <= v <= 1",
+    "F.logsigmoid(out)[0, 0]": "v <= 0",
+    "out.tanh()[0, 0]": "-1 <= v <= 1",
+    "out.relu()[2, 2]": "0 <= v",
+    "out.exp()[0, 0]": "0 < v",
+    "out.abs().sum()": "0 <= v",
+    "out.norm()": "0 <= v",
+    "out.var()": "0 <= v",
+    "out.std()": "0 <= v",
+    "out.square().mean().sqrt()": "0 <= v",
+    "out.argmax(-1)[7]": "0 <= v < 1000",
+    "out.topk(5).indices[0, 0]": "0 <= v < 1000",
+    "torch.randint(5, 10, (100_000,), device='cuda')[9]": "5 <= v < 10",
+    "torch.rand(100_000, device='cuda')[4]": "0 <= v < 1",
+    "torch.multinomial(out.softmax(-1), 1)[0]": "0 <= v < 1000",
+    "(out > 0).sum()": "0 <= v <= 64_000",
+    "torch.isfinite(out).all()": "v",
+    "torch.isnan(out).any()": "not v",
+    "-(out.softmax(-1) * out.log_softmax(-1)).sum(-1).mean()": "0 <= v",
+    "torch.empty(100_000, device='cuda').uniform_(2, 4)[1]": "2 <= v <= 4",
 }
 
 
 def test_stand_ins_are_values_that_the_operation_can_give(dry_run):
     checks = "".join(f"\nv = ({code}).item()\nif not ({holds}): print({code!r}, v)\n" for code, holds in RANGES.items())
-    ran = dry_run("import torch, torch.nn.functional as F\nout = torch.nn.Linear(512, 1000).cuda()(torch.randn(64, 512, device='cuda'))\nlabels = torch.randint(1000, (64,), device='cuda')\nzeros = torch.zeros_like(out)\n" + checks)
+    ran = dry_run(
+        "import torch, torch.nn.functional as F\nout = torch.nn.Linear(512, 1000).cuda()(torch.randn(64, 512, device='cuda'))\nlabels = torch.randint(1000, (64,), device='cuda')\nzeros = torch.zeros_like(out)\n"
+        + checks
+    )
     assert ran.status == 0 and ran.out == "", ran.out + ran.err
 
 
 READ = "import torch, math\nv = torch.nn.Linear(512, 1000).cuda()(torch.randn(64, 512, device='cuda')).mean().item()\n"
 
 
-@pytest.mark.parametrize("code, blamed", [("math.log(v - v)", True), ("1 / (v - v)", True), ("assert v == 17.25", True), ("{0.5: 1}[v]", True), ("raise RuntimeError('diverged')", True),
-                                          ("import no_such_module", False), ("torch.ones(2, 3, device='cuda') @ torch.ones(2, 3, device='cuda')", False), ("open('nowhere')", False)])
+@pytest.mark.parametrize(
+    "code, blamed",
+    [
+        ("math.log(v - v)", True),
+        ("1 / (v - v)", True),
+        ("assert v == 17.25", True),
+        ("{0.5: 1}[v]", True),
+        ("raise RuntimeError('diverged')", True),
+        ("import no_such_module", False),
+        ("torch.ones(2, 3, device='cuda') @ torch.ones(2, 3, device='cuda')", False),
+        ("open('nowhere')", False),
+    ],
+)
 def test_a_failure_after_a_stand_in_was_read_names_the_line(dry_run, code, blamed):
     ran = dry_run(READ + code + "\n")
     assert ran.status == 1 and ran.summary["exception"]["line"] == 3
@@ -127,12 +189,16 @@ def test_a_failure_after_a_stand_in_was_read_names_the_line(dry_run, code, blame
 
 
 def test_a_failure_without_a_stand_in_is_the_programs_own(dry_run):
-    assert dry_run("import torch\nx = torch.ones(3, device='cuda')\nassert x.sum().item() == 4\n").summary["stand_in"] == ""
+    assert (
+        dry_run("import torch\nx = torch.ones(3, device='cuda')\nassert x.sum().item() == 4\n").summary["stand_in"]
+        == ""
+    )
 
 
 @pytest.mark.parametrize("at_least, stopped", [(0, "after 3 optimizer steps"), (600, None)])
 def test_a_quick_program_is_not_stopped_for_its_steps(dry_run, at_least, stopped):
-    ran = dry_run(textwrap.dedent("""
+    ran = dry_run(
+        textwrap.dedent("""
         import torch
         m = torch.nn.Linear(4, 4).cuda()
         o = torch.optim.SGD(m.parameters(), lr=0.1)
@@ -140,6 +206,9 @@ def test_a_quick_program_is_not_stopped_for_its_steps(dry_run, at_least, stopped
             m(torch.ones(2, 4, device="cuda")).sum().backward()
             o.step()
         torch.zeros(1 << 28, device="cuda")  # the evaluation
-    """), steps=3, at_least_seconds=at_least)
+    """),
+        steps=3,
+        at_least_seconds=at_least,
+    )
     assert ran.status == 0 and ran.summary["stopped"] == stopped
     assert (ran.summary["peak_allocated"] > 1 << 30) == (stopped is None)

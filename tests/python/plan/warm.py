@@ -3,6 +3,7 @@
 One request a line on standard input, as JSON: the program and its arguments, the folder, the environment, files for standard output and error. The answer is its exit status. What depends on
 the moment of the import itself is tested by the tests that start programs as users do.
 """
+
 import atexit
 import contextlib
 import gc
@@ -18,7 +19,11 @@ import types
 
 def become(request: dict) -> int:
     """This process as the program's; the status that Python would end with."""
-    for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, request["out"], os.O_WRONLY | os.O_CREAT), (2, request["err"], os.O_WRONLY | os.O_CREAT)):
+    for number, path, flags in (
+        (0, os.devnull, os.O_RDONLY),
+        (1, request["out"], os.O_WRONLY | os.O_CREAT),
+        (2, request["err"], os.O_WRONLY | os.O_CREAT),
+    ):
         os.dup2(os.open(path, flags), number)
     os.chdir(request["folder"])
     os.environ.clear()
@@ -29,6 +34,7 @@ def become(request: dict) -> int:
     main.__file__, main.__builtins__ = sys.argv[0], __builtins__
     try:
         from faultline.plan import await_torch
+
         await_torch.arm(os.environ["FAULTLINE_PLAN"])
         with open(sys.argv[0], encoding="utf-8") as file:
             code = compile(file.read(), sys.argv[0], "exec")
@@ -56,6 +62,7 @@ def end(status: int) -> None:
 def serve() -> None:
     import faultline.plan
     import torch._dynamo  # noqa: F401 (PyTorch imports it with the first optimizer)
+
     with contextlib.suppress(ImportError):
         import torch.distributed.tensor  # noqa: F401 (and this, since 2.5, at the first tensor that is made as the dry run makes its own)
     for module in pkgutil.walk_packages(faultline.plan.__path__, "faultline.plan."):

@@ -1,4 +1,5 @@
 """A program under `faultline run` fares as without it: the signals it gets, how it stops and ends, and what the caller sees of that."""
+
 import os
 import pty
 import resource
@@ -45,8 +46,19 @@ def started(folder, *command, verb=("run", "--gpu", "virtual:1GiB"), before=lamb
     def prepare():
         os.setpgrp()
         before()
+
     arguments = [FAULTLINE, *verb, "-o", str(folder / "run"), "--", *command]
-    BEGUN.append(subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=prepare, **how))
+    BEGUN.append(
+        subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=prepare,
+            **how,
+        )
+    )
     return BEGUN[-1]
 
 
@@ -77,7 +89,24 @@ def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH", "SIGXCPU", "SIGPWR", "SIGIO", "SIGABRT", "SIGRTMIN"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SIGINT",
+        "SIGTERM",
+        "SIGHUP",
+        "SIGQUIT",
+        "SIGUSR1",
+        "SIGUSR2",
+        "SIGALRM",
+        "SIGWINCH",
+        "SIGXCPU",
+        "SIGPWR",
+        "SIGIO",
+        "SIGABRT",
+        "SIGRTMIN",
+    ],
+)
 def test_a_signal_to_faultline_alone_reaches_the_program_once(tmp_path, name):
     process, _ = listener(tmp_path, name)
     os.kill(process.pid, getattr(signal, name))
@@ -111,8 +140,19 @@ def test_a_signal_to_the_group_reaches_the_program_once(tmp_path, name):
 
 
 def test_a_signal_that_the_caller_ignores_stays_ignored(tmp_path):
-    process, pid = listener(tmp_path, "SIGUSR1", before=lambda: [signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)])
-    ignored = int(next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn")).split()[1], 16)
+    process, pid = listener(
+        tmp_path,
+        "SIGUSR1",
+        before=lambda: [
+            signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
+        ],
+    )
+    ignored = int(
+        next(
+            line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn")
+        ).split()[1],
+        16,
+    )
     os.kill(process.pid, signal.SIGHUP)
     out, _ = ended(process)
     assert out == []
@@ -125,6 +165,7 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(tmp_path):
 def test_closed_pipes_are_what_they_were_for_the_caller(tmp_path, ignored):
     def before():
         signal.signal(signal.SIGPIPE, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
     process = started(tmp_path, "sh", "-c", "grep SigIgn /proc/self/status", before=before, restore_signals=False)
     out, _ = process.communicate(timeout=60)
     assert bool(int(out.split()[1], 16) >> (signal.SIGPIPE - 1) & 1) == ignored
@@ -132,6 +173,7 @@ def test_closed_pipes_are_what_they_were_for_the_caller(tmp_path, ignored):
 
 class Terminal:
     """A terminal with a small shell in it, as an interactive one: jobs in groups of their own, stopped ones continued on `fg`."""
+
     SHELL = """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -174,7 +216,19 @@ print("shell: ended", status, flush=True)
 
 
 def test_each_ctrl_c_reaches_the_program_once(tmp_path):
-    terminal = Terminal(FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", sys.executable, "-c", LISTENER, "SIGINT")
+    terminal = Terminal(
+        FAULTLINE,
+        "run",
+        "--gpu",
+        "virtual",
+        "-o",
+        str(tmp_path / "run"),
+        "--",
+        sys.executable,
+        "-c",
+        LISTENER,
+        "SIGINT",
+    )
     terminal.until("ready")
     for times in (1, 2):
         terminal.type("\x03")
@@ -188,7 +242,19 @@ def test_each_ctrl_c_reaches_the_program_once(tmp_path):
 
 
 def test_ctrl_z_stops_the_job_and_fg_goes_on(tmp_path):
-    terminal = Terminal(FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", sys.executable, "-c", LISTENER, "SIGCONT")
+    terminal = Terminal(
+        FAULTLINE,
+        "run",
+        "--gpu",
+        "virtual",
+        "-o",
+        str(tmp_path / "run"),
+        "--",
+        sys.executable,
+        "-c",
+        LISTENER,
+        "SIGCONT",
+    )
     terminal.until("ready")
     for times in (1, 2):
         terminal.type("\x1a")
@@ -203,7 +269,19 @@ def test_ctrl_z_stops_the_job_and_fg_goes_on(tmp_path):
 
 
 def test_a_program_that_does_not_stop_at_ctrl_z_is_not_stopped(tmp_path):
-    terminal = Terminal(FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", sys.executable, "-c", LISTENER, "SIGTSTP")
+    terminal = Terminal(
+        FAULTLINE,
+        "run",
+        "--gpu",
+        "virtual",
+        "-o",
+        str(tmp_path / "run"),
+        "--",
+        sys.executable,
+        "-c",
+        LISTENER,
+        "SIGTSTP",
+    )
     terminal.until("ready")
     terminal.type("\x1a")
     terminal.until("SIGTSTP")
@@ -264,7 +342,10 @@ def test_a_program_that_a_signal_ends_is_seen_to_be_ended_by_it(tmp_path, number
     def with_core_files():
         hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
         resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
-    process = started(tmp_path, "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$", before=with_core_files, cwd=tmp_path)
+
+    process = started(
+        tmp_path, "sh", "-c", f"ulimit -c 0; kill -{int(number)} $$", before=with_core_files, cwd=tmp_path
+    )
     process.communicate(timeout=60)
     assert process.returncode == -number
     assert [path.name for path in tmp_path.iterdir()] == ["run"]  # and Faultline leaves no core file of its own
@@ -292,7 +373,11 @@ def test_a_report_that_dies_costs_the_report_and_not_the_status(tmp_path, end):
     process = started(tmp_path, "sh", "-c", f"{FULL_PIPE}; echo ended; {end}")
     assert process.stdout.readline() == "ended\n"
     wait_until(lambda: (tmp_path / "run" / "command.json").read_text() != "{}\n")
-    wait_until(lambda: any("faultline-group" not in Path(f"/proc/{child}/comm").read_text() for child in children_of(process.pid)))
+    wait_until(
+        lambda: any(
+            "faultline-group" not in Path(f"/proc/{child}/comm").read_text() for child in children_of(process.pid)
+        )
+    )
     time.sleep(0.2)
     for child in children_of(process.pid):
         if "faultline-group" not in Path(f"/proc/{child}/comm").read_text():

@@ -2,6 +2,7 @@
 
 The virtual driver stands in for the machine's own, found where a real one would be. It writes no dumps, so the programs here leave the one that a real
 driver wrote, where and when that would."""
+
 import json
 import lzma
 import os
@@ -29,7 +30,14 @@ def machine(tmp_path):
 
 
 def run(folder, machine, *options, command, **how):
-    return subprocess.run([FAULTLINE, "run", "-o", str(folder), *options, "--", *command], capture_output=True, text=True, timeout=120, env=machine, **how)
+    return subprocess.run(
+        [FAULTLINE, "run", "-o", str(folder), *options, "--", *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=machine,
+        **how,
+    )
 
 
 def armed(folder, machine, *options):
@@ -45,11 +53,16 @@ def test_asked_for_the_dump_ends_the_program_and_lies_in_the_folder(tmp_path, ma
     variables, err = armed(tmp_path / "run", machine, "--core-dump")
     assert variables["CUDA_ENABLE_COREDUMP_ON_EXCEPTION"] == "1"
     assert variables["CUDA_COREDUMP_FILE"] == str(tmp_path / "run" / "core-%p")
-    assert "skip_abort" not in variables["CUDA_COREDUMP_GENERATION_FLAGS"] and "skip_global_memory" in variables["CUDA_COREDUMP_GENERATION_FLAGS"]
+    assert (
+        "skip_abort" not in variables["CUDA_COREDUMP_GENERATION_FLAGS"]
+        and "skip_global_memory" in variables["CUDA_COREDUMP_GENERATION_FLAGS"]
+    )
     assert "the driver ends the program there, or a moment later (SIGABRT)" in err.splitlines()[0]
 
 
-@pytest.mark.parametrize("name, value", [("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "0"), ("CUDA_COREDUMP_FILE", "/tmp/mine")])
+@pytest.mark.parametrize(
+    "name, value", [("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "0"), ("CUDA_COREDUMP_FILE", "/tmp/mine")]
+)
 def test_what_the_user_has_set_is_left(tmp_path, machine, name, value):
     variables, err = armed(tmp_path / "run", {**machine, name: value}, "--core-dump")
     assert variables == {name: value}
@@ -92,7 +105,9 @@ def test_again_names_the_line_from_the_second_run_and_keeps_the_firsts_output_an
     assert "from a second run" in finding["message"] and finding["confidence"] == "likely"
     assert finding["location"]["file"].endswith("oob.py")
     assert any(item["role"] == "noticed" for item in finding["related"])
-    again = subprocess.run([FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60)
+    again = subprocess.run(
+        [FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60
+    )
     assert json.loads(again.stdout)["findings"] == report["findings"]
 
 
@@ -115,7 +130,11 @@ def test_a_second_run_that_goes_well_is_said(tmp_path, machine):
     program = f'if [ -n "$CUDA_COREDUMP_FILE" ]; then exit 0; fi; exec {shlex.quote(str(BUILD / "programs" / "graph_after_free"))}'
     done = run(tmp_path / "run", machine, "--again", command=["sh", "-c", program], stdin=subprocess.DEVNULL)
     assert done.returncode == 7
-    finding = next(finding for finding in json.loads((tmp_path / "run" / "report.json").read_text())["findings"] if finding["rule"] == "access/illegal-address")
+    finding = next(
+        finding
+        for finding in json.loads((tmp_path / "run" / "report.json").read_text())["findings"]
+        if finding["rule"] == "access/illegal-address"
+    )
     assert any("left no GPU core dump" in attempt["what"] for attempt in finding["tries"])
 
 
@@ -130,7 +149,11 @@ def test_a_dump_tells_all_though_the_driver_ended_the_program(tmp_path, machine)
 def test_without_a_dump_the_next_step_is_offered(tmp_path, machine):
     done = run(tmp_path / "run", machine, command=[str(BUILD / "programs" / "graph_after_free")])
     assert done.returncode == 7
-    finding = next(finding for finding in json.loads((tmp_path / "run" / "report.json").read_text())["findings"] if finding["rule"] == "access/illegal-address")
+    finding = next(
+        finding
+        for finding in json.loads((tmp_path / "run" / "report.json").read_text())["findings"]
+        if finding["rule"] == "access/illegal-address"
+    )
     assert any("--core-dump" in attempt["what"] and "--again" in attempt["what"] for attempt in finding["tries"])
 
 
@@ -140,6 +163,11 @@ def test_both_ways_at_once_are_refused(tmp_path, machine):
 
 
 def test_the_virtual_gpu_says_that_it_writes_no_dump(tmp_path):
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "--core-dump", "-o", str(tmp_path / "run"), "--", "true"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [FAULTLINE, "run", "--gpu", "virtual", "--core-dump", "-o", str(tmp_path / "run"), "--", "true"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0
     assert "the virtual GPU writes none" in done.stderr

@@ -1,4 +1,5 @@
 """The recorder harms nobody: whatever a program does to it, and whatever it runs out of, the program's output and status are its own. No GPU is needed."""
+
 import json
 import os
 import shlex
@@ -13,7 +14,18 @@ from common import FAULTLINE, PROGRAMS
 
 
 def run(folder, program, *arguments, options=(), **more):
-    command = [FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(folder), *options, "--", str(PROGRAMS / program), *arguments]
+    command = [
+        FAULTLINE,
+        "run",
+        "--gpu",
+        "virtual:1GiB",
+        "-o",
+        str(folder),
+        *options,
+        "--",
+        str(PROGRAMS / program),
+        *arguments,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, **more)
     report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
     return done, report
@@ -49,14 +61,48 @@ def test_traces_that_are_cut_short_or_removed_meanwhile_do_not_end_the_program(t
     assert (done.returncode, done.stdout) == (3, "done\n"), done.stderr
 
 
-@pytest.mark.parametrize("program, and_all_after", [("all_well", False), ("all_well", True), ("ranges", False), ("double_free", True), ("forks", True), ("graph_after_free", False)])
+@pytest.mark.parametrize(
+    "program, and_all_after",
+    [
+        ("all_well", False),
+        ("all_well", True),
+        ("ranges", False),
+        ("double_free", True),
+        ("forks", True),
+        ("graph_after_free", False),
+    ],
+)
 def test_no_allocation_that_the_recorder_is_refused_reaches_the_program(tmp_path, program, and_all_after):
     def outcome(number, tells=False):
-        environment = {**os.environ, "LD_PRELOAD": preloadable(tmp_path, PROGRAMS / "libno_memory.so"), "FAULTLINE_TEST_FAILS": str(number)}
-        environment.update({"FAULTLINE_TEST_FAILS_ON": "1"} if and_all_after else {}, **({"FAULTLINE_TEST_TELLS": "1"} if tells else {}))
-        done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "--format", "json", "-o", str(tmp_path / f"run-{number}"), "--", str(PROGRAMS / program)],
-                              capture_output=True, text=True, timeout=120, env=environment)
+        environment = {
+            **os.environ,
+            "LD_PRELOAD": preloadable(tmp_path, PROGRAMS / "libno_memory.so"),
+            "FAULTLINE_TEST_FAILS": str(number),
+        }
+        environment.update(
+            {"FAULTLINE_TEST_FAILS_ON": "1"} if and_all_after else {},
+            **({"FAULTLINE_TEST_TELLS": "1"} if tells else {}),
+        )
+        done = subprocess.run(
+            [
+                FAULTLINE,
+                "run",
+                "--gpu",
+                "virtual:1GiB",
+                "--format",
+                "json",
+                "-o",
+                str(tmp_path / f"run-{number}"),
+                "--",
+                str(PROGRAMS / program),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment,
+        )
         return done
+
     expected = outcome(-1, tells=True)
     made = int(expected.stderr.split("the recorder made ")[1].split()[0])
     assert made > 20
@@ -64,14 +110,25 @@ def test_no_allocation_that_the_recorder_is_refused_reaches_the_program(tmp_path
     numbers = sorted({*range(1, min(made, 100) + 1), *range(100, made + 1, max(1, made // 20))})
     for number in numbers:
         done = outcome(number)
-        assert done.returncode == expected.returncode and "terminate" not in done.stderr and "internal error" not in done.stderr, (number, done.stderr)
+        assert (
+            done.returncode == expected.returncode
+            and "terminate" not in done.stderr
+            and "internal error" not in done.stderr
+        ), (number, done.stderr)
 
 
 def test_a_recording_that_ended_for_want_of_memory_says_so(tmp_path):
-    environment = {**os.environ, "LD_PRELOAD": preloadable(tmp_path, PROGRAMS / "libno_memory.so"), "FAULTLINE_TEST_FAILS": "60", "FAULTLINE_TEST_FAILS_ON": "1"}
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": preloadable(tmp_path, PROGRAMS / "libno_memory.so"),
+        "FAULTLINE_TEST_FAILS": "60",
+        "FAULTLINE_TEST_FAILS_ON": "1",
+    }
     done, report = run(tmp_path / "run", "all_well", env=environment)
     assert done.returncode == 0
-    assert "the program's memory ran out" in not_judged(report)["memory/leak"] and "memory ran out" in " ".join(done.stderr.split())
+    assert "the program's memory ran out" in not_judged(report)["memory/leak"] and "memory ran out" in " ".join(
+        done.stderr.split()
+    )
     assert [finding for finding in report["findings"] if finding["severity"] != "note"] == []
 
 
@@ -79,8 +136,23 @@ def test_with_little_address_space_the_program_ends_as_it_would_without_a_record
     build = Path(FAULTLINE).resolve().parent
     for limit in (40, 100, 160, 220, 300, 500, 3000):
         command = ["sh", "-c", f"ulimit -v {limit << 10}; exec {shlex.quote(str(PROGRAMS.resolve() / 'leak_at_exit'))}"]
-        plain = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": preloadable(tmp_path, build / "capture/libcuda.so.1"), "FAULTLINE_DRIVER": str(build / "vgpu/libfaultline_vgpu.so")})
-        done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / f"run-{limit}"), "--", *command], capture_output=True, text=True, timeout=120)
+        plain = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={
+                **os.environ,
+                "LD_PRELOAD": preloadable(tmp_path, build / "capture/libcuda.so.1"),
+                "FAULTLINE_DRIVER": str(build / "vgpu/libfaultline_vgpu.so"),
+            },
+        )
+        done = subprocess.run(
+            [FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / f"run-{limit}"), "--", *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (limit, plain.stderr, done.stderr)
 
 
@@ -90,10 +162,15 @@ def test_launches_and_copies_go_first_when_little_may_be_kept(tmp_path):
     assert sizes(tmp_path / "run") < 3 << 20
     # The allocations at the end are there: memory was recorded throughout.
     assert report["devices"][0]["peak"]["allocated"] >= 3 << 20
-    assert report["input"]["lost"].keys() == {"capture.calls_left_out"} and 400000 < report["input"]["lost"]["capture.calls_left_out"] < 1200000
+    assert (
+        report["input"]["lost"].keys() == {"capture.calls_left_out"}
+        and 400000 < report["input"]["lost"]["capture.calls_left_out"] < 1200000
+    )
     why = not_judged(report)
     assert why.keys() >= {"api/bad-copy", "access/illegal-address"} and "memory/leak" not in why
-    assert "may take 2.00 MiB (--keep)" in why["api/bad-copy"] and "may take 2.00 MiB (--keep)" in " ".join(done.stderr.split())
+    assert "may take 2.00 MiB (--keep)" in why["api/bad-copy"] and "may take 2.00 MiB (--keep)" in " ".join(
+        done.stderr.split()
+    )
 
 
 def test_when_all_that_may_be_kept_is_there_nothing_is_judged_beyond_it(tmp_path):
@@ -106,8 +183,25 @@ def test_when_all_that_may_be_kept_is_there_nothing_is_judged_beyond_it(tmp_path
 
 def test_all_processes_of_a_run_share_what_may_be_kept(tmp_path):
     program = shlex.quote(str(PROGRAMS / "many_calls"))
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "--keep", "3MiB", "-o", str(tmp_path / "run"), "--", "sh", "-c", f"for i in 1 2 3 4; do {program} 200000 & done; wait"],
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [
+            FAULTLINE,
+            "run",
+            "--gpu",
+            "virtual:1GiB",
+            "--keep",
+            "3MiB",
+            "-o",
+            str(tmp_path / "run"),
+            "--",
+            "sh",
+            "-c",
+            f"for i in 1 2 3 4; do {program} 200000 & done; wait",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.stdout == "done\n" * 4 and len(list((tmp_path / "run").glob("process-*.faultline"))) == 4
     assert sizes(tmp_path / "run") < 4 << 20
 
@@ -118,13 +212,30 @@ def test_a_size_that_is_none_is_refused(tmp_path):
 
 
 def test_the_program_goes_on_when_faultline_itself_is_killed(tmp_path):
-    process = subprocess.Popen([FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(tmp_path / "run"), "--", str(PROGRAMS / "many_calls"), "3000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            FAULTLINE,
+            "run",
+            "--gpu",
+            "virtual:1GiB",
+            "-o",
+            str(tmp_path / "run"),
+            "--",
+            str(PROGRAMS / "many_calls"),
+            "3000000",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     while sizes(tmp_path / "run") < 200000:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.stdout.read() == "done\n" and process.stderr.read() == ""
     process.wait()
-    shown = subprocess.run([FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(
+        [FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60
+    )
     assert json.loads(shown.stdout)["input"]["events"] > 5_000  # 200,000 bytes at some ten each
 
 

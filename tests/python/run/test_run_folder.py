@@ -1,4 +1,5 @@
 """The folder of a run, or of a plan, belongs to its owner alone, whatever lies in the way."""
+
 import os
 import shlex
 import stat
@@ -10,7 +11,14 @@ from common import FAULTLINE, PROGRAMS
 
 
 def run(*options, cwd=None, command=("true",), umask=-1):
-    return subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", *options, "--", *command], capture_output=True, text=True, timeout=60, cwd=cwd, umask=umask)
+    return subprocess.run(
+        [FAULTLINE, "run", "--gpu", "virtual:1GiB", *options, "--", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
+        umask=umask,
+    )
 
 
 def mode(path):
@@ -47,7 +55,9 @@ def test_an_empty_folder_of_ones_own_is_taken_and_closed(tmp_path):
     assert mode(folder) == 0o700 and (folder / "command.json").exists()
 
 
-@pytest.mark.parametrize("made, why", [(0o777, "others can write"), (0o770, "others can write"), (0o755, "others can read")])
+@pytest.mark.parametrize(
+    "made, why", [(0o777, "others can write"), (0o770, "others can write"), (0o755, "others can read")]
+)
 def test_a_folder_that_others_see_into_is_refused_in_one_sentence(tmp_path, made, why):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -58,7 +68,9 @@ def test_a_folder_that_others_see_into_is_refused_in_one_sentence(tmp_path, made
     assert "nothing will be recorded" in done.stderr and why in done.stderr
     assert [path.name for path in folder.iterdir()] == ["something"]
     assert mode(folder) == made
-    planned = subprocess.run([FAULTLINE, "plan", "-o", str(folder), "--", "true"], capture_output=True, text=True, timeout=60)
+    planned = subprocess.run(
+        [FAULTLINE, "plan", "-o", str(folder), "--", "true"], capture_output=True, text=True, timeout=60
+    )
     assert planned.returncode == 2 and why in planned.stderr
 
 
@@ -89,7 +101,15 @@ def test_a_file_in_the_way_is_replaced_and_not_written_into(tmp_path):
     """A report is written anew: what a name in the folder leads to is left alone."""
     outside = tmp_path / "outside"
     outside.write_text("precious")
-    done = run("-o", str(tmp_path / "run"), command=["sh", "-c", f'ln -s {outside} "$FAULTLINE_RUN_FOLDER/report.json"; ln -sf {outside} "$FAULTLINE_RUN_FOLDER/report.json.part"; {shlex.quote(str(PROGRAMS / "double_free"))}'])
+    done = run(
+        "-o",
+        str(tmp_path / "run"),
+        command=[
+            "sh",
+            "-c",
+            f'ln -s {outside} "$FAULTLINE_RUN_FOLDER/report.json"; ln -sf {outside} "$FAULTLINE_RUN_FOLDER/report.json.part"; {shlex.quote(str(PROGRAMS / "double_free"))}',
+        ],
+    )
     assert done.returncode == 0
     assert outside.read_text() == "precious"
     assert not (tmp_path / "run" / "report.json").is_symlink()

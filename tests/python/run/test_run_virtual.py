@@ -1,4 +1,5 @@
 """`faultline run --gpu virtual` on programs that use the driver interface: the whole path, from the call to the line in the report, without a GPU."""
+
 import json
 import os
 import signal
@@ -40,8 +41,10 @@ def only_finding(report, rule):
 
 def text_of(folder):
     """The one trace of a run, in the text form."""
-    trace, = folder.glob("process-*.faultline")
-    return subprocess.run([FAULTLINE, "explain", str(trace), "--format", "text-trace"], capture_output=True, text=True, check=True).stdout
+    (trace,) = folder.glob("process-*.faultline")
+    return subprocess.run(
+        [FAULTLINE, "explain", str(trace), "--format", "text-trace"], capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("threads", [[], ["many"]])
@@ -92,7 +95,14 @@ def test_a_full_device_is_an_out_of_memory_with_its_line(tmp_path):
     assert finding["cause"] == "exhausted"
     account = report["devices"][0]["account"]
     assert account["capacity"] == 1 << 30
-    assert sum(account["live"].values()) + account["cached"] + account["outside_framework"] + account["free"] + account["unknown"] == account["capacity"]
+    assert (
+        sum(account["live"].values())
+        + account["cached"]
+        + account["outside_framework"]
+        + account["free"]
+        + account["unknown"]
+        == account["capacity"]
+    )
 
 
 def test_an_error_of_the_device_is_told_once_with_the_line_that_met_it(tmp_path):
@@ -148,12 +158,29 @@ def test_a_process_that_replaces_itself_is_told_twice(tmp_path):
     done, report, folder = run(tmp_path, "replaces_itself")
     assert done.returncode == 0, done.stderr
     assert len(list(folder.glob("process-*.faultline"))) == 2
-    assert len(report["input"]["parts"]) == 2 and {device["process"] for device in report["devices"]} == {part["name"] for part in report["input"]["parts"]}
+    assert len(report["input"]["parts"]) == 2 and {device["process"] for device in report["devices"]} == {
+        part["name"] for part in report["input"]["parts"]
+    }
 
 
 def test_a_request_to_end_is_handed_on_to_the_program(tmp_path):
-    process = subprocess.Popen([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "sh", "-c", "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.1; done"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            FAULTLINE,
+            "run",
+            "--gpu",
+            "virtual",
+            "-o",
+            str(tmp_path / "run"),
+            "--",
+            "sh",
+            "-c",
+            "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.1; done",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout.readline() == "ready\n"
     process.terminate()
     out, _ = process.communicate()
@@ -163,34 +190,52 @@ def test_a_request_to_end_is_handed_on_to_the_program(tmp_path):
 def test_nvtx_ranges_reach_the_trace(tmp_path):
     done, report, folder = run(tmp_path, "ranges")
     assert done.returncode == 0, done.stderr
-    kinds = [line.split()[:2] for line in text_of(folder).splitlines() if line.startswith(("op-begin", "op-end", "alloc"))]
+    kinds = [
+        line.split()[:2] for line in text_of(folder).splitlines() if line.startswith(("op-begin", "op-end", "alloc"))
+    ]
     begin, end = kinds.index(["op-begin", "loading"]), kinds.index(["op-end", "loading"])
-    assert [kind for kind, *_ in kinds[begin + 1:end]] == ["alloc"], kinds  # around its work, and nothing else
+    assert [kind for kind, *_ in kinds[begin + 1 : end]] == ["alloc"], kinds  # around its work, and nothing else
 
 
 def test_a_folder_that_cannot_be_written_does_not_stop_the_program(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(blocked / "run"), "--", str(PROGRAMS / "full_device")], capture_output=True, text=True)
+    done = subprocess.run(
+        [FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", str(blocked / "run"), "--", str(PROGRAMS / "full_device")],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 7
     assert "nothing will be recorded" in done.stderr
 
 
 def test_a_program_that_is_not_there_is_one_sentence(tmp_path):
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "./no-such-program"], capture_output=True, text=True)
+    done = subprocess.run(
+        [FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / "run"), "--", "./no-such-program"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 127
     assert done.stderr.strip() == "faultline: ./no-such-program was not found."
 
 
 def test_without_a_driver_the_program_runs_as_it_would(tmp_path):
-    done = subprocess.run([FAULTLINE, "run", "-o", str(tmp_path / "run"), "--", "sh", "-c", "echo out; echo err >&2; exit 3"], capture_output=True, text=True)
+    done = subprocess.run(
+        [FAULTLINE, "run", "-o", str(tmp_path / "run"), "--", "sh", "-c", "echo out; echo err >&2; exit 3"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 3
     assert done.stdout == "out\n"
     assert "err\n" in done.stderr
 
 
 def test_an_unknown_virtual_gpu_is_refused(tmp_path):
-    done = subprocess.run([FAULTLINE, "run", "--gpu", "virtual:X99", "-o", str(tmp_path / "run"), "--", "true"], capture_output=True, text=True)
+    done = subprocess.run(
+        [FAULTLINE, "run", "--gpu", "virtual:X99", "-o", str(tmp_path / "run"), "--", "true"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2
     assert "X99" in done.stderr
 
@@ -198,7 +243,9 @@ def test_an_unknown_virtual_gpu_is_refused(tmp_path):
 def test_a_virtual_gpu_has_the_size_of_the_one_it_plays(tmp_path):
     _, report, _ = run(tmp_path, "all_well", gpu="virtual:T4")
     device = report["devices"][0]
-    assert (device["name"], device["account"]["capacity"]) == ("Tesla T4", int(14.56 * 2**30)), device  # as docs/gpus.md has it
+    assert (device["name"], device["account"]["capacity"]) == ("Tesla T4", int(14.56 * 2**30)), (
+        device
+    )  # as docs/gpus.md has it
 
 
 def test_explain_tells_the_folder_again(tmp_path):

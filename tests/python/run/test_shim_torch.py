@@ -1,4 +1,5 @@
 """The same with the real PyTorch. Its CPU build has no CUDA to initialise, so where that moment matters the call that waits for it is made by hand."""
+
 import subprocess
 
 import pytest
@@ -27,19 +28,24 @@ def marking_library(tmp_path_factory):
 
 
 def test_importing_torch_is_seen_once_and_the_hook_is_gone(tmp_path):
-    ran = both(tmp_path, """
+    ran = both(
+        tmp_path,
+        """
         import os, sys
         before = len(sys.meta_path)
         import torch
         assert len(sys.meta_path) == before - ("FAULTLINE_RUN_FOLDER" in os.environ)
         print(torch.ones(3).sum().item(), torch.cuda.is_available(), torch.cuda.is_initialized())
-    """)
+    """,
+    )
     assert ran.process["frameworks"]["torch"] and ran.process["torch"]["initialized_ns"] is None and ran.notes == ""
     assert not [name for name in ran.files if name.endswith(".pickle")]
 
 
 def test_torch_imported_in_a_thread(tmp_path):
-    ran = both(tmp_path, """
+    ran = both(
+        tmp_path,
+        """
         import threading
         def work():
             import torch
@@ -47,12 +53,15 @@ def test_torch_imported_in_a_thread(tmp_path):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    """)
+    """,
+    )
     assert ran.process["frameworks"]["torch"]
 
 
 def test_the_history_functions_own_errors_look_the_same(tmp_path):
-    ran = both(tmp_path, """
+    ran = both(
+        tmp_path,
+        """
         import inspect, torch, traceback
         print(inspect.signature(torch.cuda.memory._record_memory_history), torch.cuda.memory._record_memory_history.__name__)
         for arguments in ({"enabled": "all", "nonsense": 3}, {"enabled": "all", "stacks": "python"}):
@@ -60,12 +69,15 @@ def test_the_history_functions_own_errors_look_the_same(tmp_path):
                 torch.cuda.memory._record_memory_history(**arguments)
             except Exception:
                 traceback.print_exc()
-    """)
+    """,
+    )
     assert "nonsense" in ran.err and "the program switches PyTorch's memory history itself" in ran.notes
 
 
 def test_steps_and_backward_arrive_at_the_capture_library(tmp_path, marking_library):
-    ran = run(tmp_path, f"""
+    ran = run(
+        tmp_path,
+        f"""
         import torch
         {CUDA_BEGINS}
         model = torch.nn.Linear(4, 4)
@@ -74,9 +86,20 @@ def test_steps_and_backward_arrive_at_the_capture_library(tmp_path, marking_libr
             model(torch.ones(2, 4)).sum().backward()
             optimizer.step()
         torch.autograd.grad(model(torch.ones(2, 4)).sum(), model.weight)
-    """, LD_PRELOAD=marking_library)
+    """,
+        LD_PRELOAD=marking_library,
+    )
     assert ran.status == 0, ran.err
-    assert ran.out.splitlines() == ["begin backward", "end backward", "step optimizer.step 0", "begin backward", "end backward", "step optimizer.step 1", "begin backward", "end backward"]
+    assert ran.out.splitlines() == [
+        "begin backward",
+        "end backward",
+        "step optimizer.step 0",
+        "begin backward",
+        "end backward",
+        "step optimizer.step 1",
+        "begin backward",
+        "end backward",
+    ]
 
 
 def test_the_library_is_found_by_its_path_only_where_it_is_loaded(tmp_path, marking_library):
@@ -88,7 +111,10 @@ def test_the_library_is_found_by_its_path_only_where_it_is_loaded(tmp_path, mark
         torch.ones(1, requires_grad=True).sum().backward()
     """
     assert run(tmp_path, program, FAULTLINE_CAPTURE_LIBRARY=marking_library).out == ""
-    assert run(tmp_path, program, marking_library, FAULTLINE_CAPTURE_LIBRARY=marking_library).out == "begin backward\nend backward\n"
+    assert (
+        run(tmp_path, program, marking_library, FAULTLINE_CAPTURE_LIBRARY=marking_library).out
+        == "begin backward\nend backward\n"
+    )
 
 
 def test_marks_end_and_tracebacks_are_the_same_when_backward_fails(tmp_path, marking_library):
@@ -113,9 +139,15 @@ def test_marks_end_and_tracebacks_are_the_same_when_backward_fails(tmp_path, mar
         Fails.apply(x).sum().backward()
     """
     without, ran = run(tmp_path, program, watched=False), run(tmp_path, program, LD_PRELOAD=marking_library)
-    assert (ran.status, ran.err) == (without.status, without.err) and "in backward" in ran.err and "_engine_run_backward" in ran.err
+    assert (
+        (ran.status, ran.err) == (without.status, without.err)
+        and "in backward" in ran.err
+        and "_engine_run_backward" in ran.err
+    )
     assert ran.out.count("begin backward") == ran.out.count("end backward") >= 4
-    assert ran.process["exception"]["at"]["line"] == 12 and not any(frame["file"].startswith(OWN) for frame in ran.process["exception"]["frames"])
+    assert ran.process["exception"]["at"]["line"] == 12 and not any(
+        frame["file"].startswith(OWN) for frame in ran.process["exception"]["frames"]
+    )
 
 
 def test_a_training_step_compiles_into_the_same_graphs(tmp_path, marking_library):
@@ -147,23 +179,31 @@ def test_a_training_step_compiles_into_the_same_graphs(tmp_path, marking_library
 
 
 def test_a_forked_child_takes_no_snapshot_of_its_parents_memory_and_marks_nothing(tmp_path, marking_library):
-    ran = run(tmp_path, f"""
+    ran = run(
+        tmp_path,
+        f"""
         import os, sys, torch
         {CUDA_BEGINS}
         child = os.fork()
         torch.ones(1, requires_grad=True).sum().backward()
         if child:
             os.waitpid(child, 0)
-    """, LD_PRELOAD=marking_library)
+    """,
+        LD_PRELOAD=marking_library,
+    )
     assert ran.out == "begin backward\nend backward\n"
     parent, child = sorted(ran.processes, key=lambda known: known["start_ns"])
     assert parent["torch"]["initialized_ns"] and child["torch"]["initialized_ns"] is None
-    assert ran.notes.count("PyTorch gave no snapshot of its memory") == 1 and f"notes-{child['pid']}.txt" not in ran.files
+    assert (
+        ran.notes.count("PyTorch gave no snapshot of its memory") == 1 and f"notes-{child['pid']}.txt" not in ran.files
+    )
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_data_workers_run_as_without_us(tmp_path, method):
-    ran = both(tmp_path, f"""
+    ran = both(
+        tmp_path,
+        f"""
         import torch
         class Squares(torch.utils.data.Dataset):
             def __len__(self):
@@ -173,12 +213,15 @@ def test_data_workers_run_as_without_us(tmp_path, method):
         if __name__ == "__main__":
             loader = torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context={method!r})
             print([batch.tolist() for batch in loader])
-    """)
+    """,
+    )
     assert ran.out == "[[0, 1, 4, 9], [16, 25, 36, 49]]\n" and ran.notes == ""
 
 
 def test_a_child_of_torch_multiprocessing_that_fails_is_told_as_without_us(tmp_path):
-    ran = both(tmp_path, """
+    ran = both(
+        tmp_path,
+        """
         import torch
         def work(rank):
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
@@ -187,11 +230,17 @@ def test_a_child_of_torch_multiprocessing_that_fails_is_told_as_without_us(tmp_p
                 torch.multiprocessing.spawn(work, nprocs=1)
             except Exception as problem:
                 print(type(problem).__name__)
-    """)
+    """,
+    )
     assert ran.out == "ProcessRaisedException\n"
 
 
 def test_what_a_build_without_a_history_cannot_do_is_noted(tmp_path):
     ran = run(tmp_path, f"import torch\n{CUDA_BEGINS}")
     assert ran.status == 0 and "records no memory history here" in ran.notes and ran.process["torch"]["history"] is None
-    assert "records no memory history" not in run(tmp_path, f"import torch\n{CUDA_BEGINS}", folder=tmp_path / "left2", options={"history": False}).notes
+    assert (
+        "records no memory history"
+        not in run(
+            tmp_path, f"import torch\n{CUDA_BEGINS}", folder=tmp_path / "left2", options={"history": False}
+        ).notes
+    )

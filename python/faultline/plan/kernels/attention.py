@@ -2,6 +2,7 @@
 
 Which of the kernels runs is decided in ../attention_choice.py. Head dimension d, queries t, keys s, b batches, h heads.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ FLOAT = 4
 
 # --- memory-efficient (CUTLASS)
 
+
 @dataclass(frozen=True)
 class BackwardKernel:
     block_i: int
@@ -29,11 +31,22 @@ class BackwardKernel:
 
 def shared_memory_optin(capability: tuple[int, int]) -> int:
     """Shared memory that one block may ask for, by compute capability (CUDA programming guide)."""
-    return {(7, 0): 96, (7, 2): 96, (7, 5): 64, (8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99,
-            (12, 0): 99, (12, 1): 99}.get(tuple(capability), 227 if tuple(capability) >= (9, 0) else 48) * 1024
+    return {
+        (7, 0): 96,
+        (7, 2): 96,
+        (7, 5): 64,
+        (8, 0): 163,
+        (8, 6): 99,
+        (8, 7): 163,
+        (8, 9): 99,
+        (12, 0): 99,
+        (12, 1): 99,
+    }.get(tuple(capability), 227 if tuple(capability) >= (9, 0) else 48) * 1024
 
 
-def efficient_backward_kernel(head_dim: int, dtype: torch.dtype, dropout: bool, capability: tuple[int, int]) -> BackwardKernel:
+def efficient_backward_kernel(
+    head_dim: int, dtype: torch.dtype, dropout: bool, capability: tuple[int, int]
+) -> BackwardKernel:
     """The kernel that PyTorch's dispatcher picks: the smallest head size that fits, the larger block where shared memory allows it."""
     is_half = dtype != torch.float32
     max_k = next(k for k in (32, 64, 128, 65536) if head_dim <= k)
@@ -42,13 +55,17 @@ def efficient_backward_kernel(head_dim: int, dtype: torch.dtype, dropout: bool, 
     ampere = capability >= (8, 0)
     if is_half and capability in ((8, 6), (8, 9)) and head_dim <= 96 and not dropout:
         return BackwardKernel(128, 64, 96)
-    large = (ampere or (capability >= (7, 0) and is_half)) and shared_memory_optin(capability) >= (160 if ampere else 96) * 1024
+    large = (ampere or (capability >= (7, 0) and is_half)) and shared_memory_optin(capability) >= (
+        160 if ampere else 96
+    ) * 1024
     if not large:
         return BackwardKernel(64, 64, max_k)
     return BackwardKernel(128, 128 if is_half and ampere and max_k == 128 else 64, max_k)
 
 
-def efficient_backward_workspace(b: int, h: int, t: int, s: int, d: int, dv: int, dtype: torch.dtype, dropout: bool, gpu: Any) -> int:
+def efficient_backward_workspace(
+    b: int, h: int, t: int, s: int, d: int, dv: int, dtype: torch.dtype, dropout: bool, gpu: Any
+) -> int:
     capability = tuple(gpu.compute_capability)
     how = efficient_backward_kernel(max(d, dv), dtype, dropout, capability)
     is_half = dtype != torch.float32
@@ -98,7 +115,11 @@ def efficient_backward(call: Call):
         steps.give(products)
     else:
         steps.take(delta)
-    steps.take(efficient_backward_workspace(b, h, t, key.size(2), d, value.size(-1), query.dtype, bool(call.get("dropout_p", 0.0)), call.gpu))
+    steps.take(
+        efficient_backward_workspace(
+            b, h, t, key.size(2), d, value.size(-1), query.dtype, bool(call.get("dropout_p", 0.0)), call.gpu
+        )
+    )
     return steps.done()
 
 
@@ -108,6 +129,7 @@ def efficient_results(call: Call):
 
 
 # --- flash
+
 
 def flash_splits(blocks: int, slots: int, key_blocks: int, most: int = 128) -> int:
     """Over how many parts the keys are split so that the multiprocessors are busy."""
@@ -160,7 +182,11 @@ def flash_forward(call: Call):
             steps.take(16)
         return steps.done()
     width = 256 if d <= 64 else 128 if d <= 128 else 64
-    splits = flash_splits(b * h * ceil_div(t, 64), release.flash_slots_per_multiprocessor * call.gpu.multi_processor_count, ceil_div(key.size(2), width))
+    splits = flash_splits(
+        b * h * ceil_div(t, 64),
+        release.flash_slots_per_multiprocessor * call.gpu.multi_processor_count,
+        ceil_div(key.size(2), width),
+    )
     if splits > 1:
         steps.take(splits * b * h * t * FLOAT)
         steps.take(splits * b * h * t * release.flash_rounded_head(d) * FLOAT)
@@ -185,7 +211,11 @@ def flash_backward(call: Call):
         return steps.done()
     rows = round_up(t, 128)
     steps.take(b * h * rows * FLOAT)
-    parts = ceil_div(call.gpu.multi_processor_count, b * h) if torch.are_deterministic_algorithms_enabled() and release.since(3) else 1
+    parts = (
+        ceil_div(call.gpu.multi_processor_count, b * h)
+        if torch.are_deterministic_algorithms_enabled() and release.since(3)
+        else 1
+    )
     steps.take(parts * b * h * rows * release.flash_rounded_head(d) * FLOAT)
     if key.size(1) != h:  # grouped heads: one gradient per query head, summed afterwards
         expanded = b * key.size(2) * h * d * query.element_size()
@@ -201,6 +231,7 @@ def flash_results(call: Call):
 
 
 # --- cuDNN
+
 
 @kernel("_scaled_dot_product_cudnn_attention")
 def cudnn_forward(call: Call):

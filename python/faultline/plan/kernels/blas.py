@@ -1,4 +1,5 @@
 """Matrix products: copies of operands that cuBLAS cannot read as they lie, and the libraries' own workspaces."""
+
 from __future__ import annotations
 
 import os
@@ -12,9 +13,31 @@ from .steps import Call, Steps, kernel, nbytes
 LT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 # Operations that ask for a cuBLAS handle, which brings its workspace with it.
-GEMMS = frozenset("aten::" + name for name in (
-    "mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot", "vdot", "linear", "matmul", "_addmm_activation", "addbmm", "addr_",
-    "_scaled_mm", "linalg_solve_triangular", "triangular_solve", "_int_mm", "einsum", "bilinear", "_trilinear"))
+GEMMS = frozenset(
+    "aten::" + name
+    for name in (
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "addmv",
+        "mv",
+        "dot",
+        "vdot",
+        "linear",
+        "matmul",
+        "_addmm_activation",
+        "addbmm",
+        "addr_",
+        "_scaled_mm",
+        "linalg_solve_triangular",
+        "triangular_solve",
+        "_int_mm",
+        "einsum",
+        "bilinear",
+        "_trilinear",
+    )
+)
 FUSED_BIAS = frozenset(("aten::addmm", "aten::_addmm_activation", "aten::linear"))
 
 
@@ -42,10 +65,21 @@ def _bias_is_fused(name: str, args, kwargs: dict) -> bool:
         return bias is not None and bias.dtype in LT_DTYPES and weight.dim() == 2 and min(weight.shape) > 1
     bias, left, right = args[:3]
     release = releases.now()
-    if kwargs.get("beta", 1) != 1 or right.dtype not in LT_DTYPES or left.shape[0] == 0 or left.shape[1] == 0 or not release.fuses_bias(left, right):
+    if (
+        kwargs.get("beta", 1) != 1
+        or right.dtype not in LT_DTYPES
+        or left.shape[0] == 0
+        or left.shape[1] == 0
+        or not release.fuses_bias(left, right)
+    ):
         return False
     wide = [size for size in bias.shape if size != 1]
-    fits = bias.is_contiguous() and bias.dim() > 0 and (bias.dim() == 1 or release.bias_in_rows and len(wide) == 1) and bias.shape[-1] == right.shape[1]
+    fits = (
+        bias.is_contiguous()
+        and bias.dim() > 0
+        and (bias.dim() == 1 or release.bias_in_rows and len(wide) == 1)
+        and bias.shape[-1] == right.shape[1]
+    )
     return fits or release.bias_in_rows and name == "aten::_addmm_activation" and bias.dim() == 2
 
 

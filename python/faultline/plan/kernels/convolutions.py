@@ -10,6 +10,7 @@ cuDNN's choice of algorithm is its own; what stands here is an estimate fitted t
   - Weight gradients split their sum over the multiprocessors: up to 64 KiB of partial tiles for each of them.
 Older GPUs run float convolutions without tensor cores; for them no workspace is assumed.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,7 +36,9 @@ def _uses_tensor_cores(dtype: torch.dtype, gpu: Any) -> bool:
 class Shape:
     """The sizes that the workspace depends on, in elements; x is the side with c channels, y the one with k."""
 
-    def __init__(self, x: torch.Size, y: torch.Size, weight: torch.Tensor, stride, padding, groups: int, transposed: bool) -> None:
+    def __init__(
+        self, x: torch.Size, y: torch.Size, weight: torch.Tensor, stride, padding, groups: int, transposed: bool
+    ) -> None:
         if transposed:
             x, y = y, x  # a transposed convolution is the gradient of one from y to x
         self.n, self.c, self.k = x[0], x[1], y[1]
@@ -115,7 +118,14 @@ def workspace(kind: str, shape: Shape, channels_last: bool, gpu: Any) -> int:
 
 def _columns(x: torch.Tensor, y: torch.Size, weight: torch.Tensor, channels_last: bool, transposed: bool) -> int | None:
     """What PyTorch's own 3d kernel takes instead of cuDNN: one image's columns. None where cuDNN is asked."""
-    if transposed or channels_last or weight.dim() != 5 or not is_low_precision(x.dtype) or not releases.now().conv3d_of_halves_is_slow or product(weight.shape[2:]) == 1:
+    if (
+        transposed
+        or channels_last
+        or weight.dim() != 5
+        or not is_low_precision(x.dtype)
+        or not releases.now().conv3d_of_halves_is_slow
+        or product(weight.shape[2:]) == 1
+    ):
         return None
     return weight.size(1) * product(weight.shape[2:]) * product(y[2:]) * x.element_size()
 
@@ -138,8 +148,18 @@ def _settings(call: Call) -> tuple:
     return stride, padding, call.get("groups", 1), transposed
 
 
-@kernel("convolution", "_convolution", "cudnn_convolution", "cudnn_convolution_transpose", "conv1d", "conv2d", "conv3d",
-        "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+@kernel(
+    "convolution",
+    "_convolution",
+    "cudnn_convolution",
+    "cudnn_convolution_transpose",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+)
 def forward(call: Call):
     x = call.get("input") if call.get("input") is not None else call.args[0]
     weight = call.get("weight")
@@ -153,7 +173,9 @@ def forward(call: Call):
     steps.out()
     shape = Shape(x.shape, call.outputs[0].shape, weight, stride, padding, groups, transposed)
     columns = _columns(x, call.outputs[0].shape, weight, channels_last, transposed)
-    space = steps.take(workspace("input" if transposed else "forward", shape, channels_last, call.gpu) if columns is None else columns)
+    space = steps.take(
+        workspace("input" if transposed else "forward", shape, channels_last, call.gpu) if columns is None else columns
+    )
     steps.give(space)
     return steps.done()
 
@@ -177,5 +199,7 @@ def backward(call: Call):
             steps.give(steps.take(workspace(kind, shape, channels_last, call.gpu) if columns is None else columns))
     if wanted[2]:
         reduced = {d for d in range(grad.dim()) if d != 1}
-        reduce_tensor(steps, "sum", grad.shape, grad.stride(), grad.storage_offset(), grad.dtype, reduced, grad.dtype, call.gpu)
+        reduce_tensor(
+            steps, "sum", grad.shape, grad.stride(), grad.storage_offset(), grad.dtype, reduced, grad.dtype, call.gpu
+        )
     return steps.done()

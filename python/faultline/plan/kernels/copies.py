@@ -1,4 +1,5 @@
 """Copies that convert on the GPU, and elementwise operations that make a tensor of a scalar."""
+
 from __future__ import annotations
 
 import torch

@@ -1,4 +1,5 @@
 """Gathering and scattering by index: embedding gradients, index_put with accumulation, nonzero, masks."""
+
 from __future__ import annotations
 
 import torch
@@ -51,7 +52,12 @@ def _sum_runs(steps: Steps, n: int, rows: int, width: int, dtype: torch.dtype, w
     warped = round_up(width, gpu.warp_size)
     grid = ceil_div(segments * warped, min(warped, MAX_BLOCK))
     accumulate = 4 if is_low_precision(dtype) else dtype.itemsize
-    atomic = releases.now().embedding_adds_atomically and grid < gpu.multi_processor_count * 4 and parts > grid * 4 and not torch.are_deterministic_algorithms_enabled()
+    atomic = (
+        releases.now().embedding_adds_atomically
+        and grid < gpu.multi_processor_count * 4
+        and parts > grid * 4
+        and not torch.are_deterministic_algorithms_enabled()
+    )
     if atomic:
         steps.take(parts * word)
         if is_low_precision(dtype):
@@ -125,7 +131,7 @@ def index_put(call: Call):
             steps.give(scaled)
         else:
             linear = scaled
-    row = product(target.shape[len(indices):])
+    row = product(target.shape[len(indices) :])
     if values.numel() != n * row or not values.is_contiguous():
         steps.take(n * row * target.element_size())
     for _ in range(3):  # sorted, original places, their order

@@ -4,6 +4,7 @@ The launch shape of a reduction, and with it the size of its staging buffer, dep
 sorts and merges the dimensions, so the same steps are taken here on plain numbers. Strides are in bytes; a reduced
 dimension has stride 0 in the result and stands first.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -41,8 +42,10 @@ class ReduceIterator:
 
     def split(self) -> tuple["ReduceIterator", "ReduceIterator"]:
         """Halves the dimension that spans most bytes."""
+
         def extent(d: int) -> int:
             return max((self.shape[d] - 1) * self.out_strides[d], (self.shape[d] - 1) * self.in_strides[d])
+
         best, span = -1, -1
         for d in range(len(self.shape) - 1, -1, -1):
             if self.shape[d] > 1 and extent(d) > span:
@@ -53,7 +56,9 @@ class ReduceIterator:
     def _narrow(self, dim: int, start: int, size: int) -> "ReduceIterator":
         shape = list(self.shape)
         shape[dim] = size
-        part = ReduceIterator(shape, list(self.out_strides), list(self.in_strides), self.offset + start * self.in_strides[dim])
+        part = ReduceIterator(
+            shape, list(self.out_strides), list(self.in_strides), self.offset + start * self.in_strides[dim]
+        )
         if size == 1:
             part.coalesce()
         return part
@@ -104,7 +109,7 @@ class ReduceIterator:
                 if kept != d:
                     self.shape[kept] = self.shape[d]
                     self.out_strides[kept], self.in_strides[kept] = self.out_strides[d], self.in_strides[d]
-        del self.shape[kept + 1:], self.out_strides[kept + 1:], self.in_strides[kept + 1:]
+        del self.shape[kept + 1 :], self.out_strides[kept + 1 :], self.in_strides[kept + 1 :]
 
     def _mergeable(self, a: int, b: int) -> bool:
         if self.shape[a] == 1 or self.shape[b] == 1:
@@ -112,8 +117,15 @@ class ReduceIterator:
         return all(self.shape[a] * strides[a] == strides[b] for strides in (self.out_strides, self.in_strides))
 
 
-def reduce_iterator(shape: list[int], strides: list[int], offset: int, itemsize: int, reduced: set[int],
-                    out_strides: list[int], out_itemsize: int) -> ReduceIterator:
+def reduce_iterator(
+    shape: list[int],
+    strides: list[int],
+    offset: int,
+    itemsize: int,
+    reduced: set[int],
+    out_strides: list[int],
+    out_itemsize: int,
+) -> ReduceIterator:
     """strides, offset: of the input in elements. out_strides: of the result without the reduced dimensions, in elements."""
     kept = iter(out_strides)
     out = [0 if d in reduced else next(kept) * out_itemsize for d in range(len(shape))]

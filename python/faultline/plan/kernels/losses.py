@@ -1,4 +1,5 @@
 """Losses that reduce: the unreduced loss, and results that keep its storage."""
+
 from __future__ import annotations
 
 import torch

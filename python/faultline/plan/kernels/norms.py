@@ -1,11 +1,25 @@
 """Layer, group, batch and foreach norms, softmax."""
+
 from __future__ import annotations
 
 import torch
 
 from .. import releases
 from .reductions import last_pow2, reduce_tensor
-from .steps import Call, Steps, beside_result, ceil_div, is_channels_last, is_low_precision, kept_storage, kernel, nbytes, product, true_outputs, wrap
+from .steps import (
+    Call,
+    Steps,
+    beside_result,
+    ceil_div,
+    is_channels_last,
+    is_low_precision,
+    kept_storage,
+    kernel,
+    nbytes,
+    product,
+    true_outputs,
+    wrap,
+)
 
 FOREACH_CHUNK = 65536
 
@@ -42,7 +56,12 @@ def layer_norm_backward(call: Call):
     width = product(shape)
     rows = x.numel() // width if width else 0
     count = sum(1 for w in wanted[1:] if w)
-    if count and releases.now().layer_norm_sums_columns and rows > 64 * 1024 and width // 32 < call.gpu.multi_processor_count // 2:
+    if (
+        count
+        and releases.now().layer_norm_sums_columns
+        and rows > 64 * 1024
+        and width // 32 < call.gpu.multi_processor_count // 2
+    ):
         _column_sums(steps, count, rows, width, x.dtype, call.gpu)
     return steps.done()
 
@@ -81,6 +100,7 @@ def group_norm_backward(call: Call):
 
 
 # --- batch norm
+
 
 def _columns_launch(rows: int, channels: int) -> tuple[int, int]:
     """Blocks across channels and rows of PyTorch's channels-last kernels."""
@@ -149,6 +169,7 @@ def cudnn_batch_norm_backward(call: Call):
 
 
 # --- softmax, foreach
+
 
 @kernel("_softmax", "_log_softmax")
 def softmax(call: Call):

@@ -4,6 +4,7 @@ The reserve space follows exactly from the measurements: per layer and direction
 entry and hidden unit (gates and states), the output between layers, one bit per dropped value, 256 bytes. The
 workspace is cuDNN's own affair; its estimate is within 8 % of the measured bytes in all, and within 36 % in the worst case (H200, cuDNN 9).
 """
+
 from __future__ import annotations
 
 import torch

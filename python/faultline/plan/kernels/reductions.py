@@ -5,6 +5,7 @@ buffer holds one partial value per (result, block, lane); for a sum over the row
 layer's bias gradient is, that is tens to hundreds of MiB, and it grows with the number of multiprocessors. The launch
 shape is worked out here as PyTorch's reduction launcher does, from the GPU's properties.
 """
+
 from __future__ import annotations
 
 import torch
@@ -26,14 +27,19 @@ def last_pow2(n: int) -> int:
 def _output_vector(it: ReduceIterator, itemsize: int) -> int:
     first_output = it.num_reduce_dims
     width = 4
-    for n in [it.offset // itemsize, it.shape[first_output],
-              *(s // itemsize for d, s in enumerate(it.in_strides) if d != first_output)]:
+    for n in [
+        it.offset // itemsize,
+        it.shape[first_output],
+        *(s // itemsize for d, s in enumerate(it.in_strides) if d != first_output),
+    ]:
         while n % width:
             width //= 2
     return width
 
 
-def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: int, gpu, double_complex: bool = False) -> tuple[int, int] | None:
+def staging(
+    it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: int, gpu, double_complex: bool = False
+) -> tuple[int, int] | None:
     """Bytes of the staging buffer and of the semaphores, None when no result is shared between blocks."""
     outputs = it.num_outputs
     inputs = it.numel // outputs
@@ -46,7 +52,12 @@ def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: i
         stride = it.in_strides[0] if on_fastest else it.in_strides[reduce_dims]
     vector = 1
     if stride == itemsize:
-        if on_fastest and width >= (128 if releases.now().vectors_from_128 else 129) and reduce_dims == 1 and input_vector > 1:
+        if (
+            on_fastest
+            and width >= (128 if releases.now().vectors_from_128 else 129)
+            and reduce_dims == 1
+            and input_vector > 1
+        ):
             width //= input_vector
         elif not on_fastest:
             vector = _output_vector(it, itemsize)
@@ -70,7 +81,9 @@ def staging(it: ReduceIterator, itemsize: int, value_bytes: int, input_vector: i
     target = gpu.multi_processor_count * (gpu.max_threads_per_multi_processor // (block_width * block_height))
     if not across_warps or values < MAX_VALUES_PER_THREAD or grid > target:
         return None
-    blocks = max(min(ceil_div(target, grid), ceil_div(values, MIN_VALUES_PER_THREAD)), ceil_div(values, MAX_VALUES_PER_THREAD))
+    blocks = max(
+        min(ceil_div(target, grid), ceil_div(values, MIN_VALUES_PER_THREAD)), ceil_div(values, MAX_VALUES_PER_THREAD)
+    )
     if blocks <= 1:
         return None
     buffer = value_bytes * outputs * blocks
@@ -105,7 +118,10 @@ class Reduction:
         elif kind == "norm":
             value = 4 if low else itemsize // 2 if dtype.is_complex else itemsize
         elif kind == "var":
-            value, vector = (32 if itemsize == 8 else 16), 2 if releases.now().variance_in_vectors else 1  # mean, squares, two counts
+            value, vector = (
+                (32 if itemsize == 8 else 16),
+                2 if releases.now().variance_in_vectors else 1,
+            )  # mean, squares, two counts
         elif kind == "arg":
             value = 16  # value and 64-bit position
         elif kind == "minmax":
@@ -120,8 +136,18 @@ def reduced_dims(tensor: torch.Tensor, dim) -> set[int]:
     return {wrap(d, tensor.dim()) for d in dims} if tensor.dim() else set()
 
 
-def reduce_tensor(steps: Steps, kind: str, shape, strides, offset: int, dtype: torch.dtype, reduced: set[int],
-                  out_dtype: torch.dtype, gpu, out_strides=None) -> None:
+def reduce_tensor(
+    steps: Steps,
+    kind: str,
+    shape,
+    strides,
+    offset: int,
+    dtype: torch.dtype,
+    reduced: set[int],
+    out_dtype: torch.dtype,
+    gpu,
+    out_strides=None,
+) -> None:
     """Appends the blocks of reducing a tensor of this layout; the result is contiguous unless told."""
     if 0 in shape:
         return
@@ -158,9 +184,23 @@ def _cast(steps: Steps, x: torch.Tensor, dtype: torch.dtype) -> tuple[list[int],
     return dense_strides(x), 0, dtype
 
 
-_KINDS = {"sum": "sum", "nansum": "nansum", "prod": "prod", "mean": "mean", "norm": "norm", "linalg_vector_norm": "norm",
-          "amax": "value", "amin": "value", "all": "value", "any": "value",
-          "var": "var", "std": "var", "var_mean": "var", "std_mean": "var", "aminmax": "minmax"}
+_KINDS = {
+    "sum": "sum",
+    "nansum": "nansum",
+    "prod": "prod",
+    "mean": "mean",
+    "norm": "norm",
+    "linalg_vector_norm": "norm",
+    "amax": "value",
+    "amin": "value",
+    "all": "value",
+    "any": "value",
+    "var": "var",
+    "std": "var",
+    "var_mean": "var",
+    "std_mean": "var",
+    "aminmax": "minmax",
+}
 
 
 @kernel(*_KINDS)
@@ -179,7 +219,9 @@ def reduction(call: Call):
     else:
         strides, offset, dtype = list(x.stride()), x.storage_offset(), x.dtype
     reduced = reduced_dims(x, call.get("dim"))
-    reduce_tensor(steps, kind, x.shape, strides, offset, dtype, reduced, out_dtype, call.gpu, _result_strides(call, x, reduced))
+    reduce_tensor(
+        steps, kind, x.shape, strides, offset, dtype, reduced, out_dtype, call.gpu, _result_strides(call, x, reduced)
+    )
     return steps.done()
 
 
@@ -211,7 +253,18 @@ def max_min(call: Call):
     steps = Steps().out()
     if call.overload == "dim":
         reduced = reduced_dims(x, call.get("dim"))
-        reduce_tensor(steps, "arg", x.shape, x.stride(), x.storage_offset(), x.dtype, reduced, x.dtype, call.gpu, _result_strides(call, x, reduced))
+        reduce_tensor(
+            steps,
+            "arg",
+            x.shape,
+            x.stride(),
+            x.storage_offset(),
+            x.dtype,
+            reduced,
+            x.dtype,
+            call.gpu,
+            _result_strides(call, x, reduced),
+        )
     else:
         offset = x.storage_offset()
         if not x.is_contiguous():

@@ -1,4 +1,5 @@
 """Prefix sums and sampling."""
+
 from __future__ import annotations
 
 import torch
@@ -103,6 +104,8 @@ def count_nonzero(call: Call):
     steps.out()
     wide = steps.take(x.numel() * 8)
     strides = torch.empty(x.shape, device="meta").stride()
-    reduce_tensor(steps, "sum", x.shape, strides, 0, torch.int64, reduced_dims(x, call.get("dim")), torch.int64, call.gpu)
+    reduce_tensor(
+        steps, "sum", x.shape, strides, 0, torch.int64, reduced_dims(x, call.get("dim")), torch.int64, call.gpu
+    )
     steps.give(wide, mask)
     return steps.done()

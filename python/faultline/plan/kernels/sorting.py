@@ -1,4 +1,5 @@
 """Sorting and selection: CUB's radix sort and PyTorch's multi-block top-k."""
+
 from __future__ import annotations
 
 import torch
@@ -129,8 +130,16 @@ def topk(call: Call):
         word = 8 if x.element_size() == 8 else 4
         release = releases.now()
         state = 2 if release.topk_state_twice else 1
-        sizes = (slices * x.element_size(), *(() if release.topk_digit_sums else (slices * 4,)), state * slices * 4, state * slices * word, blocks * 256 * 2,
-                 *((slices * 256 * 4,) if release.topk_digit_sums else ()), blocks * 4, blocks * 4)
+        sizes = (
+            slices * x.element_size(),
+            *(() if release.topk_digit_sums else (slices * 4,)),
+            state * slices * 4,
+            state * slices * word,
+            blocks * 256 * 2,
+            *((slices * 256 * 4,) if release.topk_digit_sums else ()),
+            blocks * 4,
+            blocks * 4,
+        )
         taken = [steps.take(n) for n in sizes]
         for _ in range(2):
             steps.give(steps.take(scan_bytes(blocks)))

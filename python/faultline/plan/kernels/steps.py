@@ -6,6 +6,7 @@ temporary, counted from 1, is returned). What is not returned explicitly is retu
 
 Models register themselves by operation name with @kernel("sum", "mean"); temporaries.py looks them up.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -30,16 +31,21 @@ storage_models: dict[str, Sizes] = {}
 
 def _registers(into: dict) -> Callable:
     """A decorator that takes names of ATen operations, all overloads of each."""
+
     def named(*names: str) -> Callable:
         def keep(model: Callable) -> Callable:
             into.update(("aten::" + name, model) for name in names)
             return model
+
         return keep
+
     return named
 
 
 kernel = _registers(models)
-true_outputs = _registers(output_models)   # knows the byte sizes of auxiliary results whose meta kernel reports them wrong
+true_outputs = _registers(
+    output_models
+)  # knows the byte sizes of auxiliary results whose meta kernel reports them wrong
 kept_storage = _registers(storage_models)  # knows results whose storage is larger than their shape says
 
 
