@@ -40,8 +40,8 @@ class ByteStream {
  public:
   // "-" is standard input where the user says so. The Error says what the system said.
   static Result<ByteStream> open(const std::string& path, NamedBy named_by = NamedBy::kUser);
-  static ByteStream from_memory(
-      std::span<const std::uint8_t> bytes);  // the bytes must outlive the stream; decompressed like a file's
+  // the bytes must outlive the stream; decompressed like a file's
+  static ByteStream from_memory(std::span<const std::uint8_t> bytes);
 
   const std::uint8_t* begin() const { return window_.data() + begin_; }
   const std::uint8_t* end() const { return window_.data() + end_; }

@@ -162,8 +162,8 @@ TEST_P(PackedStream, IsRefusedWhenTheFirstHalfIsOverwritten) {
     std::fill(packed.begin() + static_cast<std::ptrdiff_t>(from),
               packed.begin() + static_cast<std::ptrdiff_t>(from + 2'000), std::uint8_t{0xff});
     const Result<std::string> text = read_whole(packed);
-    const bool noticed =
-        !text.ok() || GetParam().pack == zstd_without_checksum;  // stored blocks have nothing that could be wrong
+    // stored blocks have nothing that could be wrong
+    const bool noticed = !text.ok() || GetParam().pack == zstd_without_checksum;
     EXPECT_TRUE(noticed) << from;
     if (!text.ok()) {
       EXPECT_FALSE(text.error().what.empty()) << from;
@@ -180,8 +180,8 @@ TEST_P(PackedStream, SurvivesEveryFlippedByte) {
     const Result<std::string> text = read_whole(damaged, 1 << 20);
     if (!text.ok()) {
       EXPECT_FALSE(text.error().what.empty()) << at;
-    } else if (GetParam().pack !=
-               zstd_without_checksum) {  // what was read is what was packed, or the file no longer looks packed
+    } else if (GetParam().pack != zstd_without_checksum) {
+      // what was read is what was packed, or the file no longer looks packed
       EXPECT_TRUE(*text == std::string(plain.begin(), plain.end()) ||
                   *text == std::string(damaged.begin(), damaged.end()))
           << at;

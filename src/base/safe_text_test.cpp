@@ -11,9 +11,10 @@ namespace {
 
 TEST(SafeText, WhatActsOrHidesIsSpelledOut) {
   EXPECT_EQ(shown("\x1b[2J\a"), "\\x1b[2J\\x07");
+  // C1: another way to begin an escape sequence
   EXPECT_EQ(shown("\xc2\x9b"
                   "31m"),
-            "\\x9b31m");  // C1: another way to begin an escape sequence
+            "\\x9b31m");
   EXPECT_EQ(shown("\u202egnp.exe\u2066\u200b\ufeff"), "\\u202egnp.exe\\u2066\\u200b\\ufeff");
   EXPECT_EQ(shown("a\nb\u2028c"), "a b\\u2028c");
   EXPECT_EQ(shown("größe 日本 ✓"), "größe 日本 ✓");

@@ -9,8 +9,8 @@ namespace faultline::capture {
 namespace {
 
 constexpr std::size_t kMostParameters = 4096;
-constexpr std::uint32_t kMostKernels =
-    1 << 16;  // of those that were ever met: modules that are loaded again and again have new ones
+// of those that were ever met: modules that are loaded again and again have new ones
+constexpr std::uint32_t kMostKernels = 1 << 16;
 const Kernel kUnknownKernel;
 
 template <class Handle, class Ask>

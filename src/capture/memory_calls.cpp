@@ -58,8 +58,8 @@ CUresult allocated(ObservedCall& call, CUresult result, const NewMemory& memory)
   event.set(kAddressKnown);
   event.size_bytes = memory.size_bytes;
   event.allocation = recorder.next_allocation();
-  const void* const context =
-      memory.kind == HeapKind::kStreamOrderedPool ? nullptr : recorder.current_context();  // a pool is the device's
+  // a pool is the device's
+  const void* const context = memory.kind == HeapKind::kStreamOrderedPool ? nullptr : recorder.current_context();
   if (!recorder.live().add(memory.address,
                            {event.allocation, memory.size_bytes, event.heap, memory.kind, event.device, context})) {
     recorder.count("capture.allocations_left_out");

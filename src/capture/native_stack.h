@@ -14,8 +14,8 @@ namespace faultline::capture {
 
 struct NativeFrameText {
   std::string module;  // path of the file that holds the code
-  std::uint64_t offset =
-      0;  // of the call instruction's last byte in that file's own addresses (return address - 1 - load bias)
+  // of the call instruction's last byte in that file's own addresses (return address - 1 - load bias)
+  std::uint64_t offset = 0;
 };
 
 // Return addresses, innermost first, without those of this library itself. How many were written.

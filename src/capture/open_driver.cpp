@@ -27,8 +27,8 @@ bool names_driver(const char* name) {
          (slash != nullptr || std::strcmp(rest, ".1") != 0);
 }
 
-thread_local bool is_ours __attribute__((tls_model("initial-exec"))) =
-    false;  // this thread opens the real driver for the recorder
+// this thread opens the real driver for the recorder
+thread_local bool is_ours __attribute__((tls_model("initial-exec"))) = false;
 
 }  // namespace
 

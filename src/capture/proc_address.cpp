@@ -34,8 +34,8 @@ struct VariantWrapper;
 template <std::size_t kIndex, class Tag, driver::StreamKind kStream, class... Arguments>
 struct VariantWrapper<kIndex, Tag, kStream, CUresult (*)(Arguments...)> {
   static CUresult call(Arguments... arguments) {
-    void* real =
-        real_variants[kIndex].load(std::memory_order_relaxed);  // set before the program could have this address
+    // set before the program could have this address
+    void* real = real_variants[kIndex].load(std::memory_order_relaxed);
     return forward<Tag>(Call{kNames[kIndex], kStream}, reinterpret_cast<CUresult (*)(Arguments...)>(real),
                         arguments...);
   }

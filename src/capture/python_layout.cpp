@@ -56,8 +56,8 @@ std::uint64_t identity_of(const PythonLayout& layout, Loads& memory, std::uintpt
 
   const auto add_text = [&](std::size_t i, std::uintptr_t text) __attribute__((always_inline)) {
     sum += kFactors[i] * text;
-    if (memory.load(text + layout.type_offset) != layout.text_type)
-      return;  // a subclass keeps its characters elsewhere
+    // a subclass keeps its characters elsewhere
+    if (memory.load(text + layout.type_offset) != layout.text_type) return;
     const auto length = memory.load(text + layout.size_offset);
     sum += kFactors[i + 1] * length + kFactors[i + 2] * memory.load(text + layout.text_hash_offset);
     sum += kFactors[i + 3] * memory.load(text + layout.text_offset + length - 8);

@@ -52,8 +52,8 @@ struct PythonLayout {
   std::uint16_t bytes_offset = 0;  // of a bytes object's bytes
   std::uintptr_t code_type = 0;
   std::uintptr_t text_type = 0;
-  bool one_byte_line_table_is_own =
-      false;  // the interpreter's own code objects (3.12 and later) have line tables of one byte, no other has
+  // the interpreter's own code objects (3.12 and later) have line tables of one byte, no other has
+  bool one_byte_line_table_is_own = false;
 };
 
 // Innermost first; how many were written. `thread` must be the calling thread's own thread state.

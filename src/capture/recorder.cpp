@@ -359,8 +359,8 @@ void Recorder::count_passed_through() {
 }
 
 void Recorder::failed(ThreadRecorder& by, const char* function, CUresult error) {
-  if (error == CUDA_ERROR_NOT_READY || error == CUDA_ERROR_DEINITIALIZED)
-    return;  // an answer, and the end of the process
+  // an answer, and the end of the process
+  if (error == CUDA_ERROR_NOT_READY || error == CUDA_ERROR_DEINITIALIZED) return;
   const std::string name = name_of_error(error), words = std::string(function) + ": " + name;
   if (ends_context(error)) {
     // From here on every call returns it; only the first is news.

@@ -103,8 +103,8 @@ class ThreadRecorder {
   // Room that is not cleared between calls: clearing it would cost more than what is put there.
   std::array<PythonFrame, 128> frames_;
   std::array<std::uintptr_t, 48> addresses_;
-  std::array<LaunchArgument, 512>
-      arguments_;  // all 8-byte words of the 4 KiB that a kernel's parameters usually may have
+  // all 8-byte words of the 4 KiB that a kernel's parameters usually may have
+  std::array<LaunchArgument, 512> arguments_;
   std::atomic<std::uint64_t> calls_left_out_{0};  // this thread alone adds
   bool inside_ = false;
 };
@@ -123,8 +123,8 @@ class Recorder {
                        std::span<const PythonFrame> frames);
   HeapId heap(ThreadRecorder& by, HeapKind kind, std::uint16_t device);
   // `handle` as the program gave it; what 0 means depends on the function it was given to.
-  void set_stream(ThreadRecorder& by, Event& event, CUstream handle,
-                  driver::StreamKind kind);  // and the device it is on
+  // and the device it is on
+  void set_stream(ThreadRecorder& by, Event& event, CUstream handle, driver::StreamKind kind);
   void stream_created(ThreadRecorder& by, CUstream handle, bool waits_for_default);
   void stream_destroyed(CUstream handle);
   std::uint16_t current_device() const;
@@ -244,9 +244,10 @@ CUresult append_work(ObservedCall& call, Event event, CUresult result);
 class Recording {
  public:
   enum class Inside : bool {
+    // also while this thread is inside a call that is being recorded: only what the driver itself tells may
     kNot,
     kToo
-  };  // also while this thread is inside a call that is being recorded: only what the driver itself tells may
+  };
   explicit Recording(Inside inside = Inside::kNot);
   ~Recording();
   Recording(const Recording&) = delete;

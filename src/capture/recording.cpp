@@ -17,9 +17,10 @@ namespace faultline::capture {
 namespace {
 
 enum class State : int {
+  // before the process: what was recorded is still closed at its end
   kNotBegun,
   kOn,
-  kEnded,  // before the process: what was recorded is still closed at its end
+  kEnded,
   kOff,
 };
 std::atomic<State> state{State::kNotBegun};
@@ -100,8 +101,8 @@ void begin() {
                                ::pthread_atfork(nullptr, nullptr, begin_anew_in_child) == 0;
   const char* why = "there is no memory left to begin with";
   if (prepared && room == nullptr) room = RoomSpace::attach(std::atoi(segment), why);
-  RoomSpace* const space =
-      prepared && room != nullptr ? RoomSpace::begin(*room, now_ns()).release() : nullptr;  // it outlives every thread
+  // it outlives every thread
+  RoomSpace* const space = prepared && room != nullptr ? RoomSpace::begin(*room, now_ns()).release() : nullptr;
   if (space == nullptr) {
     leave_note(folder, room != nullptr ? "too many processes are recorded already" : why);
     state.store(State::kOff);
@@ -141,8 +142,8 @@ __attribute__((destructor)) void end() {
 
 void first_launch_was_made() {
   const char* armed = std::getenv("FAULTLINE_CORE_DUMP_ARMED");
-  if (armed != nullptr && *armed == '1')
-    std::atexit(let_core_dump_begin);  // so late that it runs before the driver's own
+  // so late that it runs before the driver's own
+  if (armed != nullptr && *armed == '1') std::atexit(let_core_dump_begin);
 }
 
 bool recording_is_on() { return state.load(std::memory_order_relaxed) == State::kOn; }

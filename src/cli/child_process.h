@@ -40,8 +40,8 @@ struct Placement {
   std::string log;            // not empty: standard output and error go to this file
   int input = -1;             // with a log: the descriptor to read from; -1: nothing to read
   bool in_foreground = true;  // what is sent to Faultline is the program's; one at a time
-  int* status =
-      nullptr;  // where to say what a shell ends with when the program cannot be started: 127 not found, 126 not executable
+  // where to say what a shell ends with when the program cannot be started: 127 not found, 126 not executable
+  int* status = nullptr;
 };
 
 // The Error says in words why it could not be started: not found, not executable. `log`: not empty for a quiet run.

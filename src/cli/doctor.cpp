@@ -25,8 +25,8 @@ std::string page(const std::vector<Ability>& abilities, int columns) {
   std::string text;
   for (const Ability& one : abilities) {
     std::string head = fmt::format("{:<6}  {:<{}}  ", name_of(one.mark), one.name, width);
-    const std::string says = shown(one.says + (one.advice.empty() ? "" : "; " + one.advice)) +
-                             ".";  // paths and versions are others' words: whatever is in them, it stays one line
+    // paths and versions are others' words: whatever is in them, it stays one line
+    const std::string says = shown(one.says + (one.advice.empty() ? "" : "; " + one.advice)) + ".";
     for (const std::string& part :
          wrap(says, columns == 0 ? INT_MAX : std::max(columns - static_cast<int>(head.size()), 20))) {
       text += head + part + "\n";
@@ -75,8 +75,8 @@ int run_doctor(const OutputOptions& output) {
   if (output.format == "json")
     return write_out(
         escaped_json(json_of(machine, abilities).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"), status);
-  const bool is_seen =
-      ::isatty(STDOUT_FILENO) != 0 || !environment("COLUMNS").empty();  // else it is for a program: a line each
+  // else it is for a program: a line each
+  const bool is_seen = ::isatty(STDOUT_FILENO) != 0 || !environment("COLUMNS").empty();
   return write_out(page(abilities, is_seen ? terminal_options(output).width : 0), status);
 }
 

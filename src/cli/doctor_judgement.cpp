@@ -10,8 +10,8 @@
 namespace faultline::cli {
 namespace {
 
-constexpr int kLeastCudaForDumps =
-    12050;  // CUDA 12.5 is driver 555, the first that run --core-dump arms (run_setup.cpp)
+// CUDA 12.5 is driver 555, the first that run --core-dump arms (run_setup.cpp)
+constexpr int kLeastCudaForDumps = 12050;
 constexpr std::uint64_t kSpaceForCoreDump = 512 * kMiB;
 constexpr std::uint64_t kSpaceForRun = 100 * kMiB;
 constexpr std::pair<int, int> kLeastGlibc = {2, 35};

@@ -26,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kLimit =
-    10'000ms;  // a driver that wakes a sleeping GPU takes seconds, and so does a Python on a slow disk or a busy machine
+// a driver that wakes a sleeping GPU takes seconds, and so does a Python on a slow disk or a busy machine
+constexpr auto kLimit = 10'000ms;
 constexpr int kMostGpus = 64;
 
 // No package is imported: a framework takes seconds, and a broken one may take the process with it.

@@ -14,10 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kToEndByItself = std::chrono::seconds(5);
-constexpr auto kForKeeper =
-    std::chrono::seconds(10);  // it gives the program's children a moment, and writes down what the program did
-constexpr auto kOneAndTheSame =
-    std::chrono::milliseconds(500);  // timeout(1) sends its signal twice, to the process and to its group
+// it gives the program's children a moment, and writes down what the program did
+constexpr auto kForKeeper = std::chrono::seconds(10);
+// timeout(1) sends its signal twice, to the process and to its group
+constexpr auto kOneAndTheSame = std::chrono::milliseconds(500);
 
 void add_family(pid_t process, std::vector<pid_t>& all) {
   all.push_back(process);
@@ -53,8 +53,8 @@ void Ending::look() {
   const auto waited = std::chrono::steady_clock::now() - since_;
   switch (stage_) {
     case Stage::kRuns:
-      if (interrupts() != 0)
-        return enter(Stage::kAsked);  // the program has it already: handed on, or sent to the whole group
+      // the program has it already: handed on, or sent to the whole group
+      if (interrupts() != 0) return enter(Stage::kAsked);
       if (!patience_.is_over || !patience_.is_over()) return;
       out_of_time_ = true;
       ::kill(process_, SIGTERM);

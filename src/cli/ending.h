@@ -11,8 +11,8 @@ namespace faultline::cli {
 
 struct Patience {
   std::function<bool()> is_over;  // whether the program's time is over
-  bool has_keeper =
-      false;  // the process is the program's keeper (keep-aside): told to end the program, it still tells what that did
+  // the process is the program's keeper (keep-aside): told to end the program, it still tells what that did
+  bool has_keeper = false;
 };
 
 // What a keeper is told by SIGTERM with this value: its program is to be ended by force.

@@ -43,11 +43,10 @@ int explain(const ExplainOptions& options) {
   std::vector<Input> inputs;
   for (const std::string& path : options.paths) {
     Result<Input> input = open_input(path);
-    if (input)
-      inputs.push_back(std::move(*input));
+    if (input) inputs.push_back(std::move(*input));
+    // the others are explained all the same
     else
-      status =
-          fail(input.error().message(path == "-" ? "standard input" : path));  // the others are explained all the same
+      status = fail(input.error().message(path == "-" ? "standard input" : path));
   }
   if (gpu) {
     bool stated = false;

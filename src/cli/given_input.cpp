@@ -19,8 +19,8 @@ GivenInput::GivenInput(const std::string& folder) {
 
 int GivenInput::again() const {
   if (!is_file_) return keep_.empty() ? -1 : ::open(keep_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  const int file =
-      ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);  // opened anew: the place in the first one stays where it is
+  // opened anew: the place in the first one stays where it is
+  const int file = ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
   if (file >= 0) ::lseek(file, offset_, SEEK_SET);
   return file;
 }

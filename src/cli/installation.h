@@ -6,9 +6,8 @@
 namespace faultline::cli {
 
 std::string python_part();  // the folder that holds the package `faultline`; empty: not found
-std::string library_part(
-    const std::string&
-        name);  // full path of "libfaultline_dryrun.so", "capture/libcuda.so.1", "vgpu/libfaultline_vgpu.so"; empty: not found
+// full path of "libfaultline_dryrun.so", "capture/libcuda.so.1", "vgpu/libfaultline_vgpu.so"; empty: not found
+std::string library_part(const std::string& name);
 std::string docs_home();  // the folder that holds docs/rules; empty: not found
 std::string executable_folder();
 

@@ -70,8 +70,8 @@ std::string meant(const CLI::App& app, int argument_count, char** arguments, con
   const std::vector<std::string> verbs = verbs_of(app);
   const bool is_verb = std::find(verbs.begin(), verbs.end(), word) != verbs.end();
   if (is_verb || word.starts_with('-')) {
-    const bool has_all = command.empty() &&
-                         takes_program(word);  // the program's own options stand there too, where its -- was forgotten
+    // the program's own options stand there too, where its -- was forgotten
+    const bool has_all = command.empty() && takes_program(word);
     const std::string option = nearest_option(is_verb ? *app.get_subcommand(word) : app,
                                               has_all ? std::min(argument_count, 3) : argument_count, arguments);
     if (!option.empty()) return fmt::format("{}. faultline {}--help lists them", option, is_verb ? word + " " : "");
@@ -111,8 +111,9 @@ int add_verbs_and_run(int argument_count, char** arguments) {
                         [] {
                           for (const Rule& rule : all_rules()) std::puts(std::string(rule.name).c_str());
                           throw CLI::Success();
+                          // for tests
                         })
-      ->group("");  // for tests
+      ->group("");
   app.require_subcommand(1);
   app.formatter(std::make_shared<Help>());
   app.footer(

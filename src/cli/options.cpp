@@ -35,8 +35,8 @@ bool speaks_utf8(int descriptor) {
     return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos ||
            value.find("UTF8") != std::string::npos || value.find("utf-8") != std::string::npos;
   }
-  return ::isatty(descriptor) ==
-         0;  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
+  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
+  return ::isatty(descriptor) == 0;
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ int fail(const std::string& sentence, ExitStatus status = kBadInput);
 
 // Writing the one would be the end of the other.
 bool is_same_file(const std::string& a, const std::string& b);
-bool may_be_overwritten(
-    const std::string& path);  // it is not there, is empty, or is what Faultline itself writes: a trace
+// it is not there, is empty, or is what Faultline itself writes: a trace
+bool may_be_overwritten(const std::string& path);
 
 // Prints "faultline: SENTENCE" to standard error, and nothing changes: a choice that was made for the user.
 void hint(const std::string& sentence);

@@ -23,8 +23,8 @@ Environment environment_for(const PlanParts& parts, const std::string& folder) {
   Environment environment;
   environment.prepend("PYTHONPATH", parts.python + "/faultline/_inject:" + parts.python);
   environment.set("FAULTLINE_PLAN", folder + "/" + std::string(layout::kRequest));
-  environment.set("MALLOC_MMAP_THRESHOLD_",
-                  "65536");  // large host tensors that nobody fills cost addresses, not memory
+  // large host tensors that nobody fills cost addresses, not memory
+  environment.set("MALLOC_MMAP_THRESHOLD_", "65536");
   environment.set("CUDA_VISIBLE_DEVICES", "");
   return environment;
 }
@@ -76,9 +76,8 @@ Patience patience_for(const DryRunJob& job) {
       seen = true;
       begin = Clock::now();
     }
-    return Clock::now() - begin >
-           std::chrono::seconds(job.request.seconds +
-                                job.limits.grace_seconds * (seen ? 1 : 3));  // importing takes a while
+    // importing takes a while
+    return Clock::now() - begin > std::chrono::seconds(job.request.seconds + job.limits.grace_seconds * (seen ? 1 : 3));
   };
   return {is_over, !job.limits.allow_writes};
 }

@@ -139,8 +139,8 @@ Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& fo
   } else if (!preloaded) {
     setup.left_out.push_back("nothing is recorded: " + preloaded.error().message());
   } else if (!driver->empty() && (!folder.empty() || !arguments.gpu.empty())) {
-    setup.environment.append("LD_PRELOAD",
-                             *preloaded);  // behind the user's own: some, such as AddressSanitizer, must come first
+    // behind the user's own: some, such as AddressSanitizer, must come first
+    setup.environment.append("LD_PRELOAD", *preloaded);
     setup.environment.set("FAULTLINE_DRIVER", *driver);
     setup.environment.set("FAULTLINE_CAPTURE_LIBRARY", recorder);
     setup.environment.set_unless_there("NVTX_INJECTION64_PATH", recorder);

@@ -32,8 +32,8 @@ Result<std::string> virtual_gpu_settings(const std::string& gpu);
 struct RunSetup {
   Environment environment;
   std::vector<std::string> left_out;  // sentences: what will not be recorded, and why
-  std::vector<std::string>
-      beforehand;        // sentences: what will be different for the program, because the user asked for it
+  // sentences: what will be different for the program, because the user asked for it
+  std::vector<std::string> beforehand;
   bool records = false;  // the recorder is in
   bool core_dump_is_armed = false;
 };

@@ -42,8 +42,8 @@ std::atomic<int> was_interrupted{0};
 std::atomic<int> notes_to{-1};
 int notes_from = -1;
 std::array<pid_t, 256> quiet{};  // guarded by quiet_is_held
-std::atomic_flag
-    quiet_is_held;  // by a thread that hears no signals meanwhile, so a handler waits for another thread at most
+// by a thread that hears no signals meanwhile, so a handler waits for another thread at most
+std::atomic_flag quiet_is_held;
 constexpr std::array kIgnored = {SIGPIPE, SIGXFSZ};  // from the start on
 std::array<struct sigaction, NSIG> before{};         // by signal
 std::array<bool, NSIG> changed{};

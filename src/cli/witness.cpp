@@ -29,8 +29,8 @@ namespace {
 constexpr std::int64_t kPatienceNs = 20'000'000;         // a group is told in one go, within microseconds
 constexpr std::int64_t kMostPatienceNs = 2'000'000'000;  // for a witness that does not get to run on a busy machine
 constexpr int kLookAgainMs = 5;
-constexpr std::int64_t kStaleNs =
-    500'000'000;  // of two that come at once a process hears one: what is left over counts no more
+// of two that come at once a process hears one: what is left over counts no more
+constexpr std::int64_t kStaleNs = 500'000'000;
 constexpr timespec kLook = {0, 50'000'000};
 
 struct Told {

@@ -17,8 +17,8 @@
 namespace faultline::confine {
 namespace {
 
-constexpr int kChangeModeAt = 452, kSetXattrAt = 463, kGetXattrAt = 464, kListXattrAt = 465,
-              kRemoveXattrAt = 466;  // newer than the headers
+// newer than the headers
+constexpr int kChangeModeAt = 452, kSetXattrAt = 463, kGetXattrAt = 464, kListXattrAt = 465, kRemoveXattrAt = 466;
 
 using Handler = std::function<Decision(const Asked&)>;
 

@@ -20,8 +20,8 @@ struct Decision {
   static constexpr int kNoArgument = -1;
   Kind kind = Kind::kPass;
   long result = 0;  // of kAnswer: what the call returns, -errno
-  std::vector<std::pair<int, std::string>>
-      bytes;  // of kRewrite: argument → what it shall point to; kNoArgument: what others of these point to
+  // of kRewrite: argument → what it shall point to; kNoArgument: what others of these point to
+  std::vector<std::pair<int, std::string>> bytes;
   struct Pointer {
     std::size_t in, at, to;  // piece, byte of it, and the piece before it that it shall point to
   };

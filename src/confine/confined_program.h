@@ -42,8 +42,8 @@ struct Effects {  // what a confined program would have done to the machine
   std::uint64_t connections = 0;
   std::map<std::string, std::uint64_t> machines;
   bool offline = false;
-  std::vector<std::string>
-      done_for_real;  // files that were changed all the same: open before it began, or the kernel's own
+  // files that were changed all the same: open before it began, or the kernel's own
+  std::vector<std::string> done_for_real;
 };
 
 class ConfinedProgram {

@@ -40,8 +40,8 @@ Decision descriptor_call(const Asked& call, const std::function<int(const std::s
   const std::string link = link_of(call, 0);
   if (is_free(call, link)) return Decision::pass();
   Place place = call.files().find("/", link, false, {});
-  if (place.real != link && !place.aside)
-    return Decision::answer(0);  // the program has removed or moved it: nobody will look
+  // the program has removed or moved it: nobody will look
+  if (place.real != link && !place.aside) return Decision::answer(0);
   if (!place.is_file() && !place.is_folder()) return Decision::answer(0);
   if (::geteuid() != 0 && place.status.st_uid != ::geteuid()) return Decision::answer(-EPERM);
   if (const int problem = call.files().make_own(place, true)) return Decision::answer(-problem);
@@ -136,8 +136,8 @@ Decision open_with_how(const Asked& call) {
   open_how how{};
   if (!read_memory(call.tracee.thread, call.number(2), &how, std::min<std::uint64_t>(sizeof how, call.number(3))))
     return Decision::answer(-EFAULT);
-  if ((how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0)
-    return Decision::answer(-ENOSYS);  // who asks for that has another way for older kernels
+  // who asks for that has another way for older kernels
+  if ((how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0) return Decision::answer(-ENOSYS);
   return open_call(call, {0, 1, how.flags, how.mode});
 }
 

@@ -12,8 +12,8 @@
 namespace faultline::confine {
 namespace {
 
-constexpr off_t kSmallEnoughToCopy =
-    64 << 20;  // for two names that share what is written later; a larger file is linked as it is
+// for two names that share what is written later; a larger file is linked as it is
+constexpr off_t kSmallEnoughToCopy = 64 << 20;
 
 }  // namespace
 
@@ -53,8 +53,9 @@ int FileLayer::touch(const std::string& path, Folder*& out) {
     if (name.folder == nullptr) {
       struct stat status{};
       const std::string aside = where_aside(at);
+      // a folder already: it becomes the real one
       if (name.stand_in)
-        name.stand_in = false;  // a folder already: it becomes the real one
+        name.stand_in = false;
       else if (::lstat(aside.c_str(), &status) != 0 && ::mkdir(aside.c_str(), 0700) != 0)
         return errno;
       if (!below.below.empty() && ::stat(below.below.c_str(), &status) == 0)
@@ -207,8 +208,8 @@ int FileLayer::rename(const Place& from, const Place& to, bool replace) {
   if (from.path != to.path && lies_in(from.path, to.path)) return ENOTEMPTY;
   if (to.exists()) {
     if (!replace) return EEXIST;
-    if (from.status.st_dev == to.status.st_dev && from.status.st_ino == to.status.st_ino)
-      return 0;  // two names of one thing stay
+    // two names of one thing stay
+    if (from.status.st_dev == to.status.st_dev && from.status.st_ino == to.status.st_ino) return 0;
     if (from.is_folder() && !to.is_folder()) return ENOTDIR;
     if (!from.is_folder() && to.is_folder()) return EISDIR;
     if (to.is_folder() && !is_empty(to)) return ENOTEMPTY;

@@ -30,8 +30,8 @@ namespace faultline::confine {
 // Where a path leads.
 struct Place {
   std::string path;  // as the program is to know it: absolute, no "..", no symbolic link but perhaps the last
-  std::string
-      real;  // where it is: aside, or the path itself, or where an unchanged thing was before it was moved; empty: nothing is there
+  // where it is: aside, or the path itself, or where an unchanged thing was before it was moved; empty: nothing is there
+  std::string real;
   struct stat status{};  // of `real`
   bool natural = true;   // of something that exists: the kernel would have found the same by the program's own words
   bool aside = false;

@@ -90,8 +90,8 @@ std::vector<sock_filter> confining_filter(bool watch_standard_input) {
   // The 32-bit architecture's number, which is what is loaded then, has this bit too.
   static_assert((AUDIT_ARCH_I386 & kOtherAbi) != 0);
   program.answer_if_any_bit(kOtherAbi, refused(ENOSYS));
-  program.answer_if_greater(kLastKnownCall,
-                            refused(ENOSYS));  // whatever it is, nobody looked at it: libraries have another way
+  // whatever it is, nobody looked at it: libraries have another way
+  program.answer_if_greater(kLastKnownCall, refused(ENOSYS));
   for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_mq_open, SYS_mq_unlink,
                            SYS_shmget, SYS_msgget, SYS_semget, SYS_uselib})
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));

@@ -287,8 +287,8 @@ void Watch::call_ends(Tracee& tracee) {
     tracee.room->free.push_back(pending.room);
     Registers restored = pending.before;  // a call keeps its arguments' registers
     restored.rax = now->rax;
-    if (pending.kind == Pending::Kind::kOneMessage &&
-        static_cast<long>(now->rax) >= 0) {  // sendmmsg counts messages, and tells of each how much of it was sent
+    // sendmmsg counts messages, and tells of each how much of it was sent
+    if (pending.kind == Pending::Kind::kOneMessage && static_cast<long>(now->rax) >= 0) {
       const auto sent = static_cast<unsigned>(now->rax);
       write_memory(tracee.thread, argument(pending.before, 1) + offsetof(mmsghdr, msg_len), &sent, sizeof sent);
       restored.rax = 1;

@@ -18,8 +18,8 @@ struct CaughtAccess {
   std::uint16_t device = 0;
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
-  std::uint64_t memory_start =
-      0;  // of the allocation that it belongs to or is nearest, as the program was given it; 0: none
+  // of the allocation that it belongs to or is nearest, as the program was given it; 0: none
+  std::uint64_t memory_start = 0;
   CUstream_st* stream = nullptr;  // that the kernel runs on
   const char* kernel = "";
   const char* function = "";  // the device function, where it is not the kernel itself
@@ -29,7 +29,7 @@ struct CaughtAccess {
 
 using ViolationSink = void (*)(const CaughtAccess&);
 inline constexpr const char* kSetViolationSink = "faultline_set_violation_sink";  // void(ViolationSink)
-inline constexpr const char* kReportViolation =
-    "faultline_report_violation";  // void(const CaughtAccess&): also the door for tests
+// void(const CaughtAccess&): also the door for tests
+inline constexpr const char* kReportViolation = "faultline_report_violation";
 
 }  // namespace faultline::driver

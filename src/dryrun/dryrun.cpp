@@ -143,8 +143,8 @@ uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name,
 }
 
 void faultline_close(faultline_dryrun* handle) {
-  if (handle == nullptr || handle->in_child())
-    return;  // a child's copy stays: to take it apart would write into the parent's file
+  // a child's copy stays: to take it apart would write into the parent's file
+  if (handle == nullptr || handle->in_child()) return;
   const bool is_whole = handle->usable();
   use_handle(handle, [](DryRunMachine& machine, Recorder& recorder) {
     const TorchFinalState state = machine.state();

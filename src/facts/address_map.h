@@ -30,8 +30,8 @@ class AddressMap {
 
   bool is_mapped(std::uint64_t address) const;      // the recording knows of memory there that a kernel may touch
   AddressPlace place(std::uint64_t address) const;  // relative to any allocation; goes through all of them
-  bool was_memory(std::uint64_t address)
-      const;  // whether place() would find it inside one, alive or freed; quick, for words of which most are no pointers
+  // whether place() would find it inside one, alive or freed; quick, for words of which most are no pointers
+  bool was_memory(std::uint64_t address) const;
   AddressPlace relative_to(AllocationId allocation, std::uint64_t address) const;
   ByteRange range_of(AllocationId allocation) const;  // what was asked for
   bool knows_memory() const { return !mapped_.empty(); }
@@ -42,8 +42,8 @@ class AddressMap {
   const HeapUses& uses_;
   std::uint32_t event_;
   std::vector<ByteRange> mapped_;  // sorted, apart from each other
-  mutable std::optional<std::vector<ByteRange>>
-      ever_;  // likewise, of all allocations so far; made when it is first asked for
+  // likewise, of all allocations so far; made when it is first asked for
+  mutable std::optional<std::vector<ByteRange>> ever_;
 };
 
 }  // namespace faultline

@@ -68,8 +68,8 @@ void Categories::find_workspaces() {
   });
   for (const Seen& size : seen) {
     const std::vector<AllocationId>& found = size.any_gone ? size.over_steps : size.staying;
-    if (found.size() <= 2 * trace_.streams.size())
-      workspaces_.insert(workspaces_.end(), found.begin(), found.end());  // the program's thread and the engine's
+    // the program's thread and the engine's
+    if (found.size() <= 2 * trace_.streams.size()) workspaces_.insert(workspaces_.end(), found.begin(), found.end());
   }
   std::sort(workspaces_.begin(), workspaces_.end());
 }

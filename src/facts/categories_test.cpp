@@ -56,8 +56,8 @@ TEST(Categories, AForwardsResultsAreActivationsUntilBackwardEndsThem) {
   const Facts facts(trace, {});
   const CategoryBytes live = live_at_peak(facts);
   EXPECT_EQ(part(live, Category::kParameters), 60ull * (512 * 512 + 512) * kFloat);
-  EXPECT_EQ(part(live, Category::kActivations),
-            61 * kMiB);  // sixty ReLU results, and the Linear result of the last layer at the peak
+  // sixty ReLU results, and the Linear result of the last layer at the peak
+  EXPECT_EQ(part(live, Category::kActivations), 61 * kMiB);
 }
 
 const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";

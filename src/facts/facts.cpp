@@ -21,8 +21,8 @@ std::uint32_t focus_event(const Trace& trace, std::uint16_t device) {
 Facts::Facts(const Trace& from, std::span<const std::uint64_t> held_bytes, const std::function<void()>& await_sizes)
     : trace(from), uses(from), lifetimes(from, held_bytes), stacks(from), steps(find_steps(from)) {
   for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
-    if (trace.events[index].kind == EventKind::kFault && trace.events[index].extra != 0)
-      faults.push_back(index);  // a message has none of its own
+    // a message has none of its own
+    if (trace.events[index].kind == EventKind::kFault && trace.events[index].extra != 0) faults.push_back(index);
     if (trace.events[index].kind == EventKind::kViolation) violations.push_back(index);
   }
   for (const Device& device : trace.devices)

@@ -15,8 +15,8 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostGrowths = 256;  // of the largest each is gone through the recording for
-constexpr std::size_t kMostStretches =
-    10;  // the steps, or without marks the time from a line's first allocation to its last, in so many parts
+// the steps, or without marks the time from a line's first allocation to its last, in so many parts
+constexpr std::size_t kMostStretches = 10;
 constexpr std::uint64_t kManyRounds = 64;  // of one line alone: a pass through layers makes its memory at several
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 constexpr std::uint64_t kLeastSteps = 5;   // after the warm-up
@@ -119,8 +119,8 @@ class Finder {
     bool nested = false;    // the model has modules inside
     bool unhooked = false;  // not all of them have hooks
     std::uint32_t first_call = kNever;
-    std::uint64_t fresh =
-        0;  // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
+    // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
+    std::uint64_t fresh = 0;
     std::uint64_t made_bytes = 0;
   };
   HashMap<std::uint64_t, Activation> activations_;
@@ -343,8 +343,8 @@ RoundsBy Finder::evidence_for(const Growth& growth, std::uint64_t peak_bytes) co
     const auto found = activations_.find(activation_of(at));
     if (found == activations_.end() || found->second.model_calls * 2 < growth.rounds) continue;
     const Activation& loop = found->second;
-    const bool lets_go =
-        growth.kept_bytes * 2 <= loop.made_bytes;  // one pass that records a graph keeps most of what it makes
+    // one pass that records a graph keeps most of what it makes
+    const bool lets_go = growth.kept_bytes * 2 <= loop.made_bytes;
     const bool fresh = loop.fresh * 10 >= growth.rounds * 9;  // something that no module made comes into each round
     if (loop.nested ? fresh || (lets_go && loop.unhooked && is_hooked(growth.stacks.front().stack)) : lets_go && fresh)
       return RoundsBy::kModelCalls;

@@ -50,8 +50,8 @@ struct Growth {
   std::uint64_t kept_bytes = 0;
   std::uint64_t kept_count = 0;
   std::uint64_t bytes_per_round = 0;
-  std::uint64_t rise_bytes =
-      0;  // of the device's low-water mark; with marks of its use from the last mark of the warm-up to the last of all
+  // of the device's low-water mark; with marks of its use from the last mark of the warm-up to the last of all
+  std::uint64_t rise_bytes = 0;
   std::uint64_t full_rounds = 0;  // from one mark to the next, those of the warm-up left out
   std::uint64_t least_bytes = 0;  // what is kept of any of them is not less
   bool in_every_stretch = true;

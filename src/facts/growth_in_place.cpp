@@ -28,8 +28,8 @@ std::vector<Growth> find_growth_in_place(const Trace& trace, const Lifetimes& li
   const HeapUses uses(trace);
   const std::size_t rounds = marks.size() - kWarmUpSteps;
   std::vector<Line> lines(trace.stacks.size());
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> made(
-      trace.stacks.size());  // in the earlier half of the rounds and in the later
+  // in the earlier half of the rounds and in the later
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> made(trace.stacks.size());
   lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
     if (birth.device != device || birth.has(kPreexisting) || !uses.is_program(birth.heap) ||
         life.born <= marks[kWarmUpSteps - 1] || life.born > marks.back())

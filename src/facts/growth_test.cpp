@@ -84,12 +84,12 @@ TEST(Growth, RoundsThatAreAlikeAreALoop) {
   };
   EXPECT_EQ(by(before + each_round(100, round)), RoundsBy::kAlike);
   EXPECT_EQ(by(before + each_round(63, round)), RoundsBy::kUnknown);  // few may be layers
-  EXPECT_EQ(by(before + each_round(100, round) + "alloc #all 200MiB at run.py:9 main\n"),
-            RoundsBy::kUnknown);  // it is over
-  EXPECT_EQ(by(each_round(100, "alloc #w 4MiB preexisting\n") + each_round(100, round)),
-            RoundsBy::kUnknown);  // as deep as the weights
-  EXPECT_EQ(by("alloc #most 8GiB at run.py:2 main\n" + each_round(100, round)),
-            RoundsBy::kUnknown);  // a small part of the peak
+  // it is over
+  EXPECT_EQ(by(before + each_round(100, round) + "alloc #all 200MiB at run.py:9 main\n"), RoundsBy::kUnknown);
+  // as deep as the weights
+  EXPECT_EQ(by(each_round(100, "alloc #w 4MiB preexisting\n") + each_round(100, round)), RoundsBy::kUnknown);
+  // a small part of the peak
+  EXPECT_EQ(by("alloc #most 8GiB at run.py:2 main\n" + each_round(100, round)), RoundsBy::kUnknown);
   std::string longer, other;
   for (int i = 0; i < 100; ++i) {
     const std::string n = std::to_string(i);

@@ -78,8 +78,8 @@ bool is_own_source(std::string_view file, std::uint32_t line) {
 
 FrameKind judge_frame(std::string_view file, std::string_view function, std::uint32_t line) {
   FrameKind kind;
-  const bool is_module =
-      line == 0 && file.starts_with('/') && !file.ends_with(".py");  // compiled, and no line of it is known
+  // compiled, and no line of it is known
+  const bool is_module = line == 0 && file.starts_with('/') && !file.ends_with(".py");
   if (is_native_file(file) || is_module || is_toolkit_file(file)) {
     kind.user = kind.lined = is_own_source(file, line);
     if (contains(function, "torch::autograd::Engine") || contains(function, "torch::autograd::Node"))
@@ -135,8 +135,8 @@ bool is_native_file(std::string_view path) {
 bool is_library_file(std::string_view path) {
   if (is_own_source(path, 1)) return false;
   if (is_native_file(path) || is_toolkit_file(path) || path.starts_with("<frozen ")) return true;
-  if (path.ends_with(".pyx") && !path.starts_with('/'))
-    return true;  // compiled packages name their sources so: "cupy/cuda/memory.pyx"
+  // compiled packages name their sources so: "cupy/cuda/memory.pyx"
+  if (path.ends_with(".pyx") && !path.starts_with('/')) return true;
   // Code that torch.compile and torch.fx write for themselves.
   if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
   if (!installed_part(path).empty() || is_inside_python(path)) return true;

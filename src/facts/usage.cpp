@@ -89,8 +89,8 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
       case EventKind::kAllocFailed:
         if (handled.contains(moment.event)) break;
         ++usage.failure_count;
-        if (usage.failures.size() == DeviceUsage::kMaxFailures)
-          usage.failures.pop_back();  // the last one is always kept
+        // the last one is always kept
+        if (usage.failures.size() == DeviceUsage::kMaxFailures) usage.failures.pop_back();
         usage.failures.push_back(moment);
         break;
       case EventKind::kMap: add(moment, use, event.size_bytes, uses.has_framework(event.device)); break;

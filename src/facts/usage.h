@@ -13,8 +13,8 @@ namespace faultline {
 struct UsageMoment {
   std::uint32_t event = 0;  // state right after this event
   std::int64_t time_ns = 0;
-  std::uint64_t allocated =
-      0;  // held by the program, in the framework's heaps; without a framework what it took from the driver
+  // held by the program, in the framework's heaps; without a framework what it took from the driver
+  std::uint64_t allocated = 0;
   std::uint64_t pending = 0;   // let go, but not yet reusable (other streams)
   std::uint64_t reserved = 0;  // taken from the driver by framework heaps; without a framework as allocated
   std::uint64_t outside = 0;   // taken from the driver beside the framework
@@ -26,8 +26,8 @@ struct DeviceUsage {
   UsageMoment peak_reserved;
   std::uint64_t peak_outside_bytes = 0;
   UsageMoment end;
-  std::vector<UsageMoment>
-      failures;  // at each AllocFailed that its asker did not get over: the first ones, and the last
+  // at each AllocFailed that its asker did not get over: the first ones, and the last
+  std::vector<UsageMoment> failures;
   std::uint64_t failure_count = 0;
   std::vector<UsageMoment> curve;  // at most kCurvePoints, the peaks among them
   static constexpr std::size_t kCurvePoints = 256;

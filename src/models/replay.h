@@ -24,13 +24,13 @@ using SettingChanges = std::vector<std::pair<std::string, std::string>>;
 
 struct ReplayOptions {
   SettingChanges changes;  // on top of the settings the trace carries
-  std::optional<std::uint64_t>
-      segment_budget_bytes;  // how much the driver can give this process in segments; nullopt: the recording's own answers
-  bool proof = false;        // compare with the recording and follow it where it differs
+  // how much the driver can give this process in segments; nullopt: the recording's own answers
+  std::optional<std::uint64_t> segment_budget_bytes;
+  bool proof = false;  // compare with the recording and follow it where it differs
   std::uint16_t device = 0;
   bool want_trace = false;
-  std::vector<std::uint64_t>* held_bytes =
-      nullptr;  // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
+  // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
+  std::vector<std::uint64_t>* held_bytes = nullptr;
 };
 
 // Why and where a replay could not serve a request.
@@ -56,8 +56,8 @@ struct ReplayResult {
   std::uint64_t segment_events = 0;  // proof: recorded segment alloc/free/map/unmap
   std::uint64_t segment_events_exact = 0;
   std::vector<Mismatch> mismatches;  // the first few
-  std::uint64_t inferred_private_segments =
-      0;  // proof: segments whose private pool the recording does not name, told from what happened
+  // proof: segments whose private pool the recording does not name, told from what happened
+  std::uint64_t inferred_private_segments = 0;
   std::uint64_t end_blocks = 0;        // proof: blocks in the recording's own end state …
   std::uint64_t end_blocks_exact = 0;  // … that the model has at the same place, of the same size, in the same state
   std::uint64_t peak_allocated_bytes = 0;

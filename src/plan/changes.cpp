@@ -11,8 +11,8 @@
 namespace faultline {
 namespace {
 
-constexpr double kWorthSaying =
-    0.01;  // of what is needed, and a tenth of what is missing; less is no reason to change a setting that is not enough
+// of what is needed, and a tenth of what is missing; less is no reason to change a setting that is not enough
+constexpr double kWorthSaying = 0.01;
 
 using Changes = std::map<std::string, std::string>;
 

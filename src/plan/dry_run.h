@@ -37,8 +37,8 @@ struct ProcessSummary {
   std::string unplanned, unplanned_line;  // what could not be planned first, also where the program went on after it
   std::string stand_in_line;            // where it last read a value that was not computed, if its end may come of that
   bool last_was_out_of_memory = false;  // nothing was served after the last failure
-  bool ended_out_of_memory =
-      false;  // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
+  // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
+  bool ended_out_of_memory = false;
   bool died_of_memory() const { return ended_out_of_memory || (exception && exception->type == "OutOfMemoryError"); }
   bool does(const std::string& what) const;
 };
@@ -71,17 +71,17 @@ ShownGpu shown_gpu(const std::optional<Gpu>& named);
 struct Attempt {
   std::string folder;  // to keep it in, below the run's own
   std::vector<std::string> command;
-  std::map<std::string, std::string>
-      changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
-  std::optional<std::pair<std::string, std::uint64_t>>
-      vary;                 // a number in the program's source, and another value for it
+  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
+  std::map<std::string, std::string> changes;
+  // a number in the program's source, and another value for it
+  std::optional<std::pair<std::string, std::uint64_t>> vary;
   std::uint64_t steps = 0;  // to go as far as another run did: stop after so many, and not before; 0: as the first run
   std::uint64_t refused = 0;  // so many requests fail as they did
 };
 
 struct Reruns {
-  std::function<std::vector<DryRunResult>(const std::vector<Attempt>&)>
-      run;                                       // quietly, beside each other; a result without processes was not run
+  // quietly, beside each other; a result without processes was not run
+  std::function<std::vector<DryRunResult>(const std::vector<Attempt>&)> run;
   std::function<void(const std::string&)> tell;  // the user, what is being done
   std::function<bool()> interrupted;             // nothing more is to be started
 };

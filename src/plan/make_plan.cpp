@@ -37,8 +37,8 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
                     const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const bool fails = plan.verdict == Verdict::kDoesNotFit;
-  if (!fails &&
-      plan.verdict > Verdict::kFitsUntil) {  // it did not come to its end: nothing can be said of changes to it
+  // it did not come to its end: nothing can be said of changes to it
+  if (!fails && plan.verdict > Verdict::kFitsUntil) {
     if (!question.vary.empty())
       plan.vary = PlanVary{question.vary,
                            {},

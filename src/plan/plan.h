@@ -18,9 +18,11 @@
 namespace faultline {
 
 enum class Verdict : std::uint8_t {
+  // it fits, but with less room than the figures are sure of
+  // it was stopped while its memory grew with every step: the GPU is full at a later one
   kFits,
-  kTight,      // it fits, but with less room than the figures are sure of
-  kFitsUntil,  // it was stopped while its memory grew with every step: the GPU is full at a later one
+  kTight,
+  kFitsUntil,
   kDoesNotFit,
   kMeasured,      // no GPU was named: which ones it fits on is listed
   kUnplanned,     // something could not be planned, or nothing was seen of the GPU: no verdict on the memory
@@ -97,8 +99,8 @@ struct PlanException {
 struct PlanEffects {
   bool confined = false;  // false: the user allowed its writes, and they are there
   bool known = false;     // false: the watch ended before it could tell
-  std::vector<std::string>
-      written;  // names of files made or changed, the first few hundred; below the working folder from there
+  // names of files made or changed, the first few hundred; below the working folder from there
+  std::vector<std::string> written;
   std::uint64_t written_count = 0;
   std::vector<std::string> removed;
   std::uint64_t removed_count = 0;
@@ -107,8 +109,8 @@ struct PlanEffects {
   bool offline = false;               // and refused
   bool ran_out_of_space = false;      // what it wrote was too much for the disk
   bool input_was_cut = false;         // what it read from standard input could not be kept whole for another run
-  std::vector<std::string>
-      done_for_real;  // files that were changed all the same: open before the program began, or the kernel's own
+  // files that were changed all the same: open before the program began, or the kernel's own
+  std::vector<std::string> done_for_real;
 };
 
 // One of several GPUs, at its fullest.
@@ -126,10 +128,10 @@ struct Plan {
   std::uint64_t device = 0;         // its number
   std::vector<PlanDevice> devices;  // all, where there are several
   std::uint64_t context_bytes = 0;
-  std::uint64_t needed_bytes =
-      0;  // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
-  std::uint64_t taken_bytes =
-      0;  // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
+  // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
+  std::uint64_t needed_bytes = 0;
+  // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
+  std::uint64_t taken_bytes = 0;
   std::uint64_t limit_bytes = 0;  // the program's own limit on PyTorch's memory; 0: none
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t peak_reserved_bytes = 0;
@@ -147,13 +149,13 @@ struct Plan {
   double seconds = 0;
   std::uint64_t operations = 0;
   std::uint64_t processes = 1;  // that used the GPU; the plan is about the one that needs most
-  std::uint64_t together_bytes =
-      0;  // the most that processes which ran at one time take, each counted at its fullest; 0: one alone
+  // the most that processes which ran at one time take, each counted at its fullest; 0: one alone
+  std::uint64_t together_bytes = 0;
   std::optional<PlanException> exception;
   std::string unplanned;       // kUnplanned: why; may be known of a program that did not fit, too
   std::string unplanned_line;  // "train.py:12"; may be empty
-  std::string
-      stand_in_line;  // the program failed, and may have for a value that was not computed, which it last read here
+  // the program failed, and may have for a value that was not computed, which it last read here
+  std::string stand_in_line;
   std::uint64_t until_step = 0;  // kFitsUntil: about the last that fits
   std::string until_unit;        // what is counted: step, round
 

@@ -152,8 +152,8 @@ class Search {
 
   // It does not fit as it is: from below.
   void search_down(Point lowest) {
-    if (!lowest.problem.empty() && lowest.value == 1 && vary_.current > 2)
-      lowest = try_value(2);  // batch normalisation needs two
+    // batch normalisation needs two
+    if (!lowest.problem.empty() && lowest.value == 1 && vary_.current > 2) lowest = try_value(2);
     if (!lowest.problem.empty()) {
       vary_.why_not = "with " + std::to_string(lowest.value) + ", " + lowest.problem;
     } else if (lowest.needed_bytes >= current_.needed_bytes && vary_.current > lowest.value) {

@@ -115,8 +115,8 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
     if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device) continue;
     const double rounds = number(finding, "steps"), each = number(finding, "bytes_per_step");
     rounds_seen = std::max(rounds_seen, rounds);
-    bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps))
-                                  : each;  // a line may be reached several times in a step
+    // a line may be reached several times in a step
+    bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;
   }
   if (bytes_each <= 0) return;
   if (const double measured = growth_per_step(facts, slot); plan.steps != 0 && measured > 0) bytes_each = measured;
@@ -176,8 +176,8 @@ Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Pl
   if (interrupted || !main.ended_in_order || run.status == 128 + SIGINT) return Verdict::kInterrupted;
   if (!plan.unplanned.empty()) return Verdict::kUnplanned;
   const bool failed = main.exception || (run.status != 0 && !fell_at_the_end(run, main));
-  if (failed && main.stopped.empty())
-    return Verdict::kProgramError;  // after the dry run's own stop it is the stop that the program reports
+  // after the dry run's own stop it is the stop that the program reports
+  if (failed && main.stopped.empty()) return Verdict::kProgramError;
   if (!plan.gpu) return Verdict::kMeasured;
   if (plan.until_step != 0) return Verdict::kFitsUntil;
   return is_tight(*plan.gpu, plan.whole_need()) ? Verdict::kTight : Verdict::kFits;
@@ -216,9 +216,8 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   if (!plan.failed && plan.stopped.empty()) plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
-  if (plan.devices.empty())
-    describe_together(first.processes,
-                      plan);  // of several GPUs it is not known which process used which at its fullest
+  // of several GPUs it is not known which process used which at its fullest
+  if (plan.devices.empty()) describe_together(first.processes, plan);
   if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;

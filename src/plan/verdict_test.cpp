@@ -40,8 +40,8 @@ TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
     ASSERT_EQ(plan.verdict, Verdict::kFitsUntil) << each;
     EXPECT_EQ(plan.until_unit, "step");
     EXPECT_EQ(plan.needed_bytes, kContextBytes + (200 + 12 * each) * kMiB);
-    EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB))
-        << each;  // the 200 MiB of the first step are no growth
+    // the 200 MiB of the first step are no growth
+    EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB)) << each;
   }
 }
 

@@ -48,8 +48,8 @@ void round_to_total(AccountTable& table, std::uint64_t unit_bytes) {
     return static_cast<__int128>(part.size_bytes) * 100 - static_cast<__int128>(part.hundredths) * unit_bytes;
   };
   const auto less = [&](const AccountRow& a, const AccountRow& b) { return error(a) < error(b); };
-  if (std::abs(missing) > std::ssize(table.parts))
-    return;  // rounding does not miss by more: sizes that no memory has do not add up
+  // rounding does not miss by more: sizes that no memory has do not add up
+  if (std::abs(missing) > std::ssize(table.parts)) return;
   for (; missing > 0; --missing) ++std::max_element(table.parts.begin(), table.parts.end(), less)->hundredths;
   for (; missing < 0; ++missing) --std::min_element(table.parts.begin(), table.parts.end(), less)->hundredths;
 }

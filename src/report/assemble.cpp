@@ -55,8 +55,8 @@ Account account_of(const Trace& trace, const Statements& statements, const Facts
     live_sum += live[at];
   }
   account.has_framework = facts.uses.has_framework(trace.devices[slot].index);
-  if (!account
-           .has_framework) {  // no cache stands between the program and the driver; pages mapped by hand are no allocations
+  // no cache stands between the program and the driver; pages mapped by hand are no allocations
+  if (!account.has_framework) {
     account.live.back().second += less(moment.reserved, live_sum);
     live_sum = std::max(live_sum, moment.reserved);
   }

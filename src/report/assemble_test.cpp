@@ -78,8 +78,8 @@ TEST(Assemble, OfAMessageEveryByteIsNamedThatItNames) {
   ASSERT_TRUE(trace.ok());
   const Account account = make_report(*trace, judge(*trace)).devices.at(0).account;
   const auto near = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b < 4 : b - a < 4; };
-  EXPECT_TRUE(near(account.live.back().second, 62 * kGiB))
-      << account.live.back().second;  // what is printed as allocated includes the pools' free blocks
+  // what is printed as allocated includes the pools' free blocks
+  EXPECT_TRUE(near(account.live.back().second, 62 * kGiB)) << account.live.back().second;
   EXPECT_TRUE(near(account.cached, 5 * kGiB + kGiB / 2)) << account.cached;
   EXPECT_TRUE(near(account.outside_framework, 10 * kGiB + kGiB / 2)) << account.outside_framework;
   EXPECT_TRUE(near(account.free, kGiB));

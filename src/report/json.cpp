@@ -60,8 +60,8 @@ void read_json(const Json& json, std::vector<Evidence>& evidence) {
     } else if (value.is_string()) {
       item.value = value.get<std::string>();
     } else {
-      item.value =
-          value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();  // null: not finite
+      // null: not finite
+      item.value = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
     }
     evidence.push_back(std::move(item));
   }

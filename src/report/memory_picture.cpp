@@ -16,8 +16,8 @@ namespace {
 constexpr int kRows = 8;
 constexpr int kCellHeights = 8;  // a character cell has eight heights
 constexpr int kWidestPlot = 96;
-constexpr double kNearCapacity =
-    0.6;  // below this share of the capacity, the picture shows the memory in use, not the empty GPU above it
+// below this share of the capacity, the picture shows the memory in use, not the empty GPU above it
+constexpr double kNearCapacity = 0.6;
 
 struct Column {
   std::uint64_t allocated = 0;
@@ -85,8 +85,8 @@ void print_memory_picture(Page& page, const DeviceReport& device) {
   const bool capacity_known = device.account.capacity_known && device.account.capacity != 0;
   const auto capacity = static_cast<double>(device.account.capacity);
   const bool show_limit = capacity_known && static_cast<double>(highest) >= kNearCapacity * capacity;
-  const bool beyond = show_limit && device.model.is_source &&
-                      highest > device.account.capacity;  // a dry run can go on past the end of the device
+  // a dry run can go on past the end of the device
+  const bool beyond = show_limit && device.model.is_source && highest > device.account.capacity;
   const std::uint64_t top_bytes = show_limit ? std::max(highest, device.account.capacity) : highest;
   const int limit_row = beyond ? (height_of(device.account.capacity, top_bytes) - 1) / kCellHeights : kRows;
 

@@ -19,12 +19,12 @@ struct Account {
   std::string moment;  // "at the failure", "at the peak"
   std::uint64_t capacity = 0;
   bool capacity_known = false;  // false: capacity is only the sum of the parts that are known
-  std::vector<std::pair<std::string, std::uint64_t>>
-      live;                  // parameters, gradients, optimizer, activations, temporaries, other: fixed order
+  // parameters, gradients, optimizer, activations, temporaries, other: fixed order
+  std::vector<std::pair<std::string, std::uint64_t>> live;
   std::uint64_t cached = 0;  // reserved by the framework and not in use
   std::uint64_t outside_framework = 0;
-  std::vector<std::pair<std::string, std::uint64_t>>
-      outside;                // what that is, where it is known; adds up to it, or is empty
+  // what that is, where it is known; adds up to it, or is empty
+  std::vector<std::pair<std::string, std::uint64_t>> outside;
   bool has_framework = true;  // false: live is what the program took from the driver itself
   std::uint64_t free = 0;
   std::uint64_t unknown = 0;
@@ -76,8 +76,8 @@ struct Report {
   std::vector<PartReport> parts;      // empty where there is one
   std::vector<std::string> notes;     // what the recorded processes had to say
   std::vector<std::string> left_out;  // what could not be recorded
-  std::vector<std::string>
-      unseen;  // how the program ended, where that was not well and nothing here explains it, and what was not seen of it: no verdict of "clean" then
+  // how the program ended, where that was not well and nothing here explains it, and what was not seen of it: no verdict of "clean" then
+  std::vector<std::string> unseen;
   std::vector<Finding> findings;  // errors, warnings, notes; within one the failure before what explains it
   std::vector<NotJudged> not_judged;
   std::vector<DeviceReport> devices;

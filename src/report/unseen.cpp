@@ -170,8 +170,8 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
     first.exception_message = part->statements.ending.exception_message;
     how = how_it_ended(first);
   }
-  if (first.command_status.value_or(0) == 0 && first.command_signal == 0)
-    how.clear();  // the command went well; what its processes did is told of each
+  // the command went well; what its processes did is told of each
+  if (first.command_status.value_or(0) == 0 && first.command_signal == 0) how.clear();
   for (const InputPart& part : input.parts) {
     if (refusal.empty()) refusal = last_refusal(part.trace);
   }

@@ -11,8 +11,8 @@ constexpr ByteInterval kMargin = ByteInterval::exactly(kDriverMarginBytes),
                        kUsual = ByteInterval::exactly(kUsualOutsideBytes);
 constexpr std::uint64_t kBeyondAnyDevice = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaterial = kGiB;  // smaller holdings of others are not called a cause
-constexpr std::uint64_t kWasteParts =
-    20;  // idle pieces below a twentieth of what is reserved are no cause: the next requests would fail all the same
+// idle pieces below a twentieth of what is reserved are no cause: the next requests would fail all the same
+constexpr std::uint64_t kWasteParts = 20;
 
 bool is_wide(ByteInterval bytes) { return bytes.max - bytes.min > bytes.max / 32; }
 
@@ -63,8 +63,8 @@ class Judge {
       const std::string one = number(term.bytes, lower, to_the_byte);
       printed.text += fmt::format("{}{} {}", printed.text.empty() ? "" : " + ", one, term.what);
       if (to_the_byte) continue;
-      const Result<std::uint64_t> read = parse_bytes(
-          std::string_view(one).substr(one.find_first_of("0123456789")));  // none of a size that no device has
+      // none of a size that no device has
+      const Result<std::uint64_t> read = parse_bytes(std::string_view(one).substr(one.find_first_of("0123456789")));
       printed.bytes += static_cast<double>(read ? *read : lower ? term.bytes.min : term.bytes.max);
     }
     return printed;

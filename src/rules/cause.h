@@ -34,8 +34,8 @@ namespace faultline {
 // As it was given: the middle of what a rounded number stands for is that number.
 inline std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
 
-inline constexpr std::uint64_t kDriverMarginBytes =
-    256 * kMiB;  // a device refuses its last pages; beyond this a refusal was not for want of room
+// a device refuses its last pages; beyond this a refusal was not for want of room
+inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;
 
 struct Shortage {
   ByteInterval requested, segment;  // R and S

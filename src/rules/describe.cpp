@@ -97,8 +97,8 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     StackId stack;  // of the largest part, for the detail
     std::uint64_t largest = 0;
   };
-  std::map<std::tuple<FrameId, Category, bool>, Sum>
-      sums;  // the line, not the path to it: one line called from two places is one holder
+  // the line, not the path to it: one line called from two places is one holder
+  std::map<std::tuple<FrameId, Category, bool>, Sum> sums;
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
     if (!life.alive_at(event) || birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap))
       return;

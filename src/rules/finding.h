@@ -64,8 +64,8 @@ struct Finding {
   Severity severity = Severity::kWarning;
   Confidence confidence = Confidence::kLikely;
   std::string message;  // one sentence
-  std::string
-      cause;  // memory/out-of-memory only: exhausted, fragmented, idle-cache, outside-framework, other-process, own-limit
+  // memory/out-of-memory only: exhausted, fragmented, idle-cache, outside-framework, other-process, own-limit
+  std::string cause;
   std::uint16_t device = 0;
   std::string process;  // which of several recorded processes: the name of the input's part; empty where there is one
   Location location;

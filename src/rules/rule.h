@@ -61,8 +61,8 @@ struct Rule {
   bool reads_calls = false;       // launches, copies, waits: what was recorded without them is "not judged"
   bool reads_messages = false;    // a message is enough, whatever else it needs
   bool reads_driver = false;  // what the driver's boundary or the GPU tells: an allocator's history has nothing of it
-  std::string_view beyond_messages =
-      {};  // what a message of the same group cannot show; empty: it has nothing to do with messages
+  // what a message of the same group cannot show; empty: it has nothing to do with messages
+  std::string_view beyond_messages = {};
 };
 
 std::span<const Rule> all_rules();

@@ -129,8 +129,8 @@ Result<Input> open_input(ByteStream& stream, const std::string& path) {
         withdraw_refused_frees(part.trace);
         symbolise(part.trace);
       }
-      if (input->parts.size() == 1)
-        input->kind = input->parts.front().trace.source_kind;  // what was read before it became a trace of ours
+      // what was read before it became a trace of ours
+      if (input->parts.size() == 1) input->kind = input->parts.front().trace.source_kind;
       return input;
     });
   }

@@ -17,8 +17,8 @@ struct Source {
   std::string_view kind;  // "torch-snapshot"
   std::string_view what;  // "a PyTorch memory snapshot (pickle or JSON)": in the help and where a file is none of all
   // A file: all three, or none.
-  std::array<std::string_view, 4> endings =
-      {};  // ".pickle", ".pkl": what is looked at in a folder; a file that the user names may have any name
+  // ".pickle", ".pkl": what is looked at in a folder; a file that the user names may have any name
+  std::array<std::string_view, 4> endings = {};
   bool (*recognises)(std::span<const std::uint8_t> head) = nullptr;
   Result<Input> (*read)(ByteStream& stream, const std::string& path) = nullptr;
   // A folder: both, or neither.

@@ -45,8 +45,8 @@ struct StatedError {
 
   std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process,
       other_metal, executable_total, shared_memory_limit;
-  std::optional<ByteInterval>
-      others;  // other processes, where the message lists them: at least all but the largest of the list
+  // other processes, where the message lists them: at least all but the largest of the list
+  std::optional<ByteInterval> others;
   std::vector<std::string> other_pids;
   bool found_self = false;           // this process was recognised in the list although its number there is another one
   bool processes_ambiguous = false;  // the list may or may not hold this process
@@ -92,8 +92,8 @@ struct Statements {
   StatedError error;
   bool message_only = false;  // the message is all there is: nothing was recorded
   Ending ending;
-  bool shows_calls =
-      true;  // launches, copies and faults would be in it; not so in an allocator's own history or a dry run
+  // launches, copies and faults would be in it; not so in an allocator's own history or a dry run
+  bool shows_calls = true;
   bool is_recorded = false;                            // by Faultline, at the driver's boundary
   bool waits_for_launches = false;                     // CUDA_LAUNCH_BLOCKING was set
   std::optional<std::string> second_run_status;        // of the run that was repeated for its core dump

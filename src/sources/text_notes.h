@@ -9,8 +9,8 @@
 namespace faultline {
 
 struct TextNotes {
-  std::string
-      quoted_by;  // an exception of another kind that only quotes the message, "ValueError: upstream said: …, serve.py:7"; empty: the message is its exception's own
+  // an exception of another kind that only quotes the message, "ValueError: upstream said: …, serve.py:7"; empty: the message is its exception's own
+  std::string quoted_by;
   std::vector<std::string> also;  // messages of other errors in the same text
   bool sets_expandable = false;   // the text shows expandable_segments:True being set
   bool has_traceback = false;     // it is more than the message alone

@@ -79,8 +79,8 @@ struct Fault : KernelPlace {
   StringId instruction;     // "LDG.E R0, [R22.64]"; empty: not decoded
   std::uint32_t lanes = 0;  // threads of the warp that were executing it; 0: unknown
   bool is_store = false;
-  std::vector<std::uint64_t>
-      addresses;  // of each lane that was executing it, where they could be rebuilt; the event has the first that is bad
+  // of each lane that was executing it, where they could be rebuilt; the event has the first that is bad
+  std::vector<std::uint64_t> addresses;
   std::vector<LaunchArgument> parameters;  // the kernel's 8-byte words as the device had them
   friend bool operator==(const Fault&, const Fault&) = default;
 };

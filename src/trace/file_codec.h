@@ -78,8 +78,8 @@ struct VarintReader {
 
 class EventDeltas {
  public:
-  static constexpr std::size_t kMostPayloadBytes =
-      13 * kMostVarintBytes;  // the mask and twelve fields; an encoded one is shorter
+  // the mask and twelve fields; an encoded one is shorter
+  static constexpr std::size_t kMostPayloadBytes = 13 * kMostVarintBytes;
   static constexpr std::size_t kReadableBytes = kMostPayloadBytes + VarintReader::kLookaheadBytes;
 
   EventDeltas(std::uint64_t next_sequence, std::int64_t time_ns)

@@ -29,8 +29,8 @@ inline constexpr std::uint32_t kTraceFileVersion = 1;
 inline constexpr std::uint32_t kTraceUnitBytes = 64 * 1024;
 inline constexpr std::uint32_t kLeastUnitBytes = 4 * 1024;
 inline constexpr std::uint32_t kMostChunkBytes = 1u << 30;
-inline constexpr std::uint32_t kMostRecordBytes =
-    kMostChunkBytes - 1024;  // the payload, so that headers and marks fit beside it
+// the payload, so that headers and marks fit beside it
+inline constexpr std::uint32_t kMostRecordBytes = kMostChunkBytes - 1024;
 
 struct TraceFileHeader {
   std::array<std::uint8_t, 8> magic = kTraceFileMagic;
@@ -82,22 +82,22 @@ constexpr bool is_event(RecordTag tag) { return tag >= RecordTag::kFirstEvent &&
 constexpr bool ends_chunk(RecordTag tag) { return tag >= RecordTag::kChunkFull; }
 
 // Named counters that reading a file may add to Trace::lost.
-inline constexpr const char* kLostUnfinishedWriters =
-    "trace_file.unfinished_writers";                                    // killed, cut off, or still writing
+// killed, cut off, or still writing
+inline constexpr const char* kLostUnfinishedWriters = "trace_file.unfinished_writers";
 inline constexpr const char* kLostCutChunks = "trace_file.cut_chunks";  // the file ends inside a chunk
-inline constexpr const char* kLostDamagedChunks =
-    "trace_file.damaged_chunks";  // bytes that are no record; the rest of the chunk is lost
+// bytes that are no record; the rest of the chunk is lost
+inline constexpr const char* kLostDamagedChunks = "trace_file.damaged_chunks";
 inline constexpr const char* kLostUnknownRecords = "trace_file.unknown_records";  // passed over
 inline constexpr const char* kLostBadDefinitions = "trace_file.bad_definitions";  // passed over
 inline constexpr const char* kLostMissingEvents = "trace_file.missing_events";    // gaps in the sequence numbers
-inline constexpr const char* kLostUnusableEvents =
-    "trace_file.unusable_events";  // of an unknown heap, stream or device, or made twice
-inline constexpr const char* kLostUnknownReferences =
-    "trace_file.unknown_references";  // stack, tensor, call, name or allocation; event kept without it
+// of an unknown heap, stream or device, or made twice
+inline constexpr const char* kLostUnusableEvents = "trace_file.unusable_events";
+// stack, tensor, call, name or allocation; event kept without it
+inline constexpr const char* kLostUnknownReferences = "trace_file.unknown_references";
 inline constexpr const char* kLostFinalState = "trace_file.incomplete_final_state";  // left out
-inline constexpr const char* kLostWriterStopped =
-    "trace_file.writers_out_of_space";  // written by a writer that could get no more room
-inline constexpr const char* kLostDroppedRecords =
-    "trace_file.dropped_records";  // written by the same when it was closed
+// written by a writer that could get no more room
+inline constexpr const char* kLostWriterStopped = "trace_file.writers_out_of_space";
+// written by the same when it was closed
+inline constexpr const char* kLostDroppedRecords = "trace_file.dropped_records";
 
 }  // namespace faultline

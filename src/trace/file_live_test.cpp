@@ -122,8 +122,8 @@ TEST(LiveTraceFile, KilledWriterLosesNoFinishedRecord) {
       for (std::thread& thread : threads) thread.join();
       ::_exit(1);
     }
-    const auto enough = static_cast<std::uint32_t>(
-        1 + random() % 10'000);  // events, not time: a busy machine may let the writers begin late
+    // events, not time: a busy machine may let the writers begin late
+    const auto enough = static_cast<std::uint32_t>(1 + random() % 10'000);
     while (progress[0].load() < enough && ::waitpid(child, nullptr, WNOHANG) == 0) std::this_thread::yield();
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     int status = 0;

@@ -28,8 +28,8 @@ namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 constexpr int kLooksBetweenCopies = 50;
-constexpr int kLooksUntilLeftBehind =
-    500;  // a thread that was inside the driver when its process ended may still write for a moment, not for seconds
+// a thread that was inside the driver when its process ended may still write for a moment, not for seconds
+constexpr int kLooksUntilLeftBehind = 500;
 constexpr std::uint64_t kMostReserveBytes = 2 * kGiB;
 constexpr std::uint32_t kKeepersWriter = 1u << 31;  // no process has so many threads
 
@@ -190,8 +190,8 @@ void TraceKeeper::look_for_killed() {
   for (std::size_t process = files_.size(); process-- > 0;) {
     const SharedRoom::Process& about = room_.processes[process];
     const pid_t pid = about.pid.load(std::memory_order_acquire);
-    if (pid == 0 || about.pid_namespace.load() != pid_namespace_ || pid_namespace_ == 0)
-      continue;  // its number says nothing here
+    // its number says nothing here
+    if (pid == 0 || about.pid_namespace.load() != pid_namespace_ || pid_namespace_ == 0) continue;
     const bool is_latest = begun_later.insert(pid).second;
     if (holds[process]) files_[process].was_killed = !is_latest || has_gone(pid);
   }

@@ -11,8 +11,8 @@
 namespace faultline {
 
 // Properties of the trace.
-inline constexpr const char* kCallsUntil =
-    "capture.calls_until_ns";  // launches, copies and waits after it are not in the trace
+// launches, copies and waits after it are not in the trace
+inline constexpr const char* kCallsUntil = "capture.calls_until_ns";
 inline constexpr const char* kRecordedUntil = "capture.recorded_until_ns";  // nothing after it is
 inline constexpr const char* kEndedBecause = "capture.ended_because";       // a clause: when and why
 

@@ -73,8 +73,8 @@ SharedRoom::Slot* RoomSpace::take_slot(std::uint32_t& number) {
 }
 
 Result<MappedChunk> RoomSpace::take_chunk(std::size_t room_bytes) {
-  constexpr std::size_t kUsable =
-      kTraceUnitBytes - sizeof(TraceFileHeader);  // a chunk may have to stand behind the file's header
+  // a chunk may have to stand behind the file's header
+  constexpr std::size_t kUsable = kTraceUnitBytes - sizeof(TraceFileHeader);
   if (room_bytes + sizeof(ChunkHeader) > kUsable)
     return Error{"a record is larger than the shared memory has room for", {}, {}};
   if (!is_closing_.load(std::memory_order_relaxed)) {

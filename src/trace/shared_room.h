@@ -31,15 +31,16 @@
 
 namespace faultline {
 
-inline constexpr const char* kRoomVariable =
-    "FAULTLINE_ROOM";  // the segment's number, for the processes of the program
+// the segment's number, for the processes of the program
+inline constexpr const char* kRoomVariable = "FAULTLINE_ROOM";
 
 inline constexpr const char* kPidNamespace = "/proc/self/ns/pid";
 
 // How much is still recorded, of all the processes of a run. It only ever goes down.
 enum class Wanted : std::uint32_t {
+  // no launches, copies and waits any more: these are most of a trace
   kAll,
-  kMemory,  // no launches, copies and waits any more: these are most of a trace
+  kMemory,
   kNothing,
 };
 

@@ -212,13 +212,13 @@ TEST(SharedRoom, SlotsOfAKilledProcessAreFreed) {
     ::kill(::getpid(), SIGKILL);
   }
   siginfo_t end{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT),
-            0);  // nobody asks for its status: it stays a number
+  // nobody asks for its status: it stays a number
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT), 0);
   ASSERT_EQ(end.si_status, SIGKILL);
   const std::unique_ptr<RoomSpace> space = join(**keeper);
   bool has_room = false;
-  for (int attempt = 0; attempt < 10 && !has_room; ++attempt)
-    has_room = space->take_chunk(1).ok();  // each waits a second
+  // each waits a second
+  for (int attempt = 0; attempt < 10 && !has_room; ++attempt) has_room = space->take_chunk(1).ok();
   EXPECT_TRUE(has_room);
   ::waitpid(child, nullptr, 0);
 }
@@ -269,8 +269,8 @@ TEST(SharedRoom, WhatIsBroughtToDiskLaterIsNotLost) {
   {
     const FileSizeLimit limit(sizeof(TraceFileHeader));
     ASSERT_TRUE(writer.append(numbered(1)).ok());
-    while (space->wanted() != Wanted::kNothing)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the keeper has tried
+    // the keeper has tried
+    while (space->wanted() != Wanted::kNothing) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ASSERT_TRUE(writer.finish().ok());
   (*keeper)->finish();

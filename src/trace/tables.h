@@ -86,10 +86,10 @@ struct Tensor {
   std::vector<std::int64_t> shape;
   StringId dtype;  // "float32"
   StringId op;     // the operation that made it
-  StringId
-      name;  // a name the program or a rule's reader would recognise; of a module's tensors its path, "encoder.layers.3.linear1"
-  StringId
-      operands;  // what the operation was given: "float16[8,1024,768] float32[768]", a tensor on the host as "float64[100]@cpu"
+  // a name the program or a rule's reader would recognise; of a module's tensors its path, "encoder.layers.3.linear1"
+  StringId name;
+  // what the operation was given: "float16[8,1024,768] float32[768]", a tensor on the host as "float64[100]@cpu"
+  StringId operands;
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 

@@ -125,8 +125,8 @@ struct Trace {
   std::string source_kind;  // "torch-snapshot"
   std::string source_path;
   std::uint64_t source_events = 0;  // entries in the input itself
-  std::map<std::string, std::string>
-      properties;                             // "torch.alloc_conf" → "expandable_segments:True"; keys are the source's
+  // "torch.alloc_conf" → "expandable_segments:True"; keys are the source's
+  std::map<std::string, std::string> properties;
   std::map<std::string, std::uint64_t> lost;  // named counters of what was odd, unknown or missing
 
   // Entries of the input itself, where it says how many; else the events that are not rebuilt.

@@ -19,8 +19,8 @@ class Graph;
 struct Operation {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::function<void()> run = {};  // on a stream's thread; empty where there is nothing to do but keep the order
-  std::variant<std::monostate, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUDA_HOST_NODE_PARAMS> parameters =
-      {};                          // as a program may ask for them
+  // as a program may ask for them
+  std::variant<std::monostate, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUDA_HOST_NODE_PARAMS> parameters = {};
   CUevent event_handle = nullptr;  // of a node that records or waits
   EventPointer event = {};
   std::shared_ptr<Graph> child = {};

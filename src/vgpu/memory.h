@@ -22,9 +22,11 @@
 namespace faultline::vgpu {
 
 enum class MemoryKind : std::uint8_t {
+  // from a stream-ordered pool
+  // one mapping of cuMemMap
   kDevice,
-  kPool,        // from a stream-ordered pool
-  kVirtual,     // one mapping of cuMemMap
+  kPool,
+  kVirtual,
   kPinned,      // host memory of cuMemHostAlloc
   kRegistered,  // host memory of the program, made known with cuMemHostRegister
   kManaged,
@@ -67,8 +69,9 @@ class Memory {
   // All of the range, as one piece of host memory: inside one allocation, or across mappings that touch. Null: it is not.
   std::byte* bytes_of(ByteRange range, bool to_write) const;
   bool device_address(std::uint64_t address) const { return space_.contains(address); }
+  // of the allocation that begins there
   template <class Change>
-  bool change(std::uint64_t address, const Change& how) {  // of the allocation that begins there
+  bool change(std::uint64_t address, const Change& how) {
     const std::lock_guard lock(mutex_);
     const auto at = allocations_.find(address);
     return at != allocations_.end() && how(at->second);

@@ -33,8 +33,8 @@ ModulePointer load_code(const void* image, const Context* context);  // refuses 
 ModulePointer load_code_file(const char* path, const Context* context);
 ModulePointer require_module(CUmodule handle);
 ModulePointer require_library(CUlibrary handle);
-std::shared_ptr<Function> require_function(
-    CUfunction handle);  // programs pass a CUkernel where a CUfunction is asked for; both are found
+// programs pass a CUkernel where a CUfunction is asked for; both are found
+std::shared_ptr<Function> require_function(CUfunction handle);
 std::shared_ptr<Function> require_function(const Module& module, const char* name);  // refuses with not found
 void unload_module(CUmodule handle);
 void unload_library(CUlibrary handle);

@@ -22,8 +22,8 @@ class Pool {
   Pool(CUdevice device, std::uint64_t largest_bytes);
   ~Pool();
 
-  std::uint64_t allocate(std::uint64_t size_bytes,
-                         const StreamPointer& stream);  // takes the order lock where it must make the stream wait
+  // takes the order lock where it must make the stream wait
+  std::uint64_t allocate(std::uint64_t size_bytes, const StreamPointer& stream);
   // Gives a piece back now.
   void free_now(std::uint64_t address);
   // Gives a piece back when `done`, unless it was needed before; settle() is what the stream then calls.

@@ -53,8 +53,8 @@ TEST(DeviceCode, ACubinThatIsCutShortHasTheKernelsWhoseHeadersAreThereAndNoPlace
   ASSERT_EQ(kernels_of_cubin({reinterpret_cast<const std::uint8_t*>(cubin.data()), cubin.size()}).size(), 1u);
   for (std::size_t size = 0; size < cubin.size(); ++size) {
     const Bytes part(reinterpret_cast<const std::uint8_t*>(cubin.data()), size);
-    EXPECT_EQ(kernels_of_cubin(part).size(), size + 64 >= cubin.size() ? 1u : 0u)
-        << size;  // the last header of all is that of its parameters
+    // the last header of all is that of its parameters
+    EXPECT_EQ(kernels_of_cubin(part).size(), size + 64 >= cubin.size() ? 1u : 0u) << size;
     EXPECT_FALSE(find_in_cubin(part, 0).has_value());
   }
 }

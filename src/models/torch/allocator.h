@@ -38,8 +38,8 @@ using ListIndex = std::uint32_t;
 using SegmentIndex = std::uint32_t;
 inline constexpr std::uint32_t kNoIndex = 0xFFFFFFFF;
 
-inline constexpr std::uint64_t kTorchLargestRequest = 1ull
-                                                      << 46;  // beyond any device; larger requests are refused unseen
+// beyond any device; larger requests are refused unseen
+inline constexpr std::uint64_t kTorchLargestRequest = 1ull << 46;
 
 struct TorchBlock {
   enum class State : std::uint8_t { kFree, kAllocated, kPending, kUnmapped, kGone };
@@ -160,8 +160,8 @@ class TorchAllocator {
   void empty_cache(std::span<const std::uint32_t> freeable, TorchDriver& driver);
 
   // --- building a given state, and forcing one
-  SegmentIndex add_segment(ListIndex list, ByteRange range,
-                           std::uint64_t handle_bytes);  // kNoIndex: overlaps a known one
+  // kNoIndex: overlaps a known one
+  SegmentIndex add_segment(ListIndex list, ByteRange range, std::uint64_t handle_bytes);
   // The next block of a segment that is being built in address order; `last` is the one before it, kNoIndex for the first.
   BlockIndex append_block(SegmentIndex segment, BlockIndex last, std::uint64_t size_bytes, TorchBlock::State state,
                           AllocationId allocation);
@@ -266,8 +266,8 @@ class TorchAllocator {
   std::array<RecentList, 64> recent_lists_{};
   std::vector<BlockIndex> pending_;
   std::function<void(AllocationId)> tell_early_completion_;
-  std::uint64_t walk_budget_ =
-      50'000'000;  // steps that force() may walk in all, so that a hostile trace cannot make it quadratic
+  // steps that force() may walk in all, so that a hostile trace cannot make it quadratic
+  std::uint64_t walk_budget_ = 50'000'000;
 
   std::size_t free_blocks_ = 0;
   std::uint64_t allocated_bytes_ = 0;

@@ -212,8 +212,8 @@ TEST_F(Rules, SegmentsGoBackLargePoolFirstByStreamHandleSizeAndAddress) {
                                     alloc(50 * kMiB, 0), alloc(30 * kMiB, 0), alloc(30 * kMiB, 0)};
   std::vector<std::uint64_t> expected;
   ASSERT_LT(at(blocks[5]), at(blocks[4]));
-  for (const std::size_t number : {5u, 4u, 3u, 2u, 1u, 0u})
-    expected.push_back(at(blocks[number]));  // handles: stream 0 < 2 < 1
+  // handles: stream 0 < 2 < 1
+  for (const std::size_t number : {5u, 4u, 3u, 2u, 1u, 0u}) expected.push_back(at(blocks[number]));
   for (const BlockIndex block : blocks) model->free_now(block);
   std::vector<std::uint64_t> actual;
   for (const TorchRelease& step : model->plan_cached(0)) actual.push_back(step.range.begin - kBase);

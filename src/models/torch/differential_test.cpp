@@ -84,8 +84,8 @@ std::uint64_t random_size(std::mt19937_64& random) {
 void compare(const Case& one, std::uint64_t seed) {
   SCOPED_TRACE(one.name + ", seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  const std::vector<std::uint64_t> handles = {0, 0x9000,
-                                              0x500};  // the second and third are not in the order of their numbers
+  // the second and third are not in the order of their numbers
+  const std::vector<std::uint64_t> handles = {0, 0x9000, 0x500};
   constexpr int kArenas = 3;
   reference::Allocator expected(one.settings, handles, kArenas);
 

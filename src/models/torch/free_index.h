@@ -96,8 +96,8 @@ class FreeIndex {
 
   std::uint64_t octaves_used_ = 0;              // bit per octave that holds an entry
   std::array<std::uint16_t, kOctaves> used_{};  // bit per bucket of an octave that holds an entry
-  std::array<std::uint8_t, kOctaves>
-      octave_at_{};  // where in octaves_ an octave's buckets are; octaves_[0] is never used
+  // where in octaves_ an octave's buckets are; octaves_[0] is never used
+  std::array<std::uint8_t, kOctaves> octave_at_{};
   std::vector<std::array<Bucket, kBuckets>> octaves_;
 };
 

@@ -27,8 +27,8 @@ struct TorchFindings {
   };
   std::vector<std::uint64_t> empty_cache_events;  // the program emptied its cache right before these events; ascending
   std::vector<Freeable> freeable;                 // from here on a private pool's memory may be given back
-  std::vector<std::pair<AllocationId, std::uint32_t>>
-      moved;                        // allocations that belong to another arena than their event says
+  // allocations that belong to another arena than their event says
+  std::vector<std::pair<AllocationId, std::uint32_t>> moved;
   std::vector<bool> own_allocator;  // by arena
   std::uint32_t arena_count = 1;
   bool collected = false;                     // garbage was collected, so the program had set itself a limit

@@ -13,8 +13,8 @@ constexpr std::uint64_t kReservationWhenUnknown = 1ull << 42;
 struct StartBlock {
   std::uint64_t address = 0;
   std::uint64_t requested_bytes = 0;
-  std::uint64_t recorded_bytes =
-      0;  // what the end state or a later allocation shows to have been set aside; 0: neither does
+  // what the end state or a later allocation shows to have been set aside; 0: neither does
+  std::uint64_t recorded_bytes = 0;
   AllocationId id;
   std::uint32_t arena = 0;
   bool pending = false;
@@ -277,9 +277,8 @@ std::optional<TorchRecording> torch_recording(const Trace& trace, std::uint16_t 
       recording.roles[heap] = HeapRole::kDriver;
       recording.driver_heap = HeapId(static_cast<std::uint16_t>(heap));
     } else if (here.kind == HeapKind::kTorchCaching && here.is_private()) {
-      if (!found)
-        recording.heap_of_arena.emplace_back(
-            static_cast<std::uint16_t>(heap));  // no default pool: its first private one stands in
+      // no default pool: its first private one stands in
+      if (!found) recording.heap_of_arena.emplace_back(static_cast<std::uint16_t>(heap));
       found = true;
       recording.roles[heap] = HeapRole::kTorch;
       recording.arenas[heap] = static_cast<std::uint32_t>(recording.heap_of_arena.size());

@@ -13,8 +13,8 @@ inline constexpr std::uint64_t kTorchSmallestBlock = 512;
 inline constexpr std::uint64_t kTorchSmallRequest = kMiB;      // the largest request of the small pool
 inline constexpr std::uint64_t kTorchSmallSegment = 2 * kMiB;  // also what larger segments are a multiple of
 inline constexpr std::uint64_t kTorchOwnSegment = 10 * kMiB;   // from here on a request gets a segment of its own size
-inline constexpr std::uint64_t kTorchLargeSegment =
-    20 * kMiB;  // what those between share, unless large_segment_size_mb says otherwise
+// what those between share, unless large_segment_size_mb says otherwise
+inline constexpr std::uint64_t kTorchLargeSegment = 20 * kMiB;
 
 struct TorchSegmentSizes {
   std::uint64_t small_bytes = kTorchSmallSegment;

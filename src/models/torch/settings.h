@@ -35,8 +35,8 @@ struct TorchTraits {
   bool non_split_rounding_setting = true;  // from 2.6: max_non_split_rounding_mb exists; 20 MiB before
   bool large_segment_setting = true;       // from 2.11: large_segment_size_mb exists; 20 MiB before
   bool expandable_private_pools = true;    // from 2.5: private pools grow expandable segments too
-  bool expandable_splits_everywhere =
-      false;  // up to 2.9: with expandable segments on, plain segments of private pools split as finely
+  // up to 2.9: with expandable segments on, plain segments of private pools split as finely
+  bool expandable_splits_everywhere = false;
   bool split_limit_may_equal_segment = true;  // from 2.10: max_split_size_mb of exactly the segment size is accepted
   static TorchTraits of(TorchVersion version);
 };

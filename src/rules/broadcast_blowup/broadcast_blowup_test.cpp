@@ -67,8 +67,8 @@ std::string loss(const std::string& operands) {
 TEST(BroadcastBlowupRule, ALossIsWrongFromTwoElementsOn) {
   EXPECT_EQ(blowups_of(loss("float32[2,1] float32[2]")).size(), 1u);
   EXPECT_TRUE(blowups_of(loss("float32[1,1] float32[1]")).empty());
-  EXPECT_TRUE(blowups_of(loss("float32[8,10] float32[8,1]"))
-                  .empty());  // one number for each row: no larger than what it was given
+  // one number for each row: no larger than what it was given
+  EXPECT_TRUE(blowups_of(loss("float32[8,10] float32[8,1]")).empty());
   EXPECT_TRUE(blowups_of(loss("float32[64,64] float32[64,64]")).empty());  // nothing says that these were anything else
 }
 

@@ -30,8 +30,8 @@ StackId empty_cache_frame(const Facts& facts, StackId stack) {
 struct Amounts {
   std::uint64_t returned = 0;
   std::uint64_t taken_again = 0;
-  std::uint64_t in_same_sizes =
-      0;  // of taken_again: in a segment of a size that was returned, or without a segment's size (expandable memory)
+  // of taken_again: in a segment of a size that was returned, or without a segment's size (expandable memory)
+  std::uint64_t in_same_sizes = 0;
 };
 
 // The calls of empty_cache at one line of the user's.
@@ -84,8 +84,8 @@ using Lines = std::map<FrameId, Line>;
 Lines find_calls(const Facts& facts, std::uint16_t device) {
   const Trace& trace = facts.trace;
   Lines lines;
-  StackId
-      returning;  // the call whose segments are being returned: one call returns all of its own with nothing in between
+  // the call whose segments are being returned: one call returns all of its own with nothing in between
+  StackId returning;
   for (const Event& event : trace.events) {
     const bool returns = event.kind == EventKind::kUnmap || event.returns_to_heap();
     const bool takes = event.kind == EventKind::kMap || event.kind == EventKind::kAlloc;

@@ -77,8 +77,8 @@ Bad bad_address(const AddressMap& map, const Event& event, const Fault& fault, b
 struct Nearest {
   AddressPlace place;
   bool of_argument = false;
-  bool is_one_of_several =
-      false;  // others that the kernel was given lie about as near: which of them was indexed is not known
+  // others that the kernel was given lie about as near: which of them was indexed is not known
+  bool is_one_of_several = false;
 };
 
 // Beside which memory: what the kernel was given comes first; freed memory before that where the kernel was given it.

@@ -28,8 +28,8 @@ struct Report {
 };
 
 struct Told {
-  std::vector<std::vector<Report>>
-      dumped;  // by core dumps, the same line of a kernel together, or the same instruction where no line is known
+  // by core dumps, the same line of a kernel together, or the same instruction where no line is known
+  std::vector<std::vector<Report>> dumped;
   std::optional<Report> by_driver;  // the first error that the program met: the others are echoes of it
 };
 

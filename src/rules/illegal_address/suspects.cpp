@@ -14,8 +14,8 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kClockErrorNs =
-    1'000'000;  // PyTorch's history and the driver's record are joined by their clocks
+// PyTorch's history and the driver's record are joined by their clocks
+constexpr std::uint64_t kClockErrorNs = 1'000'000;
 constexpr std::uint64_t kWidestAccess = 16;
 constexpr std::size_t kLeastNameToLookFor = 6;  // shorter ones are words
 

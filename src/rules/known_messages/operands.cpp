@@ -43,8 +43,8 @@ bool product(std::string_view words, Finding& finding) {
   std::string_view operands = after(words, "cannot be multiplied (");
   if (operands.empty()) operands = after(words, "size mismatch, ");
   Shape n = numbers_in(operands);
-  if (words.find("m1: [") != std::string_view::npos && n.size() >= 6)
-    n = {n[1], n[2], n[4], n[5]};  // "m1", "m2" hold digits too
+  // "m1", "m2" hold digits too
+  if (words.find("m1: [") != std::string_view::npos && n.size() >= 6) n = {n[1], n[2], n[4], n[5]};
   if (n.size() < 4) return false;
   const std::int64_t rows = n[0], inner = n[1], wanted = n[2], columns = n[3];
   finding.message = "A matrix product got " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) +

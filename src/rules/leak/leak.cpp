@@ -82,8 +82,8 @@ std::string_view words_for(const Growth& growth) {
 struct Reason {
   std::string text;
   std::string advice;
-  bool may_be_filling =
-      false;  // results that are collected one by one: a buffer that is not full yet grows like a leak
+  // results that are collected one by one: a buffer that is not full yet grows like a leak
+  bool may_be_filling = false;
 };
 constexpr std::string_view kOrFilling = ", or a buffer that is still filling: its limit is not in the recording";
 

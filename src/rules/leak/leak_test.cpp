@@ -27,8 +27,8 @@ std::string advice_in_training() {
 }
 
 TEST(LeakRule, ALoopThatTrainsIsNotToldToDoWithoutGradients) {
-  const std::string advice =
-      advice_in_training();  // its twin without training is the golden case memory-leak/eval-keeps-graph
+  // its twin without training is the golden case memory-leak/eval-keeps-graph
+  const std::string advice = advice_in_training();
   EXPECT_NE(advice.find("detach()"), std::string::npos) << advice;
   EXPECT_EQ(advice.find("no_grad"), std::string::npos) << advice;
 }

@@ -29,8 +29,8 @@ class KeptMemory {
     std::uint64_t kept = 0;
     std::uint64_t kept_bytes = 0;
     std::uint64_t with_context = 0;  // of those kept: their context ended before the program did
-    std::uint64_t rounds =
-        0;                    // returns with kernels, results or frees between: a loop that works, not one that sets up
+    // returns with kernels, results or frees between: a loop that works, not one that sets up
+    std::uint64_t rounds = 0;
     std::uint32_t first = 0;  // event
     std::uint32_t last_kept = 0;
   };

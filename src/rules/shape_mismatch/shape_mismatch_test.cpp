@@ -38,8 +38,8 @@ const std::string kLater = "alloc 512 at run.py:10 main\n";
 TEST(ShapeMismatchRule, WhatTheProgramDiedOfIsAnError) {
   ASSERT_EQ(mismatches_of(kMm).size(), 1u);
   EXPECT_EQ(mismatches_of(kMm)[0].severity, Severity::kError);
-  EXPECT_EQ(mismatches_of("alloc #x 512 at run.py:3 main\n" + kMm + "free #x\n")[0].severity,
-            Severity::kError);  // let go while it unwinds
+  // let go while it unwinds
+  EXPECT_EQ(mismatches_of("alloc #x 512 at run.py:3 main\n" + kMm + "free #x\n")[0].severity, Severity::kError);
 }
 
 TEST(ShapeMismatchRule, WhatWasCaughtIsAWarningAndALibrarysOwnAttemptANote) {

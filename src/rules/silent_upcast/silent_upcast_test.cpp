@@ -92,8 +92,8 @@ std::string copy_at(const std::string& place) {
 TEST(SilentUpcastRule, ACopyIsTheLibrarysOnlyWhereTheLibraryMadeIt) {
   EXPECT_EQ(upcasts_of(copy_at("run.py:3 main > /usr/lib/python3/dist-packages/lib/model.py:9 forward")).size(), 1u);
   EXPECT_TRUE(upcasts_of(copy_at("run.py:3 main")).empty());
-  EXPECT_TRUE(upcasts_of(copy_at("/usr/lib/python3/dist-packages/lib/model.py:9 forward"))
-                  .empty());  // no line of the user's to show
+  // no line of the user's to show
+  EXPECT_TRUE(upcasts_of(copy_at("/usr/lib/python3/dist-packages/lib/model.py:9 forward")).empty());
 }
 
 TEST(SilentUpcastRule, OptimizersBackwardAndMasterWeightsAreIntended) {

@@ -73,8 +73,8 @@ class Finder {
         facts_.stacks.user(event.stack).value == 0)
       return;
     const std::string_view given = trace_.strings.at(tensor.operands);
-    if (given.find("float16[") == std::string_view::npos)
-      return;  // most have no half-precision operand; bfloat16 ends so too
+    // most have no half-precision operand; bfloat16 ends so too
+    if (given.find("float16[") == std::string_view::npos) return;
     const auto operands = parse_operands(given);
     if (!operands || std::none_of(operands->begin(), operands->end(),
                                   [](const Operand& operand) { return is_half(operand.dtype) && !operand.on_host; }))

@@ -89,8 +89,8 @@ void judge_violations(Case& subject, std::vector<Finding>& findings, std::vector
     std::uint32_t first = 0;
     std::uint64_t times = 0;
   };
-  std::map<std::tuple<ViolationKind, StringId, StringId, std::uint32_t, std::uint64_t>, Group>
-      groups;  // by line, or by instruction where no line is known
+  // by line, or by instruction where no line is known
+  std::map<std::tuple<ViolationKind, StringId, StringId, std::uint32_t, std::uint64_t>, Group> groups;
   for (const std::uint32_t index : subject.facts().violations) {
     const Violation& violation = trace.violations.at(ViolationId(trace.events[index].extra));
     Group& group = groups[{violation.kind, violation.kernel, violation.file, violation.line,

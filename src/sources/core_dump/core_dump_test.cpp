@@ -108,8 +108,8 @@ TEST(CoreDump, WhatCannotBeComputedAgainIsNotGiven) {
   const Trace trace = read_whole(recorded_dump());
   const Event& event = trace.events.back();
   const Fault& fault = fault_of(trace, trace.events.size() - 1);
-  EXPECT_EQ(text_of(trace, fault.what),
-            "Warp Illegal Address");  // these warps ran on until even the index was overwritten
+  // these warps ran on until even the index was overwritten
+  EXPECT_EQ(text_of(trace, fault.what), "Warp Illegal Address");
   EXPECT_TRUE(fault.addresses.empty());
   EXPECT_FALSE(event.has(kAddressKnown));
   EXPECT_TRUE(fault.has_thread);
@@ -211,8 +211,8 @@ TEST(CoreDump, WarpsThatHaveExitedLeaveTheExceptionWithTheirMultiprocessor) {
 
 TEST(CoreDump, AWarpThatWentOnPastWhatIsKnownGivesNoAddress) {
   std::string dump = recorded_dump();
-  overwrite<std::uint64_t>(dump, kLaneTable, kLanePc,
-                           0x7efe7f7a2800);  // before the faulting instruction: it took a branch
+  // before the faulting instruction: it took a branch
+  overwrite<std::uint64_t>(dump, kLaneTable, kLanePc, 0x7efe7f7a2800);
   const Trace trace = read_whole(dump);
   EXPECT_TRUE(fault_of(trace, 0).addresses.empty());
   EXPECT_GT(trace.lost.at("core-dump.addresses_overwritten"), 0u);

@@ -175,8 +175,8 @@ class Decoder {
 
   bool decode_load() {
     if (form() != kFormRegisters && form() != kFormUniform) return false;
-    if (operation_->number == 0x181 && form() == kFormUniform && !bits_.bit(91))
-      return false;  // a barrier that shares the number
+    // a barrier that shares the number
+    if (operation_->number == 0x181 && form() == kFormUniform && !bits_.bit(91)) return false;
     result_.is_load = true;
     if (!set_width(kWidths[bits_.bits(73, 3)])) return false;
     if (!(is_shared_or_local() ? address_of_window(32)

@@ -31,8 +31,8 @@ inline constexpr std::uint8_t kTruePredicate = 7;   // PT
 enum class MemorySpace : std::uint8_t { kGlobal, kGeneric, kShared, kLocal };
 
 struct MemoryInstruction {
-  std::string
-      text;  // "LDG.E.64 R2, desc[UR4][R8.64+0x10]": operation, width, operands; not the cache and ordering hints
+  // "LDG.E.64 R2, desc[UR4][R8.64+0x10]": operation, width, operands; not the cache and ordering hints
+  std::string text;
   MemorySpace space = MemorySpace::kGlobal;
   std::uint32_t size_bytes = 0;  // that each thread accesses
   bool is_load = false;          // an atomic operation is both

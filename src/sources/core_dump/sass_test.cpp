@@ -34,27 +34,27 @@ TEST(Sass, TellsLoadsStoresAndAtomicsApart) {
 }
 
 TEST(Sass, ADescriptorAddsNothingToTheAddressButAUniformBaseDoes) {
-  const auto described =
-      decode_memory_instruction({0x0000000416117981, 0x000ea4000c1e1900}, 90);  // LDG.E R17, desc[UR4][R22.64]
+  // LDG.E R17, desc[UR4][R22.64]
+  const auto described = decode_memory_instruction({0x0000000416117981, 0x000ea4000c1e1900}, 90);
   ASSERT_TRUE(described.has_value());
   EXPECT_FALSE(described->uniform_register.has_value());
   EXPECT_EQ(described->address_register, 22);
   EXPECT_TRUE(described->address_is_pair);
 
-  const auto based =
-      decode_memory_instruction({0xffffec0402057981, 0x000ea2000c1ee900}, 75);  // LDG.E R5, [R2.64+UR4+-0x14]
+  // LDG.E R5, [R2.64+UR4+-0x14]
+  const auto based = decode_memory_instruction({0xffffec0402057981, 0x000ea2000c1ee900}, 75);
   ASSERT_TRUE(based.has_value());
   EXPECT_EQ(based->uniform_register, 4);
   EXPECT_EQ(based->offset, -0x14);
 
-  const auto narrow =
-      decode_memory_instruction({0x0000000410117981, 0x000ea400081e0900}, 90);  // LDG.E R17, [R16.U32+UR4]
+  // LDG.E R17, [R16.U32+UR4]
+  const auto narrow = decode_memory_instruction({0x0000000410117981, 0x000ea400081e0900}, 90);
   ASSERT_TRUE(narrow.has_value());
   EXPECT_EQ(narrow->text, "LDG.E R17, [R16.U32+UR4]");
   EXPECT_FALSE(narrow->address_is_pair);
 
-  const auto absolute =
-      decode_memory_instruction({0xfffffc00ff0d7381, 0x000ea200001f6900}, 75);  // LDG.E R13, [0xfffffc]
+  // LDG.E R13, [0xfffffc]
+  const auto absolute = decode_memory_instruction({0xfffffc00ff0d7381, 0x000ea200001f6900}, 75);
   ASSERT_TRUE(absolute.has_value());
   EXPECT_EQ(absolute->text, "LDG.E R13, [0xfffffc]");
   EXPECT_EQ(absolute->offset, 0xfffffc);
@@ -97,8 +97,8 @@ TEST(SassWrites, ALoadWritesAsManyRegistersAsItIsWide) {
 }
 
 TEST(SassWrites, AStoreWritesNone) {
-  const SassWrites store =
-      writes_of({0xfffff40d10007986, 0x004fe8000c101904}, 90);  // STG.E desc[UR4][R16.64+-0xc], R13
+  // STG.E desc[UR4][R16.64+-0xc], R13
+  const SassWrites store = writes_of({0xfffff40d10007986, 0x004fe8000c101904}, 90);
   EXPECT_FALSE(store.anything);
   for (int number = 0; number < 255; ++number) EXPECT_FALSE(store.touches_register(static_cast<std::uint8_t>(number)));
 }

@@ -18,8 +18,8 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kMostReadings =
-    5000;  // places that are read in full; a log with more messages is counted as cut
+// places that are read in full; a log with more messages is counted as cut
+constexpr std::uint64_t kMostReadings = 5000;
 
 struct Chosen {
   ErrorMessage message;
@@ -441,8 +441,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   };
   if (message.kind == "out-of-memory" && message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins))
     message.kind = "host-pinned";
-  if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed))
-    frames.clear();  // the launcher's own
+  // the launcher's own
+  if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed)) frames.clear();
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
   add_event(trace, message, stack);

@@ -93,8 +93,8 @@ Atom word_atom(std::string_view rest) {
   if (letter && (length == 1 || (length == 5 && std::all_of(word.begin() + 1, word.end(), is_digit)))) {
     const std::size_t close = rest.substr(0, 240).find("] ");
     if (close != std::string_view::npos && is_digit(rest[close - 1])) return {close + 1, false};
-    if (length == 1 && rest.substr(1, 2) == "  ")
-      return {length, false};  // pytest marks the lines of an error with "E   "
+    // pytest marks the lines of an error with "E   "
+    if (length == 1 && rest.substr(1, 2) == "  ") return {length, false};
     return {};
   }
   // "name-1  | words" of docker compose.

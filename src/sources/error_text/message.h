@@ -21,8 +21,8 @@ struct ErrorMessage {
   std::string text;       // the matched sentences, on one line
   std::string tag;        // which writer of an interleaved log: "[rank3]:"
   std::optional<std::uint16_t> device;
-  std::map<std::string, ByteInterval>
-      numbers;                               // "requested" → bytes; the properties error.requested_bytes.min and .max
+  // "requested" → bytes; the properties error.requested_bytes.min and .max
+  std::map<std::string, ByteInterval> numbers;
   std::map<std::string, std::string> words;  // "assert.kernel" → "indexSelectSmallIndex"; the properties error.<key>
   std::uint64_t address = 0;                 // of an illegal access, 0: not stated
   bool weak = false;

@@ -88,8 +88,8 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const bool request = rest.starts_with("failed to allocate request for ");
   const bool memory = rest.starts_with("failed to allocate memory");
   if (rest.starts_with("out of memory allocating ")) return said("host-alloc", "jax", passage.first_line(300));
-  if (rest.starts_with("attempting to allocate ") &&
-      rest.find("that was not possible") < 80) {  // of a TPU: "There are 1.20G free."
+  // of a TPU: "There are 1.20G free."
+  if (rest.starts_with("attempting to allocate ") && rest.find("that was not possible") < 80) {
     ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
     if (const auto bytes = size_between(passage.lower, colon, colon + 40, SizeStyle::kXla))
       message.numbers["requested"] = *bytes;

@@ -13,8 +13,8 @@ namespace faultline {
 struct PeakBuffer {
   ByteInterval bytes;
   std::string shape;  // "f32[4096,128,3]"
-  std::string
-      operation;  // "dot_general", the last part of the operator's name; "parameter" where it was given from outside
+  // "dot_general", the last part of the operator's name; "parameter" where it was given from outside
+  std::string operation;
   std::string place;  // "models.py:689" as the text has it, empty where it has none
 };
 

@@ -184,8 +184,8 @@ std::string exception_of(std::string_view text, std::size_t head, const std::str
 }
 
 bool is_followed_by_other(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
-  const std::string_view near = text.substr(
-      0, std::min(to, from + kStandingReach) + kTracebackHead.size() - 1);  // a head that begins before `to`
+  // a head that begins before `to`
+  const std::string_view near = text.substr(0, std::min(to, from + kStandingReach) + kTracebackHead.size() - 1);
   std::size_t head = near.find(kTracebackHead, from);
   const auto is_other_writer = [&](std::size_t at) {
     const std::string other =

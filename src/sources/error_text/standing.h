@@ -19,9 +19,11 @@ bool is_unrelated_exception(std::string_view body);
 bool may_tell_of_gpu(std::string_view body);
 
 enum class Standing {
+  // a line of source text, a test's name, a sentence that quotes it: nobody failed with it here
+  // inside the message of an unrelated exception
   kOwn,
-  kSource,  // a line of source text, a test's name, a sentence that quotes it: nobody failed with it here
-  kQuoted,  // inside the message of an unrelated exception
+  kSource,
+  kQuoted,
 };
 Standing standing_of(std::string_view text, std::size_t at);
 

@@ -26,8 +26,8 @@ bool take_number(std::string_view text, std::size_t& at, std::uint32_t& number) 
 
 // The name in ", in forward(self, x)" or " in forward"; empty when none is written.
 std::string function_after(std::string_view rest) {
-  if (rest.starts_with(',') || rest.starts_with(':'))
-    rest.remove_prefix(1);  // the colon is pytest's: "test_a.py:12: in test_it"
+  // the colon is pytest's: "test_a.py:12: in test_it"
+  if (rest.starts_with(',') || rest.starts_with(':')) rest.remove_prefix(1);
   if (!rest.starts_with(" in ")) return {};
   rest.remove_prefix(4);
   return std::string(rest.substr(0, std::min(rest.find_first_of("( "), rest.size())));
@@ -39,8 +39,8 @@ std::string cell_name(std::string_view file) {
        {"Cell In[", "Cell In [", "Input In [", "In [", "<ipython-input-", "/tmp/ipython-input-"}) {
     if (!file.starts_with(begin)) continue;
     const std::size_t end = file.find_first_not_of("0123456789", begin.size());
-    if (begin.starts_with("/tmp") && (end == std::string_view::npos || file[end] != '-'))
-      return {};  // a hash, no number of a cell
+    // a hash, no number of a cell
+    if (begin.starts_with("/tmp") && (end == std::string_view::npos || file[end] != '-')) return {};
     const std::string_view number = file.substr(begin.size(), end == std::string_view::npos ? end : end - begin.size());
     return number.empty() || number.size() > 9 ? std::string() : "cell [" + std::string(number) + "]";
   }

@@ -104,8 +104,8 @@ Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
   std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.count < b.count; });
   std::string text;
   for (const Run& run : runs) {
-    if (!text.empty() && !run.text.empty())
-      text += "the next cell was run\n";  // an error of one cell does not end the others
+    // an error of one cell does not end the others
+    if (!text.empty() && !run.text.empty()) text += "the next cell was run\n";
     text += run.text;
   }
   Result<Trace> trace = read_error_text(std::string_view(text), path);

@@ -13,8 +13,8 @@ inline constexpr std::string_view kAgain = "again";           // the second run 
 inline constexpr std::string_view kLarger = "larger";         // a plan's run on a GPU that grows: likewise
 
 // Of each process: its number, then what follows it.
-inline constexpr std::string_view kProcess =
-    "process-";  // process-12.faultline, process-12-2.faultline, process-12.json
+// process-12.faultline, process-12-2.faultline, process-12.json
+inline constexpr std::string_view kProcess = "process-";
 inline constexpr std::string_view kTraceEnd = ".faultline";
 inline constexpr std::string_view kFactsEnd = ".json";
 inline constexpr std::string_view kHistory = "torch-";  // torch-12-oom.pickle

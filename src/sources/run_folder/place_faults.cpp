@@ -31,8 +31,8 @@ std::optional<std::size_t> launch_of(const Trace& trace, const Fault& fault, std
   Words words;
   for (const LaunchArgument& word : fault.parameters) words.try_emplace(word.offset_bytes, word.address);
   constexpr std::int8_t kUnknown = -1;
-  std::vector<std::int8_t> scores(trace.launches.size(),
-                                  kUnknown);  // the same launch may stand in the trace a million times
+  // the same launch may stand in the trace a million times
+  std::vector<std::int8_t> scores(trace.launches.size(), kUnknown);
   std::optional<std::size_t> best;
   int best_score = 0;
   for (std::size_t index = end; index-- > 0;) {

@@ -98,8 +98,8 @@ void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) 
 struct JsonFile {
   explicit JsonFile(const std::string& path) {
     std::error_code problem;
-    if (path.empty() || !fs::exists(fs::symlink_status(path, problem)))
-      return;  // a link that leads nowhere is there, and cannot be read
+    // a link that leads nowhere is there, and cannot be read
+    if (path.empty() || !fs::exists(fs::symlink_status(path, problem))) return;
     Result<std::string> text = read_plain_file(path, kMostJsonBytes);
     Result<nlohmann::json> parsed = text ? parse_json(*text) : Result<nlohmann::json>(text.error());
     if (parsed)
@@ -275,8 +275,8 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
       continue;
     }
     const bool is_busy = !idle(*trace);
-    if (is_busy && !any_busy)
-      input.parts.clear();  // those that touched no memory are told of only where there is no other
+    // those that touched no memory are told of only where there is no other
+    if (is_busy && !any_busy) input.parts.clear();
     any_busy |= is_busy;
     if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process, {}});
   }

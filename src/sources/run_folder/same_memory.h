@@ -18,8 +18,8 @@ inline constexpr std::uint32_t kNoEvent = 0xffffffff;
 struct SameMemory {
   std::vector<std::uint32_t> torch_of;  // by the capture's events: PyTorch's event for the same call, or kNoEvent
   std::vector<bool> in_order;           // by the capture's events: the pair can be used to put both sides in order
-  std::vector<bool>
-      is_torch;  // by the capture's events: PyTorch's own memory; true also where its history lacks the call
+  // by the capture's events: PyTorch's own memory; true also where its history lacks the call
+  std::vector<bool> is_torch;
   std::int64_t offset_ns = 0;  // PyTorch's clock minus the capture's
   bool has_times = false;      // both sides have times: events between two pairs can be put in order
   std::uint64_t pairs = 0;

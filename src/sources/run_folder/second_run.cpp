@@ -68,8 +68,8 @@ void place_second_run(Trace& trace, const Trace& core) {
     return event.kind == EventKind::kFault && event.extra < trace.faults.size() &&
            trace.faults.at(FaultId(event.extra)).reported_by.value == 0;
   };
-  if (std::any_of(trace.events.begin(), trace.events.end(), is_dumped))
-    return;  // the first run has a dump of its own: nothing is added to it
+  // the first run has a dump of its own: nothing is added to it
+  if (std::any_of(trace.events.begin(), trace.events.end(), is_dumped)) return;
   place_faults(trace, core);
   for (std::size_t index = 0; index < trace.events.size(); ++index) {
     if (is_dumped(trace.events[index])) carry_over(trace, index);

@@ -146,8 +146,8 @@ class KnownRows {
     }
   }
   const Row* add(const std::uint8_t* bytes, std::size_t size, std::uint64_t hash, StackId stack) {
-    if (bytes_.size() + size > kMostBytes || count_ * 2 >= kPlaces)
-      return nullptr;  // a file of ever new stacks gains nothing from more
+    // a file of ever new stacks gains nothing from more
+    if (bytes_.size() + size > kMostBytes || count_ * 2 >= kPlaces) return nullptr;
     Row* row = &rows_[hash & (rows_.size() - 1)];
     while (row->size != 0) row = row + 1 == rows_.data() + rows_.size() ? rows_.data() : row + 1;
     *row = {hash, bytes_.size(), static_cast<std::uint32_t>(size), stack};

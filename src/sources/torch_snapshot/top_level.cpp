@@ -77,8 +77,8 @@ Status TraceBuilder::take_traces(Value list) {
     }
   }
   std::uint64_t total = 0;
-  bool in_place =
-      true;  // entries were appended as they were read; normally the lists name them all, once, in that order
+  // entries were appended as they were read; normally the lists name them all, once, in that order
+  bool in_place = true;
   for (const Run& run : runs) {
     in_place = in_place && run.first == total;
     total += run.count;
