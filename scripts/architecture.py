@@ -94,9 +94,11 @@ def in_rows(words, indent, width=110):
 
 def figure_of_report():
     registry = (ROOT / "src/sources/registry.cpp").read_text()
-    sources = re.findall(r'\.kind = "([\w-]+)"(.*)\}', registry)
+    sources = re.findall(r'\.kind = "([\w-]+)"(.*?)(?=\.kind =|\n\};)', registry, re.S)
     files = [kind for kind, rest in sources if ".recognises =" in rest]
     folders = [kind for kind, rest in sources if ".recognises_folder =" in rest]
+    if not files or not folders:
+        sys.exit("src/sources/registry.cpp names no sources in a form that is understood here")
     facts = listed("src/facts/facts.h", r"\n  (?:[A-Z]\w+|std::vector<[\w:]+>) (\w+);")
     lines = [
         "a path",
@@ -112,7 +114,8 @@ def figure_of_report():
         "Judgement: findings, what was not judged, proofs",
         "  │  make_report()     report/assemble.h",
         "  ▼",
-        "Report ── to_json() ─▶ report.json ── report_of() ─▶ Report ── to_terminal() ─▶ the page",
+        "Report ── to_terminal() ─▶ the page",
+        "       ── to_json() ─▶ report.json (report_of() reads it again)",
     ]
     lines = "\n".join(lines).split("\n")
     return "\n".join(

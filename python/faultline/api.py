@@ -183,6 +183,13 @@ def _be_watched(connection: socket.socket, options: dict) -> None:
         _confine.confine(options["filter"])
 
 
+def _status_of(end: SystemExit) -> int:
+    """What the interpreter would end with."""
+    if end.code is None:
+        return 0
+    return end.code & 255 if isinstance(end.code, int) else 1
+
+
 def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None:
     """In the child: never returns."""
     status = 0
@@ -200,8 +207,9 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
         session = dry_run_session.current()
         try:
             function()
-        except SystemExit:
-            pass
+        except SystemExit as end:
+            if not session.stopped:  # the dry run's own stop
+                status = _status_of(end)
         except BaseException as problem:
             status = 1
             session.note_death(problem, problem.__traceback__)

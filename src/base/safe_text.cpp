@@ -87,18 +87,6 @@ std::string shown(std::string_view text, std::size_t limit) {
   return cut ? out + " [cut]" : out;
 }
 
-std::string shown_lines(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    out += shown(text.substr(0, end));
-    if (end == std::string_view::npos) break;
-    out += '\n';
-    text.remove_prefix(end + 1);
-  }
-  return out;
-}
-
 std::string escaped_json(std::string document) {
   // The structure of a document and the escapes of its writer are ASCII: what stands above it stands inside a string.
   const auto is_plain = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };

@@ -26,8 +26,6 @@ TEST(SafeText, BytesThatAreNoTextBecomeReplacementCharacters) {
   EXPECT_EQ(shown("\xf4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
 }
 
-TEST(SafeText, LinesStayLines) { EXPECT_EQ(shown_lines("  a\x1b\n\nb"), "  a\\x1b\n\nb"); }
-
 TEST(SafeText, AnEscapedDocumentIsTheSameDocument) {
   const nlohmann::json document = {{"name\u202e", "\x7f\u0085\u2028\U000e0041 plain é \"quoted\\"}};
   const std::string escaped = escaped_json(document.dump());

@@ -15,11 +15,6 @@ Number number_in(std::string_view text) {
   return value;
 }
 
-bool is_release(std::string_view text) {
-  return text.find('.') != std::string_view::npos && text.find_first_not_of("0123456789.") == std::string_view::npos &&
-         text.front() != '.' && text.back() != '.';
-}
-
 }  // namespace
 
 DriverAnswer parse_driver_answer(const std::string& text) {
@@ -55,21 +50,6 @@ void parse_python_answer(const std::string& text, PythonAnswer& to) {
   for (const auto& [name, version] : answer["packages"].items()) {
     if (version.is_string()) to.packages[name] = version;
   }
-}
-
-std::string release_in_name(const std::string& file_name) {
-  constexpr std::string_view kBefore = "libcuda.so.";
-  if (!file_name.starts_with(kBefore)) return {};
-  std::string release = file_name.substr(kBefore.size());
-  return !release.empty() && is_release(release) ? release : std::string();
-}
-
-std::string module_release_in(const std::string& line) {
-  std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    if (is_release(word)) return word;
-  }
-  return {};
 }
 
 }  // namespace faultline::cli

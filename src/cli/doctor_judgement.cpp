@@ -5,18 +5,18 @@
 #include <charconv>
 
 #include "base/units.h"
+#include "cli/driver_release.h"
 #include "fmt/format.h"
 
 namespace faultline::cli {
 namespace {
 
-// CUDA 12.5 is driver 555, the first that run --core-dump arms (run_setup.cpp)
-constexpr int kLeastCudaForDumps = 12050;
-constexpr std::uint64_t kSpaceForCoreDump = 512 * kMiB;
 constexpr std::uint64_t kSpaceForRun = 100 * kMiB;
 constexpr std::pair<int, int> kLeastGlibc = {2, 35};
 
 std::string cuda_words(int version) { return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10); }
+
+constexpr int kVersionsDiffer = 803;
 
 struct InitError {
   int code;
@@ -33,7 +33,7 @@ constexpr std::array<InitError, 8> kInitErrors = {{
     {101, "CUDA_VISIBLE_DEVICES names a GPU that is not there", "look at nvidia-smi -L"},
     {802, "the system is not ready: on machines with NVSwitch the fabric manager does not run",
      "start nvidia-fabricmanager"},
-    {803, "the driver's library and the kernel's module are of different versions",
+    {kVersionsDiffer, "the driver's library and the kernel's module are of different versions",
      "load the installed module again, most easily by a reboot; in a container install no driver of its own"},
     {804, "the forward-compatibility library does not support this GPU",
      "take the compat folder out of LD_LIBRARY_PATH"},
@@ -94,7 +94,7 @@ Ability judge_driver(const Machine& machine) {
         machine.driver_release != machine.module_release) {
       return ability(name, Mark::kNo,
                      fmt::format("{}: {}: the kernel's module is {}", what, error, machine.module_release),
-                     kInitErrors[5].advice);
+                     find_init_error(kVersionsDiffer)->advice);
     }
     if (!machine.has_device_files && machine.module_release.empty() &&
         machine.driver_path.find("/wsl/") == std::string::npos) {
@@ -158,7 +158,11 @@ Ability judge_folder(const Machine& machine) {
 Ability judge_dumps(const Machine& machine, const Ability& driver, const Ability& folder) {
   const std::string name = "GPU core dumps";
   if (driver.mark == Mark::kNo) return ability(name, Mark::kNo, "they are the driver's work, and it has no GPU here");
-  if (machine.driver.cuda_version != 0 && machine.driver.cuda_version < kLeastCudaForDumps) {
+  const int release = release_number(machine.driver_release);
+  const bool is_old = release != 0
+                          ? release < kFirstReleaseWithLightDumps
+                          : machine.driver.cuda_version != 0 && machine.driver.cuda_version < kFirstCudaWithLightDumps;
+  if (is_old) {
     return ability(
         name, Mark::kNo,
         fmt::format("the driver's {} is older than 12.5 (driver 555) and cannot write light ones",

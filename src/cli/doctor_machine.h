@@ -34,11 +34,6 @@ struct PythonAnswer {
 // The JSON that the asking script prints; anything else is trouble.
 void parse_python_answer(const std::string& text, PythonAnswer& to);
 
-// "libcuda.so.535.104.05" → "535.104.05"; empty where the name does not tell.
-std::string release_in_name(const std::string& file_name);
-// The same from the first line of /proc/driver/nvidia/version.
-std::string module_release_in(const std::string& line);
-
 struct Machine {
   std::string glibc;           // "2.36"; empty: another C library
   std::string driver_path;     // libcuda.so.1; empty: not found

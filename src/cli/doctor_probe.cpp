@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "cli/doctor_machine.h"
+#include "cli/driver_release.h"
 #include "cli/installation.h"
 #include "cli/options.h"
 #include "cli/plain_path.h"
@@ -135,10 +136,9 @@ void look_at_driver(Machine& machine) {
     machine.can_open_device_files = ::access(file, R_OK | W_OK) == 0;
     break;
   }
-  machine.module_release = module_release_in(first_line("/proc/driver/nvidia/version"));
+  machine.module_release = module_release();
   if (machine.driver_path.empty()) return;
-  std::error_code problem;
-  machine.driver_release = release_in_name(fs::weakly_canonical(machine.driver_path, problem).filename().string());
+  machine.driver_release = library_release(machine.driver_path);
   machine.driver = ask_driver(machine.driver_path);
 }
 

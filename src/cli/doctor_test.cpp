@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/doctor_judgement.h"
 #include "cli/doctor_machine.h"
+#include "cli/driver_release.h"
 #include "cli/quick_child.h"
 
 namespace faultline::cli {
@@ -15,7 +16,7 @@ Machine good_machine() {
   Machine machine;
   machine.glibc = "2.36";
   machine.driver_path = "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
-  machine.driver_release = machine.module_release = "535.104.05";
+  machine.driver_release = machine.module_release = "570.86.10";
   machine.driver = {{}, 12080, 0, {}, {{"NVIDIA T4", 15 * kGiB}}};
   machine.has_device_files = machine.can_open_device_files = true;
   machine.virtual_path = "/opt/faultline/vgpu/libfaultline_vgpu.so";
@@ -110,6 +111,7 @@ TEST(Doctor, SaysWhyTheDriverHasNoGpu) {
 TEST(Doctor, GpuCoreDumpsNeedANewDriverAndRoom) {
   Machine old = good_machine();
   old.driver.cuda_version = 12040;
+  old.driver_release = old.module_release = "550.54.14";
   EXPECT_EQ(of(old, "GPU core dumps").mark, Mark::kNo);
   EXPECT_EQ(of(old, "run").mark, Mark::kPartly);
   Machine full = good_machine();

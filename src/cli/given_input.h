@@ -12,7 +12,7 @@ class GivenInput {
   explicit GivenInput(const std::string& folder = {});  // to keep it in; empty: it is not kept
   std::string keep() const {
     return keep_;
-  }                   // the file to keep it in; empty: it can be had again without, or not at all
+  }  // the file to keep it in; empty: it can be had again without, or not at all
   int again() const;  // a descriptor for one more run, to be closed by the caller, or -1: nothing
   bool is_gone() const { return !is_file_ && is_there_ && keep_.empty(); }  // after the first run
 

@@ -71,9 +71,10 @@ std::string meant(const CLI::App& app, int argument_count, char** arguments, con
   const bool is_verb = std::find(verbs.begin(), verbs.end(), word) != verbs.end();
   if (is_verb || word.starts_with('-')) {
     // the program's own options stand there too, where its -- was forgotten
-    const bool has_all = command.empty() && takes_program(word);
-    const std::string option = nearest_option(is_verb ? *app.get_subcommand(word) : app,
-                                              has_all ? std::min(argument_count, 3) : argument_count, arguments);
+    const bool has_own_options = command.empty() && takes_program(word);
+    const std::string option =
+        nearest_option(is_verb ? *app.get_subcommand(word) : app,
+                       has_own_options ? std::min(argument_count, 3) : argument_count, arguments);
     if (!option.empty()) return fmt::format("{}. faultline {}--help lists them", option, is_verb ? word + " " : "");
   }
   if ((word == "run" || word == "plan") && command.empty() && argument_count > 2) {

@@ -113,7 +113,12 @@ int plan(const PlanArguments& arguments) {
                       arguments.limits,
                       *folder,
                       arguments.function.empty()};
-  const GivenInput input(*folder);
+  // only what keeps files aside sees what the program reads, and can keep that too
+  const GivenInput input(arguments.limits.allow_writes ? std::string() : *folder);
+  if (question.may_run_again && input.is_gone())
+    hint(
+        "further runs of the program have nothing to read: standard input is no plain file, and with --allow-writes "
+        "what comes through it is not kept");
   const std::string started = utc_now();
   Result<DryRunResult> first = run_in_foreground(
       *parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);

@@ -132,7 +132,8 @@ std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& f
       const Result<pid_t> process = start_program(command_for(job, {}), environment_for(parts, job.folder),
                                                   Placement{Output::kAsIs, job.folder + "/log.txt", again, false});
       if (again >= 0) ::close(again);
-      if (process) results[at] = finished(*process, job);
+      if (!process) continue;
+      results[at] = finished(*process, job);
       if (job.folder_stays) results[at].log = shown_folder(job.folder) + "/log.txt";
     }
   };

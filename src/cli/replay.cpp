@@ -169,89 +169,104 @@ std::vector<Row> search(const Trace& trace, const ReplayOptions& base, const std
   return rows;
 }
 
-int run_replay(const ReplayArguments& arguments) {
-  if (!arguments.output_trace.empty() && is_same_file(arguments.output_trace, arguments.path))
-    return fail("--save-trace: " + arguments.output_trace + " is the input itself; give another name");
-  if (!may_be_overwritten(arguments.output_trace))
-    return fail("--save-trace: " + arguments.output_trace +
-                " is there already and is no Faultline trace; give another name");
-  if (arguments.search && !arguments.output_trace.empty())
-    return fail("--save-trace goes with one replay, not with --search");
-  Result<Input> input = open_input(arguments.path);
-  if (!input) return fail(input.error().message(arguments.path == "-" ? "standard input" : arguments.path));
+// What can be said of the arguments before the input is opened.
+Status check(const ReplayArguments& arguments) {
+  const std::string& output = arguments.output_trace;
+  if (!output.empty() && is_same_file(output, arguments.path))
+    return Error{"--save-trace: " + output + " is the input itself; give another name", {}, {}};
+  if (!may_be_overwritten(output))
+    return Error{"--save-trace: " + output + " is there already and is no Faultline trace; give another name", {}, {}};
+  if (arguments.search && !output.empty()) return Error{"--save-trace goes with one replay, not with --search", {}, {}};
+  if (!arguments.context.empty() && arguments.gpu.empty()) return Error{"--context needs --gpu", {}, {}};
+  return Ok{};
+}
+
+std::string name_of_input(const ReplayArguments& arguments) {
+  return arguments.path == "-" ? "standard input" : arguments.path;
+}
+
+Result<const InputPart*> part_to_replay(const ReplayArguments& arguments, const Input& input) {
   const Result<const InputPart*> part =
-      arguments.part.empty() ? &likeliest_part(*input) : named_part(*input, arguments.part);
-  if (!part) return fail(part.error().message());
-  const Trace& trace = (*part)->trace;
-  if ((*part)->statements.message_only)
-    return fail((arguments.path == "-" ? "standard input" : arguments.path) +
-                " is an error message, not a recording: there is nothing to replay. faultline explain tells what it "
-                "says; faultline run or a PyTorch memory snapshot records what a replay needs");
-  const auto device = std::find_if(trace.devices.begin(), trace.devices.end(),
-                                   [&](const Device& d) { return d.index == arguments.device; });
-  if (device == trace.devices.end()) return fail(fmt::format("the recording has no device {}", arguments.device));
-  const auto slot = static_cast<std::size_t>(device - trace.devices.begin());
+      arguments.part.empty() ? &likeliest_part(input) : named_part(input, arguments.part);
+  if (part && (*part)->statements.message_only)
+    return Error{name_of_input(arguments) +
+                     " is an error message, not a recording: there is nothing to replay. faultline explain tells what "
+                     "it says; faultline run or a PyTorch memory snapshot records what a replay needs",
+                 {},
+                 {}};
+  return part;
+}
 
-  ReplayOptions options;
-  options.device = arguments.device;
-  for (const std::string& text : arguments.settings) {
-    Result<SettingChanges> changes = parse_setting_changes(text);
-    if (!changes) return fail("--set: " + changes.error().message());
-    options.changes.insert(options.changes.end(), changes->begin(), changes->end());
+// The memory that the replay may take.
+struct Room {
+  std::optional<std::uint64_t> segment_budget_bytes;  // none: as much as it asks for
+  std::string words;                                  // behind "Replay of N events of FILE"
+  nlohmann::ordered_json gpu;
+};
+
+Result<Room> room_on_named_gpu(const ReplayArguments& arguments) {
+  Result<Gpu> found = find_gpu(arguments.gpu);
+  if (!found) return Error{"--gpu: " + found.error().message(), {}, {}};
+  Gpu gpu = *found;
+  std::string source = gpu.name.empty() ? "an assumption that --context changes"
+                                        : fmt::format("{}; --context changes it", to_string(gpu.context_source));
+  if (!arguments.context.empty()) {
+    Result<std::uint64_t> context = parse_bytes(arguments.context);
+    if (!context) return Error{"--context: " + context.error().message(), {}, {}};
+    gpu.context_bytes = *context;
+    source = "as --context says";
   }
-  std::string room;
-  nlohmann::ordered_json gpu_json;
+  if (gpu.context_bytes >= gpu.capacity_bytes) {
+    return Error{"--gpu: " + format_bytes(gpu.capacity_bytes) + " leave nothing beside the CUDA context (" +
+                     format_bytes(gpu.context_bytes) + ")",
+                 {},
+                 {}};
+  }
+  const std::string size =
+      gpu.name.empty() ? std::string()
+                       : fmt::format(", {} ({})", format_bytes(gpu.capacity_bytes), to_string(gpu.capacity_source));
+  if (!gpu.note.empty()) hint("--gpu: " + std::string(gpu.note));
+  return Room{gpu.capacity_bytes - gpu.context_bytes,
+              fmt::format(" on {}{}, of which the CUDA context and libraries take {} ({})", describe(gpu), size,
+                          format_bytes(gpu.context_bytes), source),
+              {{"name", gpu.full_name},
+               {"capacity", gpu.capacity_bytes},
+               {"capacity_source", to_string(gpu.capacity_source)},
+               {"context", gpu.context_bytes},
+               {"context_source", arguments.context.empty() ? to_string(gpu.context_source) : "given"},
+               {"note", gpu.note}}};
+}
+
+// Without another GPU a plan is held against its own, and a recording against none.
+Result<Room> room_for(const ReplayArguments& arguments, const Statements& statements, const Device& device,
+                      std::uint64_t outside_bytes) {
+  Room room;
   if (!arguments.gpu.empty()) {
-    Result<Gpu> found = find_gpu(arguments.gpu);
-    if (!found) return fail("--gpu: " + found.error().message());
-    Gpu gpu = *found;
-    std::string source = gpu.name.empty() ? "an assumption that --context changes"
-                                          : fmt::format("{}; --context changes it", to_string(gpu.context_source));
-    if (!arguments.context.empty()) {
-      Result<std::uint64_t> context = parse_bytes(arguments.context);
-      if (!context) return fail("--context: " + context.error().message());
-      gpu.context_bytes = *context;
-      source = "as --context says";
-    }
-    if (gpu.context_bytes >= gpu.capacity_bytes) {
-      return fail("--gpu: " + format_bytes(gpu.capacity_bytes) + " leave nothing beside the CUDA context (" +
-                  format_bytes(gpu.context_bytes) + ")");
-    }
-    options.segment_budget_bytes = gpu.capacity_bytes - gpu.context_bytes;
-    gpu_json = {{"name", gpu.full_name},
-                {"capacity", gpu.capacity_bytes},
-                {"capacity_source", to_string(gpu.capacity_source)},
-                {"context", gpu.context_bytes},
-                {"context_source", arguments.context.empty() ? to_string(gpu.context_source) : "given"},
-                {"note", gpu.note}};
-    const std::string size =
-        gpu.name.empty() ? std::string()
-                         : fmt::format(", {} ({})", format_bytes(gpu.capacity_bytes), to_string(gpu.capacity_source));
-    room = fmt::format(" on {}{}, of which the CUDA context and libraries take {} ({})", describe(gpu), size,
-                       format_bytes(gpu.context_bytes), source);
-    if (!gpu.note.empty()) hint("--gpu: " + std::string(gpu.note));
+    Result<Room> named = room_on_named_gpu(arguments);
+    if (!named) return named;
+    room = std::move(*named);
+  } else if (const std::uint64_t context = statements.planned_context_of(device.index).value_or(0);
+             statements.placed_by_model && device.capacity_bytes > context) {
+    room.segment_budget_bytes = device.capacity_bytes - context;
+    room.words = fmt::format(" on the planned GPU, {}, of which the CUDA context and libraries take {}",
+                             format_bytes(device.capacity_bytes), format_bytes(context));
   }
-  const Facts facts(trace, {});
-  const bool cut_short = ended_for_want_of_memory(facts, slot, (*part)->statements);
-  // Without another GPU a plan is held against its own.
-  const std::uint64_t outside = facts.usage[slot].peak_outside_bytes;
-  if (const std::uint64_t context = (*part)->statements.planned_context_bytes.value_or(0);
-      arguments.gpu.empty() && (*part)->statements.placed_by_model && device->capacity_bytes > context) {
-    options.segment_budget_bytes = device->capacity_bytes - context;
-    room = fmt::format(" on the planned GPU, {}, of which the CUDA context and libraries take {}",
-                       format_bytes(device->capacity_bytes), format_bytes(context));
+  if (room.segment_budget_bytes && outside_bytes != 0) {
+    *room.segment_budget_bytes -= std::min(*room.segment_budget_bytes, outside_bytes);
+    room.words += fmt::format(" and other libraries {}", format_bytes(outside_bytes));
   }
-  if (options.segment_budget_bytes && outside != 0) {
-    *options.segment_budget_bytes -= std::min(*options.segment_budget_bytes, outside);
-    room += fmt::format(" and other libraries {}", format_bytes(outside));
-  }
+  return room;
+}
 
-  // First what was recorded, proved by the model, so that the numbers beside it can be believed.
+// First what was recorded, proved by the model, so that the numbers beside it can be believed; then the replays.
+Result<std::vector<Row>> answer(const ReplayArguments& arguments, const Facts& facts, std::size_t slot,
+                                ReplayOptions options) {
+  const Trace& trace = facts.trace;
   ReplayOptions proof_options;
   proof_options.proof = true;
   proof_options.device = arguments.device;
   Result<ReplayResult> proof = replay(trace, proof_options);
-  if (!proof) return fail(proof.error().message(arguments.path));
+  if (!proof) return Error{proof.error().message(arguments.path), {}, {}};
   std::vector<Row> rows;
   rows.push_back({"as recorded: " + proof->settings, std::move(*proof), {}});
   rows.front().result.failure_count = facts.usage[slot].failure_count;
@@ -266,43 +281,45 @@ int run_replay(const ReplayArguments& arguments) {
     for (Row& row : search(trace, options, candidates)) rows.push_back(std::move(row));
   } else {
     Result<ReplayResult> result = replay(trace, options);
-    if (!result)
-      return fail(options.changes.empty()
-                      ? result.error().message(arguments.path)
-                      : "--set: " + result.error().message());  // without changes it was replayed a moment ago
-    rows.push_back({result->settings, std::move(*result), {}});
-    if (options.want_trace && rows.back().result.trace) {
-      if (Status saved = write_trace_file(*rows.back().result.trace, arguments.output_trace); !saved)
-        return fail(saved.error().message(arguments.output_trace));
+    if (!result) {
+      // without changes it was replayed a moment ago
+      return Error{
+          options.changes.empty() ? result.error().message(arguments.path) : "--set: " + result.error().message(),
+          {},
+          {}};
     }
+    rows.push_back({result->settings, std::move(*result), {}});
   }
   for (std::size_t at = 1; at < rows.size(); ++at) rows[at].place = place_of_failure(facts, slot, rows[at].result);
+  return rows;
+}
 
+std::string to_json(const Input& input, const InputPart& part, const std::vector<Row>& rows, const Room& room,
+                    bool cut_short) {
   const ReplayResult& proved = rows.front().result;
-  const bool fits = rows.size() > 1 && rows[1].result.failure_count == 0;
-  const int status = fits ? kClean : kFindings;
-  if (arguments.output.format == "json") {
-    nlohmann::ordered_json out{{"schema", "faultline.replay/1"},
-                               {"input", {{"kind", input->kind}, {"path", input->path}, {"part", (*part)->name}}},
-                               {"model",
-                                {{"name", proved.model},
-                                 {"placements", proved.placements},
-                                 {"exact", proved.exact},
-                                 {"segment_events", proved.segment_events},
-                                 {"segment_events_exact", proved.segment_events_exact}}},
-                               {"recorded", row_json(rows.front(), cut_short)},
-                               {"replays", nlohmann::ordered_json::array()}};
-    if (options.segment_budget_bytes) {
-      out["segment_budget"] = *options.segment_budget_bytes;
-      if (!gpu_json.is_null()) out["gpu"] = gpu_json;
-    }
-    for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at], cut_short));
-    return write_out(escaped_json(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"),
-                     status);
+  nlohmann::ordered_json out{{"schema", "faultline.replay/1"},
+                             {"input", {{"kind", input.kind}, {"path", input.path}, {"part", part.name}}},
+                             {"model",
+                              {{"name", proved.model},
+                               {"placements", proved.placements},
+                               {"exact", proved.exact},
+                               {"segment_events", proved.segment_events},
+                               {"segment_events_exact", proved.segment_events_exact}}},
+                             {"recorded", row_json(rows.front(), cut_short)},
+                             {"replays", nlohmann::ordered_json::array()}};
+  if (room.segment_budget_bytes) {
+    out["segment_budget"] = *room.segment_budget_bytes;
+    if (!room.gpu.is_null()) out["gpu"] = room.gpu;
   }
+  for (std::size_t at = 1; at < rows.size(); ++at) out["replays"].push_back(row_json(rows[at], cut_short));
+  return escaped_json(out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+std::string to_page(const ReplayArguments& arguments, const std::vector<Row>& rows, const Room& room, bool cut_short) {
+  const ReplayResult& proved = rows.front().result;
   Page page(terminal_options(arguments.output));
-  page.paragraph(
-      0, page.clean(fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path, room)));
+  page.paragraph(0, page.clean(fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path,
+                                           room.words)));
   page.blank();
   add_table(page, rows, cut_short);
   page.blank();
@@ -320,7 +337,43 @@ int run_replay(const ReplayArguments& arguments) {
       if (!arguments.output.verbose) break;
     }
   }
-  return write_out(page.take(), status);
+  return page.take();
+}
+
+int run_replay(const ReplayArguments& arguments) {
+  if (Status usable = check(arguments); !usable) return fail(usable.error().message());
+  Result<Input> input = open_input(arguments.path);
+  if (!input) return fail(input.error().message(name_of_input(arguments)));
+  const Result<const InputPart*> part = part_to_replay(arguments, *input);
+  if (!part) return fail(part.error().message());
+  const Trace& trace = (*part)->trace;
+  const auto device = std::find_if(trace.devices.begin(), trace.devices.end(),
+                                   [&](const Device& d) { return d.index == arguments.device; });
+  if (device == trace.devices.end()) return fail(fmt::format("the recording has no device {}", arguments.device));
+  const auto slot = static_cast<std::size_t>(device - trace.devices.begin());
+
+  ReplayOptions options;
+  options.device = arguments.device;
+  for (const std::string& text : arguments.settings) {
+    Result<SettingChanges> changes = parse_setting_changes(text);
+    if (!changes) return fail("--set: " + changes.error().message());
+    options.changes.insert(options.changes.end(), changes->begin(), changes->end());
+  }
+  const Facts facts(trace, {});
+  const Result<Room> room = room_for(arguments, (*part)->statements, *device, facts.usage[slot].peak_outside_bytes);
+  if (!room) return fail(room.error().message());
+  options.segment_budget_bytes = room->segment_budget_bytes;
+  const Result<std::vector<Row>> rows = answer(arguments, facts, slot, options);
+  if (!rows) return fail(rows.error().message());
+  if (!arguments.output_trace.empty() && rows->back().result.trace) {
+    if (Status saved = write_trace_file(*rows->back().result.trace, arguments.output_trace); !saved)
+      return fail(saved.error().message(arguments.output_trace));
+  }
+  const bool cut_short = ended_for_want_of_memory(facts, slot, (*part)->statements);
+  const bool fits = rows->size() > 1 && (*rows)[1].result.failure_count == 0;
+  return write_out(arguments.output.format == "json" ? to_json(*input, **part, *rows, *room, cut_short)
+                                                     : to_page(arguments, *rows, *room, cut_short),
+                   fits ? kClean : kFindings);
 }
 
 }  // namespace

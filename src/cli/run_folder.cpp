@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/characters.h"
 #include "base/json_input.h"
 #include "base/plain_file.h"
 #include "base/safe_text.h"
@@ -75,10 +76,20 @@ Result<std::string> make_run_folder(const std::string& wanted, const std::vector
 
 void unmake_run_folder(const std::string& path, const std::string& wanted) {
   std::error_code problem;
-  if (wanted.empty())
+  if (wanted.empty()) {
     fs::remove_all(path, problem);
-  else
-    fs::remove(in_folder(path, layout::kCommand), problem);
+    return;
+  }
+  // The folder is the user's, who may keep other things in it: only what a later run here would take for its own goes.
+  std::vector<fs::path> own = {in_folder(path, layout::kCommand)};
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, problem)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_numbered = name.starts_with(layout::kProcess) && name.size() > layout::kProcess.size() &&
+                             is_digit(name[layout::kProcess.size()]);
+    if (is_numbered && (name.ends_with(layout::kTraceEnd) || name.ends_with(layout::kFactsEnd)))
+      own.push_back(entry.path());
+  }
+  for (const fs::path& file : own) fs::remove(file, problem);
 }
 
 Status write_command(const std::string& folder, const CommandRecord& record) {

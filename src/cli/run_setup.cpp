@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "cli/driver_release.h"
 #include "cli/installation.h"
 #include "cli/options.h"
 #include "cli/plain_path.h"
@@ -18,7 +19,6 @@ namespace faultline::cli {
 namespace {
 
 constexpr std::string_view kVirtual = "virtual";
-constexpr std::uintmax_t kSpaceForCoreDump = 512 * kMiB;
 
 // The lightest dump that still tells the kernel, the instruction, the registers and the threads. Not skip_abort: with it the driver hides most faults from
 // the program, which then goes on with wrong results (docs/core-dumps.md).
@@ -26,17 +26,11 @@ constexpr const char* kLightDump =
     "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,skip_constbank_memory";
 
 constexpr const char* kFlags = "CUDA_COREDUMP_GENERATION_FLAGS";
-constexpr int kFirstDriverWithFlags = 555;  // of CUDA 12.5; older ones write all of the GPU's memory
 
-// The driver's major number; 0 where the kernel does not say it.
+// 0 where nothing tells it.
 int driver_number() {
-  std::ifstream file("/proc/driver/nvidia/version");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  for (std::size_t at = text.find("  "); at != std::string::npos; at = text.find("  ", at + 2)) {
-    const int number = std::atoi(text.c_str() + at);
-    if (number >= 100) return number;
-  }
-  return 0;
+  const std::string library = library_release(driver::find_real_driver());
+  return release_number(library.empty() ? module_release() : library);
 }
 
 void arm_core_dump(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {
@@ -47,10 +41,10 @@ void arm_core_dump(const RunArguments& arguments, const std::string& folder, Run
   for (const char* own : {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE"}) {
     if (setup.environment.has(own)) return leave_out(fmt::format("{} is set already, and is left as it is", own));
   }
-  if (const int driver = driver_number(); driver != 0 && driver < kFirstDriverWithFlags) {
+  if (const int driver = driver_number(); driver != 0 && driver < kFirstReleaseWithLightDumps) {
     return leave_out(
         fmt::format("driver {} knows only the full one, with all of the GPU's memory; {} and later know a light one",
-                    driver, kFirstDriverWithFlags));
+                    driver, kFirstReleaseWithLightDumps));
   }
   std::error_code problem;
   const std::filesystem::space_info space = std::filesystem::space(folder, problem);

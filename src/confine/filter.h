@@ -12,8 +12,8 @@
 namespace faultline::confine {
 
 // Calls that may read standard input, of which all but sendfile (its second) say from where by their first argument; and that may make another descriptor of it.
-inline constexpr std::array<long, 7> kReadingCalls = {SYS_read,   SYS_readv, SYS_recvfrom, SYS_recvmsg,
-                                                      SYS_splice, SYS_tee,   SYS_sendfile};
+inline constexpr std::array<long, 9> kReadingCalls = {SYS_read,     SYS_readv,  SYS_preadv2, SYS_recvfrom, SYS_recvmsg,
+                                                      SYS_recvmmsg, SYS_splice, SYS_tee,     SYS_sendfile};
 inline constexpr std::array<long, 3> kDuplicatingCalls = {SYS_dup, SYS_dup2, SYS_dup3};  // and fcntl
 
 std::vector<sock_filter> confining_filter(bool watch_standard_input);

@@ -49,7 +49,7 @@ std::optional<std::string> bytes_read(pid_t thread, const Registers& registers) 
   std::vector<iovec> places;
   if (number == SYS_read || number == SYS_recvfrom) {
     places.push_back({reinterpret_cast<void*>(argument(registers, 1)), size});
-  } else if (number == SYS_readv) {
+  } else if (number == SYS_readv || number == SYS_preadv2) {
     places.resize(std::min<std::uint64_t>(argument(registers, 2), IOV_MAX));
     if (!read_memory(thread, argument(registers, 1), places.data(), places.size() * sizeof(iovec))) return std::nullopt;
   }

@@ -47,7 +47,7 @@ bool is_datagram(const Asked& call) {
 // The words of a socket's name have little room: where they do not fit, the folder is named by a descriptor of ours.
 std::string short_enough(const std::string& real) {
   constexpr std::size_t kMostFolders = 64;  // the oldest is closed then: its call was over long ago
-  static std::deque<int> folders;
+  thread_local std::deque<int> folders;
   if (real.size() < sizeof(sockaddr_un::sun_path)) return real;
   const std::size_t slash = real.rfind('/');
   const int folder = ::open(real.substr(0, slash).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);

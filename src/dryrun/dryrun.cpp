@@ -53,7 +53,7 @@ struct faultline_dryrun {
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<DryRunMachine> machine;
   TorchFinalState snapshot;
-  bool broken = false;  // the model cannot go on
+  std::string trouble;  // why the model cannot go on
 
   // Without the lock, which in a forked child may be held by a thread that is not there.
   bool in_child() const { return forks.load(std::memory_order_relaxed) != forks_at_open; }
@@ -70,10 +70,14 @@ auto use_handle(faultline_dryrun* handle, Use use) noexcept -> std::invoke_resul
   const std::lock_guard lock(handle->mutex);
   try {
     return use(*handle->machine, *handle->recorder);
+  } catch (const std::bad_alloc&) {
+    handle->trouble = "this machine has no memory left for it";
+  } catch (const std::exception& problem) {
+    handle->trouble = problem.what();
   } catch (...) {
-    handle->broken = true;
-    handle->let_go = true;
+    handle->trouble = "for a reason that is not known";
   }
+  handle->let_go = true;
   return Value();
 }
 
@@ -158,8 +162,8 @@ uint64_t faultline_error(faultline_dryrun* handle, char* error_text, uint64_t er
   copy_text("", error_text, error_bytes);
   if (handle == nullptr || handle->in_child()) return 0;
   const std::lock_guard lock(handle->mutex);
-  if (handle->broken)
-    return copy_text("the dry run's device stopped: this machine has no memory left for it", error_text, error_bytes);
+  if (!handle->trouble.empty())
+    return copy_text("the dry run's device stopped: " + handle->trouble, error_text, error_bytes);
   const std::optional<std::string>& error = handle->recorder->error();
   return error ? copy_text(*error, error_text, error_bytes) : 0;
 }

@@ -25,12 +25,7 @@ bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& chang
 }
 
 std::uint64_t context_of(const Trace& trace, std::size_t slot) {
-  const auto own = trace.properties.find(fmt::format("dry-run.context_bytes.{}", trace.devices[slot].index));
-  if (own != trace.properties.end()) {
-    const Result<std::uint64_t> bytes = parse_bytes(own->second);
-    return bytes ? *bytes : 0;
-  }
-  return read_statements(trace).planned_context_bytes.value_or(0);
+  return read_statements(trace).planned_context_of(trace.devices[slot].index).value_or(0);
 }
 
 // reserved_bytes is where to begin to look.
@@ -107,6 +102,7 @@ Needs needs_of(const Trace& trace, bool fits, std::size_t slot) {
 
 Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   const ProcessSummary* main = rerun.main();
+  if (main == nullptr && rerun.log.empty() && rerun.seconds == 0) return Error{"it could not be started", {}, {}};
   if (main == nullptr || !main->ended_in_order || main->trace.empty())
     return Error{
         "the program did not run to its end" + (rerun.log.empty() ? std::string() : " (see " + rerun.log + ")"),

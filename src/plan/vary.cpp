@@ -96,7 +96,7 @@ class Search {
       search_up();
     else
       search_down(lowest ? std::move(*lowest) : try_value(1));
-    vary_.runs = runs_;
+    vary_.runs = measured_;
     vary_.tight = vary_.largest_fitting != 0 && is_tight(*plan_.gpu, needed_bytes_);
     return std::move(vary_);
   }
@@ -128,6 +128,7 @@ class Search {
         point.where = main->vary_where;
         point.original = main->vary_value;
       }
+      if (point.problem.empty()) ++measured_;
       points.push_back(std::move(point));
     }
     return points;
@@ -168,8 +169,7 @@ class Search {
   // It fits as it is: upwards by doubling until it does not.
   void search_up() {
     Point low = current_;
-    vary_.largest_fitting = low.value;
-    needed_bytes_ = low.needed_bytes;
+    keep(low);
     while (runs_ + 2 < kMostRuns && !reruns_.interrupted()) {
       Point next = try_value(low.value * 2);
       if (!next.problem.empty()) {
@@ -178,22 +178,25 @@ class Search {
       }
       if (!next.fits) return narrow(std::move(low), std::move(next));
       low = std::move(next);
-      vary_.largest_fitting = low.value;
+      keep(low);
     }
     // Small batches may well need the same, in segments of the allocator; that no large one needs more means that it is no batch.
     if (low.value > current_.value && low.needed_bytes <= current_.needed_bytes && !reruns_.interrupted()) {
       vary_.why_not = fmt::format("with {} in place of {} the program needs no more", low.value, current_.value);
     }
-    needed_bytes_ = low.needed_bytes;
+  }
+
+  void keep(const Point& fitting) {
+    vary_.largest_fitting = fitting.value;
+    needed_bytes_ = fitting.needed_bytes;
   }
 
   // Between a value that fits and one that does not. What is needed grows about evenly with a batch, so a straight line leads close.
   void narrow(Point low, Point high) {
     bool far_off = false;  // the line led astray: halve instead
     while (true) {
-      vary_.largest_fitting = low.value;
+      keep(low);
       vary_.smallest_failing = high.value;
-      needed_bytes_ = low.needed_bytes;
       const std::uint64_t before = high.value - low.value;
       if (before <= std::max<std::uint64_t>(1, low.value / kCloseEnough) || runs_ + 1 >= kMostRuns ||
           reruns_.interrupted())
@@ -208,6 +211,8 @@ class Search {
       for (Point& point : try_values(values)) {
         if (!point.problem.empty()) {  // this value breaks the program: no more can be said
           vary_.stopped = fmt::format("with {}, {}", point.value, point.problem);
+          keep(low);
+          vary_.smallest_failing = high.value;
           return;
         }
         if (point.fits && point.value > low.value)
@@ -225,7 +230,8 @@ class Search {
   const std::optional<InCommand> in_command_;
   Point current_;  // the program as it is
   PlanVary vary_;
-  std::uint64_t runs_ = 0;
+  std::uint64_t runs_ = 0;          // started
+  std::uint64_t measured_ = 0;      // of them, that told what a value needs
   std::uint64_t needed_bytes_ = 0;  // with the largest that fits
 };
 

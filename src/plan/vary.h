@@ -8,7 +8,7 @@
 
 namespace faultline {
 
-// name empty: the usual names of a batch size are looked for, and nothing is said where none is found.
+// name empty: the usual names of a batch size are looked for, and it is said where none is found.
 void add_search(const Reruns& reruns, const std::string& name, Plan& plan);
 
 }  // namespace faultline

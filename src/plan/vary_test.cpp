@@ -48,6 +48,31 @@ TEST(Vary, WhatFitsIsDoubledUntilItDoesNot) {
   EXPECT_EQ(plan.vary->smallest_failing, kLargest + 1);
 }
 
+// 14 ends the program with an error of its own: what was found before stays.
+TEST(Vary, AValueThatFitsIsKeptWhenTheNextBreaksTheProgram) {
+  MadeUpProgram program;
+  program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 2; };
+  Reruns reruns = program.reruns();
+  const auto run = reruns.run;
+  std::uint64_t measured = 0;
+  reruns.run = [&](const std::vector<Attempt>& asked) {
+    std::vector<DryRunResult> results = run(asked);
+    for (std::size_t at = 0; at < asked.size(); ++at) {
+      const bool breaks = asked[at].vary->second == kLargest + 1;
+      if (breaks) results[at].processes.front().exception = PlanException{"ValueError", "odd", {}};
+      measured += breaks ? 0 : 1;
+    }
+    return results;
+  };
+  Plan plan = plan_for(program, Verdict::kFits);
+  add_search(reruns, "batch_size", plan);
+  EXPECT_EQ(plan.vary->largest_fitting, kLargest);
+  EXPECT_EQ(plan.vary->smallest_failing, 16u);
+  EXPECT_NE(plan.vary->stopped.find("ValueError"), std::string::npos);
+  EXPECT_EQ(plan.vary->runs, measured);
+  EXPECT_EQ(plan.vary->tight, is_tight(*plan.gpu, kContextBytes + program.takes({}, kLargest)));
+}
+
 TEST(Vary, ANumberInTheCommandIsChangedThere) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--batch-size", "16"}, {"--per_device_train_batch_size", "16"}, {"-b", "16"}}) {

@@ -10,6 +10,7 @@
 #include "plan/modules.h"
 #include "plan/plan_fields.h"
 #include "rules/describe.h"
+#include "trace/file_format.h"
 
 namespace faultline {
 namespace {
@@ -148,6 +149,18 @@ void describe_unplanned(const DryRunResult& run, Plan& plan) {
   }
 }
 
+// A trace that is not whole tells less than the program took.
+void describe_losses(const Trace& trace, Plan& plan) {
+  const auto lost = std::find_if(trace.lost.begin(), trace.lost.end(), [](const auto& counter) {
+    return counter.second != 0 && (counter.first == kLostWriterStopped || counter.first == kLostDroppedRecords ||
+                                   counter.first == kLostCutChunks || counter.first == kLostDamagedChunks);
+  });
+  if (lost == trace.lost.end() || !plan.unplanned.empty()) return;
+  plan.unplanned = fmt::format(
+      "the recording of the dry run is not whole ({} {}): the folder it is written to may be full; -o names another",
+      lost->first, lost->second);
+}
+
 // Processes that ran at one time share the GPU. Each is counted at its fullest, which is the most that they can take together.
 void describe_together(const std::vector<ProcessSummary>& processes, Plan& plan) {
   for (const ProcessSummary& at : processes) {
@@ -216,6 +229,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   if (!plan.failed && plan.stopped.empty()) plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
+  describe_losses(run.trace, plan);
   // of several GPUs it is not known which process used which at its fullest
   if (plan.devices.empty()) describe_together(first.processes, plan);
   if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/plan_test_support.h"
+#include "trace/file_format.h"
 
 namespace faultline {
 namespace {
@@ -48,6 +49,17 @@ TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
 TEST(Verdict, WhatDoesNotGrowOrCameToItsEndFits) {
   EXPECT_EQ(planned(growing(12, 0, "after 12 optimizer steps")).verdict, Verdict::kFits);
   EXPECT_EQ(planned(growing(12, 64, "")).verdict, Verdict::kFits);
+}
+
+TEST(Verdict, ATraceThatIsNotWholeGivesNone) {
+  EXPECT_EQ(planned(MadeUpProgram::left(kGiB, false)).verdict, Verdict::kFits);
+  for (const char* lost : {kLostWriterStopped, kLostDroppedRecords, kLostCutChunks}) {
+    const DryRunResult run = MadeUpProgram::left(kGiB, false);
+    std::ofstream(run.processes.front().trace, std::ios::app) << "lost " << lost << " 3\n";
+    const Plan plan = planned(run);
+    EXPECT_EQ(plan.verdict, Verdict::kUnplanned) << lost;
+    EXPECT_NE(plan.unplanned.find("not whole"), std::string::npos) << plan.unplanned;
+  }
 }
 
 TEST(Verdict, AnOutOfMemoryThatIsCaughtBeforeAFailingEndIsWantOfMemory) {

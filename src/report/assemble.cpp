@@ -70,7 +70,7 @@ Account account_of(const Trace& trace, const Statements& statements, const Facts
   account.capacity = account.capacity_known ? trace.devices[slot].capacity_bytes : held + account.free;
   std::uint64_t rest = account.capacity - held - account.free;
   // A dry run knows its device whole: what is not PyTorch's is the context it was told of, and the rest is free.
-  if (const std::optional<std::uint64_t> context = statements.planned_context_bytes;
+  if (const std::optional<std::uint64_t> context = statements.planned_context_of(trace.devices[slot].index);
       context && account.capacity_known && !free_known) {
     account.outside_framework = std::min(rest, *context);
     account.free = rest - account.outside_framework;

@@ -232,8 +232,18 @@ Statements read_statements(const Trace& trace) {
   statements.shows_calls =
       statements.is_recorded || !(trace.source_kind == "torch-snapshot" || statements.placed_by_model);
   statements.planned_to_end = statements.placed_by_model && properties.find("dry-run.exception") == nullptr;
-  if (statements.placed_by_model) statements.planned_context_bytes = properties.number("dry-run.context_bytes");
+  if (!statements.placed_by_model) return statements;
+  statements.planned_context_bytes = properties.number("dry-run.context_bytes");
+  for (const Device& device : trace.devices) {
+    if (const auto own = properties.number("dry-run.context_bytes." + std::to_string(device.index)))
+      statements.planned_contexts[device.index] = *own;
+  }
   return statements;
+}
+
+std::optional<std::uint64_t> Statements::planned_context_of(std::uint16_t device) const {
+  const auto own = planned_contexts.find(device);
+  return own == planned_contexts.end() ? planned_context_bytes : own->second;
 }
 
 }  // namespace faultline

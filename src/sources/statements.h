@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -94,12 +95,15 @@ struct Statements {
   Ending ending;
   // launches, copies and faults would be in it; not so in an allocator's own history or a dry run
   bool shows_calls = true;
-  bool is_recorded = false;                            // by Faultline, at the driver's boundary
-  bool waits_for_launches = false;                     // CUDA_LAUNCH_BLOCKING was set
-  std::optional<std::string> second_run_status;        // of the run that was repeated for its core dump
-  bool placed_by_model = false;                        // addresses are a model's own, not an allocator's: a dry run
-  bool planned_to_end = false;                         // a dry run whose program came to its end
-  std::optional<std::uint64_t> planned_context_bytes;  // what a dry run was told its context takes
+  bool is_recorded = false;                      // by Faultline, at the driver's boundary
+  bool waits_for_launches = false;               // CUDA_LAUNCH_BLOCKING was set
+  std::optional<std::string> second_run_status;  // of the run that was repeated for its core dump
+  bool placed_by_model = false;                  // addresses are a model's own, not an allocator's: a dry run
+  bool planned_to_end = false;                   // a dry run whose program came to its end
+  // what a dry run was told its contexts take, and of several GPUs each
+  std::optional<std::uint64_t> planned_context_bytes;
+  std::map<std::uint16_t, std::uint64_t> planned_contexts;
+  std::optional<std::uint64_t> planned_context_of(std::uint16_t device) const;
 };
 Statements read_statements(const Trace& trace);
 

@@ -137,8 +137,6 @@ class Device:
             raise RuntimeError(problem.value.decode("utf-8", "replace"))
         self._strings: dict[str, int] = {"": 0}
         self._tensors: dict[tuple, int] = {}
-        self._allocation = c_uint32()
-        self._address = c_uint64()
 
     # --- names
 
@@ -184,11 +182,10 @@ class Device:
     def alloc(
         self, size_bytes: int, stream: int = 0, heap: int = HEAP_TORCH, stack: int = 0, tensor: int = 0, place: int = 0
     ) -> tuple[int, int]:
-        if self._alloc(
-            self._handle, place, size_bytes, stream, heap, stack, tensor, byref(self._allocation), byref(self._address)
-        ):
+        allocation, address = c_uint32(), c_uint64()  # of this call: the program's threads come here beside each other
+        if self._alloc(self._handle, place, size_bytes, stream, heap, stack, tensor, byref(allocation), byref(address)):
             raise OutOfMemory(size_bytes)
-        return self._allocation.value, self._address.value
+        return allocation.value, address.value
 
     def free(self, allocation: int, stack: int = 0) -> None:
         self._free(self._handle, allocation, stack)
@@ -279,6 +276,7 @@ class Device:
         return result
 
     def problem(self) -> str:
+        """Why not all is in the trace, where that is so."""
         text = ctypes.create_string_buffer(1000)
         return text.value.decode("utf-8", "replace") if self._error(self._handle, text, len(text)) else ""
 

@@ -229,6 +229,8 @@ class DryRunSession:
             self.device.property("dry-run.stopped", self.stopped)
         if self.problem:
             self.device.property("dry-run.exception", json.dumps(self.problem))
+        if trouble := self.device.problem():
+            Unplannable(f"what the program does was not recorded to its end: {trouble}")
         self.memory.closed = True
         self.summary = {
             **peaks,

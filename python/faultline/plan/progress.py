@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 
 import torch
@@ -23,12 +24,19 @@ def empty_backward(index: int) -> None:
     run_backward((leaf,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=False)
 
 
+class _Running(threading.local):
+    """The modules that run in a thread, one inside the other."""
+
+    def __init__(self):
+        self.module = ""
+        self.open: list[str] = []
+
+
 class Progress:
     def __init__(self, memory: Memory):
         self._memory = memory
-        self.module = ""
+        self._running = _Running()
         self._paths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-        self._open: list[str] = []
         self._forward: dict[int, tuple[int, str]] = {}
         self._backwards = 0
         self.saw_backward = False
@@ -42,22 +50,29 @@ class Progress:
     # --- modules
 
     def enter_module(self, module, _inputs) -> None:
-        if not self._open and module not in self._paths:
+        running = self._running
+        if not running.open and module not in self._paths:
             self._name_all(module)
             if self.on_model is not None:
                 self.on_model(module)
-        self._open.append(self.module)
+        running.open.append(running.module)
         path = self._paths.get(module)
-        self.module = path if path is not None else (self.module + "." if self.module else "") + type(module).__name__
+        inside = running.module + "." if running.module else ""
+        running.module = path if path is not None else inside + type(module).__name__
 
     def leave_module(self, module, _inputs, _output) -> None:
-        if self._open:
-            self.module = self._open.pop()
+        running = self._running
+        if running.open:
+            running.module = running.open.pop()
+
+    @property
+    def module(self) -> str:
+        return self._running.module
 
     @property
     def depth(self) -> int:
-        """How many modules are running, one inside the other."""
-        return len(self._open)
+        """How many modules are running in this thread, one inside the other."""
+        return len(self._running.open)
 
     def _name_all(self, root) -> None:
         prefix = type(root).__name__

@@ -32,7 +32,8 @@ class TorchMemory:
         """CUDA does not survive a fork: a child has a history, and snapshots, only of what it begins itself."""
         self._pid = None
         self._devices = []
-        self._snapshots = {}
+        self._snapshots = {}  # how often each reason was met
+        self._saved = set()  # reasons whose latest snapshot is on disk
         self._marks.stop()
 
     # --- when the program initialises CUDA
@@ -108,6 +109,7 @@ class TorchMemory:
         """torch-<pid>-<reason>.pickle, then -<reason>-2 and so on, `most` times in a process."""
         if self._pid != os.getpid():
             return
+        self._saved.discard(reason)  # until this one is
         number = self._snapshots.get(reason, 0) + 1
         self._snapshots[reason] = number
         if number > most:
@@ -119,15 +121,16 @@ class TorchMemory:
                 f"PyTorch gave no snapshot of its memory ({reason}; {type(problem).__name__}: {_first_line(problem)})"
             )
             return
-        self._recording.process.save(
+        if self._recording.process.save(
             f"torch-{self._pid}-{reason}{'' if number == 1 else f'-{number}'}.pickle",
             lambda file: pickle.dump(taken, file, protocol=4),
             may_be_large=True,
-        )
+        ):
+            self._saved.add(reason)
 
     def has_snapshot_of(self, kind):
         """Was one taken at the last error of that kind?"""
-        return 0 < self._snapshots.get({"memory": "oom", "device": "error"}.get(kind), 0) <= _MOST_OUT_OF_MEMORY
+        return {"memory": "oom", "device": "error"}.get(kind) in self._saved
 
     # --- for the process's JSON
 

@@ -175,7 +175,8 @@ std::optional<Story> refused_story(const Facts& facts, std::uint32_t index, cons
 
 class Judge {
  public:
-  Judge(const Facts& facts, std::vector<Finding>& findings) : facts_(facts), trace_(facts.trace), findings_(findings) {}
+  Judge(const Facts& facts, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged)
+      : facts_(facts), trace_(facts.trace), findings_(findings), not_judged_(not_judged) {}
 
   void run() {
     DriverMemory memory(facts_);
@@ -190,13 +191,20 @@ class Judge {
       else if (!event.has(kCaptured))
         judge_done(index, memory);
     }
+    if (beyond_ != 0)
+      not_judged_.push_back({"api/bad-copy", format_count(beyond_) +
+                                                 " more bad copies, from other places than the first " +
+                                                 format_count(kMostLookedInto) + ", were not looked into"});
   }
 
  private:
   bool is_known(const Event& event) {  // the same call again
     const auto found = by_stack_.find({event.stack, event.kind});
     if (found != by_stack_.end()) ++findings_[found->second].count;
-    return found != by_stack_.end() || by_stack_.size() >= kMostLookedInto;
+    if (found != by_stack_.end()) return true;
+    if (by_stack_.size() < kMostLookedInto) return false;
+    ++beyond_;
+    return true;
   }
 
   void judge_done(std::uint32_t index, const DriverMemory& memory) {
@@ -266,13 +274,15 @@ class Judge {
   const Facts& facts_;
   const Trace& trace_;
   std::vector<Finding>& findings_;
+  std::vector<NotJudged>& not_judged_;
   std::map<std::pair<StackId, EventKind>, std::size_t> by_stack_;
+  std::size_t beyond_ = 0;  // bad copies that were not looked into
 };
 
 }  // namespace
 
-void judge_bad_copy(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
-  Judge(subject.facts(), findings).run();
+void judge_bad_copy(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
+  Judge(subject.facts(), findings, not_judged).run();
 }
 
 }  // namespace faultline

@@ -69,13 +69,13 @@ Story story_of(const Facts& facts, const Event& event, const AddressPlace& place
 
 }  // namespace
 
-void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();
   const std::uint32_t end = facts.first_reported_fault();
   std::map<std::pair<FrameId, std::string>, std::size_t> known;  // by line and kind
   std::map<StackId, std::size_t> by_stack;
-  std::size_t looked_into = 0;
+  std::size_t looked_into = 0, beyond = 0;
   for (std::uint32_t index = 0; index < end; ++index) {
     const Event& event = trace.events[index];
     if (!event.has(kFailed) || (event.kind != EventKind::kFree && event.kind != EventKind::kHostUnpin)) continue;
@@ -83,7 +83,10 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
     const Refusal refusal = refusal_of(trace, index);
     if (!refusal.blames_arguments()) continue;
     if (looked_into++ >= kMostLookedInto) {
-      if (const auto same = by_stack.find(event.stack); same != by_stack.end()) ++findings[same->second].count;
+      if (const auto same = by_stack.find(event.stack); same != by_stack.end())
+        ++findings[same->second].count;
+      else
+        ++beyond;
       continue;
     }
     const AddressMap map(trace, facts.lifetimes, facts.uses, index);
@@ -114,6 +117,9 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
     finding.fingerprint = fingerprint(finding.rule, finding.location, story.kind);
     findings.push_back(std::move(finding));
   }
+  if (beyond != 0)
+    not_judged.push_back({"api/bad-free", format_count(beyond) + " more refused calls, after the first " +
+                                              format_count(kMostLookedInto) + ", were not looked into"});
 }
 
 }  // namespace faultline

@@ -95,19 +95,23 @@ void judge_config_no_effect(Case& subject, std::vector<Finding>& findings, std::
                                  Severity::kWarning, Confidence::kLikely, ""));
   }
   // The others: did they change anything at all? A replay without them tells.
-  if (!subject.model_is_trusted(0)) return;
+  const std::size_t devices = trace.devices.size();
+  for (std::size_t slot = 0; slot < devices; ++slot) {
+    if (!subject.model_is_trusted(slot)) return;
+  }
   const Removal removals[] = {{"max_split_size_mb", "unlimited", !unlimited_split && !now.expandable},
                               {"roundup_power2_divisions", "0", !only_ones},
                               {"large_segment_size_mb", "20", now.large_segment_bytes != plain.large_segment_bytes}};
   for (const Removal& removal : removals) {
     if (!removal.set) continue;
-    const ReplayResult* with = subject.what_if(0, {}, std::nullopt);
-    const ReplayResult* without = subject.what_if(0, {{removal.name, removal.neutral}}, std::nullopt);
-    if (with == nullptr || without == nullptr) continue;
-    const bool same = with->peak_reserved_bytes == without->peak_reserved_bytes &&
-                      with->peak_allocated_bytes == without->peak_allocated_bytes &&
-                      with->segments_taken == without->segments_taken &&
-                      with->end_reserved_bytes == without->end_reserved_bytes;
+    bool same = devices != 0;
+    for (std::size_t slot = 0; same && slot < devices; ++slot) {
+      const ReplayResult* with = subject.what_if(slot, {}, std::nullopt);
+      const ReplayResult* without = subject.what_if(slot, {{removal.name, removal.neutral}}, std::nullopt);
+      same = with != nullptr && without != nullptr && with->peak_reserved_bytes == without->peak_reserved_bytes &&
+             with->peak_allocated_bytes == without->peak_allocated_bytes &&
+             with->segments_taken == without->segments_taken && with->end_reserved_bytes == without->end_reserved_bytes;
+    }
     if (same) {
       findings.push_back(
           no_effect(removal.name,

@@ -210,7 +210,10 @@ void take_second_run(const fs::path& folder, std::vector<InputPart>& parts) {
   std::size_t read = 0;
   for (const auto& [process, files] : processes_in(folder.string())) {
     for (const std::string& path : files.cores) {
-      if (read++ == kMostCores) break;
+      if (read++ >= kMostCores) {
+        ++lost["GPU core dumps of the second run beyond the first " + std::to_string(kMostCores)];
+        continue;
+      }
       if (const std::optional<Trace> core = load_part(path, "GPU core dumps of the second run", lost))
         place_second_run(*failed, *core);
     }
