@@ -183,7 +183,7 @@ def _be_watched(connection: socket.socket, options: dict) -> None:
         _confine.confine(options["filter"])
 
 
-def _status_of(end: SystemExit) -> int:
+def _exit_status(end: SystemExit) -> int:
     """What the interpreter would end with."""
     if end.code is None:
         return 0
@@ -209,7 +209,7 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
             function()
         except SystemExit as end:
             if not session.stopped:  # the dry run's own stop
-                status = _status_of(end)
+                status = _exit_status(end)
         except BaseException as problem:
             status = 1
             session.note_death(problem, problem.__traceback__)

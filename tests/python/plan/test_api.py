@@ -111,7 +111,9 @@ def test_a_gpu_that_is_not_known_is_an_error(binary):
     assert "'T5' is no GPU that Faultline knows" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("end, fits", [("sys.exit(0)", True), ("sys.exit()", True), ("sys.exit(3)", None), ("sys.exit('no data')", None)])
+@pytest.mark.parametrize(
+    "end, fits", [("sys.exit(0)", True), ("sys.exit()", True), ("sys.exit(3)", None), ("sys.exit('no data')", None)]
+)
 def test_a_function_that_exits_with_a_status_is_no_fit(binary, end, fits):
     done = run(
         f"""
