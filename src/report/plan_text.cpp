@@ -235,6 +235,7 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
   }
   const std::string memory = failure.memory.substr(0, failure.memory.find(" Held by tells of"));
   page.row("asked for", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + page.clean(memory)));
+  page.row("read", page.document("docs/rules/memory-out-of-memory.md"), Style::kDim);
   if (!failure.cause.empty() && failure.cause != "exhausted") page.row("because", page.clean(failure.message));
 }
 
@@ -336,7 +337,10 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
   page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
   const std::vector<const PlanChange*> told = changes_to_tell(plan, verbose);
   const bool batch_fits = plan.vary && plan.vary->largest_fitting != 0;
-  if (plan.vary) print_vary(page, *plan.vary);
+  // That nobody asked for it and nothing was found is worth a line only where there is nothing better.
+  const bool batch_is_told =
+      plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() || plan.vary->name != "batch size");
+  if (batch_is_told) print_vary(page, *plan.vary);
   const std::size_t most = verbose ? told.size() : kChangesShown - (batch_fits ? 1 : 0);
   for (std::size_t at = 0; at < told.size() && at < most; ++at) print_change(page, plan, *told[at]);
   const auto tried = static_cast<std::size_t>(

@@ -53,10 +53,6 @@ bool judges_exception(const Report& report) {
 void print_findings(Page& page, const Report& report, std::vector<FindingGroup> groups, const Finding* told,
                     bool verbose) {
   std::erase_if(groups, [&](const FindingGroup& group) { return &group.first() == told; });
-  if (told != nullptr) {
-    page.blank();
-    page.row("read", page.document("docs/rules/memory-out-of-memory.md"), Style::kDim);
-  }
   const std::size_t shown =
       verbose ? groups.size() : std::min(groups.size(), kFindingsShown - (told != nullptr ? 1 : 0));
   for (std::size_t at = 0; at < shown; ++at)

@@ -87,7 +87,9 @@ WhenFull when_full(const Facts& facts, const Growth& growth, std::uint32_t failu
   std::uint64_t kept = 0;
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
     const auto is_ours = [&](const GrowingStack& one) { return one.stack == birth.stack; };
-    if (!life.alive_at(failure) || std::none_of(growth.stacks.begin(), growth.stacks.end(), is_ours)) return;
+    if (!life.alive_at(failure) || !facts.uses.is_program(birth.heap) ||
+        std::none_of(growth.stacks.begin(), growth.stacks.end(), is_ours))
+      return;
     full.kept_bytes += facts.lifetimes.held_bytes(id);
     ++kept;
   });
