@@ -81,7 +81,8 @@ void print_modules(Page& page, const Plan& plan, bool verbose) {
   if (all == 0) return;
   page.blank();
   page.paragraph(0, "What fills the memory at the peak", Style::kStrong);
-  const std::size_t shown = verbose ? plan.modules.size() : std::min(plan.modules.size(), kModulesShown);
+  const std::size_t shown =
+      verbose ? plan.modules.size() : std::min(plan.modules.size(), kModulesShown - (plan.failed ? 1 : 0));
   const auto name = [&](const PlanModule& module) {
     return page.clean(module.path) +
            (module.count > 1 ? fmt::format(" ({} {})", format_count(module.count), page.glyph("×", "x")) : "");

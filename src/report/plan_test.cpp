@@ -186,6 +186,9 @@ TEST(PlanText, AFailingPlanIsOneScreenAndTellsNothingTwice) {
   report.findings.push_back(leak_at(114, 10 * kGiB));
   Plan plan = sample_plan();
   plan.exception.reset();
+  plan.fits.clear();
+  plan.effects.confined = plan.effects.known = true;
+  report.not_judged.resize(2);
   for (int at = 0; at < 12; ++at) {
     plan.modules.push_back({"GPT.part" + std::to_string(at), 1, kGiB, {{"activations", kGiB}}});
     plan.changes.push_back(
@@ -214,19 +217,21 @@ TEST(PlanText, AFailingPlanIsOneScreenAndTellsNothingTwice) {
 
 TEST(PlanText, AnExceptionThatNothingJudgesSaysSo) {
   Report report;
+  TerminalOptions wide;
+  wide.width = 120;
   report.plan = sample_plan();
   report.plan->failed = false;
   report.plan->verdict = Verdict::kProgramError;
   const std::string claim = "Faultline does not judge it";
-  EXPECT_NE(to_terminal(report, {}).find("ValueError: no"), std::string::npos);
-  EXPECT_NE(to_terminal(report, {}).find(claim), std::string::npos);
+  EXPECT_NE(to_terminal(report, wide).find("ValueError: no"), std::string::npos);
+  EXPECT_NE(to_terminal(report, wide).find(claim), std::string::npos);
   Finding& finding = report.findings.emplace_back();
   finding.severity = Severity::kWarning;
   finding.rule = "memory/leak";
-  EXPECT_NE(to_terminal(report, {}).find(claim), std::string::npos) << "a finding about something else";
+  EXPECT_NE(to_terminal(report, wide).find(claim), std::string::npos) << "a finding about something else";
   finding.severity = Severity::kError;
   finding.rule = "tensor/device-mismatch";
-  EXPECT_EQ(to_terminal(report, {}).find(claim), std::string::npos);
+  EXPECT_EQ(to_terminal(report, wide).find(claim), std::string::npos);
 }
 
 // What cannot hurt never changes the status.

@@ -188,6 +188,29 @@ std::string devices_text(const Plan& plan) {
                             plan.failed ? "was full" : "has least to spare");
 }
 
+// "a number was read (train.py:15, 3 times)".
+std::string note_text(const Page& page, const PlanNote& note) {
+  std::string tail;
+  if (!note.line.empty()) {
+    const std::size_t colon = note.line.rfind(':');
+    tail = page.path(note.line.substr(0, colon), page.width() / 2) +
+           (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
+  }
+  if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
+  return page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")");
+}
+
+void print_notes(Page& page, const Plan& plan, bool verbose) {
+  if (plan.notes.empty()) return;
+  if (plan.failed && !verbose) return;  // the first stands among the facts
+  page.blank();
+  page.paragraph(0, "What the dry run assumed", Style::kStrong);
+  const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);
+  for (std::size_t at = 0; at < shown; ++at) page.item(page.dot(), note_text(page, plan.notes[at]));
+  if (shown < plan.notes.size())
+    page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
+}
+
 // "ValueError: no such file", without the pages that some messages have.
 std::string exception_text(const Page& page, const PlanException& exception, bool verbose) {
   std::string words = page.clean(exception.message);
@@ -261,6 +284,10 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
   if (plan.processes > 1)
     seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
   page.row("seen", seen);
+  if (plan.failed && !context.verbose && !plan.notes.empty())
+    page.row("assumed",
+             note_text(page, plan.notes.front()) +
+                 (plan.notes.size() == 1 ? "" : fmt::format("; and {} more (--verbose)", plan.notes.size() - 1)));
   print_effects(page, plan.effects);
 }
 
@@ -353,26 +380,6 @@ void print_changes(Page& page, const Plan& plan, bool verbose) {
   if (!verbose && told.size() > most)
     page.paragraph(2, fmt::format("and {} more; --verbose lists them", told.size() - most), Style::kDim);
   if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
-}
-
-void print_notes(Page& page, const Plan& plan, bool verbose) {
-  if (plan.notes.empty()) return;
-  page.blank();
-  page.paragraph(0, "What the dry run assumed", Style::kStrong);
-  const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);
-  for (std::size_t at = 0; at < shown; ++at) {
-    const PlanNote& note = plan.notes[at];
-    std::string tail;
-    if (!note.line.empty()) {
-      const std::size_t colon = note.line.rfind(':');
-      tail = page.path(note.line.substr(0, colon), page.width() / 2) +
-             (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
-    }
-    if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
-    page.item(page.dot(), page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")"));
-  }
-  if (shown < plan.notes.size())
-    page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
 }
 
 }  // namespace
