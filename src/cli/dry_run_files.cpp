@@ -36,6 +36,19 @@ std::string token() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
+Json gpu_json(const ShownGpu& shown) {
+  const Gpu& gpu = shown.gpu;
+  return {{"name", shown.name},
+          {"capacity_bytes", gpu.capacity_bytes},
+          {"context_bytes", gpu.context_bytes},
+          {"compute_capability", {gpu.compute_major, gpu.compute_minor}},
+          {"multi_processor_count", gpu.sm_count},
+          {"max_threads_per_multi_processor", gpu.max_threads_per_sm},
+          {"warp_size", gpu.warp_size},
+          {"l2_cache_size", gpu.l2_bytes},
+          {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}};
+}
+
 Json change_json(const std::string& value) {
   if (value == "true") return true;
   if (value == "false") return false;
@@ -116,25 +129,9 @@ Result<PlanParts> find_plan_parts() {
   return parts;
 }
 
-namespace {
-
-Json gpu_json(const Gpu& gpu, const std::string& name) {
-  return {{"name", name},
-          {"capacity_bytes", gpu.capacity_bytes},
-          {"context_bytes", gpu.context_bytes},
-          {"compute_capability", {gpu.compute_major, gpu.compute_minor}},
-          {"multi_processor_count", gpu.sm_count},
-          {"max_threads_per_multi_processor", gpu.max_threads_per_sm},
-          {"warp_size", gpu.warp_size},
-          {"l2_cache_size", gpu.l2_bytes},
-          {"shared_memory_per_block_optin", gpu.max_shared_bytes_per_block}};
-}
-
-}  // namespace
-
 Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined) {
-  Json gpus = Json::array({gpu_json(request.gpu, request.gpu_name)});
-  for (const Gpu& gpu : request.more_gpus) gpus.push_back(gpu_json(gpu, shown_gpu(gpu).name));
+  Json gpus = Json::array();
+  for (const ShownGpu& gpu : request.gpus) gpus.push_back(gpu_json(gpu));
   Json changes = Json::object();
   for (const auto& [name, value] : request.changes) changes[name] = change_json(value);
   const Json json = {

@@ -23,9 +23,7 @@ struct PlanParts {
 Result<PlanParts> find_plan_parts();
 
 struct DryRunRequest {
-  Gpu gpu;
-  std::string gpu_name;  // as the program is told
-  std::vector<Gpu> more_gpus;
+  std::vector<ShownGpu> gpus;  // as the program is told
   bool overcommit = false;
   bool real = false;
   std::uint64_t steps = 0;

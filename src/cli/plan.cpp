@@ -19,6 +19,7 @@ namespace {
 // Unless told, a program is stopped after so many steps, but not while it is quick: most of what is planned runs to its end.
 constexpr std::uint64_t kSteps = 8;
 constexpr std::uint64_t kQuickSeconds = 6;
+constexpr std::uint64_t kSeconds = 120;
 
 struct PlanArguments {
   PlanQuestion question;
@@ -27,7 +28,7 @@ struct PlanArguments {
   std::string folder;
   std::vector<std::string> function;  // of a running program: what to call it; its folder goes when the plan is made
   std::optional<std::uint64_t> steps;
-  std::uint64_t seconds = 120;
+  std::optional<std::uint64_t> seconds;
   Limits limits;
   OutputOptions output;
 };
@@ -71,10 +72,9 @@ int plan(const PlanArguments& arguments) {
     return fail("plan takes the program behind --, for example: faultline plan --gpu T4 -- python train.py");
   Result<std::vector<Gpu>> gpus = gpus_of(arguments);
   if (!gpus) return fail(gpus.error().message());
-  if (!gpus->empty()) {
-    question.gpu = gpus->front();
-    question.more_gpus.assign(gpus->begin() + 1, gpus->end());
-  }
+  question.gpus = std::move(*gpus);
+  question.steps_asked = arguments.steps.has_value();
+  question.seconds_asked = arguments.seconds.has_value();
   Result<PlanParts> parts = find_plan_parts();
   if (!parts) return fail(parts.error().message());
   if (Status confined = confine::may_confine(); !confined && !arguments.limits.allow_writes) {
@@ -82,9 +82,10 @@ int plan(const PlanArguments& arguments) {
                 ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes "
                 "runs it all the same, once");
   }
-  if (!question.gpu && !question.vary.empty())
+  if (!question.names_gpu() && !question.vary.empty())
     return fail("--vary needs --gpu: what is the largest that fits depends on it");
-  if (!question.gpu && question.try_changes) return fail("--try needs --gpu: whether a change is enough depends on it");
+  if (!question.names_gpu() && question.try_changes)
+    return fail("--try needs --gpu: whether a change is enough depends on it");
   if (arguments.limits.allow_writes && arguments.limits.offline)
     return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
   Result<std::string> folder = make_run_folder(arguments.folder, question.command);
@@ -97,15 +98,12 @@ int plan(const PlanArguments& arguments) {
   // A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
   question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
 
-  const ShownGpu shown = shown_gpu(question.gpu);
   const DryRunJob job{question.command,
-                      {shown.gpu,
-                       shown.name,
-                       question.more_gpus,
-                       shown.grows,
+                      {shown_gpus(question.gpus),
+                       !question.names_gpu(),
                        question.real,
                        arguments.steps.value_or(kSteps),
-                       arguments.seconds,
+                       arguments.seconds.value_or(kSeconds),
                        arguments.steps ? 0 : kQuickSeconds,
                        {},
                        {}},
@@ -195,9 +193,11 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
                    "the folder to keep the run in; faultline-PROGRAM-TIME unless told")
       ->option_text("DIR");
   verb->footer(
-      "Exit status: 0 it fits (or no GPU was named) and nothing is wrong, 1 it does not fit or something is wrong, 2 "
-      "bad usage, or the program did not import PyTorch, was interrupted, or failed by itself for a reason that no "
-      "finding explains, 3 internal error.");
+      "Exit status: 0 it fits (or no GPU was named) and nothing is wrong, for the whole program or as far as --steps "
+      "or --seconds told it to go; 1 it does not fit or something is wrong; 2 bad usage, or the program did not import "
+      "PyTorch, was interrupted, or failed by itself for a reason that no finding explains; 3 internal error; 4 it "
+      "fits "
+      "as far as it was run, but the dry run stopped it before its end.");
   verb->add_option("--grace", arguments->limits.grace_seconds,
                    "seconds after --seconds until the program is ended from outside; for tests")
       ->check(kWholeNumber)

@@ -58,9 +58,31 @@ DryRunJob job_for(const Attempt& attempt, const DryRunJob& first) {
   return job;
 }
 
-bool has_begun(const std::string& folder) {
+// Has a process of the program left its first file? The folder is looked through only when something was made in it.
+class Beginning {
+ public:
+  explicit Beginning(std::string folder) : folder_(std::move(folder)) {}
+  bool is_seen() {
+    std::error_code problem;
+    const fs::file_time_type changed = fs::last_write_time(folder_, problem);
+    const fs::file_time_type now = fs::file_time_type::clock::now();
+    if (problem || (changed == looked_at_ && now - changed > kClockSteps)) return false;
+    looked_at_ = changed;
+    return has_process_file();
+  }
+
+ private:
+  static constexpr std::chrono::seconds kClockSteps{
+      1};  // two changes within one step of a file system's clock have one time
+  bool has_process_file() const;
+
+  std::string folder_;
+  fs::file_time_type looked_at_{};
+};
+
+bool Beginning::has_process_file() const {
   std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, problem)) {
     if (entry.path().filename().string().starts_with(layout::kProcess)) return true;
   }
   return false;
@@ -71,8 +93,8 @@ bool has_begun(const std::string& folder) {
 Patience patience_for(const DryRunJob& job) {
   using Clock = std::chrono::steady_clock;
   if (job.request.seconds == 0) return {{}, !job.limits.allow_writes};
-  const auto is_over = [&job, begin = Clock::now(), seen = false]() mutable {
-    if (!seen && has_begun(job.folder)) {
+  const auto is_over = [&job, begin = Clock::now(), beginning = Beginning(job.folder), seen = false]() mutable {
+    if (!seen && beginning.is_seen()) {
       seen = true;
       begin = Clock::now();
     }

@@ -49,6 +49,22 @@ std::string folder_name(const Changes& changes) {
   return name;
 }
 
+// For the user who waits: "torch.autocast; activation checkpointing".
+std::string names_of(const std::vector<Changes>& candidates) {
+  std::string text;
+  for (const Changes& changes : candidates) {
+    std::string one;
+    for (const auto& [change, value] : changes)
+      one += (one.empty() ? "" : " with ") + std::string(change == "autocast"     ? "torch.autocast"
+                                                         : change == "checkpoint" ? "activation checkpointing"
+                                                         : change == "foreach"    ? "an optimizer with foreach=False"
+                                                         : change == "no_grad"    ? "torch.no_grad()"
+                                                                                  : "zero_grad(set_to_none=True)");
+    text += (text.empty() ? "" : "; ") + one;
+  }
+  return text;
+}
+
 std::uint64_t at_peak(const Plan& plan, Category category) {
   const auto found = std::find_if(plan.live_at_peak.begin(), plan.live_at_peak.end(),
                                   [&](const auto& part) { return part.first == name_of(category); });
@@ -138,7 +154,7 @@ std::string why_no_batch_is_enough(const Plan& plan) {
 void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& gpu, Plan& plan) {
   const std::vector<Changes> singles = single_changes(plan, as_run, gpu);
   if (singles.empty()) return;
-  reruns.tell(fmt::format("trying {} change{} to the program", singles.size(), singles.size() == 1 ? "" : "s"));
+  reruns.tell("trying changes to the program: " + names_of(singles));
   std::vector<PlanChange> tried = try_all(reruns, plan, singles);
   Changes together, main_two;
   bool any_fits =
@@ -156,7 +172,7 @@ void add_changes(const Reruns& reruns, const ProcessSummary& as_run, const Gpu& 
   if (main_two.size() == 2) combinations.push_back(main_two);
   if (together.size() > 1 && together != main_two) combinations.push_back(together);
   if (combinations.empty()) return;
-  reruns.tell("trying them together");
+  reruns.tell("trying changes together: " + names_of(combinations));
   tried = try_all(reruns, plan, combinations);
   plan.changes.insert(plan.changes.end(), tried.begin(), tried.end());
 }

@@ -33,10 +33,13 @@ void most_needing_first(std::vector<ProcessSummary>& processes) {
                    [&](const ProcessSummary& a, const ProcessSummary& b) { return rank(a) > rank(b); });
 }
 
-ShownGpu shown_gpu(const std::optional<Gpu>& named) {
-  if (!named) return {*find_gpu(std::to_string(kEndlessBytes)), "GPU of any size", true};
-  return {*named, named->name.empty() ? "GPU of " + format_bytes(named->capacity_bytes) : std::string(named->full_name),
-          false};
+std::vector<ShownGpu> shown_gpus(const std::vector<Gpu>& named) {
+  if (named.empty()) return {{*find_gpu(std::to_string(kEndlessBytes)), "GPU of any size"}};
+  std::vector<ShownGpu> shown;
+  for (const Gpu& gpu : named)
+    shown.push_back(
+        {gpu, gpu.name.empty() ? "GPU of " + format_bytes(gpu.capacity_bytes) : std::string(gpu.full_name)});
+  return shown;
 }
 
 }  // namespace faultline

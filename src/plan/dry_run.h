@@ -59,13 +59,13 @@ void settle_ends(DryRunResult& run);
 // Puts the process that a plan is about first: the one that ran out of memory, else the one that took most.
 void most_needing_first(std::vector<ProcessSummary>& processes);
 
-// The GPU as the program sees it. Without one in mind it is a large one that grows where it is not enough.
+// A GPU as the program sees it.
 struct ShownGpu {
   Gpu gpu;
   std::string name;
-  bool grows = false;
 };
-ShownGpu shown_gpu(const std::optional<Gpu>& named);
+// Those that were named; else a large one, which is to grow where it is not enough.
+std::vector<ShownGpu> shown_gpus(const std::vector<Gpu>& named);
 
 // One more run of the program, on the same GPU, which grows where it is not enough; but not for the first failures, which the program is known to catch.
 struct Attempt {

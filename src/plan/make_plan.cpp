@@ -99,12 +99,11 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   if (trace->devices.empty()) return Error{path + ": it has no device", {}, {}};
   auto run = std::make_unique<PlannedRun>();
   run->trace = std::move(*trace);
-  if (!question.gpu) run->trace.devices.front().capacity_bytes = 0;  // it had no end
-  const std::size_t slot = fullest_device(run->trace);
+  if (!question.names_gpu()) run->trace.devices.front().capacity_bytes = 0;  // it had no end
   run->judgement = judge(run->trace);
-  run->needs = needs_of(run->trace, !first.main()->died_of_memory(), slot);
+  run->needs = needs_of(run->trace, !first.main()->died_of_memory());
   run->plan = describe(question, first, told, *run, reruns.interrupted());
-  if (question.gpu && !question.no_try && may_again && !reruns.interrupted())
+  if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted())
     try_what_helps(question, first, *told.main(), reruns, *run);
   return run;
 }

@@ -18,17 +18,16 @@ namespace faultline {
 
 struct PlanQuestion {
   std::vector<std::string> command;
-  std::optional<Gpu> gpu;      // none: not named; of several the first
-  std::vector<Gpu> more_gpus;  // the others
-  const Gpu& gpu_at(std::size_t slot) const {
-    return slot == 0 || slot > more_gpus.size() ? *gpu : more_gpus[slot - 1];
-  }
+  std::vector<Gpu> gpus;  // none: not named
+  bool names_gpu() const { return !gpus.empty(); }
+  const Gpu& gpu_at(std::size_t slot) const { return gpus[slot < gpus.size() ? slot : 0]; }  // of those named
   std::string folder;  // where the first run is kept
   std::string vary;   // the number to search the largest fitting value of; empty: the usual ones, where it does not fit
   bool real = false;  // numbers were computed
   bool may_run_again = true;  // a program that writes for real, unless it was asked for
   bool try_changes = false;   // also when it fits, or takes long
   bool no_try = false;
+  bool steps_asked = false, seconds_asked = false;  // how far to go was the user's wish
 };
 
 // Why there is nothing to plan, or nothing.

@@ -60,7 +60,7 @@ TEST(MakePlan, AProgramThatTakesLongIsNotRunAgainWithChangesUnasked) {
 TEST(MakePlan, WithoutAGpuTheCatalogueIsListedAndHasTheSameNumber) {
   MadeUpProgram program;
   PlanQuestion question = program.question();
-  question.gpu.reset();
+  question.gpus.clear();
   DryRunResult first = MadeUpProgram::left(kGiB, true);
   const auto planned = make_plan(question, first, program.reruns());
   ASSERT_TRUE(planned.ok());
@@ -140,10 +140,12 @@ TEST(DryRun, ThePlanIsAboutTheProcessThatRanOutElseTheOneThatTookMost) {
 }
 
 TEST(DryRun, WithoutAGpuInMindTheProgramSeesOneThatGrows) {
-  EXPECT_TRUE(shown_gpu(std::nullopt).grows);
-  EXPECT_EQ(shown_gpu(std::nullopt).name, "GPU of any size");
-  EXPECT_EQ(shown_gpu(gpu_of_8_gib()).name, "GPU of 8.00 GiB");
-  EXPECT_EQ(shown_gpu(*find_gpu("T4")).name, "Tesla T4");
+  ASSERT_EQ(shown_gpus({}).size(), 1u);
+  EXPECT_EQ(shown_gpus({})[0].name, "GPU of any size");
+  const std::vector<ShownGpu> two = shown_gpus({gpu_of_8_gib(), *find_gpu("T4")});
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].name, "GPU of 8.00 GiB");
+  EXPECT_EQ(two[1].name, "Tesla T4");
 }
 
 }  // namespace

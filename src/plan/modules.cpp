@@ -25,7 +25,8 @@ bool is_number(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The names of allocations: what the last note before the event says, a parameter's without its own last word.
+// The names of allocations: what the last note before the event says. A name of the tensor itself is its module's without the last word; a
+// variable of the program says nothing of modules.
 std::vector<std::string_view> module_names(const Facts& facts, std::uint32_t until) {
   const Trace& trace = facts.trace;
   std::vector<std::string_view> names(trace.allocation_count + std::size_t{1});
@@ -36,7 +37,10 @@ std::vector<std::string_view> module_names(const Facts& facts, std::uint32_t unt
     const Tensor& tensor = trace.tensors.at(TensorId(event.extra));
     std::string_view name = trace.strings.at(tensor.name);
     if (name.empty()) continue;
-    if (trace.strings.at(tensor.op) == "parameter") name = name.substr(0, std::min(name.rfind('.'), name.size()));
+    const std::string_view kind = trace.strings.at(tensor.op);
+    if (kind == "variable") continue;
+    if (kind == "parameter" || kind == "buffer" || kind == "attribute")
+      name = name.substr(0, std::min(name.rfind('.'), name.size()));
     names[event.allocation.index()] = name;
   }
   return names;

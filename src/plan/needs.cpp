@@ -54,36 +54,34 @@ bool caught_failures(const Trace& trace, bool died) {
   return std::any_of(failed.begin(), failed.end(), [&](std::uint32_t at) { return !is_served_after_all(trace, at); });
 }
 
-}  // namespace
-
-std::size_t fullest_device(const Trace& trace) {
-  if (trace.devices.size() < 2) return 0;
-  const auto slot_of = [&](std::uint16_t index) {
-    const auto found = std::find_if(trace.devices.begin(), trace.devices.end(),
-                                    [&](const Device& device) { return device.index == index; });
-    return found == trace.devices.end() ? std::size_t{0} : static_cast<std::size_t>(found - trace.devices.begin());
-  };
-  const auto failed = std::find_if(trace.events.rbegin(), trace.events.rend(),
-                                   [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
-  if (failed != trace.events.rend()) return slot_of(failed->device);
-  const std::vector<DeviceUsage> usages = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace));
-  std::size_t fullest = 0;
-  double most = -1;
-  for (const DeviceUsage& usage : usages) {
-    const std::size_t slot = slot_of(usage.device);
-    const auto taken = static_cast<double>(usage.peak_reserved.reserved +
-                                           (usage.peak_reserved.reserved != 0 ? context_of(trace, slot) : 0));
-    const double share = taken / static_cast<double>(std::max<std::uint64_t>(1, trace.devices[slot].capacity_bytes));
-    if (share > most) {
-      most = share;
-      fullest = slot;
-    }
-  }
-  return fullest;
+std::size_t slot_of(const Trace& trace, std::uint16_t index) {
+  const auto found = std::find_if(trace.devices.begin(), trace.devices.end(),
+                                  [&](const Device& device) { return device.index == index; });
+  return found == trace.devices.end() ? 0 : static_cast<std::size_t>(found - trace.devices.begin());
 }
 
-Needs needs_of(const Trace& trace, bool fits, std::size_t slot) {
-  const DeviceUsage usage = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace))[slot];
+std::size_t deciding_device(const Trace& trace, const std::vector<DeviceUsage>& usages) {
+  if (usages.size() < 2) return 0;
+  const auto failed = std::find_if(trace.events.rbegin(), trace.events.rend(),
+                                   [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
+  if (failed != trace.events.rend()) return slot_of(trace, failed->device);
+  const auto share = [&](const DeviceUsage& usage) {
+    const std::size_t slot = slot_of(trace, usage.device);
+    const std::uint64_t reserved = usage.peak_reserved.reserved;
+    const auto taken = static_cast<double>(reserved + (reserved != 0 ? context_of(trace, slot) : 0));
+    return taken / static_cast<double>(std::max<std::uint64_t>(1, trace.devices[slot].capacity_bytes));
+  };
+  const auto fullest = std::max_element(
+      usages.begin(), usages.end(), [&](const DeviceUsage& a, const DeviceUsage& b) { return share(a) < share(b); });
+  return slot_of(trace, fullest->device);
+}
+
+}  // namespace
+
+Needs needs_of(const Trace& trace, bool fits) {
+  const std::vector<DeviceUsage> usages = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace));
+  const std::size_t slot = deciding_device(trace, usages);
+  const DeviceUsage& usage = usages[slot];
   Needs needs;
   needs.slot = slot;
   needs.context_bytes = context_of(trace, slot);
@@ -128,7 +126,7 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
                  {},
                  {}};
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
-  return needs_of(*trace, main->failures == 0, fullest_device(*trace));
+  return needs_of(*trace, main->failures == 0);
 }
 
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {

@@ -33,10 +33,8 @@ struct Needs {
 
 // As it was run, to 2 MiB and never below the truth. Where the model cannot tell, what was reserved was enough. fits: the program got through on its
 // device, which is then enough, whatever a replay takes for it.
-Needs needs_of(const Trace& trace, bool fits, std::size_t slot = 0);
-
 // Of a program with several devices the one that decides: where it ran out of memory last, else the one that leaves the smallest share of itself.
-std::size_t fullest_device(const Trace& trace);
+Needs needs_of(const Trace& trace, bool fits);
 
 // Of a rerun. The Error says why its numbers mean nothing: it ended by an error of its own, or was not run. Its trace is large, told everything, and removed.
 // An error where the run did not come as far as the program as it is did (as_is), or could not be planned.

@@ -145,6 +145,7 @@ struct Plan {
   std::uint64_t caught_failures = 0;  // the program went on after them
   std::uint64_t steps = 0;            // optimizer steps seen
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
+  bool stop_asked = false;            // there, because the user said how far to go (--steps, --seconds)
   std::string how;                    // fake, real
   double seconds = 0;
   std::uint64_t operations = 0;
@@ -168,6 +169,8 @@ struct Plan {
   std::string folder;
   std::string trace;  // file name in the folder of the trace that the report is about
 
+  // Its numbers are of a part of the program, and nobody asked for a part.
+  bool ends_early() const { return !stopped.empty() && !stop_asked; }
   std::uint64_t missing_bytes() const {
     return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0;
   }

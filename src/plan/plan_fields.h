@@ -112,6 +112,7 @@ void fields(Archive& archive, Plan& plan) {
   archive("caught_failures", plan.caught_failures);
   archive("steps", plan.steps);
   archive("stopped", plan.stopped);
+  archive("stop_asked", plan.stop_asked);
   archive("how", plan.how);
   archive("seconds", plan.seconds);
   archive("operations", plan.operations);

@@ -80,7 +80,7 @@ struct MadeUpProgram {
   PlanQuestion question() const {
     PlanQuestion question;
     question.command = {"python", "train.py"};
-    question.gpu = gpu_of_8_gib();
+    question.gpus = {gpu_of_8_gib()};
     question.folder = testing::TempDir();
     return question;
   }

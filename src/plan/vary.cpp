@@ -238,7 +238,7 @@ class Search {
 }  // namespace
 
 void add_search(const Reruns& reruns, const std::string& name, Plan& plan) {
-  reruns.tell("looking for the largest batch that fits");
+  reruns.tell("looking for the largest " + (name.empty() ? std::string("batch") : name) + " that fits");
   plan.vary = Search(reruns, plan, name).run(name);
   constexpr std::string_view kInterrupted = "the search was interrupted";
   if (plan.vary) {

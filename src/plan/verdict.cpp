@@ -106,15 +106,10 @@ double growth_per_step(const Facts& facts, std::size_t slot) {
 void describe_growth(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
   if (!plan.gpu || plan.stopped.empty()) return;
   double bytes_each = 0, rounds_seen = 0;
-  const auto number = [](const Finding& finding, std::string_view name) {
-    const auto at = std::find_if(finding.evidence.begin(), finding.evidence.end(),
-                                 [&](const Evidence& evidence) { return evidence.name == name; });
-    const auto* value = at == finding.evidence.end() ? nullptr : std::get_if<std::int64_t>(&at->value);
-    return value == nullptr ? 0.0 : static_cast<double>(*value);
-  };
   for (const Finding& finding : findings) {
     if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device) continue;
-    const double rounds = number(finding, "steps"), each = number(finding, "bytes_per_step");
+    const auto rounds = static_cast<double>(finding.number("steps").value_or(0)),
+               each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
     rounds_seen = std::max(rounds_seen, rounds);
     // a line may be reached several times in a step
     bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;
@@ -206,7 +201,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   Plan plan;
   plan.command = question.command;
   plan.exit_status = first.status;
-  if (question.gpu) plan.gpu = plan_gpu(question.gpu_at(run.needs.slot));
+  if (question.names_gpu()) plan.gpu = plan_gpu(question.gpu_at(run.needs.slot));
   describe_devices(*run.judgement.facts, run.needs.slot, plan);
   plan.context_bytes = run.needs.context_bytes;
   plan.limit_bytes = run.trace.devices[run.needs.slot].allowed_bytes;
@@ -220,13 +215,15 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
   plan.stopped = main.stopped;
+  plan.stop_asked = main.stopped.ends_with(" steps") ? question.steps_asked : question.seconds_asked;
   plan.how = question.real ? "real" : "fake";
   plan.seconds = first.seconds;
   plan.operations = main.operations;
   plan.processes = static_cast<std::uint64_t>(
       std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
-  if (!plan.failed && plan.stopped.empty()) plan.exception = as_asked.exception;
+  if (plan.stopped.empty() && as_asked.exception && !(plan.failed && as_asked.exception->type == "OutOfMemoryError"))
+    plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
   describe_losses(run.trace, plan);
@@ -244,10 +241,15 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
          "", 1});
   }
   if (plan.failed && main.exception && !main.died_of_memory()) {
-    plan.notes.push_back({"mode",
-                          fmt::format("on a larger GPU the program ended with {}: what it needs is counted until there",
-                                      main.exception->type),
-                          "", 1});
+    const PlanException& other = *main.exception;
+    const std::string words = other.message.substr(0, other.message.find('\n')).substr(0, 160);
+    plan.notes.insert(
+        plan.notes.begin(),
+        {"mode",
+         fmt::format("on a larger GPU, where it went on, the program ended with {}{}, which Faultline does not judge: "
+                     "what it needs is counted until there",
+                     other.type, words.empty() ? "" : ": " + words),
+         other.location.file.empty() ? "" : fmt::format("{}:{}", other.location.file, other.location.line), 1});
   }
   if (plan.failed && !plan.unplanned.empty())
     plan.notes.push_back({"mode", "not planned, and the program went on: " + plan.unplanned, plan.unplanned_line, 1});

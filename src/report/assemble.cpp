@@ -214,8 +214,25 @@ static void weigh(Report& report, const Plan& plan) {
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
 }
 
+// A leak that held more than the request that failed is the cause, the failure what came of it: it is told first, the largest before the others.
+static void put_cause_first(Report& report) {
+  const auto failure = std::find_if(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
+    return finding.rule == "memory/out-of-memory" && finding.severity == Severity::kError;
+  });
+  if (failure == report.findings.end()) return;
+  const std::uint64_t requested = failure->bytes;
+  const std::uint16_t failure_device = failure->device;
+  const auto explains = [&](const Finding& finding) {
+    return finding.rule == "memory/leak" && finding.severity == Severity::kError && finding.device == failure_device &&
+           finding.number("full_at_step").value_or(0) > 2 &&
+           static_cast<std::uint64_t>(finding.number("kept_when_full_bytes").value_or(0)) >= requested;
+  };
+  std::stable_partition(report.findings.begin(), report.findings.end(), explains);
+}
+
 void attach_plan(Report& report, Plan plan) {
   weigh(report, plan);
+  if (plan.failed) put_cause_first(report);
   const auto is_failure = [](const Finding& finding) { return finding.rule == "memory/out-of-memory"; };
   const auto failure = std::find_if(report.findings.begin(), report.findings.end(), is_failure);
   if (failure != report.findings.end()) {

@@ -9,7 +9,8 @@ int exit_status(const Report& report) {
   if (std::any_of(report.findings.begin(), report.findings.end(), counts)) return 1;
   const Verdict verdict = report.plan ? report.plan->verdict : Verdict::kFits;
   if (verdict == Verdict::kUnplanned || verdict == Verdict::kProgramError || verdict == Verdict::kInterrupted) return 2;
-  return verdict == Verdict::kDoesNotFit || verdict == Verdict::kFitsUntil ? 1 : 0;
+  if (verdict == Verdict::kDoesNotFit || verdict == Verdict::kFitsUntil) return 1;
+  return report.plan && report.plan->ends_early() ? kHoldsInPart : 0;
 }
 
 }  // namespace faultline

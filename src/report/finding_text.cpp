@@ -90,7 +90,7 @@ void print_where(Page& page, const Finding& finding, bool every_line) {
 }
 
 std::string_view label_of(std::string_view role) {
-  if (role == "argument") return "given";
+  if (role == "argument" || role == "operand") return "given";
   if (role == "candidate") return "may be";
   return role;  // launched, kernel, noticed
 }
@@ -105,7 +105,8 @@ void print_related(Page& page, const std::vector<Related>& related, bool every_l
       continue;
     }
     std::string text = page.clean(item.what);
-    if (item.location.known()) text += (text.empty() ? "" : ", ") + page.place(item.location, page.row_room());
+    if (item.location.known())
+      text += (text.empty() ? "" : item.role == "operand" ? " at " : ", ") + page.place(item.location, page.row_room());
     if (!text.empty()) page.row(item.role == last ? "" : label_of(item.role), text);
     last = item.role;
   }
@@ -314,13 +315,14 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
     page.row("seen",
              fmt::format("{} times, {} together", format_count(group.count()), format_bytes(group.size_bytes())));
   }
-  if (finding.allocated_at.known()) page.row("allocated", page.place(finding.allocated_at, room));
+  if (finding.allocated_at.known() && (detail.every_line || !same_line(finding.allocated_at, place_to_look(finding))))
+    page.row("allocated", page.place(finding.allocated_at, room));
   if (finding.freed_at.known()) page.row("freed", page.place(finding.freed_at, room));
   print_related(page, finding.related, detail.every_line);
   if (const std::string_view words = explain_cause(finding.cause); !finding.cause.empty()) {
     page.row("cause", page.clean(finding.cause) + (words.empty() ? "" : ": " + std::string(words)));
   }
-  print_holders(page, "held by", finding.holders, detail.every_line);
+  if (!detail.plan_told || detail.every_line) print_holders(page, "held by", finding.holders, detail.every_line);
   print_evidence(page, finding.evidence, detail.every_line);
   print_tries(page, finding.tries, detail);
   std::string rule_page = finding.rule;

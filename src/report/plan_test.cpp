@@ -34,6 +34,7 @@ Plan sample_plan() {
   plan.failed_in_step = 1;
   plan.steps = 3;
   plan.stopped = "after 8 optimizer steps";
+  plan.stop_asked = true;
   plan.how = "fake";
   plan.seconds = 2.5;
   plan.exception = PlanException{"ValueError", "no", {"a.py", 3, "f", "", ""}};
@@ -115,6 +116,122 @@ TEST(Plan, TheExitStatusFollowsTheVerdict) {
   EXPECT_EQ(exit_status(report), 2);
   report.findings.push_back({});
   EXPECT_EQ(exit_status(report), 1);  // the failure is explained
+}
+
+// A script must not take a part for the whole.
+TEST(Plan, AVerdictOnAPartHasAStatusOfItsOwnUnlessThePartWasAskedFor) {
+  struct Row {
+    Verdict verdict;
+    const char* stopped;
+    bool asked;
+    int status;
+  };
+  for (const Row& row :
+       {Row{Verdict::kFits, "", false, 0}, Row{Verdict::kFits, "after 8 optimizer steps", true, 0},
+        Row{Verdict::kFits, "after 8 optimizer steps", false, 4}, Row{Verdict::kTight, "after 120 seconds", false, 4},
+        Row{Verdict::kMeasured, "after 120 seconds", false, 4}, Row{Verdict::kMeasured, "", false, 0},
+        Row{Verdict::kDoesNotFit, "after 8 optimizer steps", false, 1},
+        Row{Verdict::kFitsUntil, "after 8 optimizer steps", false, 1}}) {
+    Report report;
+    report.plan = sample_plan();
+    report.plan->verdict = row.verdict;
+    report.plan->stopped = row.stopped;
+    report.plan->stop_asked = row.asked;
+    EXPECT_EQ(exit_status(report), row.status) << name_of(row.verdict) << " " << row.stopped << row.asked;
+    report.findings.emplace_back().severity = Severity::kWarning;
+    EXPECT_EQ(exit_status(report), 1);
+  }
+}
+
+Finding leak_at(std::int64_t full_at_step, std::uint64_t kept_bytes, Severity severity = Severity::kError) {
+  Finding leak;
+  leak.rule = "memory/leak";
+  leak.severity = severity;
+  leak.message = "Memory grows by 96.00 MiB a round on average.";
+  leak.location = {"/home/ada/llm/eval.py", 7, "evaluate", "", ""};
+  leak.memory = "Several tensors from inside the model's forward survive.";
+  leak.evidence = {{"full_at_step", full_at_step}, {"kept_when_full_bytes", static_cast<std::int64_t>(kept_bytes)}};
+  leak.tries = {{"Keep values, not graphs.", std::nullopt, 0}};
+  return leak;
+}
+
+std::string summary_line(const Report& report) {
+  const std::string text = to_terminal(report, {});
+  return text.substr(text.find("SUMMARY"));
+}
+
+TEST(Plan, TheCauseIsToldBeforeTheFailureThatComesOfIt) {
+  struct Row {
+    Finding leak;
+    bool is_cause;
+  };
+  for (const Row& row : {Row{leak_at(114, 10 * kGiB), true}, Row{leak_at(3, 2 * kGiB), true},
+                         Row{leak_at(114, kGiB), false},                              // less than was asked for
+                         Row{leak_at(1, 10 * kGiB), false},                           // one round is no leak
+                         Row{leak_at(114, 10 * kGiB, Severity::kWarning), false}}) {  // may be meant
+    Report report = samples::out_of_memory();
+    report.findings.push_back(row.leak);
+    attach_plan(report, sample_plan());
+    EXPECT_EQ(report.findings.front().rule, row.is_cause ? "memory/leak" : "memory/out-of-memory");
+    const std::string summary = summary_line(report);
+    EXPECT_EQ(summary.find("memory/leak at eval.py:7, which fills the GPU in about round") != std::string::npos,
+              row.is_cause)
+        << summary;
+    EXPECT_NE(summary.find("memory/out-of-memory"), std::string::npos) << summary;
+  }
+}
+
+TEST(PlanText, AFailingPlanIsOneScreenAndTellsNothingTwice) {
+  Report report = samples::out_of_memory();
+  report.findings.push_back(leak_at(114, 10 * kGiB));
+  Plan plan = sample_plan();
+  plan.exception.reset();
+  plan.fits.clear();
+  plan.effects.confined = plan.effects.known = true;
+  report.not_judged.resize(2);
+  for (int at = 0; at < 12; ++at) {
+    plan.modules.push_back({"GPT.part" + std::to_string(at), 1, kGiB, {{"activations", kGiB}}});
+    plan.changes.push_back(
+        {"program", "Change number " + std::to_string(at), "", true, at % 3 == 0, (10 + std::uint64_t(at)) * kGiB, ""});
+    plan.notes.push_back({"value", "a number was read, note " + std::to_string(at), "train.py:15", 3});
+  }
+  attach_plan(report, std::move(plan));
+  TerminalOptions options;
+  options.width = 100;
+  const std::string text = to_terminal(report, options);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 45) << text;
+  EXPECT_EQ(text.find("ERROR  memory/out-of-memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("ERROR  memory/leak"), std::string::npos) << text;
+  EXPECT_NE(text.find("asked for   2.00 GiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("docs/rules/memory-out-of-memory.md"), std::string::npos) << text;
+  EXPECT_EQ(text.find("not enough"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Change number 1."), std::string::npos) << text;
+  std::size_t marks = 0;
+  for (std::size_t at = text.find("✔"); at != std::string::npos; at = text.find("✔", at + 1)) ++marks;
+  EXPECT_EQ(marks, 3u) << text;
+  options.verbose = true;
+  const std::string all = to_terminal(report, options);
+  for (const char* said : {"ERROR  memory/out-of-memory", "Change number 1.", "GPT.part11", "note 11", "the GPU"})
+    EXPECT_NE(all.find(said), std::string::npos) << said;
+}
+
+TEST(PlanText, AnExceptionThatNothingJudgesSaysSo) {
+  Report report;
+  TerminalOptions wide;
+  wide.width = 120;
+  report.plan = sample_plan();
+  report.plan->failed = false;
+  report.plan->verdict = Verdict::kProgramError;
+  const std::string claim = "Faultline does not judge it";
+  EXPECT_NE(to_terminal(report, wide).find("ValueError: no"), std::string::npos);
+  EXPECT_NE(to_terminal(report, wide).find(claim), std::string::npos);
+  Finding& finding = report.findings.emplace_back();
+  finding.severity = Severity::kWarning;
+  finding.rule = "memory/leak";
+  EXPECT_NE(to_terminal(report, wide).find(claim), std::string::npos) << "a finding about something else";
+  finding.severity = Severity::kError;
+  finding.rule = "tensor/device-mismatch";
+  EXPECT_EQ(to_terminal(report, wide).find(claim), std::string::npos);
 }
 
 // What cannot hurt never changes the status.

@@ -8,15 +8,14 @@
 #include <tuple>
 
 #include "base/units.h"
+#include "report/finding_text.h"
+#include "report/plan_tables.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::size_t kNamesShown = 4;
-constexpr std::size_t kNotesShown = 3;
-constexpr std::size_t kModulesShown = 5;
-constexpr std::size_t kTooSmallShown = 2;
-constexpr std::size_t kFittingShown = 4;
+constexpr std::size_t kNotesShown = 2;
+constexpr std::size_t kErrorShown = 200;  // characters of an exception's own words
 constexpr std::size_t kChangesShown = 3;
 
 struct Headline {
@@ -158,18 +157,6 @@ std::string sizes_of(const Plan& plan) {
   return {};
 }
 
-std::string live_text(const std::vector<std::pair<std::string, std::uint64_t>>& live) {
-  std::vector<std::pair<std::string, std::uint64_t>> sorted = live;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::string text;
-  for (const auto& [category, size_bytes] : sorted) {
-    if (size_bytes != 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : " + ", format_bytes(size_bytes),
-                          category == "other" ? "other tensors" : category);
-  }
-  return text;
-}
-
 std::string peak_text(const Page& page, const Plan& plan) {
   std::uint64_t known = plan.context_bytes + plan.peak_outside_bytes;
   for (const auto& [category, size_bytes] : plan.live_at_peak) known += size_bytes;
@@ -190,52 +177,6 @@ std::string shown_command(const Page& page, const Plan& plan) {
   return shorten_middle(page.clean(text), 2 * page.row_room(), page.unicode());
 }
 
-// "3 would have been written (a.pt, b.pt and 1 more)".
-std::string counted_names(const Page& page, std::uint64_t count, const std::vector<std::string>& names,
-                          std::string_view what) {
-  std::string list;
-  const std::size_t shown = std::min(names.size(), kNamesShown);
-  for (std::size_t at = 0; at < shown; ++at) list += (at == 0 ? "" : ", ") + page.path(names[at], page.row_room());
-  if (count > shown && shown != 0) list += fmt::format(" and {} more", format_count(count - shown));
-  return fmt::format("{} {}{}", format_count(count), what, list.empty() ? "" : " (" + list + ")");
-}
-
-void print_effects(Page& page, const PlanEffects& effects) {
-  if (!effects.confined) {
-    page.row("files", "what the program wrote or removed was done for real (--allow-writes)");
-    return;
-  }
-  if (!effects.known)
-    page.row("files",
-             "what the program would have written is not known: the watch over it was ended; nothing of it was kept");
-  if (effects.written_count + effects.removed_count != 0) {
-    std::string text = effects.written_count != 0
-                           ? counted_names(page, effects.written_count, effects.written, "would have been written")
-                           : "";
-    if (effects.removed_count != 0)
-      text += (text.empty() ? "" : ", ") + counted_names(page, effects.removed_count, effects.removed, "removed");
-    page.row("files",
-             text + (effects.done_for_real.empty() && !effects.ran_out_of_space ? "; yours are as before" : ""));
-  }
-  if (!effects.done_for_real.empty()) {
-    page.row("for real",
-             counted_names(page, effects.done_for_real.size(), effects.done_for_real, "changed") +
-                 ": the program was started with it open for writing, or it is the kernel's own (/proc, /sys)");
-  }
-  if (effects.ran_out_of_space)
-    page.row("disk", "a file was too large to be copied for the dry run: the program was told that the disk is full");
-  if (effects.input_was_cut)
-    page.row("input", "not all that the program read from standard input could be kept, so it was not run again");
-  if (effects.connections != 0) {
-    page.row("network", fmt::format("{} to other machines {} ({})",
-                                    counted_names(page, effects.connections, {},
-                                                  effects.connections == 1 ? "connection" : "connections"),
-                                    effects.offline ? "refused" : "made, for real",
-                                    counted_names(page, effects.machines.size(), effects.machines,
-                                                  effects.machines.size() == 1 ? "place" : "places")));
-  }
-}
-
 // What PyTorch took of each; the context comes on top where one is used.
 std::string devices_text(const Plan& plan) {
   std::string text;
@@ -247,33 +188,92 @@ std::string devices_text(const Plan& plan) {
                             plan.failed ? "was full" : "has least to spare");
 }
 
-void print_facts(Page& page, const Plan& plan) {
+// "a number was read (train.py:15, 3 times)".
+std::string note_text(const Page& page, const PlanNote& note) {
+  std::string tail;
+  if (!note.line.empty()) {
+    const std::size_t colon = note.line.rfind(':');
+    tail = page.path(note.line.substr(0, colon), page.width() / 2) +
+           (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
+  }
+  if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
+  return page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")");
+}
+
+void print_notes(Page& page, const Plan& plan, bool verbose) {
+  if (plan.notes.empty()) return;
+  if (plan.failed && !verbose) return;  // the first stands among the facts
+  page.blank();
+  page.paragraph(0, "What the dry run assumed", Style::kStrong);
+  const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);
+  for (std::size_t at = 0; at < shown; ++at) page.item(page.dot(), note_text(page, plan.notes[at]));
+  if (shown < plan.notes.size())
+    page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
+}
+
+// "ValueError: no such file", without the pages that some messages have.
+std::string exception_text(const Page& page, const PlanException& exception, bool verbose) {
+  std::string words = page.clean(exception.message);
+  if (!verbose && words.size() > kErrorShown) words = shorten_middle(words, kErrorShown, page.unicode());
+  return page.clean(exception.type) + (words.empty() ? "" : ": " + words);
+}
+
+void print_exception(Page& page, const Plan& plan, const PlanContext& context) {
   const int room = page.row_room();
-  page.row("command", shown_command(page, plan));
-  if (plan.exception) {
-    page.row("error",
-             page.clean(plan.exception->type + (plan.exception->message.empty() ? "" : ": " + plan.exception->message)),
-             Style::kStrong);
-    page.row("where", page.place(plan.exception->location, room), Style::kStrong);
-  } else if (plan.verdict == Verdict::kProgramError || plan.verdict == Verdict::kInterrupted) {
-    page.row("ended", plan.exit_status >= 128 ? fmt::format("by signal {}", plan.exit_status - 128)
-                                              : fmt::format("with status {}", plan.exit_status));
+  if (!plan.exception) {
+    if (plan.verdict == Verdict::kProgramError || plan.verdict == Verdict::kInterrupted)
+      page.row("ended", plan.exit_status >= 128 ? fmt::format("by signal {}", plan.exit_status - 128)
+                                                : fmt::format("with status {}", plan.exit_status));
+    return;
   }
+  const std::string words = exception_text(page, *plan.exception, context.verbose);
   if (plan.failed) {
-    std::string place = plan.failed_at.known() ? page.place(plan.failed_at, room) : "at a line that is not known";
-    if (plan.failed_in_step != 0)
-      place += fmt::format(", in step {}", plan.failed_in_step);
-    else if (plan.steps != 0)
-      place += fmt::format(", after {} optimizer step{}", format_count(plan.steps), plan.steps == 1 ? "" : "s");
-    page.row("fails at", place, Style::kStrong);
+    page.row("ended", fmt::format("with {}, raised while the out-of-memory was handled", words));
+    page.row("", page.place(plan.exception->location, room));
+    return;
   }
+  page.row("error", words, Style::kStrong);
+  if (context.exception_is_judged && !context.verbose) return;  // its finding has the place
+  page.row("where", page.place(plan.exception->location, room), Style::kStrong);
+  if (!context.exception_is_judged)
+    page.row("", fmt::format("The program ended with this {}; Faultline does not judge it.",
+                             page.clean(plan.exception->type)));
+}
+
+void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
+  if (!plan.failed) return;
+  std::string place =
+      plan.failed_at.known() ? page.place(plan.failed_at, page.row_room()) : "at a line that is not known";
+  if (plan.failed_in_step != 0)
+    place += fmt::format(", in step {}", plan.failed_in_step);
+  else if (plan.steps != 0)
+    place += fmt::format(", after {} optimizer step{}", format_count(plan.steps), plan.steps == 1 ? "" : "s");
+  page.row("fails at", place, Style::kStrong);
+  if (context.failure == nullptr || context.verbose) return;
+  const Finding& failure = *context.failure;
+  for (const Location& caller : failure.call_path) {
+    if (caller.file == plan.failed_at.file && caller.line == plan.failed_at.line) continue;
+    page.row("called from", page.place(caller, page.row_room()));
+    break;
+  }
+  const std::string memory = failure.memory.substr(0, failure.memory.find(" Held by tells of"));
+  page.row("asked for", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + page.clean(memory)));
+  page.row("read", page.document("docs/rules/memory-out-of-memory.md"), Style::kDim);
+  if (!failure.cause.empty() && failure.cause != "exhausted") page.row("because", page.clean(failure.message));
+}
+
+void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
+  page.row("command", shown_command(page, plan));
+  print_exception(page, plan, context);
+  print_failure(page, plan, context);
   if (plan.caught_failures != 0)
     page.row("on the way",
              fmt::format("out of memory {} and the program went on",
                          plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times"));
   if (!plan.live_at_peak.empty()) page.row("at the peak", peak_text(page, plan));
   if (!plan.devices.empty()) page.row("each GPU", devices_text(plan));
-  if (plan.gpu) {
+  const bool is_sure = plan.gpu && plan.gpu->capacity_source != "assumed" && plan.gpu->context_source != "assumed";
+  if (plan.gpu && (context.verbose || !is_sure)) {
     page.row("the GPU", fmt::format("{} ({}), of which the CUDA context and libraries take {} ({})",
                                     format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
@@ -284,42 +284,11 @@ void print_facts(Page& page, const Plan& plan) {
   if (plan.processes > 1)
     seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
   page.row("seen", seen);
+  if (plan.failed && !context.verbose && !plan.notes.empty())
+    page.row("assumed",
+             note_text(page, plan.notes.front()) +
+                 (plan.notes.size() == 1 ? "" : fmt::format("; and {} more (--verbose)", plan.notes.size() - 1)));
   print_effects(page, plan.effects);
-}
-
-void print_modules(Page& page, const Plan& plan, bool verbose) {
-  if (plan.modules.empty()) return;
-  std::uint64_t all = 0;
-  for (const PlanModule& module : plan.modules) all += module.bytes;
-  if (all == 0) return;
-  page.blank();
-  page.paragraph(0, "What fills the memory at the peak", Style::kStrong);
-  const std::size_t shown = verbose ? plan.modules.size() : std::min(plan.modules.size(), kModulesShown);
-  const auto name = [&](const PlanModule& module) {
-    return page.clean(module.path) +
-           (module.count > 1 ? fmt::format(" ({} {})", format_count(module.count), page.glyph("×", "x")) : "");
-  };
-  int columns = 0;
-  for (std::size_t at = 0; at < shown; ++at) columns = std::max(columns, display_width(name(plan.modules[at])));
-  columns = std::min(columns, page.width() / 2);
-  for (std::size_t at = 0; at < shown; ++at) {
-    const PlanModule& module = plan.modules[at];
-    const std::string numbers = fmt::format("  {} {:>3.0f} %  ", pad_left(format_bytes(module.bytes), 10),
-                                            100.0 * static_cast<double>(module.bytes) / static_cast<double>(all));
-    const std::string label = pad_right(shorten_middle(name(module), columns, page.unicode()), columns);
-    const int room = page.width() - display_width(numbers) - columns - 2;
-    const std::string parts = module.path.starts_with('(') ? "" : live_text(module.live);
-    const auto largest =
-        std::max_element(module.live.begin(), module.live.end(),
-                         [](const auto& left, const auto& right) { return left.second < right.second; });
-    const bool most = largest != module.live.end() && 2 * largest->second > module.bytes;
-    const std::string first =
-        parts.empty() || !most ? "" : fmt::format("{} {}", module.live.size() > 1 ? "mostly" : "all", largest->first);
-    const std::string said = display_width(parts) <= room ? parts : first;
-    page.line({{numbers}, {label + "  "}, {display_width(said) <= room ? page.clean(said) : "", Style::kDim}});
-  }
-  if (shown < plan.modules.size())
-    page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.modules.size() - shown), Style::kDim);
 }
 
 void print_vary(Page& page, const PlanVary& vary) {
@@ -346,121 +315,85 @@ void print_vary(Page& page, const PlanVary& vary) {
   page.item(page.yes(), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
 }
 
-void print_changes(Page& page, const Plan& plan, bool verbose) {
+// One remedy: what to do, and what it brings by which trial.
+void print_change(Page& page, const Plan& plan, const PlanChange& change) {
   const bool wanted = plan.verdict == Verdict::kDoesNotFit;
-  if (plan.changes.empty() && !plan.vary && plan.changes_skipped.empty()) return;
-  page.blank();
-  page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
+  const std::string what = page.clean(change.what);
+  const std::string detail = change.detail.empty() ? "" : " (" + page.clean(change.detail) + ")";
+  if (!change.tried) {
+    page.item(page.dot(), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change.why_not)));
+    return;
+  }
+  const std::uint64_t saved = plan.saved_bytes(change);
+  const bool saves = saved != 0;
+  const std::uint64_t difference = saves ? saved : change.needed_bytes - plan.needed_bytes;
+  const std::string by = change.kind == "setting" ? "a replay" : "a dry run";
+  std::string result = fmt::format("needs {}", format_bytes(change.needed_bytes));
+  if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
+  if (wanted)
+    result = (!change.fits                                           ? "not enough: "
+              : plan.gpu && is_tight(*plan.gpu, change.needed_bytes) ? "fits, but tightly: "
+                                                                     : "fits: ") +
+             result;
+  page.item(change.fits || (!wanted && saves) ? page.yes() : page.no(),
+            fmt::format("{}{}. By {}, {}.", what, detail, by, result));
+}
+
+// The best first. Unless all are asked for: those that make it fit, or where none does those that help.
+std::vector<const PlanChange*> changes_to_tell(const Plan& plan, bool verbose) {
+  const bool any_fits =
+      std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& c) { return c.tried && c.fits; });
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
   std::vector<const PlanChange*> sorted;
   for (const PlanChange& change : plan.changes) {
-    if (change.tried || verbose) sorted.push_back(&change);
+    const bool helps = change.tried && (wanted && any_fits ? change.fits : plan.saved_bytes(change) != 0);
+    if (verbose || helps) sorted.push_back(&change);
   }
   const auto rank = [](const PlanChange& change) {
     return std::tuple(!change.tried, !change.fits, change.needed_bytes);
   };
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const PlanChange* a, const PlanChange* b) { return rank(*a) < rank(*b); });
-  const bool any_fits =
-      std::any_of(sorted.begin(), sorted.end(), [](const PlanChange* change) { return change->fits; });
-  if (plan.vary) print_vary(page, *plan.vary);
-  std::size_t told = 0;
-  for (const PlanChange* change : sorted) {
-    if (!verbose && told == kChangesShown) {
-      page.paragraph(2, fmt::format("and {} more; --verbose lists them", sorted.size() - kChangesShown), Style::kDim);
-      break;
-    }
-    const std::string what = page.clean(change->what);
-    const std::string detail = change->detail.empty() ? "" : " (" + page.clean(change->detail) + ")";
-    if (!change->tried) {
-      page.item(page.dot(), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
-      continue;
-    }
-    const std::uint64_t saved = plan.saved_bytes(*change);
-    const bool saves = saved != 0;
-    if (!saves && !change->fits && !verbose) continue;
-    ++told;
-    const std::uint64_t difference = saves ? saved : change->needed_bytes - plan.needed_bytes;
-    const std::string by = change->kind == "setting" ? "a replay" : "a dry run";
-    std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
-    if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
-    if (wanted)
-      result = (!change->fits                                           ? "not enough: "
-                : plan.gpu && is_tight(*plan.gpu, change->needed_bytes) ? "fits, but tightly: "
-                                                                        : "fits: ") +
-               result;
-    page.item(change->fits || (!wanted && saves) ? page.yes() : page.no(),
-              fmt::format("{}{}. By {}, {}.", what, detail, by, result));
-  }
-  if (wanted && !any_fits && told == 0 && !sorted.empty() && !plan.vary)
-    page.paragraph(2,
-                   fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).",
-                               sorted.size() == 1 ? "One change was" : format_count(sorted.size()) + " changes were"));
-  if (wanted && !any_fits && told != 0 && !(plan.vary && plan.vary->largest_fitting != 0))
-    page.paragraph(2, "None of these is enough.");
+  return sorted;
+}
+
+void print_changes(Page& page, const Plan& plan, bool verbose) {
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
+  if (plan.changes.empty() && !plan.vary && plan.changes_skipped.empty()) return;
+  page.blank();
+  page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
+  const std::vector<const PlanChange*> told = changes_to_tell(plan, verbose);
+  const bool batch_fits = plan.vary && plan.vary->largest_fitting != 0;
+  // That nobody asked for it and nothing was found is worth a line only where there is nothing better.
+  const bool batch_is_told =
+      plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() || plan.vary->name != "batch size");
+  if (batch_is_told) print_vary(page, *plan.vary);
+  const std::size_t most = verbose ? told.size() : kChangesShown - (batch_fits ? 1 : 0);
+  for (std::size_t at = 0; at < told.size() && at < most; ++at) print_change(page, plan, *told[at]);
+  const auto tried = static_cast<std::size_t>(
+      std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; }));
+  const bool any_fits = std::any_of(told.begin(), told.end(), [](const PlanChange* change) { return change->fits; });
+  if (wanted && told.empty() && tried != 0 && !plan.vary)
+    page.paragraph(2, fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).",
+                                  tried == 1 ? "One change was" : format_count(tried) + " changes were"));
+  if (wanted && !any_fits && !told.empty() && !batch_fits) page.paragraph(2, "None of these is enough.");
+  if (!verbose && told.size() > most)
+    page.paragraph(2, fmt::format("and {} more; --verbose lists them", told.size() - most), Style::kDim);
   if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
-}
-
-// The GPUs around the border between too small and large enough; all of them for those who ask.
-void print_fits(Page& page, const Plan& plan, bool verbose) {
-  if (plan.fits.empty()) return;
-  page.blank();
-  page.paragraph(0, "Where it fits", Style::kStrong);
-  int columns = 0;
-  for (const PlanFit& fit : plan.fits) columns = std::max(columns, display_width(page.clean(fit.gpu.name)));
-  columns = std::min(columns, page.width() - 40);
-  const auto first_fit = static_cast<std::size_t>(
-      std::find_if(plan.fits.begin(), plan.fits.end(), [](const PlanFit& fit) { return fit.fits; }) -
-      plan.fits.begin());
-  const std::size_t begin = verbose || first_fit < kTooSmallShown ? 0 : first_fit - kTooSmallShown;
-  const std::size_t end = verbose ? plan.fits.size() : std::min(plan.fits.size(), first_fit + kFittingShown);
-  if (begin != 0) page.paragraph(2, fmt::format("{} smaller GPUs are too small", begin), Style::kDim);
-  for (std::size_t at = begin; at < end; ++at) {
-    const PlanFit& fit = plan.fits[at];
-    const std::string name = pad_right(shorten_middle(page.clean(fit.gpu.name), columns, page.unicode()), columns);
-    page.line({{fmt::format("  {}  {}  ", name, pad_left(format_bytes(fit.gpu.capacity_bytes), 10))},
-               {fit.fits ? "fits" : "does not fit", fit.fits ? Style::kGood : Style::kError}});
-  }
-  if (end < plan.fits.size()) {
-    const bool all_fit = std::all_of(plan.fits.begin() + static_cast<std::ptrdiff_t>(end), plan.fits.end(),
-                                     [](const PlanFit& fit) { return fit.fits; });
-    page.paragraph(2,
-                   fmt::format("and {} larger GPUs{}; --verbose lists them", plan.fits.size() - end,
-                               all_fit ? ", where it fits too" : ""),
-                   Style::kDim);
-  }
-}
-
-void print_notes(Page& page, const Plan& plan, bool verbose) {
-  if (plan.notes.empty()) return;
-  page.blank();
-  page.paragraph(0, "What the dry run assumed", Style::kStrong);
-  const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);
-  for (std::size_t at = 0; at < shown; ++at) {
-    const PlanNote& note = plan.notes[at];
-    std::string tail;
-    if (!note.line.empty()) {
-      const std::size_t colon = note.line.rfind(':');
-      tail = page.path(note.line.substr(0, colon), page.width() / 2) +
-             (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
-    }
-    if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
-    page.item(page.dot(), page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")"));
-  }
-  if (shown < plan.notes.size())
-    page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
 }
 
 }  // namespace
 
-void print_plan(Page& page, const Plan& plan, bool verbose) {
+void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   page.line({headline_of(page, plan)});
   page.paragraph(2, page.clean(sizes_of(plan)));
   page.blank();
-  print_facts(page, plan);
-  print_modules(page, plan, verbose);
-  print_fits(page, plan, verbose);
-  print_changes(page, plan, verbose);
-  print_notes(page, plan, verbose);
+  print_facts(page, plan, context);
+  print_modules(page, plan, context.verbose);
+  if (context.failure != nullptr && !context.verbose) print_holders(page, "made at", context.failure->holders, false);
+  print_fits(page, plan, context.verbose);
+  print_changes(page, plan, context.verbose);
+  print_notes(page, plan, context.verbose);
 }
 
 std::string summary_of(const Plan& plan) {

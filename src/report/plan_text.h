@@ -8,7 +8,14 @@
 
 namespace faultline {
 
-void print_plan(Page& page, const Plan& plan, bool verbose);
+// What the rest of the report knows of it.
+struct PlanContext {
+  const Finding* failure =
+      nullptr;  // the out-of-memory that ended it, where the plan's page tells of it and no finding does
+  bool exception_is_judged = false;  // a finding explains it
+  bool verbose = false;
+};
+void print_plan(Page& page, const Plan& plan, const PlanContext& context);
 
 // For the SUMMARY line: "does not fit, 3.75 GiB too little".
 std::string summary_of(const Plan& plan);

@@ -33,8 +33,28 @@ std::string input_text(const Page& page, const Report& report, int room) {
   return kind + (report.input_path.empty() ? "" : " " + page.path(report.input_path, room));
 }
 
-void print_findings(Page& page, const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
-  const std::size_t shown = verbose ? groups.size() : std::min(groups.size(), kFindingsShown);
+// The failure that a plan's page tells of: where it failed, for what, and who held the memory. All of it is a finding for those who ask.
+const Finding* failure_of_plan(const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
+  if (!report.plan || !report.plan->failed || verbose) return nullptr;
+  const auto is_it = [](const FindingGroup& group) {
+    return group.first().rule == "memory/out-of-memory" && group.first().severity == Severity::kError;
+  };
+  const auto found = std::find_if(groups.begin(), groups.end(), is_it);
+  return found == groups.end() ? nullptr : &found->first();
+}
+
+// An operation that refused its operands, or a checkpoint that does not fit.
+bool judges_exception(const Report& report) {
+  return std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::kError && finding.rule.starts_with("tensor/");
+  });
+}
+
+void print_findings(Page& page, const Report& report, std::vector<FindingGroup> groups, const Finding* told,
+                    bool verbose) {
+  std::erase_if(groups, [&](const FindingGroup& group) { return &group.first() == told; });
+  const std::size_t shown =
+      verbose ? groups.size() : std::min(groups.size(), kFindingsShown - (told != nullptr ? 1 : 0));
   for (std::size_t at = 0; at < shown; ++at)
     print_finding(page, groups[at], {verbose, report.devices.size() > 1, report.plan.has_value()});
   if (shown == groups.size()) return;
@@ -107,6 +127,7 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
     print_holders(page, "at the peak", device->holders, options.verbose);
   }
   page.blank();
+  if (report.plan && !options.verbose) return;
   std::size_t told = 0, untold = 0;
   for (const DeviceReport& device : report.devices) {
     if (device.peak_allocated == 0 && device.peak_reserved == 0) continue;
@@ -150,10 +171,11 @@ void print_model(Page& page, const DeviceReport& device) {
   page.row("model", text + " where the recording has them" + (exact ? "" : "; what-if numbers are estimates"));
 }
 
+// A plan's page has the peak and names its program; both are told for those who ask.
 void print_footnotes(Page& page, const Report& report, bool clean, bool verbose) {
   const std::size_t models = verbose ? report.devices.size() : 0;
   for (std::size_t at = 0; at < models; ++at) print_model(page, report.devices[at]);
-  if (!clean || !report.parts.empty()) {
+  if ((!clean && (!report.plan || verbose)) || !report.parts.empty()) {
     const std::string parts = report.parts.empty() ? "" : fmt::format(", {} parts", report.parts.size());
     page.row("input", fmt::format("{}{}, {}", input_text(page, report, page.row_room() - 20), parts,
                                   plural(report.input_events, "event")));
@@ -197,7 +219,8 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
     if (const std::uint64_t number = count(severity); number != 0)
       found += (found.empty() ? "" : ", ") + plural(number, name_of(severity));
   }
-  const bool clean = exit_status(report) == 0;
+  const int status = exit_status(report);
+  const bool clean = status == 0 || status == kHoldsInPart;
   const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
   const std::string verdict = !report.unseen.empty()             ? "nothing found in what was seen, which is not all"
                               : report.input_kind == "core-dump" ? "no exception in the core dump"
@@ -207,6 +230,13 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   if (!has_trouble && !report.plan) found = found.empty() ? verdict : verdict + ", " + found;
   if (has_trouble) {
     found += ": " + finding_line(page, groups.front());
+    if (const std::optional<std::int64_t> round = groups.front().first().number("full_at_step"); round && report.plan) {
+      const auto end = std::find_if(groups.begin(), groups.end(), [](const FindingGroup& group) {
+        return group.first().rule == "memory/out-of-memory" && group.first().severity == Severity::kError;
+      });
+      found += fmt::format(", which fills the GPU in about round {}", format_count(static_cast<std::uint64_t>(*round)));
+      if (end != groups.end()) found += "; it ends in " + finding_line(page, *end);
+    }
   }
   if (report.plan) found = page.clean(summary_of(*report.plan)) + (found.empty() ? "" : "; " + found);
   std::uint64_t placements = 0, exact = 0;
@@ -220,10 +250,10 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
     read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
   page.blank();
   const bool is_error = !clean && (!has_trouble || groups.front().first().severity == Severity::kError);
-  page.line({{"SUMMARY: " + found, clean && report.unseen.empty() ? Style::kGood
-                                   : clean                        ? Style::kWarning
-                                   : is_error                     ? Style::kError
-                                                                  : Style::kWarning},
+  page.line({{"SUMMARY: " + found, status == 0 && report.unseen.empty() ? Style::kGood
+                                   : clean                              ? Style::kWarning
+                                   : is_error                           ? Style::kError
+                                                                        : Style::kWarning},
              {read}});
 }
 
@@ -232,10 +262,12 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
 std::string to_terminal(const Report& report, const TerminalOptions& options) {
   Page page(options);
   const std::vector<FindingGroup> groups = group_findings(report.findings);
-  const bool clean = exit_status(report) == 0;
-  if (report.plan) print_plan(page, *report.plan, options.verbose);
+  const int status = exit_status(report);
+  const bool clean = status == 0 || status == kHoldsInPart;
+  const Finding* told = failure_of_plan(report, groups, options.verbose);
+  if (report.plan) print_plan(page, *report.plan, {told, judges_exception(report), options.verbose});
   if (clean && !report.plan) print_clean(page, report);
-  print_findings(page, report, groups, options.verbose);
+  print_findings(page, report, groups, told, options.verbose);
   print_devices(page, report, options);
   print_footnotes(page, report, clean, options.verbose);
   print_summary(page, report, groups);

@@ -14,6 +14,14 @@ std::string_view name_of(Confidence confidence) {
   return confidence == Confidence::kProved ? "proved" : confidence == Confidence::kLikely ? "likely" : "hint";
 }
 
+std::optional<std::int64_t> Finding::number(std::string_view evidence_name) const {
+  for (const Evidence& item : evidence) {
+    const auto* value = std::get_if<std::int64_t>(&item.value);
+    if (item.name == evidence_name && value != nullptr) return *value;
+  }
+  return std::nullopt;
+}
+
 void add_evidence(Finding& finding, std::string name, std::uint64_t value) {
   constexpr auto kTop = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   finding.evidence.push_back({std::move(name), static_cast<std::int64_t>(std::min(value, kTop))});

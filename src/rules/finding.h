@@ -53,7 +53,7 @@ struct Holder {
 
 // Something else that belongs to what happened: where a kernel was launched, what it was given, where the program noticed.
 struct Related {
-  std::string role;         // "launched", "kernel", "noticed", "argument", "candidate"
+  std::string role;         // "launched", "kernel", "noticed", "argument", "candidate", "operand"
   std::string what;         // may be empty
   std::uint64_t bytes = 0;  // 0: none
   Location location;
@@ -80,6 +80,8 @@ struct Finding {
   std::vector<Related> related;  // in the order to be read
   std::vector<Try> tries;
   std::string fingerprint;  // stable across runs of the same program: rule + place, no addresses or times
+
+  std::optional<std::int64_t> number(std::string_view evidence_name) const;
 };
 
 // A number, or a word where there is one.

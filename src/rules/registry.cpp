@@ -4,9 +4,9 @@
 
 namespace faultline {
 
-RuleFunction judge_bad_copy, judge_bad_free, judge_broadcast_blowup, judge_cache_churn, judge_config_no_effect,
-    judge_faults, judge_fragmentation, judge_known_messages, judge_leak, judge_out_of_memory, judge_shape_mismatch,
-    judge_silent_upcast, judge_unreturned_cache, judge_violations;
+RuleFunction judge_bad_copy, judge_bad_free, judge_broadcast_blowup, judge_cache_churn, judge_checkpoint_mismatch,
+    judge_config_no_effect, judge_faults, judge_fragmentation, judge_known_messages, judge_leak, judge_out_of_memory,
+    judge_shape_mismatch, judge_silent_upcast, judge_unreturned_cache, judge_violations;
 
 namespace {
 
@@ -31,6 +31,9 @@ constexpr auto kRules = std::to_array<Rule>({
     {"memory/unreturned-cache", kEvents | kAddresses, judge_unreturned_cache},
     {"memory/cache-churn", kEvents | kStacks, judge_cache_churn},
     {"tensor/shape-mismatch", kTensors, judge_shape_mismatch},
+    {"tensor/dtype-mismatch", kTensors, nullptr},
+    {"tensor/device-mismatch", kTensors, nullptr},
+    {"tensor/checkpoint-mismatch", 0, judge_checkpoint_mismatch, false, true},
     {"tensor/silent-upcast", kEvents | kTensors, judge_silent_upcast},
     {"tensor/broadcast-blowup", kEvents | kTensors, judge_broadcast_blowup},
     {"config/no-effect", 0, judge_config_no_effect},

@@ -50,7 +50,8 @@ def place(location):
 
 
 def words(finding):
-    return " ".join([finding["message"], finding["memory"]] + [attempt["what"] for attempt in finding["tries"]])
+    return " ".join([finding["message"], finding["memory"]] + [attempt["what"] for attempt in finding["tries"]]
+                    + [f"{item['what']} at {place(item['location'])}" for item in finding.get("related", [])])
 
 
 def identity(finding):

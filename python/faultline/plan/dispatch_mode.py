@@ -34,6 +34,7 @@ from .naming import dtype_name, op_name, operands_text
 from .notes import Notes
 from .older_torch import OutOfMemoryError, fake_mode
 from .outcome import Outcome, flatten, replace_tensors
+from .program_names import argument_names
 from .stacks import user_line
 from .tensors import META
 from .values import Values
@@ -188,7 +189,7 @@ class DryRunMode(TorchDispatchMode):
                 raise
             raise Unplannable(f"{op_name(func)} on the GPU is not known to a dry run") from None
         except (RuntimeError, IndexError, TypeError, ValueError) as problem:
-            self.progress.failed_operation(func, operands, problem)
+            self.progress.failed_operation(op_name(func), operands, problem, argument_names(func, args, kwargs))
             raise
 
     def run(self, func, args, kwargs, operands=None, values=True):

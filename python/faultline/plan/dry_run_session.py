@@ -314,7 +314,9 @@ def without_own_frames(trace):
 
 
 def _first_sentence(text: str) -> str:
-    """PyTorch's messages about missing kernels list all of its backends."""
+    """PyTorch's messages about missing kernels list all of its backends; those about a checkpoint all names that do not fit, which are wanted."""
+    if "in loading state_dict for" in text:
+        return text[:4000]
     return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 

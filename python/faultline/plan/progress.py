@@ -10,11 +10,13 @@ import torch
 
 from . import tensors
 from .memory import Memory, storage_id
-from .naming import dtype_name, op_name
+from .naming import dtype_name
 from .older_torch import StorageRef, notice_deaths, run_backward
+from .program_names import model_name, names_of
 
 _sequence = torch.autograd._get_sequence_nr
 _MOST_FORWARDS = 500_000
+_MOST_NAMED = 100  # failures whose operands are looked for in the program
 _TOLD = "_faultline_told"  # on an error of an operation that the trace has
 
 
@@ -37,8 +39,9 @@ class Progress:
         self._memory = memory
         self._running = _Running()
         self._paths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._models: dict[str, object] = {}  # by name
         self._forward: dict[int, tuple[int, str]] = {}
-        self._backwards = 0
+        self._backwards = self._failures = 0
         self.saw_backward = False
         self.steps = 0
         self.host = None
@@ -75,7 +78,8 @@ class Progress:
         return len(self._running.open)
 
     def _name_all(self, root) -> None:
-        prefix = type(root).__name__
+        prefix = model_name(root, self._models)
+        self._models[prefix] = weakref.ref(root)
         for path, module in root.named_modules():
             self._paths.setdefault(module, f"{prefix}.{path}" if path else prefix)
         for path, parameter in root.named_parameters():
@@ -140,18 +144,21 @@ class Progress:
         """Is it an operation's own error?"""
         return hasattr(problem, _TOLD)
 
-    def failed_operation(self, func, operands, problem: Exception) -> None:
+    def failed_operation(self, op: str, operands, problem: Exception, arguments: list[str]) -> None:
+        """arguments: what the operation calls each of its operands."""
         if hasattr(problem, _TOLD):
             return  # already told, further in
         setattr(problem, _TOLD, True)  # to keep the error would keep its frames, and what they hold
         device, stacks = self._memory.device, self._memory.stacks
         here = stacks.here()
-        device.op_begin(op_name(func) if not isinstance(func, str) else func, here)
-        for operand in operands[:16]:
+        self._failures += 1
+        names = names_of(operands, self._paths) if self._failures <= _MOST_NAMED else [("", "")] * len(operands)
+        device.op_begin(op, here)
+        for operand, argument, (kind, name) in list(zip(operands, arguments, names))[:16]:
             if operand.layout is not torch.strided or operand.is_nested:
                 continue
             record = self._memory.find(operand) if operand.is_cuda else None
-            number = device.tensor(tuple(operand.size()), dtype_name(operand.dtype))
+            number = device.tensor(tuple(operand.size()), dtype_name(operand.dtype), kind, name, argument)
             stack = (
                 record.stack
                 if record is not None

@@ -12,6 +12,8 @@ import torch
 from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
 from .dispatch_mode import Unplannable
 from .older_torch import OutOfMemoryError, autocast_dtype, watch_backward
+from .outcome import flatten
+from .program_names import argument_names
 from .stacks import user_line
 
 
@@ -217,7 +219,7 @@ def _heard(function, name: str, session):
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as problem:
             session.progress.failed_operation(
-                name, [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)], problem
+                name, flatten(args, kwargs), problem, argument_names(function, args, kwargs)
             )
             raise
 

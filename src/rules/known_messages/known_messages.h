@@ -5,7 +5,7 @@
 
 namespace faultline {
 
-// tensor/shape-mismatch from a text: operands as far as the words tell them, and what would fit.
+// tensor/shape-mismatch, tensor/dtype-mismatch or tensor/device-mismatch from a text: operands as far as the words tell them, and what would fit.
 void describe_operands(const Case& subject, Finding& finding);
 
 }  // namespace faultline

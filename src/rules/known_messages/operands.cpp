@@ -163,22 +163,6 @@ bool batch(std::string_view words, Finding& finding) {
   return true;
 }
 
-bool checkpoint(std::string_view words, Finding& finding) {
-  const std::string_view name = word_after(words, "size mismatch for ");
-  const std::string full(after(words, "size mismatch for ").substr(0, after(words, "size mismatch for ").find(':')));
-  if (name.empty()) return false;
-  const std::optional<Shape> saved = list_after(words, "shape torch.Size("),
-                             current = list_after(words, "current model is torch.Size(");
-  finding.message = "A checkpoint does not fit the model: `" + full + "`" +
-                    (saved && current ? " is " + shape_text(*saved) + " in the checkpoint and " + shape_text(*current) +
-                                            " in the model"
-                                      : " has another shape");
-  add_try(finding,
-          "Build the model with the checkpoint's own configuration (number of classes, vocabulary, width), or leave "
-          "that layer out: ignore_mismatched_sizes=True, or delete the key from the state dict.");
-  return true;
-}
-
 void types(std::string_view words, Finding& finding) {
   std::string_view wanted = word_after(words, "expected scalar type "), found = word_after(words, "but found ");
   if (wanted.empty()) wanted = word_after(words, "Expected object of scalar type ");
@@ -237,16 +221,19 @@ void devices(std::string_view words, Finding& finding) {
 
 void describe_operands(const Case& subject, Finding& finding) {
   const std::string& words = subject.statements().error.text;
-  finding.rule = "tensor/shape-mismatch";
   const Trouble trouble = trouble_of(words);
-  const bool told = say_no_kernel(words) ? (no_kernel(words, finding), true)
-                    : trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos
-                        ? (devices(words, finding), true)
-                    : trouble == Trouble::kDtype
-                        ? (types(words, finding), true)
-                        : product(words, finding) || pairwise(words, finding) || view(words, finding) ||
-                              channels(words, finding) || cat(words, finding) || batch(words, finding) ||
-                              checkpoint(words, finding);
+  bool told = true;
+  if (trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos) {
+    finding.rule = "tensor/device-mismatch";
+    devices(words, finding);
+  } else if (say_no_kernel(words) || trouble == Trouble::kDtype) {
+    finding.rule = "tensor/dtype-mismatch";
+    say_no_kernel(words) ? no_kernel(words, finding) : types(words, finding);
+  } else {
+    finding.rule = "tensor/shape-mismatch";
+    told = product(words, finding) || pairwise(words, finding) || view(words, finding) || channels(words, finding) ||
+           cat(words, finding) || batch(words, finding);
+  }
   if (!told) {
     finding.message = "An operation refused its operands: " + first_words(words);
     add_try(finding, "Print the shapes of what goes into this line.");

@@ -49,6 +49,57 @@ std::int64_t rounds_until_full(const Facts& facts, std::size_t slot, const Devic
                                                                  : 0);
 }
 
+// A dry run that went on past its failure, on a device that grows, has seen more rounds than fitted; what a line keeps to the end of them is known better
+// there than at the failure. What is let go before the end is judged at the failure.
+struct Judged {
+  std::vector<Growth> growths;
+  std::size_t at_failure = 0;  // from here on: at the failure
+};
+
+Judged find_growths(const Facts& facts, std::size_t slot, bool goes_on) {
+  const Trace& trace = facts.trace;
+  const DeviceUsage& usage = facts.usage[slot];
+  const auto until = [&](std::uint32_t end) {
+    return gather(facts, find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot],
+                                     usage.device, end, usage.peak_allocated.allocated));
+  };
+  const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
+  if (!goes_on) return {until(usage.failures.empty() ? last : usage.failures.back().event), 0};
+  Judged judged{until(last), 0};
+  std::erase_if(judged.growths, [](const Growth& growth) { return growth.rounds_by == RoundsBy::kUnknown; });
+  const std::size_t whole = judged.at_failure = judged.growths.size();
+  for (Growth& growth : until(usage.failures.back().event)) {
+    const auto is_same = [&](const Growth& known) { return known.program == growth.program; };
+    if (std::none_of(judged.growths.begin(), judged.growths.begin() + static_cast<std::ptrdiff_t>(whole), is_same))
+      judged.growths.push_back(std::move(growth));
+  }
+  return judged;
+}
+
+// What of a growth was there when the device was full, and which round that was in.
+struct WhenFull {
+  std::uint64_t kept_bytes = 0;
+  std::uint64_t round = 0;
+};
+
+WhenFull when_full(const Facts& facts, const Growth& growth, std::uint32_t failure) {
+  WhenFull full;
+  std::uint64_t kept = 0;
+  facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    const auto is_ours = [&](const GrowingStack& one) { return one.stack == birth.stack; };
+    if (!life.alive_at(failure) || !facts.uses.is_program(birth.heap) ||
+        std::none_of(growth.stacks.begin(), growth.stacks.end(), is_ours))
+      return;
+    full.kept_bytes += facts.lifetimes.held_bytes(id);
+    ++kept;
+  });
+  const std::vector<std::uint32_t>& ends = facts.steps.ends;
+  full.round = growth.rounds_by == RoundsBy::kSteps
+                   ? 1 + static_cast<std::uint64_t>(std::lower_bound(ends.begin(), ends.end(), failure) - ends.begin())
+                   : 1 + kept * growth.rounds / std::max<std::uint64_t>(1, growth.kept_count);
+  return full;
+}
+
 // A line that keeps what it makes, and nothing that tells a loop from one pass.
 Finding kept_without_rounds(const Facts& facts, const Growth& growth, std::uint16_t device) {
   Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kHint, device, growth.program);
@@ -169,12 +220,12 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
     const bool has_framework = facts.uses.has_framework(usage.device);
-    const auto end =
-        usage.failures.empty() ? static_cast<std::uint32_t>(trace.events.size() - 1) : usage.failures.back().event;
-    std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot],
-                                              usage.device, end, usage.peak_allocated.allocated);
-    growths = gather(facts, std::move(growths));
+    const bool goes_on = subject.statements().placed_by_model && !usage.failures.empty() &&
+                         is_served_after_all(trace, usage.failures.back().event);
+    const Judged judged = find_growths(facts, slot, goes_on);
+    const std::vector<Growth>& growths = judged.growths;
     for (const Growth& growth : growths) {
+      const bool at_failure = static_cast<std::size_t>(&growth - growths.data()) >= judged.at_failure;
       const StackId blamed = has_framework ? growth.program : kept.line_of(growth.stacks.front().stack);
       if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) ||
                              !kept.grows(growth.stacks.front().stack)))
@@ -217,13 +268,24 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                           format_count(growth.rounds) + " " + unit + "s it has " + format_bytes(growth.kept_bytes) +
                           ".";
       }
+      if (!usage.failures.empty() && !growth.in_place) {
+        const WhenFull full = when_full(facts, growth, usage.failures.back().event);
+        finding.evidence.push_back({"full_at_step", static_cast<std::int64_t>(full.round)});
+        finding.evidence.push_back({"kept_when_full_bytes", static_cast<std::int64_t>(full.kept_bytes)});
+        finding.message += " Memory runs out in " + std::string(growth.rounds_by == RoundsBy::kSteps ? "" : "about ") +
+                           unit + " " + format_count(full.round) +
+                           (at_failure ? ", the moment that these numbers are of."
+                                       : ", when " + format_bytes(full.kept_bytes) +
+                                             " of it are held; the rounds after that were run on a larger GPU.");
+      }
       finding.memory = reason.text + ".";
       finding.allocated_at = location_of(facts, main.stack);
-      finding.evidence = {
-          {"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
-          {"steps", static_cast<std::int64_t>(growth.rounds)},
-          {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
-          {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
+      finding.evidence.insert(
+          finding.evidence.begin(),
+          {{"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
+           {"steps", static_cast<std::int64_t>(growth.rounds)},
+           {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
+           {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}});
       finding.evidence.push_back({"steps_counted_by", std::string(words_for(growth))});
       if (growth.full_rounds == 0) {
         if (!growth.in_place)

@@ -60,7 +60,10 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
   add_try(finding, fmt::format("{} of what is in use{} are {}: {}.",
                                format_bytes(kept ? bytes_of(Category::kActivations) : bytes_of(Category::kTemporaries)),
                                context.when, kept ? "activations" : "temporaries",
-                               !kept                ? "a smaller batch, or working in smaller pieces, shrinks them"
+                               !kept ? "a smaller batch, or working in smaller pieces, shrinks them"
+                               : context.never_trains
+                                   ? "they are kept for a backward pass, and the program runs none; torch.no_grad() "
+                                     "around the model lets them go"
                                : context.recomputes ? "a smaller batch shrinks them"
                                : context.when[0] != '\0'
                                    ? "a smaller batch shrinks them, and torch.utils.checkpoint around the layers those "

@@ -13,10 +13,11 @@
 namespace faultline {
 
 struct AdviceContext {
-  std::optional<CategoryBytes> live;          // by category, where a recording tells
-  const char* when = "";                      // of which moment, where it is not the failure: " at the fullest"
-  std::uint16_t roles = 0;                    // of the request's stack: StackRole bits
-  bool recomputes = false;                    // the program uses checkpointing already
+  std::optional<CategoryBytes> live;  // by category, where a recording tells
+  const char* when = "";              // of which moment, where it is not the failure: " at the fullest"
+  std::uint16_t roles = 0;            // of the request's stack: StackRole bits
+  bool never_trains = false;          // the program went on past the failure to its end, and computed no gradients
+  bool recomputes = false;            // the program uses checkpointing already
   std::uint64_t float32_parameter_bytes = 0;  // of the live parameters, where a recording tells types
   std::string program = "python train.py";
   const StatedError* message = nullptr;  // where a message is all there is

@@ -120,9 +120,14 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   context.when = shortage.whole_live ? " at the fullest" : "";
   context.roles = facts.stacks.roles(event.stack);
   context.float32_parameter_bytes = float32_parameter_bytes(facts, slot, fullest);
-  for (std::size_t stack = 1; stack < subject.trace().stacks.size() && !context.recomputes; ++stack) {
-    context.recomputes = facts.stacks.has(StackId(static_cast<std::uint32_t>(stack)), kRecomputes);
+  bool trains = !facts.steps.ends.empty();
+  for (std::size_t stack = 1; stack < subject.trace().stacks.size(); ++stack) {
+    const std::uint16_t roles = facts.stacks.roles(StackId(static_cast<std::uint32_t>(stack)));
+    context.recomputes |= (roles & kRecomputes) != 0;
+    trains |= (roles & (kInBackward | kInOptimizer)) != 0;
   }
+  context.never_trains = !trains && shortage.whole_live && subject.statements().planned_to_end &&
+                         !subject.trace().properties.contains("dry-run.stopped");
   advise(verdict, context, finding);
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
   return finding;

@@ -7,6 +7,10 @@ namespace {
 
 constexpr std::size_t kMaxOperands = 64;
 
+bool says_what_it_is(std::string_view word) {
+  return word == "parameter" || word == "buffer" || word == "attribute" || word == "variable";
+}
+
 // What a program that has died of an exception no longer does.
 bool goes_on(const Event& event) {
   switch (event.kind) {
@@ -24,8 +28,10 @@ Given given_of(const Trace& trace, const Lifetimes& lifetimes, const Event& note
   Given given;
   given.shape = tensor.shape;
   given.dtype = trace.strings.at(tensor.dtype);
-  given.made_by = trace.strings.at(tensor.op);
+  given.argument = trace.strings.at(tensor.operands);
   given.name = trace.strings.at(tensor.name);
+  const std::string_view op = trace.strings.at(tensor.op);
+  (says_what_it_is(op) ? given.kind : given.made_by) = op;
   given.made_at = note.stack;
   given.whole = tensor.shape;
   if (note.allocation.value == 0 || lifetimes.of(note.allocation).born == kNever) return given;
@@ -33,8 +39,10 @@ Given given_of(const Trace& trace, const Lifetimes& lifetimes, const Event& note
   if (given.made_at.value == 0) given.made_at = birth.stack;
   if (birth.kind != EventKind::kAlloc) return given;  // pinned, but host memory all the same
   given.allocation = note.allocation;
-  const Shape& whole = trace.tensors.at(TensorId(birth.extra)).shape;
-  if (birth.extra != 0 && element_count(whole) == element_count(given.shape)) given.whole = whole;
+  if (birth.extra == 0) return given;
+  const Tensor& born = trace.tensors.at(TensorId(birth.extra));
+  if (element_count(born.shape) == element_count(given.shape)) given.whole = born.shape;
+  if (given.made_by.empty()) given.made_by = trace.strings.at(born.op);
   return given;
 }
 

@@ -15,8 +15,10 @@ namespace faultline {
 struct Given {
   Shape shape;
   std::string_view dtype;
+  std::string_view argument;  // as the operation calls it: "mat1", "weight"; empty: not known
+  std::string_view kind;  // what `name` names: "parameter", "buffer", "attribute", "variable"; empty: a module's path
+  std::string_view name;  // as the program calls it
   std::string_view made_by;  // the operation
-  std::string_view name;     // the module's path
   StackId made_at;
   AllocationId allocation;  // 0: not on a device
   Shape whole;  // the shape its memory was made with, where that has as many elements: a view shows what became of it

@@ -27,11 +27,24 @@ std::string cast_text(std::string_view dtype) {
   return "`.to(torch." + std::string(dtype) + ")`";
 }
 
+// Made when its module was, and still there.
+bool is_of_module(const Given& given, const Facts& facts) {
+  if (given.kind == "parameter" || given.kind == "buffer") return true;
+  return given.kind.empty() && !given.name.empty() && facts.stacks.has(given.made_at, kConstructs);
+}
+
+// "net.fc" of "net.fc.weight".
+std::string module_of(const Given& given) {
+  return std::string(given.kind.empty() ? given.name : given.name.substr(0, given.name.rfind('.')));
+}
+
 }  // namespace
 
 std::string operand_text(const FailedOp& failed, std::size_t index) {
   const Given& given = failed.operands[index];
-  return "operand " + std::to_string(index + 1) + " (" + tensor_text(given.dtype, given.shape) + ")";
+  return (given.argument.empty() ? "operand " + std::to_string(index + 1) : std::string(given.argument)) + " (" +
+         (given.name.empty() || given.kind.empty() ? "" : "`" + std::string(given.name) + "`, ") +
+         tensor_text(given.dtype, given.shape) + ")";
 }
 
 std::string call_text(std::string_view method, const std::vector<std::size_t>& dims) {
@@ -115,17 +128,32 @@ std::vector<std::string> device_remedies(const FailedOp& failed, const Facts& fa
   // A number on the host may go with tensors on the device; where there is more than numbers, they are not what was refused.
   const auto is_number = [&](std::size_t at) { return failed.operands[at].shape.empty(); };
   if (!std::all_of(strays.begin(), strays.end(), is_number)) std::erase_if(strays, is_number);
-  std::string which;
-  bool of_modules = true;
+  std::vector<std::string> remedies;
+  std::string which, of_modules;
+  const auto append = [](std::string& list, const std::string& one) { list += (list.empty() ? "" : " and ") + one; };
+  bool all_of_modules = true;
   for (const std::size_t at : strays) {
-    which += (which.empty() ? "" : " and ") + operand_text(failed, at);
-    of_modules &= !failed.operands[at].name.empty() && facts.stacks.has(failed.operands[at].made_at, kConstructs);
+    const Given& given = failed.operands[at];
+    if (given.kind == "attribute") {
+      const std::string attribute(given.name.substr(given.name.rfind('.') + 1));
+      remedies.push_back("`" + std::string(given.name) +
+                         "` is a plain attribute of its module, which `.to()` and `.cuda()` leave where it is: make it "
+                         "a buffer, `self.register_buffer(\"" +
+                         attribute + "\", …)` in place of `self." + attribute + " = …`, and it moves with the module.");
+      continue;
+    }
+    append(which, operand_text(failed, at));
+    all_of_modules &= is_of_module(given, facts);
+    if (of_modules.empty() && is_of_module(given, facts)) of_modules = module_of(given);
   }
-  const std::string is = strays.size() == 1 ? " is" : " are";
-  if (of_modules)
-    return {"Move the module `" + std::string(failed.operands[strays[0]].name) +
-            "` to the device with `.to(device)`: " + which + is + " still on the CPU."};
-  return {"Move " + which + " to the device with `.to(device)`: it is on the CPU, other operands are not."};
+  if (which.empty()) return remedies;
+  const std::string is = strays.size() - remedies.size() == 1 ? " is" : " are";
+  remedies.push_back(
+      all_of_modules ? "Move the module `" + of_modules + "` to the device with `.to(device)`: " + which + is +
+                           " still on the CPU."
+                     : "Move " + which + " to the device with `.to(device)`:" + (is == " is" ? " it is" : " they are") +
+                           " on the CPU, other operands are not.");
+  return remedies;
 }
 
 }  // namespace faultline

@@ -25,7 +25,8 @@ std::vector<std::string> convolution_remedies(const FailedOp& failed);
 std::vector<std::string> norm_remedies(const FailedOp& failed);
 std::vector<std::string> class_loss_remedies(const FailedOp& failed);
 
-std::string operand_text(const FailedOp& failed, std::size_t index);                   // "operand 2, float32[5,15],"
+// "operand 2 (float32[5,15])"; where it is known as what it was given and what the program calls it: "mat2 (`fc.weight`, float32[5,15])".
+std::string operand_text(const FailedOp& failed, std::size_t index);
 std::string call_text(std::string_view method, const std::vector<std::size_t>& dims);  // "permute(0, 3, 1, 2)"
 // Does the stack pass through a file that ends so?
 bool passes_through(const Trace& trace, StackId stack, std::string_view file_ending);

@@ -1,4 +1,4 @@
-// tensor/shape-mismatch: an operation refused its operands because of their shapes, types or devices; which, from where, and what would fit.
+// tensor/shape-mismatch, tensor/dtype-mismatch, tensor/device-mismatch: an operation refused its operands because of their shapes, types or devices; which, from where, and what would fit.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -29,6 +29,18 @@ Trouble judge_failure(const FailedOp& failed) {
   return fit_of(failed) == Fit::kNo ? Trouble::kShape : Trouble::kUnrelated;
 }
 
+std::string_view rule_for(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::kDtype: return "tensor/dtype-mismatch";
+    case Trouble::kDevice: return "tensor/device-mismatch";
+    default: return "tensor/shape-mismatch";
+  }
+}
+
+std::string place_text(const Given& given, const Facts& facts) {
+  return given.on_host() ? "the CPU" : "cuda:" + std::to_string(facts.lifetimes.birth(given.allocation).device);
+}
+
 std::string about(Trouble trouble) {
   switch (trouble) {
     case Trouble::kDtype: return "their types do not go together";
@@ -37,48 +49,58 @@ std::string about(Trouble trouble) {
   }
 }
 
-std::string operands_text(const FailedOp& failed) {
+// What tells it from the others, in the words of the trouble: its type with its shape, and where it is.
+std::string given_text(const Given& given, Trouble trouble, const Facts& facts) {
+  std::string text = given.argument.empty() ? "" : std::string(given.argument) + " ";
+  text += tensor_text(given.dtype, given.shape);
+  if (trouble == Trouble::kDevice) text += " on " + place_text(given, facts);
+  if (!given.kind.empty()) text += " (`" + std::string(given.name) + "`)";
+  return text;
+}
+
+std::string operands_text(const FailedOp& failed, Trouble trouble, const Facts& facts) {
   std::string text;
   for (std::size_t at = 0; at < failed.operands.size() && at < kOperandsShown; ++at) {
     const bool last = at + 1 == failed.operands.size();
-    text += (at == 0 ? "" : last ? " and " : ", ") + tensor_text(failed.operands[at].dtype, failed.operands[at].shape);
+    text += (at == 0 ? "" : last ? " and " : ", ") + given_text(failed.operands[at], trouble, facts);
   }
   if (failed.operands.size() > kOperandsShown)
     text += " and " + std::to_string(failed.operands.size() - kOperandsShown) + " more";
   return text;
 }
 
-std::string origin_text(const Facts& facts, const Given& given) {
-  std::string text = tensor_text(given.dtype, given.shape);
+// Where it comes from: with its place, "…, made by aten::relu at model.py:20".
+Related origin_of(const Facts& facts, const FailedOp& failed, std::size_t index) {
+  const Given& given = failed.operands[index];
+  std::string text = (given.argument.empty() ? "operand " + std::to_string(index + 1) : std::string(given.argument)) +
+                     ": " + tensor_text(given.dtype, given.shape);
   if (given.whole != given.shape) text += ", a view of " + shape_text(given.whole);
-  if (!given.name.empty()) text += ", `" + std::string(given.name) + "`";
-  text += given.on_host() ? ", on the CPU"
-                          : ", on device " + std::to_string(facts.lifetimes.birth(given.allocation).device);
-  if (!given.made_by.empty()) text += ", made by " + std::string(given.made_by);
-  if (given.made_at.value != 0)
-    text += (given.made_by.empty() ? ", made at " : " at ") + short_place(location_of(facts, given.made_at));
-  return text;
+  if (!given.name.empty())
+    text += ", " + std::string(given.kind) + (given.kind.empty() ? "" : " ") + "`" + std::string(given.name) + "`";
+  text += ", on " + place_text(given, facts);
+  if (!given.made_by.empty() || given.made_at.value != 0) text += ", made";
+  if (!given.made_by.empty()) text += " by " + std::string(given.made_by);
+  return {"operand", std::move(text), 0, location_of(facts, given.made_at)};
 }
 
 Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, const Facts& facts) {
   const bool from_user = facts.stacks.user(failed.stack).value != 0;
   // A library that tries an operation and catches the error knows what it does.
   const Severity severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
-  Finding finding =
-      finding_at(facts, "tensor/shape-mismatch", severity, Confidence::kProved, failed.device, failed.stack);
+  Finding finding = finding_at(facts, rule_for(trouble), severity, Confidence::kProved, failed.device, failed.stack);
   finding.location.op = failed.op;
   finding.count = times;
   const std::string raised = times == 1 ? "" : ", " + format_count(times) + " times";
   finding.message =
-      std::string(failed.op) + " refused " + (failed.operands.empty() ? "its operands" : operands_text(failed)) +
-      raised + ": " +
+      std::string(failed.op) + " refused " +
+      (failed.operands.empty() ? "its operands" : operands_text(failed, trouble, facts)) + raised + ": " +
       (failed.operands.size() == 1 && trouble == Trouble::kShape ? "its shape does not fit" : about(trouble)) +
       (failed.is_last ? ". Nothing was computed after it." : ". The program went on after the error.");
   if (!failed.words.empty()) finding.evidence.push_back({"error", first_words(failed.words)});
   if (const std::string inside = library_detail(facts, calling_frame(facts.trace, failed.stack)); !inside.empty())
     finding.evidence.push_back({"raised", inside});
   for (std::size_t at = 0; at < failed.operands.size() && at < kOperandsShown; ++at) {
-    finding.evidence.push_back({"operand_" + std::to_string(at + 1), origin_text(facts, failed.operands[at])});
+    finding.related.push_back(origin_of(facts, failed, at));
   }
   std::vector<std::string> remedies = trouble == Trouble::kDtype    ? dtype_remedies(failed, facts)
                                       : trouble == Trouble::kDevice ? device_remedies(failed, facts)

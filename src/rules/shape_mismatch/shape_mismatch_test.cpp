@@ -8,7 +8,7 @@ std::vector<Finding> mismatches_of(const std::string& lines) {
   const Trace trace = traced(lines);
   std::vector<Finding> found;
   for (Finding& finding : judge(trace).findings) {
-    if (finding.rule == "tensor/shape-mismatch") found.push_back(std::move(finding));
+    if (finding.rule.ends_with("-mismatch")) found.push_back(std::move(finding));
   }
   return found;
 }
@@ -167,6 +167,46 @@ TEST(ShapeMismatchRule, TheOperandOnTheHostIsTheOneToMove) {
 
 TEST(ShapeMismatchRule, EndsWithoutABeginAreNoFailures) {
   EXPECT_TRUE(mismatches_of("tensor-note tensor=float32[2]\nop-end \"size mismatch\" failed\n").empty());
+}
+
+TEST(MismatchRules, EachTroubleHasItsNameAndItsOperandsHaveTheirs) {
+  struct Row {
+    const char* op;
+    const char* words;
+    const char* rule;
+  };
+  for (const Row& row :
+       {Row{"aten::addmm", "mat1 and mat2 shapes cannot be multiplied (4x16 and 8x8)", "tensor/shape-mismatch"},
+        Row{"aten::addmm", "mat1 and mat2 must have the same dtype, but got Double and Half", "tensor/dtype-mismatch"},
+        Row{"aten::embedding", "Expected tensor for argument #1 'indices' to have one of the following scalar types",
+            "tensor/dtype-mismatch"},
+        Row{"aten::add",
+            "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+            "tensor/device-mismatch"},
+        Row{"aten::index", "indices should be either on cpu or on the same device as the indexed tensor (cpu)",
+            "tensor/device-mismatch"},
+        Row{"aten::convolution",
+            "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
+            "tensor/device-mismatch"},
+        Row{"aten::convolution",
+            "Input type (torch.cuda.HalfTensor) and bias type (torch.cuda.FloatTensor) should be the same",
+            "tensor/dtype-mismatch"}}) {
+    const std::vector<Finding> found = mismatches_of(
+        "tensor w = float16[16,8] op=parameter name=net.fc.weight operands=mat2\nop-begin " + std::string(row.op) +
+        " at run.py:9 main\ntensor-note tensor=float32[4,16] at run.py:3 main\ntensor-note tensor=w at run.py:4 "
+        "main\n" +
+        "op-end \"" + row.words + "\" failed\n");
+    ASSERT_EQ(found.size(), 1u) << row.words;
+    EXPECT_EQ(found[0].rule, row.rule) << row.words;
+    EXPECT_NE(found[0].message.find("mat2 float16[16,8]"), std::string::npos) << found[0].message;
+    EXPECT_NE(found[0].message.find("(`net.fc.weight`)"), std::string::npos) << found[0].message;
+    ASSERT_EQ(found[0].related.size(), 2u);
+    EXPECT_EQ(found[0].related[0].location.line, 3u);
+    EXPECT_TRUE(found[0].related[0].what.starts_with("operand 1: float32[4,16]")) << found[0].related[0].what;
+    EXPECT_EQ(found[0].related[1].location.line, 4u);
+    EXPECT_TRUE(found[0].related[1].what.starts_with("mat2: float16[16,8], parameter `net.fc.weight`"))
+        << found[0].related[1].what;
+  }
 }
 
 }  // namespace

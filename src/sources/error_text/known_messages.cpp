@@ -75,7 +75,7 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"shapes cannot be multiplied", "operands"},
     {"size mismatch, m1: [", "operands"},
     {"size mismatch, got", "operands"},
-    {"size mismatch for ", "operands"},
+    {"error(s) in loading state_dict for", "checkpoint"},
     {"must match the size of tensor", "operands"},
     {"must match the existing size", "operands"},
     {"is invalid for input of size", "operands"},
@@ -185,7 +185,8 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
     else if (!says("signal: killed") && !says("exited unexpectedly"))
       return std::nullopt;
   }
-  ErrorMessage message = said(kind, "", sentence(passage));
+  // load_state_dict lists what does not fit line by line.
+  ErrorMessage message = said(kind, "", kind == "checkpoint" ? trimmed(passage.words, 2000) : sentence(passage));
   if (kind == "xid") {
     // "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python, …"
     const std::size_t close = lower.find("): ");
