@@ -693,7 +693,10 @@ def test_every_error_text_gets_the_verdict_that_stands_beside_it(run, path):
     report = json.loads(done.stdout)
     jsonschema.validate(report, SCHEMA)
     claimed = dict(claim.split(": ", 1) for claim in claims if claim)
-    (finding,) = report["findings"]
+    ended = [finding for finding in report["findings"] if finding["rule"] == "program/other-error"]
+    finding, *further = report["findings"][len(ended) :]
+    assert report["findings"][: len(ended)] == ended and len(ended) == any("ended" in name for name in claimed)
+    assert len(further) == sum(claim.startswith("further: ") for claim in claims)
     assert done.returncode == (0 if finding["severity"] == "note" else 1)
     for name in ("rule", "cause", "severity", "confidence"):
         assert name not in claimed or (finding.get(name) or "none") == claimed[name], name

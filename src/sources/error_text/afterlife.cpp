@@ -13,6 +13,7 @@
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/text_limits.h"
+#include "sources/error_text/traceback.h"
 
 namespace faultline {
 namespace {
@@ -129,7 +130,9 @@ bool is_prose(std::string_view body, std::string_view lower) {
 bool may_be_work(std::string_view body) {
   static constexpr std::array<std::string_view, 12> kOthers = {
       "rror", "xception", "raceback", "File \"", "fail", "Fail", "FAIL", "CUDA", "^^^", "frame #", "wandb", "MiB /"};
-  return !has_any(body, kOthers) && !is_prose(body, lower_case(body));
+  TracebackFrame frame;
+  return !has_any(body, kOthers) && !body.starts_with("--") && !parse_frame(body, frame) &&
+         !is_prose(body, lower_case(body));
 }
 
 void look_at_lines(std::string_view above, bool from_start, Before& before) {

@@ -201,7 +201,7 @@ TEST(Afterlife, IsShownByTheShapeOfTheLogOrOnlySaidInWords) {
   const std::string before =
       "INFO loading llama\nINFO worker ready on port 8000\nINFO: 10.0.0.7:5010 - \"POST /generate HTTP/1.1\" 200 "
       "OK\njob 41 done in 10 "
-      "ms\nqueue length 7\nloaded 3 files in 2.5 s\n";
+      "ms\nqueue length 7\nloaded 3 files in 2.5 s\nCell In[2], line 1\n";
   const std::size_t at = before.size();
   for (const auto& [behind, shown] : std::initializer_list<std::pair<std::string_view, Afterlife>>{
            {"job 42 done in 12 ms", Afterlife::kByShape},
@@ -222,7 +222,8 @@ TEST(Afterlife, IsShownByTheShapeOfTheLogOrOnlySaidInWords) {
            {"loaded 3 files in 2.9 s", Afterlife::kNone},
            {"My job 50 done in 12 ms?", Afterlife::kNone},
            {"    job 42 done in 12 ms", Afterlife::kNone},
-           {"closing 3 connections", Afterlife::kNone}}) {
+           {"closing 3 connections", Afterlife::kNone},
+           {"Cell In[9], line 2", Afterlife::kNone}}) {
     EXPECT_EQ(afterlife(before + "boom\n" + std::string(behind) + "\n", at, {}), shown) << behind;
   }
 }
