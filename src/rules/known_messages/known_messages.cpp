@@ -13,8 +13,6 @@
 namespace faultline {
 namespace {
 
-constexpr std::string_view kLaunch = "api/launch-error";
-
 struct Xid {
   std::string_view number;
   bool of_hardware;

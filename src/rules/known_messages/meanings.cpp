@@ -5,9 +5,6 @@
 namespace faultline {
 namespace {
 
-constexpr std::string_view kHost = "memory/host-memory", kDevice = "config/device-not-usable",
-                           kMemory = "memory/out-of-memory", kLaunch = "api/launch-error";
-
 constexpr std::string_view kFewerWorkers =
     "Each DataLoader worker holds its own copy of what Python touches: fewer num_workers, a smaller prefetch_factor, "
     "data in arrays or on disk instead of lists of Python objects.";

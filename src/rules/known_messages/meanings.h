@@ -15,6 +15,8 @@ struct Meaning {
   std::string_view message;
   std::array<std::string_view, 4> tries;  // PROGRAM stands for the command
 };
+inline constexpr std::string_view kHost = "memory/host-memory", kDevice = "config/device-not-usable",
+                                  kMemory = "memory/out-of-memory", kLaunch = "api/launch-error";
 inline constexpr std::string_view kWatchHost =
     "Watch it while the program runs: free -h, or ps -o rss,cmd -C python; in a container the limit counts, not the "
     "machine: cat /sys/fs/cgroup/memory.max";

@@ -3,9 +3,6 @@
 namespace faultline {
 namespace {
 
-constexpr std::string_view kHost = "memory/host-memory", kDevice = "config/device-not-usable",
-                           kMemory = "memory/out-of-memory", kLaunch = "api/launch-error";
-
 constexpr auto kOtherApis = std::to_array<Meaning>({
     {"matlab-memory",
      kMemory,
