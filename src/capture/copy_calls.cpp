@@ -1,4 +1,6 @@
 // Copies and sets: which bytes from where to where, on which stream.
+#include <algorithm>
+
 #include "capture/recorder.h"
 
 namespace faultline::capture {
@@ -89,10 +91,23 @@ Moved plane(const CUDA_MEMCPY2D& g, bool asynchronous, CUstream stream) {
   return moved_rows(g, 1, source_start(g), destination_start(g), asynchronous, stream);
 }
 
+// Layers may be padded with rows that are not copied. Such a box is told by its layers: from the first byte of one to its last, at the distance from one layer to the next.
+// Where the two ends have different pitches a layer counts as long as the shorter one, so that no byte is claimed that is not touched.
 Moved box(const CUDA_MEMCPY3D& g, bool asynchronous, CUstream stream) {
   const std::uint64_t source = source_start(g), destination = destination_start(g);
-  return moved_rows(g, g.Depth, source == 0 ? 0 : source + g.srcZ * g.srcPitch * g.srcHeight,
-                    destination == 0 ? 0 : destination + g.dstZ * g.dstPitch * g.dstHeight, asynchronous, stream);
+  Moved moved =
+      moved_rows(g, g.Depth, source == 0 ? 0 : source + g.srcZ * g.srcPitch * g.srcHeight,
+                 destination == 0 ? 0 : destination + g.dstZ * g.dstPitch * g.dstHeight, asynchronous, stream);
+  if (g.Depth < 2 || g.Height == 0 || (g.srcHeight <= g.Height && g.dstHeight <= g.Height)) return moved;
+  const auto pitch_of = [&](std::size_t pitch) { return std::max(pitch, g.WidthInBytes); };
+  const std::size_t from = pitch_of(g.srcPitch), to = pitch_of(g.dstPitch);
+  const bool is_array[2] = {g.srcMemoryType == CU_MEMORYTYPE_ARRAY, g.dstMemoryType == CU_MEMORYTYPE_ARRAY};
+  const std::size_t pitch = is_array[0] ? to : is_array[1] ? from : std::min(from, to);
+  moved.copy.width_bytes = (g.Height - 1) * pitch + g.WidthInBytes;
+  moved.copy.height = 1;
+  moved.copy.source_pitch_bytes = std::max(g.srcHeight, g.Height) * from;
+  moved.copy.destination_pitch_bytes = std::max(g.dstHeight, g.Height) * to;
+  return moved;
 }
 
 // Rows of a 2D set are told as one range from the first byte to the last.

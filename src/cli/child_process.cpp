@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/word_list.h"
+#include "confine/confined_program.h"
 
 extern char** environ;
 
@@ -66,6 +67,7 @@ int wait_quiet(pid_t process, Ending* ending = nullptr) {
 }
 
 std::string why_not(const std::string& program, int problem) {
+  if (program.ends_with(".py") || program.ends_with(".ipynb")) return confine::not_program(program).what;
   if (problem == ENOENT) return program + " was not found";
   if (problem == EACCES) return program + " is not executable";
   return program + " could not be started: " + std::strerror(problem);

@@ -78,6 +78,10 @@ int explain(const ExplainOptions& options) {
       return fail("--save-trace: " + options.save_trace +
                   " is there already and is no Faultline trace; give another name");
     if (inputs.empty()) return status;
+    if (const std::vector<InputPart>& parts = inputs.front().parts; parts.size() > 1)
+      return fail("--save-trace writes one trace, and this has " + std::to_string(parts.size()) + " (" + parts[0].name +
+                  ", " + parts[1].name + (parts.size() > 2 ? ", …" : "") +
+                  "): name the file of one of them, for example FOLDER/process-12.faultline");
     if (Status saved = write_trace_file(inputs.front().parts.front().trace, options.save_trace); !saved)
       return fail(saved.error().message(options.save_trace));
   }

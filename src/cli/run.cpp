@@ -8,6 +8,8 @@
 #include "cli/run_again.h"
 #include "cli/run_folder.h"
 #include "cli/run_setup.h"
+#include "cli/unrecorded.h"
+#include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "report/assemble.h"
 #include "report/json.h"
@@ -23,9 +25,11 @@ struct RunOptions : RunArguments {
 };
 
 // The findings' own status.
-int tell_report(const std::string& folder, const RunOptions& options) {
+int tell_report(const std::string& folder, const RunOptions& options, const CommandRecord& record) {
   if (!holds_processes(folder)) {
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
+    for (const auto& [process, name] : record.unrecorded)
+      hint(fmt::format("process {} ({}) of the program used the CUDA driver without the recorder", process, name));
     hint(
         "no call to the CUDA driver was seen: the program made none, or it reaches the driver in a way that goes past "
         "the recorder (a static or setuid program, a container, the environment cleared); nothing can be said of its "
@@ -40,9 +44,9 @@ int tell_report(const std::string& folder, const RunOptions& options) {
 }
 
 // The findings' own status. Whatever happens to the report, the program's status is kept.
-int report_apart(const std::string& folder, const RunOptions& options, bool records) {
+int report_apart(const std::string& folder, const RunOptions& options, const CommandRecord& record, bool records) {
   const ApartEnd end = do_apart([&] {
-    if (records) return tell_report(folder, options);
+    if (records) return tell_report(folder, options, record);
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
     return static_cast<int>(kClean);
   });
@@ -60,6 +64,8 @@ ProgramEnd run(const RunOptions& options) {
     return not_run(fail("run takes the program behind --, for example: faultline run -- python train.py"));
   if (const Result<std::uint64_t> keep = parse_bytes(options.keep); !keep)
     return not_run(fail("--keep: " + keep.error().message()));
+  if (options.command.front().ends_with(".ipynb"))
+    return not_run(fail(confine::not_program(options.command.front()).what));
   const InterruptsNoted noted;
   Result<std::string> folder = make_run_folder(options.folder, options.command);
   const std::string kept_in = folder ? *folder : std::string();
@@ -82,7 +88,9 @@ ProgramEnd run(const RunOptions& options) {
       start_program(options.command, setup->environment,
                     options.output.format == "json" ? Output::kToStandardError : Output::kAsIs, {}, &unstarted);
   if (!process) return give_up(process.error().message(), unstarted);
+  UnrecordedWatch unrecorded(*process, setup->records ? setup->environment.value("FAULTLINE_CAPTURE_LIBRARY") : "");
   ProgramEnd end = wait_for_program(*process);
+  const std::map<std::string, std::string> past_recorder = unrecorded.finish();
   if (!folder) return end;
   CommandRecord record{"run",
                        options.command,
@@ -94,7 +102,8 @@ ProgramEnd run(const RunOptions& options) {
                         {"launch_blocking", setup->environment.value("CUDA_LAUNCH_BLOCKING")}},
                        setup->left_out,
                        end.signal,
-                       {}};
+                       {},
+                       past_recorder};
   if (Status written = write_command(*folder, record); !written) hint(written.error().message());
   end_keeper(keeper.get());
   if (keeper != nullptr && !keeper->cut_short().empty()) {
@@ -102,7 +111,7 @@ ProgramEnd run(const RunOptions& options) {
     if (Status written = write_command(*folder, record); !written) hint(written.error().message());
   }
   if (options.again && setup->records && !interrupted()) run_again(options, *folder, input);
-  const int status = report_apart(*folder, options, setup->records);
+  const int status = report_apart(*folder, options, record, setup->records);
   if (options.status_of_findings && end.status == 0) end.status = status;
   return end;
 }

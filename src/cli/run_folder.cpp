@@ -102,6 +102,7 @@ Status write_command(const std::string& folder, const CommandRecord& record) {
   if (record.signal != 0) json["signal"] = record.signal;
   if (record.left_out) json["left_out"] = *record.left_out;
   if (!record.cut_short.empty()) json["cut_short"] = record.cut_short;
+  if (!record.unrecorded.empty()) json["unrecorded"] = record.unrecorded;
   return write_text(in_folder(folder, layout::kCommand),
                     json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -29,6 +29,7 @@ struct CommandRecord {
   std::optional<std::vector<std::string>> left_out;  // what could not be recorded; none for verbs that record nothing
   int signal = 0;                                    // that ended it
   std::map<std::string, std::string> cut_short{};    // traces that could not be written to their end, and why
+  std::map<std::string, std::string> unrecorded{};  // processes that used the driver past the recorder: number and name
 };
 Status write_command(const std::string& folder, const CommandRecord& record);
 Status write_report(const std::string& folder, const Report& report);

@@ -22,6 +22,22 @@
 #include "confine/watch.h"
 
 namespace faultline::confine {
+
+Error not_program(const std::string& word) {
+  std::error_code problem;
+  if (word.ends_with(".ipynb"))
+    return {word + " is a notebook, not a program: jupyter nbconvert --to script " + word +
+                " makes a program of it, to be run by python",
+            {},
+            {}};
+  const bool is_there = std::filesystem::exists(word, problem);
+  if (is_there && word.ends_with(".py"))
+    return {word + " is a Python file that is not executable by itself: put python before it (python " + word + ")",
+            {},
+            {}};
+  return {word + (is_there && word.find('/') != std::string::npos ? " is not executable" : " was not found"), {}, {}};
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,21 +55,6 @@ void put_descriptor(int from, int to) {
 bool is_program(const std::string& path) {
   std::error_code problem;
   return ::access(path.c_str(), X_OK) == 0 && !fs::is_directory(path, problem);
-}
-
-Error not_program(const std::string& word) {
-  std::error_code problem;
-  if (word.ends_with(".ipynb"))
-    return {word + " is a notebook, not a program: jupyter nbconvert --to script " + word +
-                " makes a program of it, to be run by python",
-            {},
-            {}};
-  const bool is_there = fs::exists(word, problem);
-  if (is_there && word.ends_with(".py"))
-    return {word + " is a Python file that is not executable by itself: put python before it (python " + word + ")",
-            {},
-            {}};
-  return {word + (is_there && word.find('/') != std::string::npos ? " is not executable" : " was not found"), {}, {}};
 }
 
 // Where the word leads, as a shell would find it.

@@ -24,6 +24,9 @@ Status may_confine();
 // Whether the word leads to a program, as a shell would look for it.
 Status find_program(const std::string& word);
 
+// Why a word that could not be started is no program, and what to write instead: a Python file, a notebook.
+Error not_program(const std::string& word);
+
 struct Program {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // NAME=value

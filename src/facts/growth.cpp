@@ -12,8 +12,8 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostGrowths = 256;  // of the largest each is gone through the recording for
-constexpr std::size_t kMostStretches =
-    10;  // the steps, or without marks the time from a line's first allocation to its last, in so many parts
+// the steps, or without marks the time from a line's first allocation to its last, in so many parts
+constexpr std::size_t kMostStretches = 10;
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 
 bool is_memory(const Event& event) {

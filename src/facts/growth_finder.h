@@ -94,8 +94,8 @@ class GrowthFinder {
     bool nested = false;    // the model has modules inside
     bool unhooked = false;  // not all of them have hooks
     std::uint32_t first_call = kNever;
-    std::uint64_t fresh =
-        0;  // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
+    // most tensors that one line of it made outside modules, from before the first call on: what comes in, not what follows from a result
+    std::uint64_t fresh = 0;
     std::uint64_t made_bytes = 0;
   };
   HashMap<std::uint64_t, Activation> activations_;

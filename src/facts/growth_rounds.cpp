@@ -142,8 +142,8 @@ RoundsBy GrowthFinder::evidence_for(const Growth& growth, std::uint64_t peak_byt
     const auto found = activations_.find(activation_of(at));
     if (found == activations_.end() || found->second.model_calls * 2 < growth.rounds) continue;
     const Activation& loop = found->second;
-    const bool lets_go =
-        growth.kept_bytes * 2 <= loop.made_bytes;  // one pass that records a graph keeps most of what it makes
+    // one pass that records a graph keeps most of what it makes
+    const bool lets_go = growth.kept_bytes * 2 <= loop.made_bytes;
     const bool fresh = loop.fresh * 10 >= growth.rounds * 9;  // something that no module made comes into each round
     if (loop.nested ? fresh || (lets_go && loop.unhooked && is_hooked(growth.stacks.front().stack)) : lets_go && fresh)
       return RoundsBy::kModelCalls;

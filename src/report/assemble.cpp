@@ -190,9 +190,9 @@ Report make_report(const Input& input) {
   for (const InputPart& part : input.parts)
     add_part(make_report(part.trace, judge(part.trace, part.statements)),
              input.parts.size() > 1 ? part.name : std::string(), whole);
-  std::stable_sort(whole.findings.begin(), whole.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
-  const bool is_explained = !whole.findings.empty() && whole.findings.front().severity == Severity::kError;
+  std::stable_sort(whole.findings.begin(), whole.findings.end(), comes_before);
+  const bool is_explained = std::any_of(whole.findings.begin(), whole.findings.end(),
+                                        [](const Finding& finding) { return finding.severity == Severity::kError; });
   whole.unseen = unseen_of(input, is_explained);
   return whole;
 }
@@ -210,8 +210,7 @@ static void weigh(Report& report, const Plan& plan) {
         finding.rule != "memory/leak" && is_library_file(finding.location.file) && finding.call_path.empty();
     if (finding.severity == Severity::kWarning && (waste || of_a_library)) finding.severity = Severity::kNote;
   }
-  std::stable_sort(report.findings.begin(), report.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  std::stable_sort(report.findings.begin(), report.findings.end(), comes_before);
 }
 
 // A leak that held more than the request that failed is the cause, the failure what came of it: it is told first, the largest before the others.

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   if (!trace) return 0;
   FAULTLINE_CHECK(trace->events.size() == 1 && check_trace(*trace).ok());
   const Report report = make_report(*trace, judge(*trace));
-  FAULTLINE_CHECK(report.findings.size() == 1 && !report.findings[0].message.empty());
+  FAULTLINE_CHECK(!report.findings.empty() && !report.findings[0].message.empty());
   for (const DeviceReport& device : report.devices) {
     const Account& account = device.account;
     const auto add = [](std::uint64_t sum, const auto& part) { return sum + part.second; };

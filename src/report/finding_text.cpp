@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "facts/stack_facts.h"
+#include "rules/judge.h"
 
 namespace faultline {
 namespace {
@@ -288,10 +289,8 @@ std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings) {
       groups[at->second].members.push_back(&finding);
     }
   }
-  const auto worse = [](const FindingGroup& a, const FindingGroup& b) {
-    return a.first().severity < b.first().severity;
-  };
-  std::stable_sort(groups.begin(), groups.end(), worse);
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const FindingGroup& a, const FindingGroup& b) { return comes_before(a.first(), b.first()); });
   return groups;
 }
 

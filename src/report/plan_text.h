@@ -10,8 +10,8 @@ namespace faultline {
 
 // What the rest of the report knows of it.
 struct PlanContext {
-  const Finding* failure =
-      nullptr;  // the out-of-memory that ended it, where the plan's page tells of it and no finding does
+  // the out-of-memory that ended it, where the plan's page tells of it and no finding does
+  const Finding* failure = nullptr;
   bool exception_is_judged = false;  // a finding explains it
   bool verbose = false;
 };

@@ -221,7 +221,7 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   }
   const int status = exit_status(report);
   const bool clean = status == 0 || status == kHoldsInPart;
-  const bool has_trouble = !groups.empty() && groups.front().first().severity != Severity::kNote;
+  const bool has_trouble = count(Severity::kError) + count(Severity::kWarning) != 0;
   const std::string verdict = !report.unseen.empty()             ? "nothing found in what was seen, which is not all"
                               : report.input_kind == "core-dump" ? "no exception in the core dump"
                               : report.input_events == 0 && !is_run(report)
@@ -249,7 +249,7 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   if (placements != 0)
     read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
   page.blank();
-  const bool is_error = !clean && (!has_trouble || groups.front().first().severity == Severity::kError);
+  const bool is_error = !clean && (!has_trouble || count(Severity::kError) != 0);
   page.line({{"SUMMARY: " + found, status == 0 && report.unseen.empty() ? Style::kGood
                                    : clean                              ? Style::kWarning
                                    : is_error                           ? Style::kError

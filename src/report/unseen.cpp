@@ -61,6 +61,22 @@ std::string last_refusal(const Trace& trace) {
   return words;
 }
 
+// Where a recording ends: "the last of its 4,711 events is at train.py:12"; empty: none has a line.
+std::string last_place(const Trace& trace) {
+  constexpr std::size_t kLookedAt = 10'000;
+  const StackFacts stacks(trace);
+  std::size_t looked_at = 0;
+  for (auto event = trace.events.rbegin(); event != trace.events.rend() && looked_at++ < kLookedAt; ++event) {
+    const StackId line = stacks.line(event->stack);
+    if (line.value == 0) continue;
+    const Frame& frame = trace.stacks.frame(line);
+    const std::string_view file = trace.strings.at(frame.file);
+    return fmt::format("; the last of its {} events with a line is at {}:{}", format_count(trace.events.size()),
+                       file.substr(file.rfind('/') + 1), frame.line);
+  }
+  return {};
+}
+
 // Whether the driver refused all that was recorded: how many calls, and the first; 0: it did not.
 std::pair<std::uint64_t, std::string> all_refused(const Trace& trace) {
   std::pair<std::uint64_t, std::string> refused;
@@ -149,6 +165,18 @@ std::string virtual_words(const std::map<std::string, std::uint64_t>& refused) {
       names, why);
 }
 
+// Processes of the run that were seen to use the driver past the recorder.
+void add_unrecorded(const Trace& trace, std::vector<std::string>& unseen) {
+  constexpr std::string_view kUnrecorded = "run.unrecorded.";
+  for (auto at = trace.properties.lower_bound(std::string(kUnrecorded));
+       at != trace.properties.end() && at->first.starts_with(kUnrecorded); ++at) {
+    unseen.push_back(fmt::format(
+        "Process {} ({}) of the program used the CUDA driver and was not recorded: it does not have the recorder, as "
+        "after a start with a cleared environment (env -i, sudo, a container); nothing is known of its GPU memory.",
+        at->first.substr(kUnrecorded.size()), at->second));
+  }
+}
+
 }  // namespace
 
 std::string loss_words(const std::string& counter, std::uint64_t count) {
@@ -183,6 +211,7 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
   } else if (first.command_signal != 0) {
     unseen.push_back("The program " + how + "; what it would have done after that was not seen.");
   }
+  add_unrecorded(input.parts.front().trace, unseen);
   std::map<std::string, std::uint64_t> losses, refused;
   std::string why_lost;
   add_losses(input.lost, losses);
@@ -200,8 +229,8 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
     if (recorded.all) add_losses(part.trace.lost, losses);  // else it is said already that some is missing
     if (recorded.all && recorded.all_calls && why_lost.empty()) why_lost = recorded.because;
     if (!recorded.all)
-      unseen.push_back(
-          fmt::format("Recording of {} ended before it did, {}; what came after was not seen.", who, recorded.because));
+      unseen.push_back(fmt::format("Recording of {} ended before it did, {}{}; what came after was not seen.", who,
+                                   recorded.because, last_place(part.trace)));
     else if (!recorded.all_calls)
       unseen.push_back(fmt::format("Launches, copies and waits of {} are not recorded from a moment on, {}.", who,
                                    recorded.because));
@@ -210,7 +239,8 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
     });
     if (!part.statements.is_recorded || part.statements.ending.exited || !recorded.all || is_replaced) continue;
     if (!first.command_status)
-      unseen.push_back(fmt::format("How {} ended was not seen: its recording stops without an end.", who));
+      unseen.push_back(
+          fmt::format("How {} ended was not seen: its recording stops without an end{}.", who, last_place(part.trace)));
     else if (how.empty())
       unseen.push_back(
           fmt::format("{} ended without exit(), by _exit(), a signal or another program in its place, or the end of "

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "rules/inequality.h"
 
 namespace faultline {
 namespace {
@@ -13,13 +14,6 @@ constexpr std::uint64_t kBeyondAnyDevice = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaterial = kGiB;  // smaller holdings of others are not called a cause
 // idle pieces below a twentieth of what is reserved are no cause: the next requests would fail all the same
 constexpr std::uint64_t kWasteParts = 20;
-
-bool is_wide(ByteInterval bytes) { return bytes.max - bytes.min > bytes.max / 32; }
-
-struct Term {
-  ByteInterval bytes;
-  std::string_view what;
-};
 
 class Judge {
  public:
@@ -37,48 +31,12 @@ class Judge {
                             &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
       if (const std::optional<CauseVerdict> verdict = (this->*step)()) return *verdict;
     }
-    return {Story::kOpen, Confidence::kLikely,
-            s_.device + " had no room for it, and the numbers fit more than one cause", ""};
+    return open();
   }
 
  private:
   using Maybe = std::optional<CauseVerdict>;
 
-  // A number as it was given; of one that is known only between bounds, the bound that the claim rests on.
-  static std::string number(ByteInterval bytes, bool lower, bool to_the_byte) {
-    const std::uint64_t bound = lower ? bytes.min : bytes.max;
-    const std::string prefix = bytes.min == bytes.max || (!to_the_byte && !is_wide(bytes)) ? ""
-                               : lower                                                     ? "at least "
-                                                                                           : "at most ";
-    return prefix +
-           (to_the_byte ? format_count(bound) + " bytes" : format_bytes(prefix.empty() ? bytes.middle() : bound));
-  }
-  struct Printed {
-    std::string text;
-    double bytes = 0;  // what a reader adds up
-  };
-  static Printed sum(const std::vector<Term>& terms, bool lower, bool to_the_byte) {
-    Printed printed;
-    for (const Term& term : terms) {
-      const std::string one = number(term.bytes, lower, to_the_byte);
-      printed.text += fmt::format("{}{} {}", printed.text.empty() ? "" : " + ", one, term.what);
-      if (to_the_byte) continue;
-      // none of a size that no device has
-      const Result<std::uint64_t> read = parse_bytes(std::string_view(one).substr(one.find_first_of("0123456789")));
-      printed.bytes += static_cast<double>(read ? *read : lower ? term.bytes.min : term.bytes.max);
-    }
-    return printed;
-  }
-  // In rounded numbers, or to the byte where the rounded ones would not show it.
-  static std::string compared(const std::vector<Term>& left, const char* sign, const std::vector<Term>& right) {
-    const bool is_less = *sign == '<', is_more = *sign == '>';
-    for (const bool to_the_byte : {false, true}) {
-      const Printed a = sum(left, !is_less, to_the_byte), b = sum(right, is_less, to_the_byte);
-      if (to_the_byte || (is_less ? a.bytes < b.bytes : is_more ? a.bytes > b.bytes : a.bytes >= b.bytes))
-        return fmt::format("{} {} {}", a.text, sign, b.text);
-    }
-    return {};
-  }
   static std::string less(const std::vector<Term>& terms, ByteInterval asked) {
     return compared(terms, "<", {{asked, "asked for"}});
   }
@@ -109,10 +67,8 @@ class Judge {
     if (s_.free) parts.push_back({*s_.free, "free"});
     if (s_.outside) parts.push_back({*s_.outside, "outside the allocator"});
     if (s_.others) parts.push_back({*s_.others, "of other processes"});
-    ByteInterval total;
-    for (const Term& part : parts) total = total + part.bytes;
     // The driver's and the framework's views may differ by a little.
-    if (surely_less(*s_.capacity + ByteInterval::exactly(s_.capacity->max / 50 + kDriverMarginBytes), total))
+    if (surely_less(*s_.capacity + ByteInterval::exactly(s_.capacity->max / 50 + kDriverMarginBytes), total(parts)))
       return impossible(parts, {whole});
     return {};
   }
@@ -433,6 +389,47 @@ class Judge {
                     s_.device, shown(*s_.live), shown(left), fits ? "would have" : "may or may not have",
                     format_bytes((left - s_.requested).max)),
         fits ? enough({{*s_.free, "free"}, {idle, "idle"}}, s_.requested) : std::string()};
+  }
+
+  // Several remain: each with what would make it the one.
+  CauseVerdict open() const {
+    std::vector<std::string> causes;
+    std::string numbers;
+    if (s_.idle) {
+      std::vector<Term> left = {{*s_.free, "free"}, {*s_.idle, "idle"}};
+      if (s_.graph_pool) left.push_back({*s_.graph_pool, "in private pools"});
+      const ByteInterval unused = total(left);
+      numbers = fmt::format(" ({} is {}, and {} were needed)", sum_words(left), range_words(unused),
+                            range_words(s_.requested));
+      const char* sum = s_.graph_pool ? "free + idle + the pools" : "free + idle";
+      if (unused.min < s_.requested.max) causes.push_back(fmt::format("exhausted, if {} < what was needed", sum));
+      if (unused.max >= s_.requested.min && s_.idle->max != 0)
+        causes.push_back(fmt::format("fragmented, if {} ≥ what was needed", sum));
+    } else {
+      const std::string missing = format_bytes((s_.requested - *s_.free).max);
+      causes.push_back(fmt::format("exhausted, if less than {} lay idle in what {} held", missing, s_.holder));
+      causes.push_back(fmt::format("fragmented, if {} or more did, in pieces", missing));
+    }
+    if (s_.allowed && (held() + s_.segment).max > s_.allowed->min)
+      causes.push_back(fmt::format("the program's own limit, if {} > {} allowed",
+                                   sum_words({{held(), "held"}, {s_.segment, "asked for"}}), shown(*s_.allowed)));
+    else if (!s_.allowed && !s_.states_limits && s_.free->max >= s_.segment.min)
+      causes.push_back(fmt::format("a limit of the program's own, if {} free ≥ {} asked for", range_words(*s_.free),
+                                   range_words(s_.segment)));
+    if (!s_.capacity)
+      causes.push_back("other programs, if they held the rest of the device, whose size the input does not say");
+    else if (const ByteInterval others = unknown_bytes();
+             others.max > kUsualOutsideBytes && (*s_.free + others).max >= s_.segment.min + kUsualOutsideBytes)
+      causes.push_back(fmt::format(
+          "other programs or libraries, if {} free + what they held of the {} that nobody accounts for ≥ {} "
+          "asked for",
+          shown(*s_.free), range_words(others), shown(s_.segment)));
+    std::string list;
+    for (const std::string& cause : causes) list += (list.empty() ? "" : "; ") + cause;
+    const char* count =
+        causes.size() > 1 ? "the numbers fit more than one cause" : "the numbers do not prove the cause";
+    return {Story::kOpen, Confidence::kLikely,
+            fmt::format("{} had no room for it, and {}{}: {}", s_.device, count, numbers, list), ""};
   }
 
   const Shortage& s_;

@@ -70,6 +70,91 @@ TEST(CauseOf, TellsTheInequalityThatHolds) {
   EXPECT_EQ(cause_of(s).inequality, "1.00 GiB free + 2.00 GiB idle ≥ 2.50 GiB asked for");
 }
 
+// Where the numbers leave several causes, each is named with what would make it the one, and none that they exclude.
+TEST(CauseOf, NamesEveryCauseThatRoundedNumbersLeaveOpen) {
+  struct Row {
+    const char* what;
+    double requested, free, idle, capacity;  // in GiB; live 18
+    std::vector<std::string> named, not_named;
+  };
+  const std::vector<Row> rows = {
+      {"the sum just meets the request",
+       3,
+       1,
+       2,
+       21.2,
+       {"exhausted, if", "fragmented, if free + idle ≥", "(1.00 GiB free + 2.00 GiB idle is 2.99 GiB to 3.01 GiB"},
+       {"other programs", "limit"}},
+      {"much is held by nobody",
+       3,
+       1,
+       2,
+       24.5,
+       {"exhausted, if", "fragmented, if", "other programs or libraries, if"},
+       {"limit"}},
+      {"the size of the device is not said",
+       3,
+       1,
+       2,
+       0,
+       {"exhausted, if", "fragmented, if", "size the input does not say"},
+       {"limit"}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    Shortage s;
+    s.states_limits = true;
+    s.requested = s.segment = printed(gib(row.requested));
+    s.free = printed(gib(row.free));
+    s.idle = printed(gib(row.idle));
+    s.live = printed(gib(18));
+    s.reserved = printed(gib(18 + row.idle));
+    if (row.capacity != 0) s.capacity = printed(gib(row.capacity));
+    const CauseVerdict v = cause_of(s);
+    ASSERT_EQ(v.story, Story::kOpen) << v.why;
+    EXPECT_STREQ(v.cause(), "");
+    EXPECT_NE(v.why.find("more than one cause ("), std::string::npos) << v.why;
+    EXPECT_TRUE(v.inequality.empty()) << "none of them is proved";
+    for (const std::string& words : row.named) EXPECT_NE(v.why.find(words), std::string::npos) << v.why;
+    for (const std::string& words : row.not_named) EXPECT_EQ(v.why.find(words), std::string::npos) << v.why;
+  }
+}
+
+TEST(CauseOf, SaysWhatIsNotKnownWhereTheIdleBytesAreNotTold) {
+  Shortage s;
+  s.states_limits = true;
+  s.requested = s.segment = gib(3);
+  s.free = gib(1);
+  s.live = gib(18);
+  s.capacity = gib(20);
+  const CauseVerdict v = cause_of(s);
+  ASSERT_EQ(v.story, Story::kOpen);
+  EXPECT_NE(v.why.find("exhausted, if less than 2.00 GiB lay idle"), std::string::npos) << v.why;
+  EXPECT_NE(v.why.find("fragmented, if 2.00 GiB or more did"), std::string::npos) << v.why;
+}
+
+TEST(CauseOf, NeverLeavesItOpenWithoutACandidate) {
+  std::mt19937 random(7);
+  const auto some = [&](double most) { return printed(gib(std::uniform_real_distribution(0.0, most)(random))); };
+  int open = 0;
+  for (int round = 0; round < 20000; ++round) {
+    Shortage s;
+    s.states_limits = random() % 2 != 0;
+    s.requested = s.segment = some(6);
+    s.free = some(2);
+    s.live = some(20);
+    if (random() % 4 != 0) s.idle = some(5);
+    if (s.idle) s.reserved = *s.live + *s.idle;
+    if (random() % 3 != 0) s.capacity = printed(gib(24));
+    if (random() % 3 == 0) s.allowed = some(24);
+    const CauseVerdict v = cause_of(s);
+    if (v.story != Story::kOpen) continue;
+    ++open;
+    EXPECT_NE(v.why.find(", if "), std::string::npos) << v.why;
+  }
+  EXPECT_GT(open, 100);
+}
+
 TEST(CauseOf, SaysItInBytesWhereRoundingWouldHideTheDifference) {
   Shortage s = recorded();
   s.requested = s.segment = ByteInterval::exactly(3 * kGiB + 1);

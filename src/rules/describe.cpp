@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/hash.h"
+#include "base/units.h"
 #include "facts/libraries.h"
 
 namespace faultline {
@@ -24,7 +26,8 @@ Location location_of_frame(const Trace& trace, StackId frame) {
   return location;
 }
 
-Location location_of(const Facts& facts, StackId stack) {
+// The frame that stands for a stack.
+static StackId telling_frame(const Facts& facts, StackId stack) {
   StackId frame = facts.stacks.line(stack);
   // Compiled code without lines: whoever called CUDA's runtime, rather than the runtime.
   std::size_t looked_at = 0;
@@ -32,7 +35,11 @@ Location location_of(const Facts& facts, StackId stack) {
        at = facts.trace.stacks.parent(at), ++looked_at) {
     if (!library_of_file(facts.trace.strings.at(facts.trace.stacks.frame(at).file)).empty()) frame = at;
   }
-  return location_of_frame(facts.trace, frame.value != 0 ? frame : stack);
+  return frame.value != 0 ? frame : stack;
+}
+
+Location location_of(const Facts& facts, StackId stack) {
+  return location_of_frame(facts.trace, telling_frame(facts, stack));
 }
 
 std::vector<Location> callers_of(const Facts& facts, StackId stack, std::size_t limit) {
@@ -89,34 +96,71 @@ Whereabouts whereabouts(const Facts& facts, std::size_t device_slot, std::uint32
   return result;
 }
 
+namespace {
+
+// What one line holds of one kind, by the library's function that took it: one member's would not be so for the others.
+struct HeldByLine {
+  struct Part {
+    std::uint64_t bytes = 0, count = 0;
+    StackId stack;
+  };
+  std::uint64_t bytes = 0, count = 0;
+  StackId stack;                  // of any
+  std::map<FrameId, Part> parts;  // by the innermost line
+};
+// the line, not the path to it: one line called from two places is one holder
+using LineKey = std::tuple<FrameId, Category, bool>;
+
+std::string detail_words(const Facts& facts, const HeldByLine& held) {
+  const auto most = std::max_element(held.parts.begin(), held.parts.end(),
+                                     [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+  if (most == held.parts.end()) return {};
+  const std::string detail = library_detail(facts, most->second.stack);
+  if (held.parts.size() == 1) return detail;
+  return "most of it " + (detail.empty() ? "by the line itself" : detail) + " (" + format_count(most->second.count) +
+         " of " + format_count(held.count) + "), the rest in " + format_count(held.parts.size() - 1) +
+         (held.parts.size() == 2 ? " other place" : " other places");
+}
+
+}  // namespace
+
 std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t limit) {
   const Trace& trace = facts.trace;
-  struct Sum {
-    std::uint64_t bytes = 0;
-    std::uint64_t count = 0;
-    StackId stack;  // of the largest part, for the detail
-    std::uint64_t largest = 0;
+  HashMap<std::uint32_t, FrameId> line_of;
+  const auto key_of = [&](AllocationId id, const Event& birth) {
+    const auto [at, is_new] = line_of.try_emplace(birth.stack.value);
+    if (is_new) at->second = trace.stacks.frame_id(telling_frame(facts, birth.stack));
+    const FrameId line = at->second;
+    return LineKey{line, facts.categories[device_slot].of(id), facts.categories[device_slot].in_backward(birth)};
   };
-  // the line, not the path to it: one line called from two places is one holder
-  std::map<std::tuple<FrameId, Category, bool>, Sum> sums;
-  facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
-    if (!life.alive_at(event) || birth.device != facts.usage[device_slot].device || !facts.uses.is_program(birth.heap))
-      return;
-    const FrameId line = trace.stacks.frame_id(facts.stacks.line(birth.stack));
-    Sum& sum = sums[{line, facts.categories[device_slot].of(id), facts.categories[device_slot].in_backward(birth)}];
-    const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
+  const auto for_each_held = [&](auto&& take) {
+    facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+      if (life.alive_at(event) && birth.device == facts.usage[device_slot].device && facts.uses.is_program(birth.heap))
+        take(id, birth, facts.lifetimes.held_bytes(id));
+    });
+  };
+  std::map<LineKey, HeldByLine> sums;
+  for_each_held([&](AllocationId id, const Event& birth, std::uint64_t bytes) {
+    HeldByLine& sum = sums[key_of(id, birth)];
     sum.bytes += bytes;
     ++sum.count;
-    if (bytes > sum.largest) {
-      sum.largest = bytes;
-      sum.stack = birth.stack;
-    }
+    sum.stack = birth.stack;
   });
   // Lines are described once it is known which of them are told.
-  using Line = std::pair<std::tuple<FrameId, Category, bool>, Sum>;
+  using Line = std::pair<LineKey, HeldByLine>;
   std::vector<Line> lines(sums.begin(), sums.end());
   std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.second.bytes > b.second.bytes; });
   const std::size_t told = lines.size() > limit ? limit - 1 : lines.size();
+  std::map<LineKey, HeldByLine*> wanted;
+  for (std::size_t at = 0; at < told; ++at) wanted[lines[at].first] = &lines[at].second;
+  for_each_held([&](AllocationId id, const Event& birth, std::uint64_t bytes) {
+    const auto line = wanted.find(key_of(id, birth));
+    if (line == wanted.end()) return;
+    HeldByLine::Part& part = line->second->parts[trace.stacks.frame_id(facts.stacks.innermost_python(birth.stack))];
+    part.bytes += bytes;
+    ++part.count;
+    part.stack = birth.stack;
+  });
   std::vector<Holder> holders;
   for (std::size_t at = 0; at < told; ++at) {
     const auto& [key, sum] = lines[at];
@@ -125,7 +169,7 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     holder.count = sum.count;
     holder.category = name_of(std::get<1>(key));
     holder.location = location_of(facts, sum.stack);
-    holder.detail = library_detail(facts, sum.stack);
+    holder.detail = detail_words(facts, sum);
     if (sum.stack.value == 0)
       holder.detail = std::get<2>(key) ? "made in backward, where Python has no line" : "recorded without a stack";
     holders.push_back(std::move(holder));

@@ -58,6 +58,21 @@ TEST(Describe, HoldersAreLinesWithTheRestInOne) {
   EXPECT_EQ(sum, 90 * kMiB);
 }
 
+// The library's function under a line is said of all tensors of the line only where it is so.
+TEST(Describe, AHolderTellsTheFunctionBelowItForAllOrWithACount) {
+  const std::string call = " at run.py:3 main > " + kTorch + "nn/functional.py:";
+  const auto detail = [&](const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += "alloc " + line + "\n";
+    const Trace trace = traced(text);
+    return holders_at(Facts(trace, {}), 0, static_cast<std::uint32_t>(lines.size() - 1), 4).at(0).detail;
+  };
+  EXPECT_EQ(detail({"1MiB" + call + "10 relu", "2MiB" + call + "10 relu"}), "in relu, functional.py:10");
+  EXPECT_EQ(detail({"9MiB" + call + "10 relu", "4MiB" + call + "20 gelu", "4MiB" + call + "20 gelu",
+                    "4MiB" + call + "20 gelu"}),
+            "most of it in gelu, functional.py:20 (3 of 4), the rest in 1 other place");
+}
+
 TEST(Describe, AFingerprintIsThePlaceAndNothingElse) {
   Location here;
   here.file = "run.py";

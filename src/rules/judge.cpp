@@ -99,6 +99,11 @@ void keep_in_bounds(const Rule& rule, std::size_t before, Judgement& judgement) 
 
 }  // namespace
 
+bool comes_before(const Finding& a, const Finding& b) {
+  const bool a_ended = a.rule == "program/other-error", b_ended = b.rule == "program/other-error";
+  return a_ended != b_ended ? a_ended : a.severity < b.severity;
+}
+
 Judgement judge(const Trace& trace) { return judge(trace, read_statements(trace)); }
 
 Judgement judge(const Trace& trace, const Statements& statements) {
@@ -126,8 +131,7 @@ Judgement judge(const Trace& trace, const Statements& statements) {
     add_unshown(trace, statements, judgement);
   add_unrecorded(trace, statements, judgement);
   // What broke comes before what explains it: rules run in that order, so within one severity the order of the rules stays.
-  std::stable_sort(judgement.findings.begin(), judgement.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  std::stable_sort(judgement.findings.begin(), judgement.findings.end(), comes_before);
   return judgement;
 }
 

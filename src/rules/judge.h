@@ -27,4 +27,7 @@ struct Judgement {
 Judgement judge(const Trace& trace);
 Judgement judge(const Trace& trace, const Statements& statements);
 
+// The order to read findings in: what ended the program first, then by severity.
+bool comes_before(const Finding& a, const Finding& b);
+
 }  // namespace faultline

@@ -5,12 +5,13 @@
 namespace faultline {
 
 RuleFunction judge_bad_copy, judge_bad_free, judge_broadcast_blowup, judge_cache_churn, judge_checkpoint_mismatch,
-    judge_config_no_effect, judge_faults, judge_fragmentation, judge_known_messages, judge_leak, judge_out_of_memory,
-    judge_shape_mismatch, judge_silent_upcast, judge_unreturned_cache, judge_violations;
+    judge_config_no_effect, judge_faults, judge_fragmentation, judge_known_messages, judge_leak, judge_other_error,
+    judge_out_of_memory, judge_shape_mismatch, judge_silent_upcast, judge_unreturned_cache, judge_violations;
 
 namespace {
 
 constexpr auto kRules = std::to_array<Rule>({
+    {"program/other-error", 0, judge_other_error, false, true},
     {"access/illegal-address", 0, judge_faults, true, true, true,
      "which kernel it was, what address and what tensor: a message names none of them; faultline run --core-dump does"},
     {"access/out-of-bounds", 0, judge_violations, false, false, true},
@@ -28,7 +29,7 @@ constexpr auto kRules = std::to_array<Rule>({
      "a message shows one moment; growth needs a recording over several steps"},
     {"memory/fragmentation", kAddresses, judge_fragmentation, false, false, false,
      "a message does not say which blocks pin which segments; a snapshot does"},
-    {"memory/unreturned-cache", kEvents | kAddresses, judge_unreturned_cache},
+    {"memory/unreturned-cache", kAddresses, judge_unreturned_cache},
     {"memory/cache-churn", kEvents | kStacks, judge_cache_churn},
     {"tensor/shape-mismatch", kTensors, judge_shape_mismatch},
     {"tensor/dtype-mismatch", kTensors, nullptr},

@@ -42,9 +42,18 @@ void finish_stated(const Case& subject, Finding& finding) {
   for (const std::string& before : stated.survived) add_evidence(finding, "survived_before", before);
   for (const std::string& other : notes.also) add_evidence(finding, "also_in_text", other);
   if (stated.lives_on) {
-    finding.severity = std::max(finding.severity, Severity::kWarning);
-    finding.message = "The program survived this: its log goes on with work behind it. " + finding.message;
-    add_evidence(finding, "ending", std::string("the log goes on behind the message"));
+    // A request that failed has failed, whatever became of the server.
+    if (!notes.of_request) finding.severity = std::max(finding.severity, Severity::kWarning);
+    const std::string went_on = notes.lives_by_words ? "by the words of its log the program likely went on"
+                                                     : "the program went on, as its log shows behind it";
+    finding.message =
+        (notes.of_request       ? "This request failed; " + went_on + ". "
+         : notes.lives_by_words ? std::string("The program likely survived this, by the words of its log. ")
+                                : std::string("The program survived this: its log goes on with work behind it. ")) +
+        finding.message;
+    add_evidence(finding, "ending",
+                 std::string(notes.lives_by_words ? "words behind the message say that the program goes on"
+                                                  : "the log goes on behind the message"));
   }
   if (stated.ended_while_handled) {
     finding.message =
@@ -55,16 +64,18 @@ void finish_stated(const Case& subject, Finding& finding) {
     // After a kernel's fault nothing works on the device: where one was only printed and the program went on, it may have been another process's.
     const bool is_fault = stated.kind == ErrorKind::kFault;
     if (is_fault) finding.confidence = std::max(finding.confidence, Confidence::kLikely);
-    finding.message = "The program ended in " + stated.ended_by + ", which is no error of GPU memory. Before that" +
-                      (is_fault ? " a line of the text says: " : ", and survived: ") + finding.message;
+    finding.message = std::string(is_fault ? "Before the program ended in another error a line of the text says: "
+                                           : "This did not end the program, another error did, later: ") +
+                      finding.message;
     add_evidence(finding, "ended_by", stated.ended_by);
   }
   if (!notes.quoted_by.empty()) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
     finding.confidence = std::max(finding.confidence, Confidence::kLikely);
     finding.message =
-        "The program ended in " + notes.quoted_by +
-        ", which only quotes a GPU's error; whether it happened here is not shown. If it did: " + finding.message;
+        "The exception that ended the program only quotes this; whether it happened here is not shown. If it did: " +
+        finding.message;
+    add_evidence(finding, "quoted_by", notes.quoted_by);
   }
   std::vector<std::string> others = stated.survived;
   others.insert(others.end(), notes.also.begin(), notes.also.end());

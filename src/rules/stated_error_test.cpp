@@ -1,5 +1,5 @@
 // Every text under tests/fixtures/errors is read and judged, and held against the verdict that stands beside it. A .expect file has one claim a
-// line ("cause: fragmented", "says: words of the message", "evidence: name" or "evidence: name=value", "never: words that neither message nor advice has"), or the one word "silent".
+// line ("cause: fragmented", "ended_at: train.py:9", "further: RULE words" of each further finding, "says: words of the message", "evidence: name" or "evidence: name=value", "never: words that neither message nor advice has"), or the one word "silent".
 #include "rules/stated_error.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "base/units.h"
@@ -114,8 +115,16 @@ TEST_P(ErrorTexts, AreJudgedAsTheirVerdictSays) {
   const Status valid = check_trace(*trace);
   EXPECT_TRUE(valid.ok()) << valid.error().message();
   const Judgement judgement = judge(*trace);
-  const std::vector<Finding>& findings = judgement.findings;
-  ASSERT_EQ(findings.size(), 1u);
+  std::vector<Finding> findings = judgement.findings;
+  // What ended the program without being judged comes first, and has claims of its own.
+  std::optional<Finding> ended;
+  if (!findings.empty() && findings[0].rule == "program/other-error") {
+    ended = findings[0];
+    findings.erase(findings.begin());
+  }
+  ASSERT_GE(findings.size(), 1u);
+  std::size_t further = 0;
+  bool tells_end = false;
   EXPECT_LE(judgement.not_judged.size(), 2u);
   EXPECT_TRUE(std::any_of(all_rules().begin(), all_rules().end(), [&](const Rule& rule) {
     return rule.name == findings[0].rule;
@@ -125,8 +134,28 @@ TEST_P(ErrorTexts, AreJudgedAsTheirVerdictSays) {
     if (line.empty()) continue;
     const std::size_t colon = line.find(": ");
     ASSERT_NE(colon, std::string::npos) << line;
+    const std::string key = line.substr(0, colon), value = line.substr(colon + 2);
+    if (key == "ended_at" || key == "ended_by") {  // "ended_at: train.py:9", "ended_by: KeyError"
+      ASSERT_TRUE(ended.has_value()) << line;
+      tells_end = true;
+      EXPECT_EQ(ended->severity, Severity::kNote);
+      if (key == "ended_at")
+        EXPECT_EQ(ended->location.file + ":" + std::to_string(ended->location.line), value);
+      else
+        EXPECT_NE(ended->message.find(value), std::string::npos) << ended->message;
+      continue;
+    }
+    if (key == "further") {  // "further: api/launch-error Xid 79": the next finding
+      ASSERT_LT(++further, findings.size()) << line;
+      const Finding& next = findings[further];
+      EXPECT_EQ(next.rule, value.substr(0, value.find(' ')));
+      EXPECT_NE(next.message.find(value.substr(value.find(' ') + 1)), std::string::npos) << next.message;
+      continue;
+    }
     check_claim(line.substr(0, colon), line.substr(colon + 2), judgement.statements.error, findings[0]);
   } while (std::getline(expect, line));
+  EXPECT_EQ(findings.size(), further + 1);
+  EXPECT_EQ(ended.has_value(), tells_end) << "what ended the program is a claim";
   EXPECT_FALSE(findings[0].message.empty());
   for (const Try& attempt : findings[0].tries) EXPECT_FALSE(attempt.confirmed.has_value());
 }

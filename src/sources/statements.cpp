@@ -56,8 +56,9 @@ ErrorKind kind_of_error(std::string_view name) {
   if (name == "out-of-memory") return ErrorKind::kOutOfMemory;
   if (name == "pool-growth") return ErrorKind::kPoolGrowth;
   if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
-  for (const std::string_view begin : {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert",
-                                       "async-bare", "call-", "engine-", "metal-", "jetson-", "checkpoint"}) {
+  for (const std::string_view begin :
+       {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare", "call-", "engine-",
+        "metal-", "jetson-", "matlab-", "vulkan-", "opencl-", "ptxas-", "rocm-", "checkpoint"}) {
     if (name.starts_with(begin)) return ErrorKind::kKnown;
   }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
@@ -180,7 +181,7 @@ StatedError read_error(const Properties& properties) {
   stated.count = properties.number(error("count")).value_or(1);
   stated.distinct = properties.number(error("distinct")).value_or(1);
   stated.address = properties.number(error("address")).value_or(0);
-  stated.lives_on = word("lives_on") == "yes";
+  stated.lives_on = !word("lives_on").empty();
   stated.ended_while_handled = !word("ended_while").empty();
   for (int i = 1; i <= 5; ++i) {
     const std::string name = "buffer." + std::to_string(i);

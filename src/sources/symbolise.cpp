@@ -131,6 +131,9 @@ class Symboliser {
   explicit Symboliser(Trace& trace) : trace_(trace) {}
 
   void run() {
+    // A trace that was saved brings the count of that time; what is missing now is counted now.
+    trace_.lost.erase("symbolise.missing_modules");
+    trace_.lost.erase("symbolise.changed_modules");
     find_native_frames();
     if (modules_.empty()) return;
     for (std::uint32_t i = 0; i < trace_.stacks.frame_count(); ++i) frames_.push_back(trace_.stacks.frame(FrameId(i)));

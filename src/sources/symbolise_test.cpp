@@ -95,6 +95,8 @@ TEST(Symbolise, AMissingModuleIsCountedAndItsFramesStay) {
   symbolise(trace);
   EXPECT_EQ(shown(trace, trace.events[0].stack), "+0x1234 library.so:0; +0x99 library.so:0; ");
   EXPECT_EQ(trace.lost.at("symbolise.missing_modules"), 1u);
+  symbolise(trace);  // as when it was saved and is read again
+  EXPECT_EQ(trace.lost.at("symbolise.missing_modules"), 1u);
 }
 
 TEST(Symbolise, AModuleNewerThanTheTraceIsNotBelieved) {

@@ -1,5 +1,7 @@
 #include "sources/text_notes.h"
 
+#include <cstdlib>
+
 namespace faultline {
 
 TextNotes read_text_notes(const Trace& trace) {
@@ -14,6 +16,22 @@ TextNotes read_text_notes(const Trace& trace) {
   }
   notes.sets_expandable = word("sets_expandable") == "yes";
   notes.has_traceback = word("has_traceback") == "yes";
+  notes.lives_by_words = word("lives_on") == "words";
+  notes.of_request = word("of_request") == "yes";
+  notes.ended_at = {word("ended_at.file"), word("ended_at.function"),
+                    static_cast<std::uint32_t>(std::atoi(word("ended_at.line").c_str()))};
+  for (int i = 1; i <= 8; ++i) {
+    const std::string name = "further." + std::to_string(i) + ".";
+    StatedError stated;
+    stated.kind = ErrorKind::kKnown;
+    stated.name = word(name + "kind");
+    if (stated.name.empty()) break;
+    stated.text = word(name + "text");
+    stated.xid = word(name + "xid");
+    stated.process = word(name + "process");
+    stated.line = static_cast<std::uint64_t>(std::atoll(word(name + "line").c_str()));
+    notes.further.push_back(std::move(stated));
+  }
   return notes;
 }
 

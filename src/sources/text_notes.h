@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sources/statements.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -14,6 +15,15 @@ struct TextNotes {
   std::vector<std::string> also;  // messages of other errors in the same text
   bool sets_expandable = false;   // the text shows expandable_segments:True being set
   bool has_traceback = false;     // it is more than the message alone
+  // that the program works on behind the message is said by words alone, not shown by the shape of the log
+  bool lives_by_words = false;
+  bool of_request = false;  // a server met the message while it served a request
+  struct Place {
+    std::string file, function;
+    std::uint32_t line = 0;
+  } ended_at;  // of the exception that ended the program, where that is another
+  // of a log of the system's kernel: its other lines, each of which tells of something of its own
+  std::vector<StatedError> further;
 };
 // Nothing, where the trace is not of a text.
 TextNotes read_text_notes(const Trace& trace);

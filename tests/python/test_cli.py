@@ -266,8 +266,30 @@ def test_help_is_a_word_too(run, words):
 def test_a_python_file_that_is_no_program_gets_python_before_it(run, tmp_path):
     write(tmp_path / "leak.py", "print(1)\n")
     for word in ("leak.py", "./leak.py"):
-        done = run("plan", "--", word, cwd=tmp_path)
-        assert done.returncode == 2 and f"put python before it (python {word})".encode() in done.stderr
+        for verb in ("plan", "run"):
+            done = run(verb, "--", word, cwd=tmp_path)
+            assert done.returncode in (2, 126, 127), done
+            assert f"put python before it (python {word})".encode() in done.stderr
+
+
+def test_a_notebook_is_no_program(run, tmp_path):
+    write(tmp_path / "a.ipynb", "{}")
+    for verb in ("plan", "run"):
+        done = run(verb, "--", "a.ipynb", cwd=tmp_path)
+        assert done.returncode == 2 and b"jupyter nbconvert --to script a.ipynb" in done.stderr
+
+
+def test_one_trace_is_saved_of_one_process(run, tmp_path):
+    trace = "faultline-trace-text 1\nheap driver\nalloc #x 4MiB driver @0x7f0000000000 at a.py:1 f\nfree #x\n"
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for process in ("process-7.faultline", "process-8.faultline"):
+        text = write(tmp_path / "trace.txt", trace)
+        assert run("explain", text, "--save-trace", folder / process).returncode == 0
+    done = run("explain", folder, "--save-trace", tmp_path / "both.faultline")
+    assert done.returncode == 2 and b"this has 2 (process 7, process 8)" in done.stderr, done
+    assert not (tmp_path / "both.faultline").exists()
+    assert run("explain", folder / "process-7.faultline", "--save-trace", tmp_path / "one.faultline").returncode == 0
 
 
 def test_an_error_message_is_not_replayed(refused):
@@ -627,10 +649,11 @@ def test_the_cells_of_a_notebook_are_apart(run, tmp_path, cells, rule, severity,
         "--format",
         "json",
     )
-    (finding,) = json.loads(done.stdout)["findings"]
+    *ended, finding = json.loads(done.stdout)["findings"]
+    assert [note["rule"] for note in ended] == ["program/other-error"] * says.startswith("ended in")
     assert (finding["rule"], finding["severity"]) == (rule, severity)
     assert ((finding.get("location") or {}).get("file") or None) == file
-    assert says in finding["message"]
+    assert says in (ended or [finding])[0]["message"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -670,7 +693,10 @@ def test_every_error_text_gets_the_verdict_that_stands_beside_it(run, path):
     report = json.loads(done.stdout)
     jsonschema.validate(report, SCHEMA)
     claimed = dict(claim.split(": ", 1) for claim in claims if claim)
-    (finding,) = report["findings"]
+    ended = [finding for finding in report["findings"] if finding["rule"] == "program/other-error"]
+    finding, *further = report["findings"][len(ended) :]
+    assert report["findings"][: len(ended)] == ended and len(ended) == any("ended" in name for name in claimed)
+    assert len(further) == sum(claim.startswith("further: ") for claim in claims)
     assert done.returncode == (0 if finding["severity"] == "note" else 1)
     for name in ("rule", "cause", "severity", "confidence"):
         assert name not in claimed or (finding.get(name) or "none") == claimed[name], name

@@ -372,9 +372,9 @@ def test_a_module_that_is_a_pipe_does_not_hang(bounded, tmp_path):
     write(tmp_path / "trace.txt", hostile.MARK + f"alloc 512 driver at \"{tmp_path / 'module.so'}\" \"+0x10\"\n")
     assert bounded("explain", tmp_path / "trace.txt", "--save-trace", tmp_path / "process-7.faultline").returncode == 0
     done = bounded("explain", "--format", "json", tmp_path, timeout=60)
-    assert done.returncode == 0 and json.loads(done.stdout)["input"]["lost"] == {"symbolise.missing_modules": 2}, (
-        done
-    )  # when it was saved, and again
+    assert done.returncode == 0, done
+    # One module is missing: what was counted when the trace was saved is not counted again.
+    assert json.loads(done.stdout)["input"]["lost"] == {"symbolise.missing_modules": 1}
 
 
 def test_what_the_user_names_may_be_a_pipe(binary, tmp_path):

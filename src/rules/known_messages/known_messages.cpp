@@ -4,349 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "base/units.h"
+#include "rules/describe.h"
+#include "rules/known_messages/meanings.h"
 #include "rules/stated_error.h"
+#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
-
-constexpr std::string_view kHost = "memory/host-memory", kDevice = "config/device-not-usable",
-                           kMemory = "memory/out-of-memory", kLaunch = "api/launch-error";
-
-struct Meaning {
-  std::string_view kind, rule;
-  Confidence confidence;
-  std::string_view message;
-  std::array<std::string_view, 4> tries;  // PROGRAM stands for the command
-};
-
-constexpr std::string_view kWatchHost =
-    "Watch it while the program runs: free -h, or ps -o rss,cmd -C python; in a container the limit counts, not the "
-    "machine: cat /sys/fs/cgroup/memory.max";
-constexpr std::string_view kFewerWorkers =
-    "Each DataLoader worker holds its own copy of what Python touches: fewer num_workers, a smaller prefetch_factor, "
-    "data in arrays or on disk instead of lists of Python objects.";
-
-constexpr auto kMeanings = std::to_array<Meaning>({
-    {"host-alloc",
-     kHost,
-     Confidence::kProved,
-     "The host's memory (RAM) did not suffice, not the GPU's: the request was for the CPU, so a larger GPU or "
-     "torch.cuda.empty_cache() changes nothing",
-     {"Ask for less at once at this line: a smaller array, pieces, numpy.memmap, or a smaller type; check the extents "
-      "if the size is absurd.",
-      "Loading a model: torch.load(..., mmap=True), low_cpu_mem_usage=True or safetensors keep it from being in RAM "
-      "twice.",
-      kWatchHost, kFewerWorkers}},
-    {"host-refused",
-     kHost,
-     Confidence::kLikely,
-     "The system refused the process memory of the host (ENOMEM): RAM and swap, a limit on the process, or the "
-     "kernel's rule against promising more than there is; the GPU's memory is not the matter",
-     {"At os.fork, subprocess or a DataLoader's start: a fork asks for as much as the process has. Start children "
-      "while it is small, or multiprocessing.set_start_method(\"spawn\"); fewer num_workers.",
-      "At an array or a file: ask for less at once, or numpy.memmap; at many mappings (mmap) look at sysctl "
-      "vm.max_map_count.",
-      "ulimit -v, and sysctl vm.overcommit_memory (2 refuses early) show limits.", kWatchHost}},
-    {"host-bad-alloc",
-     kHost,
-     Confidence::kLikely,
-     "C++ code found no host memory (std::bad_alloc): RAM, not the GPU's memory, unless a GPU library says otherwise "
-     "in the same line",
-     {"A damaged or absurd size gives the same error: look at what the line was given.", kWatchHost, kFewerWorkers}},
-    {"host-cgroup",
-     kHost,
-     Confidence::kProved,
-     "The system ended the process because its container or job (cgroup) had used up its host memory (RAM); the GPU's "
-     "memory is not the matter",
-     {"Raise the limit: docker run --memory, resources.limits.memory in Kubernetes, --mem in Slurm.",
-      "Or hold less RAM: fewer DataLoader workers, memory-mapped data, load the model with low_cpu_mem_usage=True.",
-      "Files in /dev/shm count against the same limit."}},
-    {"host-killed",
-     kHost,
-     Confidence::kLikely,
-     "The process was killed from outside (SIGKILL): most often the system ran out of host memory (RAM); the GPU's "
-     "memory never ends a process so, it raises an error",
-     {"See whether it was memory: dmesg -T | grep -i 'killed process' on the host, the last lines name the process and "
-      "its size; no such line means a scheduler, a time limit or a person ended it.",
-      kWatchHost, kFewerWorkers,
-      "Loading a checkpoint: torch.load(..., mmap=True), or low_cpu_mem_usage=True; several ranks of one machine each "
-      "load it."}},
-    {"host-oom-killer",
-     kHost,
-     Confidence::kProved,
-     "The system ran out of host memory (RAM) and ended a process for it: the line names which, and what it held "
-     "(anon-rss); the GPU's memory is not the matter",
-     {kWatchHost, kFewerWorkers,
-      "Or hold less RAM while loading: low_cpu_mem_usage=True, safetensors, memory-mapped data; several ranks of one "
-      "machine each load their own copy."}},
-    {"host-oom-invoked",
-     kHost,
-     Confidence::kProved,
-     "Host memory (RAM) ran out, the machine's or a container's, and the kernel looked for a process to end; the GPU's "
-     "memory is not the matter",
-     {"The lines below it in the kernel's log (\"Killed process …\") name the process that was ended and its size.",
-      kWatchHost, kFewerWorkers}},
-    {"host-ray",
-     kHost,
-     Confidence::kProved,
-     "Ray ended the worker because the machine's host memory (RAM) was nearly full; the GPU's memory is not the matter",
-     {"Let fewer tasks run at once on a machine: more CPUs per task (num_cpus), or say what a task needs (memory=…).",
-      "ray logs raylet.out and the list of the largest processes below the message tell who held the memory.",
-      "RAY_memory_usage_threshold moves the line (0.95 unless told); beyond it the system's own killer takes over."}},
-    {"host-paging",
-     kHost,
-     Confidence::kProved,
-     "Windows could not reserve the memory: RAM and the paging file together were used up (host memory, not the GPU's)",
-     {"Enlarge the paging file (System, Advanced, Performance, Virtual memory), or let Windows manage its size.",
-      "Each DataLoader worker on Windows loads PyTorch's libraries anew, several GB of reserved memory each: fewer "
-      "num_workers.",
-      "Close what else holds memory: Task Manager, Details, Commit size."}},
-    {"host-pinned",
-     kHost,
-     Confidence::kLikely,
-     "Memory of the host could not be pinned (pin_memory): RAM, or a limit on locked memory, did not suffice; the "
-     "words are the CUDA runtime's, but the GPU's memory need not be full",
-     {"pin_memory=False, fewer workers or a smaller prefetch_factor take less of it.",
-      "ulimit -l shows the limit on locked memory, free -h what RAM there is; in WSL 2 pinned memory is limited.",
-      "If an earlier kernel went wrong, this call is only the first to notice: look for an error above it."}},
-    {"jetson-alloc",
-     kMemory,
-     Confidence::kLikely,
-     "The board's memory, which CPU and GPU share, did not suffice (error 12 is: no memory)",
-     {"See who holds it: free -h, tegrastats; the desktop alone takes over 1 GiB (sudo systemctl isolate "
-      "multi-user.target).",
-      "A smaller batch or input, half precision, fewer processes; swap does not help what the GPU uses."}},
-    {"metal-buffer",
-     kMemory,
-     Confidence::kProved,
-     "One buffer was asked for that is larger than Metal gives at all (its maxBufferLength), however much memory is "
-     "free",
-     {"Make this tensor smaller or work in pieces: often it is attention over the whole length, or a batch decoded at "
-      "once."}},
-    {"engine-none",
-     kLaunch,
-     Confidence::kHint,
-     "cuDNN found no way to run this convolution: either none of its ways got the memory that it needs, or none exists "
-     "for these types and this layout on this device",
-     {"Try with less on the device (a batch of 1): if it works, it was memory, and torch.cuda.empty_cache() before "
-      "this line can help, for cuDNN's workspace is taken while it chooses.",
-      "Otherwise look at types: float64 or bfloat16 convolutions, or inputs of two types, have no way on some devices.",
-      "torch.backends.cudnn.enabled = False goes round cuDNN (slower) and tells which it was."}},
-    {"call-invalid",
-     kLaunch,
-     Confidence::kHint,
-     "A CUDA call was refused for its arguments: a copy or launch with a wrong pointer or size, or libraries that do "
-     "not go together; memory is not said to be the matter",
-     {"Run it as faultline run -- PROGRAM: it names the call that was refused and its arguments.",
-      "If it comes at the first touch of the GPU: two versions of CUDA libraries (pip list | grep -i nvidia, "
-      "LD_LIBRARY_PATH), or a build older than the device."}},
-    {"call-unsupported",
-     kLaunch,
-     Confidence::kHint,
-     "A CUDA call was refused because this device or system does not offer what it asks for; memory is not said to be "
-     "the matter",
-     {"Run it as faultline run -- PROGRAM: it names the call that was refused.",
-      "Virtual GPUs (vGPU), WSL and MIG slices lack some functions: peer access, IPC between processes, "
-      "expandable_segments, cudaMallocAsync. Leave those settings out and try."}},
-    {"call-capture",
-     kLaunch,
-     Confidence::kProved,
-     "While a CUDA graph was being captured, something was called that cannot be part of a graph (a synchronisation, a "
-     "copy to the host, a fresh allocation from the driver); memory is not the matter",
-     {"Look for .item(), .cpu(), print of a tensor, or a library's first call inside the captured part; warm it up "
-      "before the capture on a side stream.",
-      "Run it as faultline run -- PROGRAM: it names the call."}},
-    {"call-32bit",
-     "tensor/shape-mismatch",
-     Confidence::kProved,
-     "A tensor has more elements than this operation can count with 32 bits (2^31 - 1): memory is not the matter",
-     {"Split the batch for this operation, for example with torch.chunk, so that each part has fewer than 2147483648 "
-      "elements."}},
-    {"operands-index",
-     "tensor/index-out-of-range",
-     Confidence::kProved,
-     "An index is too large, or negative, for the table it looks into (on the CPU; on a GPU the same ends in a "
-     "device-side assert): most often a token or category number that is not below num_embeddings. Memory is not the "
-     "matter",
-     {"Print what goes into this line: ids.min(), ids.max(), and the table's size (embedding.num_embeddings, or "
-      "model.config.vocab_size and max_position_embeddings for positions).",
-      "A tokenizer with added tokens needs model.resize_token_embeddings(len(tokenizer)); a sequence longer than "
-      "max_position_embeddings must be cut (truncation=True, max_length=...); padding of -100 or -1 belongs into "
-      "labels, not into inputs."}},
-    {"setup-fork",
-     kDevice,
-     Confidence::kProved,
-     "CUDA was in use before the process was forked, and cannot be used in the child: memory is not the matter",
-     {"multiprocessing.set_start_method(\"spawn\") before anything else, or num_workers=0.",
-      "Or touch the GPU only in the children: no .cuda(), torch.cuda.is_available() tricks or models at import time; "
-      "in a Dataset keep tensors on the CPU."}},
-    {"setup-ptx",
-     kDevice,
-     Confidence::kProved,
-     "A kernel was compiled by a newer CUDA than the driver can read (PTX): memory is not the matter",
-     {"Update the driver, or build the extension with the CUDA that nvidia-smi shows or an older one.",
-      "A wheel that holds finished code for this device needs no PTX: look for one for its compute capability."}},
-    {"setup-init",
-     kDevice,
-     Confidence::kLikely,
-     "CUDA could not be started in this process (initialization error); memory is not said to be the matter",
-     {"The usual reason is a fork after CUDA was in use: multiprocessing with \"spawn\", or num_workers=0, tells.",
-      "Otherwise nvidia-smi: a driver that was updated without a restart, or a device in a bad state (lines with Xid "
-      "in dmesg)."}},
-    {"setup-symbol",
-     kDevice,
-     Confidence::kLikely,
-     "bitsandbytes found no kernel of its own for this device: the library was built for other architectures or "
-     "another CUDA; memory is not the matter",
-     {"Install a build for this CUDA and device: pip install -U bitsandbytes; python -m bitsandbytes shows what it "
-      "found.",
-      "Built from source: compute capability and CUDA version must be those of the machine."}},
-    {"host-session",
-     kHost,
-     Confidence::kProved,
-     "The notebook's machine ran out of host memory (RAM), not of the GPU's memory; the session was ended and all "
-     "variables are gone",
-     {"Choose a runtime with more RAM (Runtime, Change runtime type, High-RAM).",
-      "Load data in pieces or memory-mapped, and delete what is no longer needed (del x) before loading more.",
-      "Load models straight to the GPU: device_map=\"cuda\", low_cpu_mem_usage=True, or a half-precision checkpoint."}},
-    {"host-worker",
-     kHost,
-     Confidence::kLikely,
-     "A DataLoader worker was ended from outside: most often the host's memory (RAM) ran out; the GPU's memory is not "
-     "the matter",
-     {kFewerWorkers, "num_workers=0 shows an error of the dataset's own, if that is what ended it.",
-      "dmesg -T | grep -i 'killed process' tells whether the system ended it for memory.", kWatchHost}},
-    {"host-shm",
-     kHost,
-     Confidence::kProved,
-     "The shared memory between DataLoader workers (/dev/shm) is full: host memory, and a limit of the container, not "
-     "the GPU's memory",
-     {"Give the container more: docker run --shm-size=8g, or --ipc=host; in Kubernetes an emptyDir with medium: Memory "
-      "at /dev/shm. Docker gives 64 MiB unless told.",
-      "Fewer num_workers or a smaller prefetch_factor and batch put less into it; num_workers=0 needs none.",
-      "See how full it is: df -h /dev/shm"}},
-    {"setup-no-gpu",
-     kDevice,
-     Confidence::kProved,
-     "PyTorch sees no GPU: memory is not the matter",
-     {"See what the machine has: nvidia-smi; and what the program may see: echo $CUDA_VISIBLE_DEVICES (empty or -1 "
-      "hides all).",
-      "In Colab or Kaggle choose a GPU runtime; in a container start with --gpus all; in Slurm ask for one "
-      "(--gres=gpu:1).",
-      "No GPU here at all? faultline plan -- PROGRAM runs it without one and tells whether it would fit; "
-      "map_location=\"cpu\" loads a checkpoint without one."}},
-    {"setup-cpu-build",
-     kDevice,
-     Confidence::kProved,
-     "This PyTorch was built without CUDA (a CPU build), so no GPU can be used whatever the machine has: memory is not "
-     "the matter",
-     {"See which build it is: python -c \"import torch; print(torch.__version__, torch.version.cuda)\"; +cpu or None "
-      "is a CPU build.",
-      "Install a CUDA build: choose it at https://pytorch.org/get-started/locally/ and install into a clean "
-      "environment; another package may have pulled the CPU build in.",
-      "On a Mac use device \"mps\". Without a GPU, faultline plan -- PROGRAM tells what it would need on one; a CPU "
-      "build suffices for that."}},
-    {"setup-no-driver",
-     kDevice,
-     Confidence::kProved,
-     "The NVIDIA driver is not there or not running, so no GPU can be used: memory is not the matter",
-     {"nvidia-smi must work first: install the driver, or after an update of the kernel or driver restart the machine.",
-      "In a container the driver comes from the host: start it with --gpus all and the NVIDIA container toolkit."}},
-    {"setup-old-driver",
-     kDevice,
-     Confidence::kProved,
-     "The NVIDIA driver is older than this program's CUDA needs: memory is not the matter",
-     {"nvidia-smi shows the newest CUDA that the driver can serve (top right): update the driver, or install a build "
-      "of PyTorch for that CUDA or an older one.",
-      "In a container the driver is the host's; updating CUDA inside changes nothing."}},
-    {"setup-driver-mismatch",
-     kDevice,
-     Confidence::kProved,
-     "The driver that runs in the kernel and the driver's libraries are of different versions, most often after an "
-     "update without a restart: memory is not the matter",
-     {"Restart the machine, or unload and reload the nvidia kernel modules.",
-      "cat /proc/driver/nvidia/version shows what runs; in a container make sure that no libcuda.so or compat package "
-      "of its own comes before the host's."}},
-    {"setup-busy",
-     kDevice,
-     Confidence::kLikely,
-     "The device gives no context to this process: it is in exclusive mode and taken, or left in a bad state; memory "
-     "is not said to be the matter",
-     {"nvidia-smi -q -d COMPUTE shows the mode: Exclusive_Process lets one process in; nvidia-smi lists who is there.",
-      "A process that died hard may still hold it, and Xid lines in dmesg tell of a device that needs a reset "
-      "(nvidia-smi --gpu-reset).",
-      "On MIG devices: is a compute instance made (nvidia-smi mig -lgi; mig -lci), and does CUDA_VISIBLE_DEVICES name "
-      "it by its MIG- name?"}},
-    {"setup-ordinal",
-     kDevice,
-     Confidence::kProved,
-     "The program asked for a GPU number that it does not see: memory is not the matter",
-     {"Numbers count from 0 among what CUDA_VISIBLE_DEVICES lets through: with CUDA_VISIBLE_DEVICES=3 that GPU is "
-      "cuda:0.",
-      "python -c \"import torch; print(torch.cuda.device_count())\"; more ranks than GPUs, or a cuda:1 kept in a "
-      "checkpoint (map_location) end so too."}},
-    {"setup-unknown",
-     kDevice,
-     Confidence::kLikely,
-     "CUDA could not be started in this process; memory is not said to be the matter",
-     {"CUDA_VISIBLE_DEVICES must be set before the program starts to use CUDA, not after.",
-      "After a suspend or a driver update: sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm, or restart; then "
-      "nvidia-smi."}},
-    {"setup-fabric",
-     kDevice,
-     Confidence::kLikely,
-     "The machine's NVSwitch fabric is not up, so CUDA does not start: memory is not the matter",
-     {"systemctl status nvidia-fabricmanager: it must run, and be of the driver's own version."}},
-    {"unknown-error",
-     kLaunch,
-     Confidence::kHint,
-     "CUDA reports an error without a name: at the first touch of the GPU the driver is in a bad state; later, a "
-     "kernel or the device failed",
-     {"At the start: nvidia-smi, then restart or reload the nvidia modules.",
-      "Later: faultline run -- PROGRAM names the launches that were under way, and lines with Xid in dmesg tell what "
-      "the hardware saw."}},
-    {"nvml-assert",
-     kMemory,
-     Confidence::kLikely,
-     "PyTorch was about to report that GPU memory ran out and failed while it asked NVML for the numbers (MIG slices, "
-     "Jetson and some virtual GPUs cannot answer); how much was missing is not said",
-     {"Treat it as out of memory: a smaller batch or sequence, activation checkpointing, a smaller type.",
-      "On a MIG slice the slice's memory is the limit, not the card's: nvidia-smi -L and nvidia-smi show it.",
-      "faultline plan --gpu 10GiB -- PROGRAM tells whether it fits a slice of that size."}},
-    {"async-bare",
-     kMemory,
-     Confidence::kLikely,
-     "GPU memory ran out in PyTorch's cudaMallocAsync allocator (ComfyUI turns it on); its message has no numbers, so "
-     "who held the memory cannot be told",
-     {"Hold less at once: a smaller image or batch, tiled VAE, a quantised or half-precision model; in ComfyUI "
-      "--lowvram or --novram keeps weights in RAM.",
-      "See who else holds the device: nvidia-smi",
-      "ComfyUI --disable-cuda-malloc goes back to PyTorch's usual allocator, whose message has the numbers; give that "
-      "one to faultline explain."}},
-    {"vllm-no-blocks",
-     kMemory,
-     Confidence::kProved,
-     "vLLM has no room for its key-value cache: the weights and the profiling run took all of the share it may use "
-     "(gpu_memory_utilization)",
-     {"Raise --gpu-memory-utilization (0.9 unless told) if the rest of the device is free: nvidia-smi.",
-      "Shrink what comes first: --max-num-seqs, --max-num-batched-tokens, --max-model-len, --enforce-eager (no CUDA "
-      "graphs), a quantised model.",
-      "Or split the model: --tensor-parallel-size 2."}},
-    {"vllm-length",
-     kMemory,
-     Confidence::kProved,
-     "The key-value cache that vLLM has room for is smaller than one request of the model's full length needs",
-     {"Set --max-model-len to at most the number of tokens that the message says can be stored.",
-      "Or make room: a higher --gpu-memory-utilization, --kv-cache-dtype fp8, a quantised model, "
-      "--tensor-parallel-size 2."}},
-    {"vllm-start",
-     kMemory,
-     Confidence::kProved,
-     "Less of the device is free than the share vLLM is told to take (gpu_memory_utilization): something else holds "
-     "the rest",
-     {"See who holds it: nvidia-smi; an earlier server that did not end is the usual one.",
-      "Or take less: --gpu-memory-utilization below the free part of the device."}},
-});
 
 struct Xid {
   std::string_view number;
@@ -417,41 +82,63 @@ std::string with_program(std::string_view words, const std::string& program) {
   return text;
 }
 
+// False: its words are not known.
+bool describe_known(const Case& subject, const StatedError& stated, Finding& finding) {
+  const std::string program = program_words(subject);
+  if (stated.name == "operands") {
+    describe_operands(subject, finding);
+    return true;
+  }
+  if (stated.name == "xid") {
+    describe_xid(stated, program, finding);
+    return true;
+  }
+  const Meaning* meaning = meaning_of(stated.name);
+  if (meaning == nullptr) return false;
+  finding.rule = meaning->rule;
+  finding.confidence = meaning->confidence;
+  finding.message = std::string(meaning->message) + ".";
+  if (stated.requested) {
+    finding.bytes = stated.requested->middle();
+    add_evidence(finding, "requested_bytes", finding.bytes);
+  }
+  if (stated.shared_memory_limit) add_evidence(finding, "limit_bytes", stated.shared_memory_limit->middle());
+  if (stated.requested && stated.shared_memory_limit && surely_less(*stated.shared_memory_limit, *stated.requested))
+    add_evidence(finding, "inequality",
+                 format_bytes(stated.requested->middle()) + " used > " +
+                     format_bytes(stated.shared_memory_limit->middle()) + " that a block may have");
+  const bool counts = stated.name == "vllm-length" && !stated.status.empty();
+  if (counts)
+    add_try(finding,
+            "Set --max-model-len " + stated.status + " or less: by the message that is what there is room for.");
+  for (const std::string_view what : meaning->tries) {
+    if (counts && what.starts_with("Set --max-model-len")) continue;
+    if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
+    if (!what.empty()) add_try(finding, with_program(what, program));
+  }
+  return true;
+}
+
 }  // namespace
 
 void judge_known_messages(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
-  const StatedError& stated = subject.statements().error;
-  if (stated.kind != ErrorKind::kKnown) return;
-  Finding finding = begin_stated(subject, kHost);
-  const std::string program = program_words(subject);
-  const auto meaning =
-      std::find_if(kMeanings.begin(), kMeanings.end(), [&](const Meaning& row) { return row.kind == stated.name; });
-  if (stated.name == "operands") {
-    describe_operands(subject, finding);
-  } else if (stated.name == "xid") {
-    describe_xid(stated, program, finding);
-  } else if (meaning != kMeanings.end()) {
-    finding.rule = meaning->rule;
-    finding.confidence = meaning->confidence;
-    finding.message = std::string(meaning->message) + ".";
-    if (stated.requested) {
-      finding.bytes = stated.requested->middle();
-      add_evidence(finding, "requested_bytes", finding.bytes);
-    }
-    const bool counts = stated.name == "vllm-length" && !stated.status.empty();
-    if (counts)
-      add_try(finding,
-              "Set --max-model-len " + stated.status + " or less: by the message that is what there is room for.");
-    for (const std::string_view what : meaning->tries) {
-      if (counts && what.starts_with("Set --max-model-len")) continue;
-      if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
-      if (!what.empty()) add_try(finding, with_program(what, program));
-    }
-  } else {
-    return;
+  const Statements& statements = subject.statements();
+  if (statements.error.kind != ErrorKind::kKnown) return;
+  if (Finding finding = begin_stated(subject, "memory/host-memory");
+      describe_known(subject, statements.error, finding)) {
+    finish_stated(subject, finding);
+    findings.push_back(std::move(finding));
   }
-  finish_stated(subject, finding);
-  findings.push_back(std::move(finding));
+  if (!statements.message_only) return;
+  for (const StatedError& stated : read_text_notes(subject.trace()).further) {
+    Finding finding;
+    finding.severity = Severity::kError;
+    if (!describe_known(subject, stated, finding)) continue;
+    add_evidence(finding, "line_in_text", stated.line);
+    add_evidence(finding, "text", stated.text);
+    finding.fingerprint = fingerprint(finding.rule, finding.location, stated.name + stated.xid);
+    findings.push_back(std::move(finding));
+  }
 }
 
 }  // namespace faultline

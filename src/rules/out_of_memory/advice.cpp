@@ -214,7 +214,16 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
     case Story::kLentMemory:
     case Story::kLentRoom:
     case Story::kJustAbove: add_smaller(context, finding); return add_empty_cache_truth(context, finding);
-    case Story::kOpen: return add_empty_cache_truth(context, finding);
+    case Story::kOpen:
+      if (context.message != nullptr) {
+        add_try(finding,
+                "What tells the causes apart: a recording has the bytes that the message rounds, and the picture of "
+                "the pieces: faultline run -- " +
+                    context.program + "; nvidia-smi at that moment shows what other programs hold.");
+        add_unconfirmed_settings(context, finding);
+      }
+      add_smaller(context, finding);
+      return add_empty_cache_truth(context, finding);
     case Story::kDriverLimit:
     case Story::kFreeUnknown: return;
   }

@@ -67,5 +67,49 @@ TEST(UnreturnedCacheRule, AUseBeforeTheRecordingHasNoLineAndSaysSo) {
   EXPECT_NE(notes[0].memory.find("does not reach back"), std::string::npos);
 }
 
+// One segment of a graph's pool, and one of the default pool beside it; a state, with a history or without.
+Trace with_pools(std::uint64_t pool_bytes, std::uint64_t pool_used, std::uint64_t other_bytes, bool is_private) {
+  Trace trace =
+      traced("device 0 capacity=16GiB\nheap driver\nheap torch below=driver\nheap graph kind=torch below=driver" +
+             std::string(is_private ? " pool=0.1" : "") + "\n");
+  trace.capabilities = kAddresses;
+  const auto add = [&](std::uint64_t address, std::uint64_t size, std::uint64_t used, std::uint16_t heap) {
+    FinalSegment segment;
+    segment.address = address;
+    segment.size_bytes = size;
+    segment.heap = HeapId(heap);
+    segment.first_block = static_cast<std::uint32_t>(trace.final_blocks.size());
+    segment.block_count = 2;
+    trace.final_segments.push_back(segment);
+    trace.final_blocks.push_back({address, used, used, StackId(), FinalBlock::State::kActive});
+    trace.final_blocks.push_back({address + used, size - used, 0, StackId(), FinalBlock::State::kFree});
+  };
+  add(0x100000000, pool_bytes, pool_used, 2);
+  add(0x900000000, other_bytes, other_bytes / 2, 1);
+  return trace;
+}
+
+TEST(UnreturnedCacheRule, WhatLiesFreeInPrivatePoolsIsNotedByItself) {
+  struct Row {
+    std::uint64_t pool, used, other;
+    bool is_private, noted;
+  };
+  for (const Row& row :
+       {Row{1 * kGiB, 256 * kMiB, 1 * kGiB, true, true}, Row{1 * kGiB, 256 * kMiB, 1 * kGiB, false, false},
+        Row{1 * kGiB, 1 * kGiB - 32 * kMiB, 1 * kGiB, true, false},
+        Row{1 * kGiB, 1 * kGiB - 100 * kMiB, 8 * kGiB, true, false},
+        Row{200 * kMiB, 20 * kMiB, 2 * kGiB, true, true}}) {
+    std::vector<Finding> notes;
+    for (Finding& finding : judge(with_pools(row.pool, row.used, row.other, row.is_private)).findings) {
+      if (finding.rule == "memory/unreturned-cache") notes.push_back(std::move(finding));
+    }
+    ASSERT_EQ(notes.size(), row.noted ? 1u : 0u) << row.pool << " " << row.used;
+    if (!row.noted) continue;
+    EXPECT_EQ(notes[0].bytes, row.pool - row.used);
+    EXPECT_EQ(notes[0].severity, Severity::kNote);
+    EXPECT_NE(notes[0].message.find("empty_cache() cannot return it"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace faultline

@@ -7,19 +7,23 @@
 #include <string>
 #include <string_view>
 
+#include "sources/error_text/traceback.h"
+
 namespace faultline {
 
 // Whether the log of this writer goes on between the message at `from` and `to`.
 bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag);
 
-// Whether this writer's program works on behind the message at `from`, to the end of the text: steps, epochs, losses and progress bars that count on, batches skipped or tried again, files saved.
-// What people write below a pasted error, what launchers and trackers print of a program that has ended, and a program that was started anew do not count.
-bool lives_on(std::string_view text, std::size_t from, const std::string& tag);
-
 // Whether the exception at `from` was being handled when the text's last one was raised, with nothing of the program's own in between.
 bool is_handled_at_end(std::string_view text, std::size_t from);
 
-// The exception of the last traceback behind `from`, "KeyError: 'x' (train.py:9)", where it tells of something else than what launchers say about others; empty where there is none.
-std::string last_exception(std::string_view text, std::size_t from, const std::string& tag);
+// The exception of the last traceback behind `from`, where it tells of something else than what launchers say about others; empty where there is none.
+struct LastException {
+  std::string said;   // "KeyError: 'x'"
+  TracebackFrame at;  // its innermost line outside installed packages
+  bool empty() const { return said.empty(); }
+  std::string words() const;  // "KeyError: 'x' (train.py:9)"
+};
+LastException last_exception(std::string_view text, std::size_t from, const std::string& tag);
 
 }  // namespace faultline

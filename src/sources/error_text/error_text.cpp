@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
-#include "base/hash.h"
-#include "sources/error_text/anchors.h"
+#include "sources/error_text/afterlife.h"
 #include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
@@ -13,108 +13,13 @@
 #include "sources/error_text/pool_dump.h"
 #include "sources/error_text/standing.h"
 #include "sources/error_text/surroundings.h"
+#include "sources/error_text/survey.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
 namespace {
 
-// places that are read in full; a log with more messages is counted as cut
-constexpr std::uint64_t kMostReadings = 5000;
-
-struct Chosen {
-  ErrorMessage message;
-  std::size_t begin = 0;  // where it stands in the text
-  std::size_t again = 0;  // and where the same words stand for the last time
-};
-
-constexpr std::size_t kMostCandidates = 256;
 constexpr std::size_t kMostWriters = 16;  // whose endings are looked at where one of them has survived
-
-struct Survey {
-  std::vector<Chosen> all;      // in order, each wording once; at most kMostCandidates
-  std::optional<Chosen> first;  // the first message that explains itself
-  std::optional<Chosen> first_weak;
-  std::optional<Chosen> assertion;     // the first line a kernel printed before it stopped
-  std::optional<Chosen> assert_error;  // the error that such a line led to
-  std::uint64_t assertion_lines = 0;
-  std::uint64_t readings = 0;
-  std::uint64_t not_read = 0;
-  std::string quoted;  // the first message that stands only in source text or in a sentence about it
-  std::map<std::string, std::uint64_t> counts;  // messages by kind
-  std::map<std::string, HashSet<std::string>> texts;
-  std::map<std::string, std::size_t> last;  // where each writer's last message stands
-};
-
-// Of a kernel: the process does nothing more on the device.
-bool ends_cuda(std::string_view kind) {
-  return kind == "illegal-address" || kind == "misaligned-address" || kind == "device-assert" ||
-         kind == "launch-failure" || kind == "illegal-instruction" || kind == "ecc-error";
-}
-
-Survey survey(std::string_view text, const AnchorHits& found) {
-  Survey survey;
-  const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
-  std::string last_kind;
-  for (const AnchorHit& hit : found.hits) {
-    if (hit.anchor == Anchor::kAssertLine && survey.assertion) {
-      const std::size_t begin = hit.begin > 120 ? hit.begin - 120 : 0;
-      if (text.substr(begin, hit.begin - begin).find("thread: [") != std::string_view::npos) ++survey.assertion_lines;
-      continue;
-    }
-    if (survey.readings == kMostReadings) {
-      ++survey.not_read;
-      continue;
-    }
-    ++survey.readings;
-    auto message = read_message(text, hit);
-    if (!message) continue;
-    const Standing standing = standing_of(text, hit.begin);
-    if (standing == Standing::kSource) {
-      if (survey.quoted.empty()) survey.quoted = message->text;
-      continue;
-    }
-    if (standing == Standing::kQuoted && hit.anchor != Anchor::kKnown) message->words["quoted"] = "yes";
-    const bool is_assertion = message->words.count("assert.expression") != 0;
-    survey.last[message->tag] = hit.begin;
-    if (is_assertion) ++survey.assertion_lines;
-    // One failure told twice: in one line, or by TensorFlow's allocator and then by the operation that wanted the memory.
-    const bool told =
-        last != nullptr && message->kind == last_kind &&
-        ((hit.anchor == Anchor::kTfOom && last->anchor == Anchor::kBfcOom) ||
-         text.substr(last->end, hit.begin - std::min(hit.begin, last->end)).find('\n') == std::string_view::npos);
-    const bool again = told || (last != nullptr && message->kind == last_kind &&
-                                hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
-    if (!again && !is_assertion && !message->weak) {
-      ++survey.counts[message->kind];
-      survey.texts[message->kind].insert(message->tag + message->text);
-    }
-    last = &hit;
-    last_kind = message->kind;
-    const auto is_same = [&](const Chosen& other) {
-      return other.message.kind == message->kind && other.message.text == message->text &&
-             other.message.tag == message->tag;
-    };
-    if (!is_assertion && (!message->weak || ends_cuda(message->kind) || message->kind == "host-killed")) {
-      const auto known = std::find_if(survey.all.begin(), survey.all.end(), is_same);
-      if (known != survey.all.end())
-        known->again = hit.begin;
-      else if (survey.all.size() < kMostCandidates)
-        survey.all.push_back({*message, hit.begin, hit.begin});
-    }
-    std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
-    if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin, hit.begin};
-    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error)
-      survey.assert_error = Chosen{*message, hit.begin, hit.begin};
-    // Work that is cleaned up (45, 43), or what would bring the device back (154), is a consequence: another line of the kernel's log tells of what.
-    const auto is_consequence = [](const ErrorMessage& of) {
-      const auto xid = of.words.find("xid");
-      return xid != of.words.end() && (xid->second == "45" || xid->second == "43" || xid->second == "154");
-    };
-    if (place && message->kind == "xid" && is_consequence(place->message) && !is_consequence(*message)) place.reset();
-    if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
-  }
-  return survey;
-}
 
 // A message that is no exception's own, with an unrelated traceback behind it: printed, and gone on from. What C++ prints before it throws is told by the exception that follows.
 bool is_only_printed(std::string_view text, const Chosen& chosen, std::size_t to) {
@@ -160,25 +65,26 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
 }
 
 // Whether its writer's program works on behind the last message.
-bool is_survived(std::string_view text, const Survey& seen, const Chosen& chosen) {
+Afterlife life_of(std::string_view text, const Survey& seen, const Chosen& chosen) {
+  if (ends_cuda(chosen.message.kind)) return Afterlife::kNone;
   const auto last = seen.last.find(chosen.message.tag);
-  return !ends_cuda(chosen.message.kind) &&
-         lives_on(text, std::max(chosen.begin, last == seen.last.end() ? 0 : last->second), chosen.message.tag);
+  return afterlife(text, std::max(chosen.begin, last == seen.last.end() ? 0 : last->second), chosen.message.tag);
 }
 
 // What one writer survived may have ended another.
-bool survives(std::string_view text, const Survey& seen, Chosen& chosen, std::vector<Chosen>& survived) {
-  if (!is_survived(text, seen, chosen)) return false;
+Afterlife survives(std::string_view text, const Survey& seen, Chosen& chosen, std::vector<Chosen>& survived) {
+  const Afterlife life = life_of(text, seen, chosen);
+  if (life == Afterlife::kNone) return life;
   std::size_t looked_at = 0;
   const auto is_fatal = [&](const Chosen& other) {
     return other.message.tag != chosen.message.tag && !other.message.tag.empty() && ++looked_at <= kMostWriters &&
-           !is_survived(text, seen, other);
+           life_of(text, seen, other) == Afterlife::kNone;
   };
   const auto fatal = std::find_if(seen.all.begin(), seen.all.end(), is_fatal);
-  if (fatal == seen.all.end()) return true;
+  if (fatal == seen.all.end()) return life;
   survived.push_back(std::move(chosen));
   chosen = *fatal;
-  return false;
+  return Afterlife::kNone;
 }
 
 // The same error told again with more words: what they add.
@@ -273,22 +179,34 @@ std::vector<TracebackFrame> traceback_of(std::string_view text, std::size_t at, 
   return std::all_of(later.begin(), later.end(), is_installed) ? frames : later;
 }
 
+// The line of the exception that ended the program.
+void add_ended_at(const TracebackFrame& at, Trace& trace) {
+  if (at.file.empty()) return;
+  trace.properties["error.ended_at.file"] = at.file;
+  trace.properties["error.ended_at.line"] = std::to_string(at.line);
+  trace.properties["error.ended_at.function"] = at.function;
+}
+
 // How it ended behind the message: in another exception, or not at all.
-void add_ending(std::string_view text, const Chosen& chosen, bool lives, Trace& trace) {
+void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Trace& trace) {
   const std::size_t head = text.rfind("Traceback (most recent call last)");
   const bool printed = is_only_printed(text, chosen, head == std::string_view::npos ? 0 : head + 1);
   if (ends_cuda(chosen.message.kind) && !printed) return;
-  const std::string other = last_exception(text, chosen.begin, chosen.message.tag);
-  const bool is_same = other.empty() || other.find(chosen.message.text.substr(0, 40)) != std::string::npos;
+  const LastException other = last_exception(text, chosen.begin, chosen.message.tag);
+  const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 40)) != std::string::npos;
   if (!is_same && (printed || goes_on(text, chosen.begin, head, chosen.message.tag))) {
-    if (!lives_on(text, head, chosen.message.tag)) {
-      trace.properties["error.ended_by"] = other;
+    const Afterlife behind = afterlife(text, head, chosen.message.tag);
+    if (behind == Afterlife::kNone) {
+      trace.properties["error.ended_by"] = other.words();
+      add_ended_at(other.at, trace);
       if (is_handled_at_end(text, chosen.begin)) trace.properties["error.ended_while"] = "handled";
       return;
     }
-    lives = true;
+    life = std::max(life, behind);
   }
-  if (lives) trace.properties["error.lives_on"] = "yes";
+  if (life == Afterlife::kNone) return;
+  trace.properties["error.lives_on"] = life == Afterlife::kByShape ? "shape" : "words";
+  if (is_of_request(text, chosen.begin)) trace.properties["error.of_request"] = "yes";
 }
 
 std::string place_words(std::string_view text, const Chosen& message) {
@@ -300,11 +218,43 @@ std::string place_words(std::string_view text, const Chosen& message) {
          trimmed(message.message.text, 160);
 }
 
+bool is_kernel_log(const Survey& seen, const Chosen& message) {
+  return std::any_of(seen.kernel_log.begin(), seen.kernel_log.end(),
+                     [&](const Chosen& line) { return line.message.kind == message.message.kind; });
+}
+
+// Where the kernel's log is what there is, each of its lines tells of something of its own: they are explained one by one.
+void add_further(std::string_view text, const Survey& seen, const Chosen& chosen, Trace& trace) {
+  if (!is_kernel_log(seen, chosen)) return;
+  std::size_t told = 0;
+  const auto word = [](const ErrorMessage& message, const char* name) {
+    const auto found = message.words.find(name);
+    return found == message.words.end() ? std::string() : found->second;
+  };
+  // Who was looked for and who was ended are one event of the killer's.
+  const auto is_host = [](const Chosen& line) { return line.message.kind.starts_with("host-"); };
+  bool host_told = is_host(chosen);
+  for (const Chosen& line : seen.kernel_log) {
+    const bool is_same =
+        line.message.kind == chosen.message.kind && word(line.message, "xid") == word(chosen.message, "xid");
+    if (is_same || is_consequence(line.message) || (is_host(line) && std::exchange(host_told, true))) continue;
+    const std::string name = "error.further." + std::to_string(++told) + ".";
+    trace.properties[name + "kind"] = line.message.kind;
+    trace.properties[name + "text"] = line.message.text;
+    trace.properties[name + "line"] = std::to_string(line_number(text, line.begin));
+    for (const char* what : {"xid", "process"}) {
+      if (std::string said = word(line.message, what); !said.empty()) trace.properties[name + what] = std::move(said);
+    }
+  }
+}
+
 // Errors of other kinds in the same text. What follows an error that ends all work with CUDA is its consequence, unless a traceback of a program of its own tells of it.
 void add_others(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived,
                 Trace& trace) {
   std::vector<Chosen> others = seen.all;
-  if (seen.first_weak && seen.first_weak->message.kind == "xid") others.push_back(*seen.first_weak);
+  const auto kernel_line = std::find_if(seen.kernel_log.begin(), seen.kernel_log.end(),
+                                        [](const Chosen& line) { return line.message.kind == "xid"; });
+  if (kernel_line != seen.kernel_log.end() && !is_kernel_log(seen, chosen)) others.push_back(*kernel_line);
   std::vector<std::string> kinds = {chosen.message.kind};
   for (const Chosen& before : survived) kinds.push_back(before.message.kind);
   std::size_t told = 0;
@@ -313,6 +263,7 @@ void add_others(std::string_view text, const Survey& seen, const Chosen& chosen,
     if (std::find(kinds.begin(), kinds.end(), other.message.kind) != kinds.end()) continue;
     if (ends_cuda(chosen.message.kind) && (other.begin > chosen.begin || ends_cuda(other.message.kind))) continue;
     if (other.message.weak && other.message.kind != "xid") continue;
+    if (is_kernel_log(seen, chosen) && is_kernel_log(seen, other)) continue;  // explained by itself
     kinds.push_back(other.message.kind);
     trace.properties["error.also." + std::to_string(++told)] = place_words(text, other);
   }
@@ -376,7 +327,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   const AnchorHits found = find_anchors(text);
   Survey seen = survey(text, found);
   if (!seen.first && !seen.first_weak) {
-    const std::string other = last_exception(text, 0, {});
+    const std::string other = last_exception(text, 0, {}).words();
     if (const OtherError* known = other_error(text))
       return Error{"no GPU memory error was found in this text: " + std::string(known->what) +
                        (other.empty() ? "" : " (" + other + ")"),
@@ -402,7 +353,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   }
   std::vector<Chosen> survived;
   Chosen chosen = what_ended(text, seen, survived);
-  const bool lives = survives(text, seen, chosen, survived);
+  const Afterlife life = survives(text, seen, chosen, survived);
   add_from_others(seen, chosen);
   ErrorMessage& message = chosen.message;
   // A kernel's own line may stand above the error or, from another stream of output, below it.
@@ -433,6 +384,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
     trace.properties["error.quoted_by"] =
         trimmed(clean_line(whole.substr(split_prefix(whole).length), 400), 120) +
         (frames.empty() ? "" : ", " + frames.back().file + ":" + std::to_string(frames.back().line));
+    if (!frames.empty()) add_ended_at(frames.back(), trace);
     frames.clear();  // where the quoting exception was raised is not where memory ran out
   }
   // The runtime says the same of memory of the host that it cannot pin.
@@ -456,7 +408,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
     trace.properties["error.survived." + std::to_string(++told)] = place_words(text, before);
   }
   add_others(text, seen, chosen, survived, trace);
-  add_ending(text, chosen, lives, trace);
+  add_further(text, seen, chosen, trace);
+  add_ending(text, chosen, life, trace);
   add_surroundings(text, chosen, trace);
   trace.count("error messages not looked at", found.not_kept + seen.not_read);
   return trace;

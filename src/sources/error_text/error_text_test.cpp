@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/units.h"
+#include "sources/error_text/afterlife.h"
 #include "sources/error_text/anchors.h"
-#include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/peak_buffers.h"
 #include "sources/error_text/printed_bytes.h"
@@ -194,6 +194,55 @@ TEST(LivesOn, IsWorkOfTheProgramAndNotWhatIsWrittenBelowIt) {
     EXPECT_FALSE(
         lives_on(std::string("10%|#   | 20/200 [00:02<00:20]\nboom\n") + std::string(other) + "\n", 31, "[rank0]:"))
         << other;
+  }
+}
+
+TEST(Afterlife, IsShownByTheShapeOfTheLogOrOnlySaidInWords) {
+  const std::string before =
+      "INFO loading llama\nINFO worker ready on port 8000\nINFO: 10.0.0.7:5010 - \"POST /generate HTTP/1.1\" 200 "
+      "OK\njob 41 done in 10 "
+      "ms\nqueue length 7\nloaded 3 files in 2.5 s\nCell In[2], line 1\n";
+  const std::size_t at = before.size();
+  for (const auto& [behind, shown] : std::initializer_list<std::pair<std::string_view, Afterlife>>{
+           {"job 42 done in 12 ms", Afterlife::kByShape},
+           {"2024-05-01 10:00:07,113 INFO job 42 done in 9 ms", Afterlife::kByShape},
+           {"INFO: 10.0.0.9:6000 - \"GET /health HTTP/1.1\" 200 OK", Afterlife::kByShape},
+           {"INFO: 10.0.0.9:6000 - \"POST /generate HTTP/1.1\" 500 Internal Server Error", Afterlife::kByShape},
+           {"Process finished with exit code 0", Afterlife::kByShape},
+           {"web-1 exited with code 0", Afterlife::kByShape},
+           {"step 3 loss 0.5 acc 0.9", Afterlife::kByShape},
+           {"skipping this one", Afterlife::kByWords},
+           {"retrying with fp16", Afterlife::kByWords},
+           {"job 41 done in 10 ms", Afterlife::kNone},
+           {"job 12 failed in 99 ms", Afterlife::kNone},
+           {"Process finished with exit code 1", Afterlife::kNone},
+           {"job 42 done in 12 ms\nweb-1 exited with code 137", Afterlife::kNone},
+           {"INFO loading llama\nINFO worker ready on port 8000\njob 42 done in 12 ms", Afterlife::kNone},
+           {"INFO worker ready on port 8000\njob 42 done in 12 ms", Afterlife::kByShape},
+           {"loaded 3 files in 2.9 s", Afterlife::kNone},
+           {"My job 50 done in 12 ms?", Afterlife::kNone},
+           {"    job 42 done in 12 ms", Afterlife::kNone},
+           {"closing 3 connections", Afterlife::kNone},
+           {"Cell In[9], line 2", Afterlife::kNone}}) {
+    EXPECT_EQ(afterlife(before + "boom\n" + std::string(behind) + "\n", at, {}), shown) << behind;
+  }
+}
+
+TEST(Afterlife, ARequestIsToldByItsServer) {
+  const std::string traceback = "Traceback (most recent call last):\n  File \"/w/app.py\", line 3, in f\nboom\n";
+  for (const auto& [text, is_request] : std::initializer_list<std::pair<std::string, bool>>{
+           {"ERROR:    Exception in ASGI application\n" + traceback, true},
+           {"[2024-05-01] ERROR in app: Exception on /predict [POST]\n" + traceback, true},
+           {"*** Error completing request\n" + traceback, true},
+           {"Traceback (most recent call last):\n  File \"/v/lib/python3.10/site-packages/gradio/queueing.py\", line "
+            "5, in "
+            "call\nboom\n",
+            true},
+           {traceback + "INFO:     127.0.0.1:5000 - \"POST /api/predict HTTP/1.1\" 500 Internal Server Error\n", true},
+           {traceback, false},
+           {traceback + "step 3 loss 0.5\n", false},
+           {traceback + "INFO: \"GET /health HTTP/1.1\" 200 OK\n", false}}) {
+    EXPECT_EQ(is_of_request(text, text.find("boom")), is_request) << text;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "sources/error_text/known_messages.h"
 
 #include <array>
+#include <charconv>
 
 namespace faultline {
 namespace {
@@ -72,6 +73,43 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"which is larger than the available kv cache memory", "vllm-length"},
     {"is less than desired gpu memory utilization", "vllm-start"},
     {"allocation on device", "async-bare"},
+    {"out of memory on device. to view more detail", "matlab-memory", true},
+    {"the gpu failed to allocate memory. to continue, reset", "matlab-memory", true},
+    {"maximum variable size allowed on the device is exceeded", "matlab-size", true},
+    {"erroroutofdevicememory", "vulkan-memory", true},
+    {"vk_error_out_of_device_memory", "vulkan-memory", true},
+    {"outofdevicememoryerror", "vulkan-memory", true},
+    {"erroroutofhostmemory", "vulkan-host-memory", true},
+    {"vk_error_out_of_host_memory", "vulkan-host-memory", true},
+    {"errordevicelost", "vulkan-lost", true},
+    {"vk_error_device_lost", "vulkan-lost", true},
+    {"devicelosterror", "vulkan-lost", true},
+    {"vk_error_incompatible_driver", "vulkan-setup", true},
+    {"vk_error_initialization_failed", "vulkan-setup", true},
+    {"errorincompatibledriver", "vulkan-setup", true},
+    {"cl_mem_object_allocation_failure", "opencl-memory", true},
+    {"failed: mem_object_allocation_failure", "opencl-memory", true},
+    {"cl_out_of_resources", "opencl-resources", true},
+    {"failed: out_of_resources", "opencl-resources", true},
+    {"failed: out of resources", "opencl-resources"},
+    {"error code -5 (out of resources)", "opencl-resources", true},
+    {"failed: mem object allocation failure", "opencl-memory"},
+    {"error code -4 (mem object allocation failure)", "opencl-memory", true},
+    {"cl_out_of_host_memory", "opencl-host", true},
+    {"failed: out_of_host_memory", "opencl-host", true},
+    {"cl_invalid_buffer_size", "opencl-size", true},
+    {"failed: invalid_buffer_size", "opencl-size", true},
+    {"uses too much shared data", "ptxas-shared", true},
+    {"ptxas fatal : memory allocation failure", "ptxas-host", true},
+    {"register allocation failed with register count", "ptxas-registers", true},
+    {"ptxas fatal", "ptxas-fatal", true},
+    {"hsa_status_error_out_of_resources", "rocm-resources", true},
+    {"hsa_status_error_memory_aperture_violation", "rocm-fault", true},
+    {"hsa_status_error_memory_fault", "rocm-fault", true},
+    {"hsa_status_error_illegal_instruction", "rocm-fault", true},
+    {"hsa_status_error_exception", "rocm-fault", true},
+    {"hiperrornobinaryforgpu", "rocm-image", true},
+    {"hiperrorinvaliddevicefunction", "rocm-image", true},
     {"shapes cannot be multiplied", "operands"},
     {"size mismatch, m1: [", "operands"},
     {"size mismatch, got", "operands"},
@@ -204,7 +242,8 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
     message.weak = true;
   }
   if (kind == "unknown-error" || kind == "host-oom-invoked" || kind.starts_with("call-") || kind == "host-killed" ||
-      kind == "host-worker" || kind == "async-bare")
+      kind == "host-worker" || kind == "async-bare" || kind.starts_with("vulkan-") || kind.starts_with("opencl-") ||
+      kind.starts_with("rocm-") || kind.starts_with("matlab-") || kind == "ptxas-fatal")
     message.weak = true;
   // The number that stands for the signal ends its line; a sentence about it goes on.
   if (const std::size_t end = known->text.size();
@@ -214,6 +253,19 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
     for (const std::string_view label : {"estimated maximum model length is ", "stored in kv cache ("}) {
       if (const auto tokens = number_after(lower, label, 700)) message.words["status"] = std::to_string(*tokens);
     }
+  }
+  // "ptxas error : Entry function 'k' uses too much shared data (0x12000 bytes, 0xc000 max)"
+  if (kind == "ptxas-shared") {
+    const auto hexadecimal = [&](std::string_view behind) -> std::optional<std::uint64_t> {
+      const std::size_t at = line.find(behind);
+      std::uint64_t value = 0;
+      if (at == std::string_view::npos ||
+          std::from_chars(line.data() + at + behind.size(), line.data() + line.size(), value, 16).ec != std::errc())
+        return std::nullopt;
+      return value;
+    };
+    if (const auto used = hexadecimal("(0x")) message.numbers["requested"] = ByteInterval::exactly(*used);
+    if (const auto most = hexadecimal(", 0x")) message.numbers["limit"] = ByteInterval::exactly(*most);
   }
   if (kind == "host-alloc" || kind == "host-shm" || kind == "metal-buffer") {
     if (const auto bytes = size_between(lower, 0, passage.first_line_length, SizeStyle::kTorch))

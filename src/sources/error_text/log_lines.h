@@ -2,6 +2,8 @@
 // processes writing at once. Everything here is bounded: a line of any length costs a look at its first few hundred bytes.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,6 +17,17 @@ struct LinePrefix {
   std::size_t length = 0;
 };
 LinePrefix split_prefix(std::string_view line);
+
+// Both name a writer, and not the same.
+inline bool is_other_writer(const std::string& tag, const std::string& other) {
+  return !tag.empty() && !other.empty() && tag != other;
+}
+
+template <std::size_t kCount>
+bool has_any(std::string_view line, const std::array<std::string_view, kCount>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return line.find(part) != std::string_view::npos; });
+}
 
 // Length of the terminal escape sequence at the start of `text`, 0 if there is none.
 std::size_t escape_length(std::string_view text);

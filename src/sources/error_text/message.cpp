@@ -50,6 +50,9 @@ const CudaPhrase* cuda_phrase_at(std::string_view lower) {
 bool stands_as_message(const ErrorPassage& passage) {
   const std::size_t last = passage.before.find_last_not_of(' ');
   if (last == std::string::npos) return true;
+  // What CUDA libraries print by a macro of their own: "Error an illegal memory access was encountered at line 118 in file ops.cu".
+  if (passage.before.substr(0, last + 1) == "Error" && passage.lower.find(" at line ") < passage.first_line_length)
+    return true;
   return std::string_view(":])|>-*!'").find(passage.before[last]) != std::string_view::npos;
 }
 

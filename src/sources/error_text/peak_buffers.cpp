@@ -4,12 +4,10 @@
 
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/text_limits.h"
 
 namespace faultline {
 namespace {
-
-constexpr std::size_t kLongestBufferLine = 8192;
-constexpr std::size_t kMostBufferLines = 1000;
 
 std::string_view quoted(std::string_view line, std::string_view label) {
   const std::size_t at = line.find(label);

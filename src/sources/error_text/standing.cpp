@@ -5,22 +5,11 @@
 
 #include "base/characters.h"
 #include "sources/error_text/log_lines.h"
+#include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
 namespace {
-
-constexpr std::size_t kLongestStanding = 4096;
-constexpr std::size_t kMostStanding = 600;
-constexpr std::size_t kStandingReach = std::size_t{1}
-                                       << 20;  // bytes behind a message in which another traceback counts
-constexpr std::string_view kTracebackHead = "Traceback (most recent call last)";
-
-template <std::size_t kCount>
-bool has_any(std::string_view line, const std::array<std::string_view, kCount>& parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return line.find(part) != std::string_view::npos; });
-}
 
 std::string_view exception_name(std::string_view body) {
   const std::size_t end = body.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
@@ -38,10 +27,10 @@ struct StandingLine {
 };
 
 StandingLine line_of(std::string_view text, std::size_t begin, std::size_t end) {
-  const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestStanding));
+  const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
   const LinePrefix prefix = split_prefix(raw);
   const std::string_view front = raw.substr(0, prefix.length);
-  return {clean_line(raw.substr(prefix.length), kLongestStanding), prefix.tag,
+  return {clean_line(raw.substr(prefix.length), kLongestLine), prefix.tag,
           front.ends_with("  ") || front.ends_with('\t')};
 }
 
@@ -149,9 +138,9 @@ bool may_tell_of_gpu(std::string_view body) {
 }
 
 Standing standing_of(std::string_view text, std::size_t at) {
-  const std::size_t begin = line_begin(text, at, kLongestStanding), end = line_end(text, at, kLongestStanding);
+  const std::size_t begin = line_begin(text, at, kLongestLine), end = line_end(text, at, kLongestLine);
   const StandingLine line = line_of(text, begin, end);
-  const std::string before = clean_line(text.substr(begin, at - begin), kLongestStanding);
+  const std::string before = clean_line(text.substr(begin, at - begin), kLongestLine);
   const std::string_view behind = text.substr(at, end - at);
   const bool quoted = before.find_first_of("\"'`#") != std::string::npos;
   if (!is_exception_line(line.body) && quoted && is_code(line.body)) return Standing::kSource;
@@ -163,7 +152,7 @@ Standing standing_of(std::string_view text, std::size_t at) {
   TracebackFrame frame;
   if (line.body.starts_with("--") && line.body.find("> ") < 12 && quoted) return Standing::kSource;  // IPython's arrow
   if (begin > 0 && line.indented && !is_exception_line(line.body)) {
-    const StandingLine above = line_of(text, line_begin(text, begin - 1, kLongestStanding), begin - 1);
+    const StandingLine above = line_of(text, line_begin(text, begin - 1, kLongestLine), begin - 1);
     if (above.body.starts_with("File \"") && parse_frame(above.body, frame)) return Standing::kSource;
   }
   if (is_unrelated_exception(line.body)) return Standing::kQuoted;
@@ -172,8 +161,8 @@ Standing standing_of(std::string_view text, std::size_t at) {
 
 std::string exception_of(std::string_view text, std::size_t head, const std::string& tag) {
   std::size_t lines = 0;
-  for (std::size_t begin = line_end(text, head, kLongestStanding) + 1;
-       begin < text.size() && ++lines < kMostStanding;) {
+  for (std::size_t begin = line_end(text, head, kLongestLine) + 1;
+       begin < text.size() && ++lines < kMostTracebackLines;) {
     const std::size_t end = line_end(text, begin, text.size());
     const StandingLine line = line_of(text, begin, end);
     begin = end + 1;
@@ -185,11 +174,10 @@ std::string exception_of(std::string_view text, std::size_t head, const std::str
 
 bool is_followed_by_other(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
   // a head that begins before `to`
-  const std::string_view near = text.substr(0, std::min(to, from + kStandingReach) + kTracebackHead.size() - 1);
+  const std::string_view near = text.substr(0, std::min(to, from + kLookAheadBytes) + kTracebackHead.size() - 1);
   std::size_t head = near.find(kTracebackHead, from);
   const auto is_other_writer = [&](std::size_t at) {
-    const std::string other =
-        line_of(text, line_begin(text, at, kLongestStanding), line_end(text, at, kLongestStanding)).tag;
+    const std::string other = line_of(text, line_begin(text, at, kLongestLine), line_end(text, at, kLongestLine)).tag;
     return !tag.empty() && !other.empty() && other != tag;
   };
   while (head != std::string_view::npos && is_other_writer(head)) head = near.find(kTracebackHead, head + 1);

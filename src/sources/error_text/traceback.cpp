@@ -6,11 +6,11 @@
 
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/standing.h"
+#include "sources/error_text/text_limits.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kReach = std::size_t{1} << 20;  // bytes looked at above or below the message
 constexpr std::size_t kMostFrames = 512;
 constexpr std::size_t kLongestOneLine = std::size_t{1} << 16;

@@ -79,6 +79,16 @@ def test_a_copy_that_overruns_says_by_how_much(tmp_path):
     assert finding["evidence"]["too_many_bytes"] == 4096, finding
 
 
+@pytest.mark.parametrize("room, too_many", [(1000, 380), (1379, 1), (1380, 0), (4096, 0)])
+def test_a_box_with_padded_layers_is_recorded_to_its_last_byte(tmp_path, room, too_many):
+    done, report, _ = run(tmp_path, "box_overrun", str(room))
+    assert done.returncode == 0, done.stderr
+    if too_many == 0:
+        assert report["findings"] == []
+    else:
+        assert only_finding(report, "api/bad-copy")["evidence"]["too_many_bytes"] == too_many
+
+
 def test_memory_that_a_loop_never_frees_is_a_leak_at_exit(tmp_path):
     _, report, _ = run(tmp_path, "leak_at_exit")
     finding = only_finding(report, "memory/leak")

@@ -530,3 +530,21 @@ def test_a_line_of_an_installed_library_is_not_taken_for_the_users(tmp_path, whe
     assert done.returncode == 0, done.stderr
     (finding,) = report["findings"]
     assert (Path(finding["location"]["file"]).name, finding["location"]["line"]) == line, finding["location"]
+
+
+# Maps a file of the driver's name for a moment, as a program does that uses it.
+USES_DRIVER = (
+    "import mmap, sys, time; f = open(sys.argv[1], 'rb'); m = mmap.mmap(f.fileno(), 0, prot=1); time.sleep(1.5)"
+)
+
+
+@pytest.mark.parametrize("start, is_named", [("env -i", True), ("exec env -i", True), ("", False)])
+def test_a_process_without_the_recorder_is_named(tmp_path, start, is_named):
+    driver = tmp_path / "libcuda.so.1"
+    driver.write_bytes(b"x" * 4096)
+    words = [shlex.quote(str(word)) for word in (sys.executable, "-S", "-c", USES_DRIVER, driver)]
+    command = f"{shlex.quote(str(PROGRAMS / 'ends'))}; {start} {' '.join(words)}"
+    done, report, folder = run(tmp_path, "sh", "-c", command)
+    named = [s for s in report["input"].get("unseen", []) if "used the CUDA driver and was not recorded" in s]
+    assert bool(named) == is_named and is_called_clean(done.stderr) != is_named, (report["input"], done.stderr)
+    assert bool(json.loads((folder / "command.json").read_text()).get("unrecorded")) == is_named

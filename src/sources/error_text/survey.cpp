@@ -1,0 +1,105 @@
+#include "sources/error_text/survey.h"
+
+#include <algorithm>
+
+#include "sources/error_text/standing.h"
+
+namespace faultline {
+namespace {
+
+// places that are read in full; a log with more messages is counted as cut
+constexpr std::uint64_t kMostReadings = 5000;
+
+constexpr std::size_t kMostCandidates = 256;
+constexpr std::size_t kMostKernelLines = 8;
+
+bool is_of_kernel_log(std::string_view kind) {
+  return kind == "xid" || kind == "host-oom-killer" || kind == "host-cgroup" || kind == "host-oom-invoked";
+}
+
+// Each kind of line once; of Xids each number.
+void add_kernel_line(const Chosen& line, Survey& survey) {
+  const auto is_same = [&](const Chosen& other) {
+    const auto number = other.message.words.find("xid"), own = line.message.words.find("xid");
+    const bool both = number != other.message.words.end() && own != line.message.words.end();
+    return other.message.kind == line.message.kind && (!both || number->second == own->second);
+  };
+  if (survey.kernel_log.size() < kMostKernelLines &&
+      std::none_of(survey.kernel_log.begin(), survey.kernel_log.end(), is_same))
+    survey.kernel_log.push_back(line);
+}
+
+}  // namespace
+
+bool ends_cuda(std::string_view kind) {
+  return kind == "illegal-address" || kind == "misaligned-address" || kind == "device-assert" ||
+         kind == "launch-failure" || kind == "illegal-instruction" || kind == "ecc-error";
+}
+
+bool is_consequence(const ErrorMessage& message) {
+  const auto xid = message.words.find("xid");
+  return xid != message.words.end() && (xid->second == "45" || xid->second == "43" || xid->second == "154");
+}
+
+Survey survey(std::string_view text, const AnchorHits& found) {
+  Survey survey;
+  const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
+  std::string last_kind;
+  for (const AnchorHit& hit : found.hits) {
+    if (hit.anchor == Anchor::kAssertLine && survey.assertion) {
+      const std::size_t begin = hit.begin > 120 ? hit.begin - 120 : 0;
+      if (text.substr(begin, hit.begin - begin).find("thread: [") != std::string_view::npos) ++survey.assertion_lines;
+      continue;
+    }
+    if (survey.readings == kMostReadings) {
+      ++survey.not_read;
+      continue;
+    }
+    ++survey.readings;
+    auto message = read_message(text, hit);
+    if (!message) continue;
+    const Standing standing = standing_of(text, hit.begin);
+    if (standing == Standing::kSource) {
+      if (survey.quoted.empty()) survey.quoted = message->text;
+      continue;
+    }
+    if (standing == Standing::kQuoted && hit.anchor != Anchor::kKnown) message->words["quoted"] = "yes";
+    const bool is_assertion = message->words.count("assert.expression") != 0;
+    survey.last[message->tag] = hit.begin;
+    if (is_assertion) ++survey.assertion_lines;
+    // One failure told twice: in one line, or by TensorFlow's allocator and then by the operation that wanted the memory.
+    const bool told =
+        last != nullptr && message->kind == last_kind &&
+        ((hit.anchor == Anchor::kTfOom && last->anchor == Anchor::kBfcOom) ||
+         text.substr(last->end, hit.begin - std::min(hit.begin, last->end)).find('\n') == std::string_view::npos);
+    const bool again = told || (last != nullptr && message->kind == last_kind &&
+                                hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
+    if (!again && !is_assertion && !message->weak) {
+      ++survey.counts[message->kind];
+      survey.texts[message->kind].insert(message->tag + message->text);
+    }
+    last = &hit;
+    last_kind = message->kind;
+    const auto is_same = [&](const Chosen& other) {
+      return other.message.kind == message->kind && other.message.text == message->text &&
+             other.message.tag == message->tag;
+    };
+    if (!is_assertion && (!message->weak || ends_cuda(message->kind) || message->kind == "host-killed")) {
+      const auto known = std::find_if(survey.all.begin(), survey.all.end(), is_same);
+      if (known != survey.all.end())
+        known->again = hit.begin;
+      else if (survey.all.size() < kMostCandidates)
+        survey.all.push_back({*message, hit.begin, hit.begin});
+    }
+    std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
+    if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin, hit.begin};
+    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error)
+      survey.assert_error = Chosen{*message, hit.begin, hit.begin};
+    if (is_of_kernel_log(message->kind)) add_kernel_line({*message, hit.begin, hit.begin}, survey);
+    if (place && message->kind == "xid" && is_consequence(place->message) && !is_consequence(*message)) place.reset();
+    if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
+  }
+  return survey;
+}
+
+}  // namespace faultline
