@@ -117,9 +117,9 @@ std::string detail_words(const Facts& facts, const HeldByLine& held) {
   if (most == held.parts.end()) return {};
   const std::string detail = library_detail(facts, most->second.stack);
   if (held.parts.size() == 1) return detail;
-  return "most of it " + (detail.empty() ? "by the line itself" : detail) + " (" + format_count(most->second.count) +
-         " of " + format_count(held.count) + "), the rest in " + format_count(held.parts.size() - 1) +
-         (held.parts.size() == 2 ? " other place" : " other places");
+  if (most->second.bytes <= held.bytes / 2) return {};
+  return fmt::format("most {} ({} of {})", detail.empty() ? "by the line itself" : detail,
+                     format_count(most->second.count), format_count(held.count));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(Describe, AHolderTellsTheFunctionBelowItForAllOrWithACount) {
   EXPECT_EQ(detail({"1MiB" + call + "10 relu", "2MiB" + call + "10 relu"}), "in relu, functional.py:10");
   EXPECT_EQ(detail({"9MiB" + call + "10 relu", "4MiB" + call + "20 gelu", "4MiB" + call + "20 gelu",
                     "4MiB" + call + "20 gelu"}),
-            "most of it in gelu, functional.py:20 (3 of 4), the rest in 1 other place");
+            "most in gelu, functional.py:20 (3 of 4)");
 }
 
 TEST(Describe, AFingerprintIsThePlaceAndNothingElse) {
