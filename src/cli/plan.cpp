@@ -1,5 +1,6 @@
 // plan -- CMD…: runs CMD without a GPU, and says whether it would fit on one, why not, and what would make it fit.
 #include <CLI/CLI.hpp>
+#include <chrono>
 
 #include "base/units.h"
 #include "cli/dry_run_files.h"
@@ -19,6 +20,8 @@ namespace {
 // Unless told, a program is stopped after so many steps, but not while it is quick: most of what is planned runs to its end.
 constexpr std::uint64_t kSteps = 8;
 constexpr std::uint64_t kQuickSeconds = 6;
+constexpr double kTryingSeconds =
+    48;  // after that no further remedy is begun: with the last ones a plan takes a minute
 
 struct PlanArguments {
   PlanQuestion question;
@@ -107,6 +110,7 @@ int plan(const PlanArguments& arguments) {
                        arguments.steps.value_or(kSteps),
                        arguments.seconds,
                        arguments.steps ? 0 : kQuickSeconds,
+                       !arguments.steps,
                        {},
                        {}},
                       *folder,
@@ -127,10 +131,16 @@ int plan(const PlanArguments& arguments) {
                           : first->out_of_time ? "; it was ended because its time was over (--seconds)"
                                                : ""));
   const DryRunJob again = as_far_again(job, *first->main());
+  const auto seconds_left = [&, begun = std::chrono::steady_clock::now()] {
+    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begun;
+    return std::max(kTryingSeconds - first->seconds, 3 * first->seconds) - gone.count();
+  };
   const auto run_attempts = [&](const std::vector<Attempt>& attempts) {
     return run_quietly(*parts, again, attempts, input);
   };
-  Result<std::unique_ptr<PlannedRun>> planned = make_plan(question, *first, {run_attempts, hint, interrupted});
+  Result<std::unique_ptr<PlannedRun>> planned =
+      make_plan(question, *first,
+                {run_attempts, hint, interrupted, question.try_changes ? std::function<double()>() : seconds_left});
   if (!planned) return fail(planned.error().message());
 
   Plan& plan = (*planned)->plan;

@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "base/units.h"
+#include "report/phases_text.h"
+#include "report/remedies_text.h"
 
 namespace faultline {
 namespace {
@@ -17,7 +19,6 @@ constexpr std::size_t kNotesShown = 3;
 constexpr std::size_t kModulesShown = 5;
 constexpr std::size_t kTooSmallShown = 2;
 constexpr std::size_t kFittingShown = 4;
-constexpr std::size_t kChangesShown = 3;
 
 struct Headline {
   Style style;
@@ -322,84 +323,6 @@ void print_modules(Page& page, const Plan& plan, bool verbose) {
     page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.modules.size() - shown), Style::kDim);
 }
 
-void print_vary(Page& page, const PlanVary& vary) {
-  const std::string name = page.clean(vary.name);
-  if (!vary.why_not.empty()) {
-    page.item(page.dot(), fmt::format("{}: {}.", name, page.clean(vary.why_not)));
-    return;
-  }
-  const std::string where =
-      fmt::format("{}{}now {}", page.clean(vary.where), vary.where.empty() ? "" : ", ", format_count(vary.current));
-  if (vary.largest_fitting == 0) {
-    page.item(page.no(),
-              fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
-    return;
-  }
-  std::string text =
-      fmt::format("{} = {} fits{}", name, format_count(vary.largest_fitting), vary.tight ? ", but tightly," : "");
-  text += vary.smallest_failing == 0 ? vary.stopped.empty()
-                                           ? std::string("; larger values were not tried")
-                                           : "; larger ones could not be tried: " + page.clean(vary.stopped)
-                                     : fmt::format(" and {} does not", format_count(vary.smallest_failing));
-  if (vary.smallest_failing != 0 && !vary.stopped.empty())
-    text += "; what is between was not tried to the end: " + page.clean(vary.stopped);
-  page.item(page.yes(), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
-}
-
-void print_changes(Page& page, const Plan& plan, bool verbose) {
-  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
-  if (plan.changes.empty() && !plan.vary && plan.changes_skipped.empty()) return;
-  page.blank();
-  page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
-  std::vector<const PlanChange*> sorted;
-  for (const PlanChange& change : plan.changes) {
-    if (change.tried || verbose) sorted.push_back(&change);
-  }
-  const auto rank = [](const PlanChange& change) {
-    return std::tuple(!change.tried, !change.fits, change.needed_bytes);
-  };
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const PlanChange* a, const PlanChange* b) { return rank(*a) < rank(*b); });
-  const bool any_fits =
-      std::any_of(sorted.begin(), sorted.end(), [](const PlanChange* change) { return change->fits; });
-  if (plan.vary) print_vary(page, *plan.vary);
-  std::size_t told = 0;
-  for (const PlanChange* change : sorted) {
-    if (!verbose && told == kChangesShown) {
-      page.paragraph(2, fmt::format("and {} more; --verbose lists them", sorted.size() - kChangesShown), Style::kDim);
-      break;
-    }
-    const std::string what = page.clean(change->what);
-    const std::string detail = change->detail.empty() ? "" : " (" + page.clean(change->detail) + ")";
-    if (!change->tried) {
-      page.item(page.dot(), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change->why_not)));
-      continue;
-    }
-    const std::uint64_t saved = plan.saved_bytes(*change);
-    const bool saves = saved != 0;
-    if (!saves && !change->fits && !verbose) continue;
-    ++told;
-    const std::uint64_t difference = saves ? saved : change->needed_bytes - plan.needed_bytes;
-    const std::string by = change->kind == "setting" ? "a replay" : "a dry run";
-    std::string result = fmt::format("needs {}", format_bytes(change->needed_bytes));
-    if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
-    if (wanted)
-      result = (!change->fits                                           ? "not enough: "
-                : plan.gpu && is_tight(*plan.gpu, change->needed_bytes) ? "fits, but tightly: "
-                                                                        : "fits: ") +
-               result;
-    page.item(change->fits || (!wanted && saves) ? page.yes() : page.no(),
-              fmt::format("{}{}. By {}, {}.", what, detail, by, result));
-  }
-  if (wanted && !any_fits && told == 0 && !sorted.empty() && !plan.vary)
-    page.paragraph(2,
-                   fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).",
-                               sorted.size() == 1 ? "One change was" : format_count(sorted.size()) + " changes were"));
-  if (wanted && !any_fits && told != 0 && !(plan.vary && plan.vary->largest_fitting != 0))
-    page.paragraph(2, "None of these is enough.");
-  if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
-}
-
 // The GPUs around the border between too small and large enough; all of them for those who ask.
 void print_fits(Page& page, const Plan& plan, bool verbose) {
   if (plan.fits.empty()) return;
@@ -458,8 +381,9 @@ void print_plan(Page& page, const Plan& plan, bool verbose) {
   page.blank();
   print_facts(page, plan);
   print_modules(page, plan, verbose);
+  print_phases(page, plan);
   print_fits(page, plan, verbose);
-  print_changes(page, plan, verbose);
+  print_remedies(page, plan, verbose);
   print_notes(page, plan, verbose);
 }
 

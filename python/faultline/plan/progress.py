@@ -10,6 +10,7 @@ import torch
 from . import tensors
 from .memory import Memory, storage_id
 from .naming import dtype_name, op_name
+from .phases import Phases
 from .older_torch import StorageRef, notice_deaths, run_backward
 
 _sequence = torch.autograd._get_sequence_nr
@@ -37,7 +38,9 @@ class Progress:
         self.on_model = None  # told of each model before it first runs
         self.before_first_backward = None
         self.on_step = None  # told after each optimizer step
+        self.before_step = self.on_backward = None  # told of the step before it is counted, and of each pass
         self._pins: dict[int, object] = {}
+        self.phases = Phases(memory)
 
     # --- modules
 
@@ -46,6 +49,8 @@ class Progress:
             self._name_all(module)
             if self.on_model is not None:
                 self.on_model(module)
+        if not self._open and not self._backwards:
+            self.phases.model_runs(module)
         self._open.append(self.module)
         path = self._paths.get(module)
         self.module = path if path is not None else (self.module + "." if self.module else "") + type(module).__name__
@@ -92,10 +97,14 @@ class Progress:
     def around_backward(self, run):
         @functools.wraps(run)
         def faultline(*args, **kwargs):
-            if self.before_first_backward is not None and not torch._C._are_functorch_transforms_active():
+            first = self.before_first_backward is not None
+            if first and not torch._C._are_functorch_transforms_active():
                 prepare, self.before_first_backward = self.before_first_backward, None
                 prepare()
             self.saw_backward = True
+            self.phases.trains()
+            if self.on_backward is not None:
+                self.on_backward(first)
             self._memory.stacks.enter_backward()
             self._backwards += 1
             try:
@@ -114,6 +123,9 @@ class Progress:
 
     def step(self, optimizer, _args=None, _kwargs=None) -> None:
         notice_deaths()
+        self.phases.trains()
+        if self.before_step is not None:
+            self.before_step(optimizer)
         self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
         self.steps += 1
         if self.on_step is not None:
