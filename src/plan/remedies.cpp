@@ -16,6 +16,8 @@ constexpr std::size_t kAtOnce = 2;  // so many runs before the time is looked at
 constexpr std::size_t kEnoughCombinations = 3;
 constexpr std::size_t kLongShots = 4;  // runs of combinations that are not expected to fit
 constexpr double kUnlikely = 1.15;     // of the capacity: what should need more is tried last
+constexpr double kHopeless = 3;        // of the capacity: not tried where something else fits
+constexpr double kNoLimit = 1e9;
 constexpr double kLikely = 1.02;
 constexpr std::size_t kMostSets = 200'000;  // to look at, not to run
 
@@ -231,12 +233,13 @@ class RemedySearch {
       if (offer(number).name != "batch" && offer(number).wants.empty()) by_name[offer(number).name].push_back(number);
     }
     for (const bool unlikely : {false, true}) {
-      if (unlikely && plan_.fits_with_something()) break;
+      const double most = unlikely && plan_.fits_with_something() ? kHopeless : kNoLimit;
       while (true) {
         std::vector<Chosen> round;
         for (const auto& [name, values] : by_name) {
           const std::optional<std::size_t> next = next_value(values);
-          if (next && !was_tried({*next}) && (expected_bytes({*next}) > kUnlikely * capacity()) == unlikely)
+          if (next && !was_tried({*next}) && (expected_bytes({*next}) > kUnlikely * capacity()) == unlikely &&
+              expected_bytes({*next}) <= most * capacity())
             round.push_back({*next});
         }
         std::stable_sort(round.begin(), round.end(), [&](const Chosen& a, const Chosen& b) {
@@ -355,7 +358,7 @@ class RemedySearch {
                     format_bytes(static_cast<std::uint64_t>(least_bytes({number}))))
           : reruns_.interrupted() ? std::string("the search was interrupted")
           : !has_time()           ? std::string("the time for trying was over (--try takes as long as it takes)")
-                                  : fmt::format("by what the others save it should still need about {}",
+                                  : fmt::format("by a guess it would still need about {}",
                                                 format_bytes(static_cast<std::uint64_t>(expected_bytes({number}))));
       plan_.changes.push_back(std::move(change));
     }

@@ -115,7 +115,8 @@ void print_remedies(Page& page, const Plan& plan, bool verbose) {
       continue;
     }
     const bool saves = plan.saved_bytes(*change) != 0;
-    if (!saves && !change->fits && !verbose) continue;
+    const bool together = change->remedies.size() > 1;
+    if (!change->fits && (!saves || together) && !verbose) continue;
     ++told;
     page.item(change->fits || (!wanted && saves) ? page.yes() : page.no(),
               fmt::format("{}{}. By {}, {}.", what, detail, change->kind == "setting" ? "a replay" : "a dry run",

@@ -96,8 +96,8 @@ def _loop_call(owner: type, attribute: str) -> str:
     try:
         lines, first = inspect.getsourcelines(owner.forward)
         tree = ast.parse(inspect.cleandoc("\n" + "".join(lines)))
-        file = inspect.getsourcefile(owner)
-    except (OSError, TypeError, SyntaxError):
+        file = owner.forward.__code__.co_filename
+    except (OSError, TypeError, SyntaxError, AttributeError):
         return ""
     for loop in ast.walk(tree):
         if not isinstance(loop, ast.For) or not any(
