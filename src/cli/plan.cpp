@@ -20,6 +20,7 @@ namespace {
 // Unless told, a program is stopped after so many steps, but not while it is quick: most of what is planned runs to its end.
 constexpr std::uint64_t kSteps = 8;
 constexpr std::uint64_t kQuickSeconds = 6;
+constexpr double kTryingRounds = 4;  // or as long as so many runs take, where that is more
 constexpr double kTryingSeconds =
     48;  // after that no further remedy is begun: with the last ones a plan takes a minute
 
@@ -131,12 +132,15 @@ int plan(const PlanArguments& arguments) {
                           : first->out_of_time ? "; it was ended because its time was over (--seconds)"
                                                : ""));
   const DryRunJob again = as_far_again(job, *first->main());
+  double longest_rerun = first->seconds;
   const auto seconds_left = [&, begun = std::chrono::steady_clock::now()] {
     const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begun;
-    return std::max(kTryingSeconds - first->seconds, 3 * first->seconds) - gone.count();
+    return std::max(kTryingSeconds - first->seconds, kTryingRounds * longest_rerun) - gone.count();
   };
   const auto run_attempts = [&](const std::vector<Attempt>& attempts) {
-    return run_quietly(*parts, again, attempts, input);
+    std::vector<DryRunResult> results = run_quietly(*parts, again, attempts, input);
+    for (const DryRunResult& result : results) longest_rerun = std::max(longest_rerun, result.seconds);
+    return results;
   };
   Result<std::unique_ptr<PlannedRun>> planned =
       make_plan(question, *first,

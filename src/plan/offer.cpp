@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <tuple>
 
 #include "fmt/format.h"
@@ -9,8 +10,11 @@
 namespace faultline {
 
 std::string diff_of(std::vector<Edit> edits) {
-  std::stable_sort(edits.begin(), edits.end(),
-                   [](const Edit& a, const Edit& b) { return std::tie(a.file, a.line) < std::tie(b.file, b.line); });
+  // What is put in before a line comes before what changes it.
+  const auto place = [](const Edit& edit) {
+    return std::tuple(std::string_view(edit.file), edit.line, !edit.old_lines.empty());
+  };
+  std::stable_sort(edits.begin(), edits.end(), [&](const Edit& a, const Edit& b) { return place(a) < place(b); });
   std::string text, file;
   std::uint64_t free_from = 0;  // lines before it are changed already
   std::int64_t shift = 0;

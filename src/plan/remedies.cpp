@@ -45,9 +45,9 @@ class RemedySearch {
   }
 
   void run() {
-    const bool fitted = plan_.fits_with_something();
-    try_singles();
-    if (!fitted && !plan_.fits_with_something()) try_combinations();
+    try_singles(false);
+    if (!plan_.fits_with_something()) try_combinations();
+    try_singles(true);
     tell_what_was_left();
   }
 
@@ -227,28 +227,25 @@ class RemedySearch {
     return next;
   }
 
-  void try_singles() {
+  // First those that should fit or come near; what should not only with the time that is left.
+  void try_singles(bool unlikely) {
     std::map<std::string, std::vector<std::size_t>> by_name;
     for (std::size_t number = 0; number < offers_.size(); ++number) {
       if (offer(number).name != "batch" && offer(number).wants.empty()) by_name[offer(number).name].push_back(number);
     }
-    for (const bool unlikely : {false, true}) {
-      const double most = unlikely && plan_.fits_with_something() ? kHopeless : kNoLimit;
-      while (true) {
-        std::vector<Chosen> round;
-        for (const auto& [name, values] : by_name) {
-          const std::optional<std::size_t> next = next_value(values);
-          if (next && !was_tried({*next}) && (expected_bytes({*next}) > kUnlikely * capacity()) == unlikely &&
-              expected_bytes({*next}) <= most * capacity())
-            round.push_back({*next});
-        }
-        std::stable_sort(round.begin(), round.end(), [&](const Chosen& a, const Chosen& b) {
-          return offer(a.front()).cost < offer(b.front()).cost;
-        });
-        if (round.empty()) break;
-        try_all(round);
-        if (!has_time()) return;
+    const double most = unlikely && plan_.fits_with_something() ? kHopeless : kNoLimit;
+    while (has_time()) {
+      std::vector<Chosen> round;
+      for (const auto& [name, values] : by_name) {
+        const std::optional<std::size_t> next = next_value(values);
+        if (!next || was_tried({*next})) continue;
+        const double expected = expected_bytes({*next}) / capacity();
+        if ((expected > kUnlikely) == unlikely && expected <= most) round.push_back({*next});
       }
+      std::stable_sort(round.begin(), round.end(),
+                       [&](const Chosen& a, const Chosen& b) { return offer(a.front()).cost < offer(b.front()).cost; });
+      if (round.empty()) break;
+      try_all(round);
     }
   }
 
@@ -301,9 +298,11 @@ class RemedySearch {
     return sets;
   }
 
-  // Something that fits asks for no more of each remedy, and for none beside.
+  // It has something in it that broke the program, or something that fits by itself, with no more of each remedy.
   bool says_nothing_new(const Chosen& chosen) const {
     return std::any_of(outcomes_.begin(), outcomes_.end(), [&](const Outcome& outcome) {
+      if (!outcome.known)
+        return std::includes(chosen.begin(), chosen.end(), outcome.chosen.begin(), outcome.chosen.end());
       if (!outcome.fits) return false;
       return std::all_of(outcome.chosen.begin(), outcome.chosen.end(), [&](std::size_t number) {
         return std::any_of(chosen.begin(), chosen.end(), [&](std::size_t other) {

@@ -213,11 +213,12 @@ TEST(Offer, EditsOfOneFileAreOneDiff) {
   const std::string diff = diff_of({{"/a/train.py", 9, {"x = f(y)"}, {"with g():", "    x = f(y)"}},
                                     {"/a/train.py", 3, {}, {"import g"}},
                                     {"/a/train.py", 9, {"x = f(y)"}, {"x = h(y)"}},
+                                    {"/a/train.py", 9, {}, {"y = 1"}},
                                     {"/a/model.py", 1, {"a"}, {"b"}}});
   EXPECT_EQ(diff,
             "--- a/model.py\n+++ b/model.py\n@@ -1,1 +1,1 @@\n-a\n+b\n--- a/train.py\n+++ b/train.py\n@@ -2,0 +3,1 "
             "@@\n+import g\n"
-            "@@ -9,1 +10,2 @@\n-x = f(y)\n+with g():\n+    x = f(y)\n");
+            "@@ -8,0 +10,1 @@\n+y = 1\n@@ -9,1 +11,2 @@\n-x = f(y)\n+with g():\n+    x = f(y)\n");
 }
 
 }  // namespace

@@ -211,6 +211,15 @@ def test_a_run_with_it_keeps_what_the_remedy_keeps(dry_run, name):
     assert expected * 0.98 <= int(ran.out) - 64 * MIB <= expected * 1.1 + 3 * MIB, (int(ran.out), expected)
 
 
+def test_sharding_never_has_the_whole_model_on_the_gpu(dry_run):
+    program = TRAIN.replace("Linear(256, 1024), nn.Linear(1024, 256)", "Linear(256, 65536), nn.Linear(65536, 256)")
+    program = program.replace("batch_size, seq_len = 8, 256", "batch_size, seq_len = 1, 16")
+    ran = dry_run(program, gpu=H200, changes={"fsdp": "8"})
+    layer = 4 * 2 * 256 * 65536
+    assert ran.status == 0, ran.err
+    assert ran.summary["peak_allocated"] - 64 * MIB < 8 * layer  # all layers in float32, once
+
+
 def test_a_smaller_batch_keeps_gradients_from_one_batch_to_the_next(dry_run):
     ran = dry_run(TRAIN, gpu=H200, changes={"batch": "batch_size=4"}, cold=True)
     assert ran.summary["changes"] == {"batch": "batch_size=4", "accumulate": "gradients were kept for two batches"}

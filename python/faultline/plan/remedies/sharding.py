@@ -34,13 +34,15 @@ class Fsdp(Remedy):
             return
         path = max((layers for _model, layers in lists), key=lambda one: one.count).path
         statement = Statement(seen.optimizers[0].place)
+        step = seen.without_step()
         for cost, count in ((160, 2), (170, 4), (180, 8)):
             yield Offer(
                 str(count),
                 f"FSDP over {count} GPUs",
                 f"Shard the model over {count} such GPUs: torch.distributed.fsdp.fully_shard on each repeated layer and on the model, before the optimizer is made and before the model is on the GPU, started by torchrun --nproc-per-node {count}",
                 cost,
-                {name: 1 / count for name in ("parameters", "gradients", "optimizer")},
+                {name: 1 / count for name in ("parameters", "gradients", "optimizer")}
+                | {"running": step + (1 - step) / count},
                 edits=statement.before(f"for layer in model.{path}: fully_shard(layer)", "fully_shard(model)")
                 if path
                 else [],
@@ -103,5 +105,15 @@ class Fsdp(Remedy):
         mesh = dist.device_mesh.init_device_mesh("cuda", (count,))
         for _root, _path, _container, layers in layers_of(root, set()):
             for layer in layers:
-                fully_shard(layer, mesh=mesh)
-        fully_shard(root, mesh=mesh)
+                _shard_one(fully_shard, layer, mesh)
+        _shard_one(fully_shard, root, mesh)
+
+
+def _shard_one(fully_shard, module, mesh) -> None:
+    """The whole parameters are let go of, whoever still holds them: a program that shards before it makes its optimizer holds none."""
+    whole = list(module.parameters())
+    fully_shard(module, mesh=mesh)
+    kept = {id(p) for p in module.parameters()}
+    for parameter in whole:
+        if id(parameter) not in kept:
+            parameter.data = parameter.data.new_empty(0)
