@@ -31,7 +31,15 @@ class _Rewrite(ast.NodeTransformer):
         """The node with the other value, if it is a plain number."""
         if name is None or not isinstance(node, ast.Constant) or type(node.value) is not int:
             return node
-        self._found.append({"name": name, "file": self._file, "line": node.lineno, "value": node.value, "what": what})
+        self._found.append(
+            {
+                "name": name,
+                "file": self._file,
+                "line": node.lineno,
+                "value": node.value,
+                "what": what.replace("{}", name),
+            }
+        )
         value = self._values[name]
         return node if value is None else ast.copy_location(ast.Constant(value), node)
 
@@ -55,7 +63,7 @@ class _Rewrite(ast.NodeTransformer):
             and len(node.targets[0].elts) == len(node.value.elts)
         ):
             node.value.elts = [
-                self._number(value, self._name_of(target), "… = …")
+                self._number(value, self._name_of(target), "{} = …")
                 for target, value in zip(node.targets[0].elts, node.value.elts)
             ]
         return node
@@ -63,7 +71,7 @@ class _Rewrite(ast.NodeTransformer):
     def visit_AnnAssign(self, node):
         self.generic_visit(node)
         if node.value is not None:
-            node.value = self._number(node.value, self._name_of(node.target), "…: … = …")
+            node.value = self._number(node.value, self._name_of(node.target), "{}: … = …")
         return node
 
     def visit_keyword(self, node):
@@ -87,11 +95,11 @@ class _Rewrite(ast.NodeTransformer):
         positional = arguments.posonlyargs + arguments.args
         first = len(positional) - len(arguments.defaults)
         arguments.defaults = [
-            self._number(default, self._known(positional[first + index].arg), "a default")
+            self._number(default, self._known(positional[first + index].arg), "default of {}")
             for index, default in enumerate(arguments.defaults)
         ]
         arguments.kw_defaults = [
-            default and self._number(default, self._known(arguments.kwonlyargs[index].arg), "a default")
+            default and self._number(default, self._known(arguments.kwonlyargs[index].arg), "default of {}")
             for index, default in enumerate(arguments.kw_defaults)
         ]
         return node
