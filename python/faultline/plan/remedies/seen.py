@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 
 import torch
@@ -71,9 +72,10 @@ class Seen:
     # --- models
 
     def model_found(self, root) -> None:
-        self.models.append(Model(root, user_line(), self.moved.get(id(root), "")))
-        if not self._session.progress.steps:
-            self.lasting["parameters"] = bytes_of(p for one in self.roots() for p in one.parameters())
+        with contextlib.suppress(Exception):
+            self.models.append(Model(root, user_line(), self.moved.get(id(root), "")))
+            if not self._session.progress.steps:
+                self.lasting["parameters"] = bytes_of(p for one in self.roots() for p in one.parameters())
         if torch.is_grad_enabled():
             self.uses.add("graph")
 
@@ -182,7 +184,8 @@ class Seen:
                 params = change(this, params)
             init(this, params, defaults)
             self._session.progress.phases.optimizes(tensors_of(params))
-            self.optimizers.append(Optimizer(type(this), user_line(), tensors_of(params), self.modules))
+            with contextlib.suppress(Exception):  # what is looked at for remedies never breaks the program
+                self.optimizers.append(Optimizer(type(this), user_line(), tensors_of(params), self.modules))
 
         optimizer.zero_grad, optimizer.__init__ = faultline_zero_grad, faultline_init
 
@@ -249,6 +252,7 @@ def linears_of(modules, trained: dict) -> list:
         for m in modules
         if (isinstance(m, torch.nn.Linear) or type(m).__name__ == "Conv1D")
         and id(m.weight) in trained
+        and m.weight.dim() == 2
         and in_and_out(m)[1] not in words
     ]
 
