@@ -75,6 +75,34 @@ void read_vary(JsonReader& vary, ProcessSummary& summary) {
   }
 }
 
+void read_offers(JsonReader& read, ProcessSummary& summary) {
+  read.each("offers", summary.offers, [](JsonReader& inside, Offer& offer) {
+    inside("name", offer.name);
+    inside("value", offer.value);
+    inside("label", offer.label);
+    inside("what", offer.what);
+    inside("cost", offer.cost);
+    bool is_there = false;
+    inside.group("keeps", is_there, [&](JsonReader& keeps) {
+      for (const char* part : {"parameters", "gradients", "optimizer", "running"}) {
+        double share = 1;
+        keeps(part, share);
+        offer.keeps[part] = share;
+      }
+    });
+    inside("dose", offer.dose);
+    inside("excludes", offer.excludes);
+    inside("wants", offer.wants);
+    inside("compute", offer.compute);
+    inside.each("edits", offer.edits, [](JsonReader& lines, Edit& edit) {
+      lines("file", edit.file);
+      lines("line", edit.line);
+      lines("old", edit.old_lines);
+      lines("new", edit.new_lines);
+    });
+  });
+}
+
 void read_summary(const std::string& path, ProcessSummary& summary) {
   Result<std::string> content = read_text_file(path);
   if (!content) return;
@@ -107,6 +135,16 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
     fields(inside, exception.location);
   });
   if (is_there) summary.exception = std::move(exception);
+  read_offers(read, summary);
+  read("lasting", summary.lasting);
+  read("not_reached", summary.not_reached);
+  read("phases", summary.phases);
+  struct Number {
+    std::string name;
+  };
+  std::vector<Number> numbers;
+  read.each("numbers", numbers, [](JsonReader& inside, Number& number) { inside("name", number.name); });
+  for (Number& number : numbers) summary.numbers.insert(std::move(number.name));
   if (const auto changes = parsed->find("changes"); changes != parsed->end() && changes->is_object()) {
     for (const auto& [name, words] : changes->items()) read_json(words, summary.changes[name]);
   }
@@ -147,6 +185,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"steps", request.steps},
       {"seconds", request.seconds},
       {"at_least_seconds", request.at_least_seconds},
+      {"go_on", request.go_on},
       {"changes", std::move(changes)},
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
   };

@@ -29,8 +29,9 @@ struct DryRunRequest {
   std::uint64_t steps = 0;
   std::uint64_t seconds = 0;
   std::uint64_t at_least_seconds = 0;  // it is not stopped for its steps before
-  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true
-  std::map<std::string, std::string> changes;
+  // after its steps it goes on behind a loop over its data, if that is quick
+  bool go_on = false;
+  std::map<std::string, std::string> changes;  // remedies by name
   std::optional<std::pair<std::string, std::uint64_t>> vary;
   std::uint64_t refused = 0;  // with overcommit: so many requests fail before the GPU grows
 };

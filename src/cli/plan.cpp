@@ -1,5 +1,6 @@
 // plan -- CMD…: runs CMD without a GPU, and says whether it would fit on one, why not, and what would make it fit.
 #include <CLI/CLI.hpp>
+#include <chrono>
 
 #include "base/units.h"
 #include "cli/dry_run_files.h"
@@ -20,6 +21,9 @@ namespace {
 constexpr std::uint64_t kSteps = 8;
 constexpr std::uint64_t kQuickSeconds = 6;
 constexpr std::uint64_t kSeconds = 120;
+constexpr double kTryingRounds = 4;  // or as long as so many runs take, where that is more
+// after that no further remedy is begun: with the last ones a plan takes a minute
+constexpr double kTryingSeconds = 48;
 
 struct PlanArguments {
   PlanQuestion question;
@@ -105,6 +109,7 @@ int plan(const PlanArguments& arguments) {
                        arguments.steps.value_or(kSteps),
                        arguments.seconds.value_or(kSeconds),
                        arguments.steps ? 0 : kQuickSeconds,
+                       !arguments.steps,
                        {},
                        {}},
                       *folder,
@@ -130,10 +135,19 @@ int plan(const PlanArguments& arguments) {
                           : first->out_of_time ? "; it was ended because its time was over (--seconds)"
                                                : ""));
   const DryRunJob again = as_far_again(job, *first->main());
-  const auto run_attempts = [&](const std::vector<Attempt>& attempts) {
-    return run_quietly(*parts, again, attempts, input);
+  double longest_rerun = first->seconds;
+  const auto seconds_left = [&, begun = std::chrono::steady_clock::now()] {
+    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begun;
+    return std::max(kTryingSeconds - first->seconds, kTryingRounds * longest_rerun) - gone.count();
   };
-  Result<std::unique_ptr<PlannedRun>> planned = make_plan(question, *first, {run_attempts, hint, interrupted});
+  const auto run_attempts = [&](const std::vector<Attempt>& attempts) {
+    std::vector<DryRunResult> results = run_quietly(*parts, again, attempts, input);
+    for (const DryRunResult& result : results) longest_rerun = std::max(longest_rerun, result.seconds);
+    return results;
+  };
+  Result<std::unique_ptr<PlannedRun>> planned =
+      make_plan(question, *first,
+                {run_attempts, hint, interrupted, question.try_changes ? std::function<double()>() : seconds_left});
   if (!planned) return fail(planned.error().message());
 
   Plan& plan = (*planned)->plan;

@@ -8,11 +8,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/gpus.h"
+#include "plan/offer.h"
 #include "plan/plan.h"
 
 namespace faultline {
@@ -29,9 +31,14 @@ struct ProcessSummary {
   std::uint64_t steps = 0;
   std::string stopped;
   std::optional<PlanException> exception;
-  std::vector<std::string> uses;               // what the program does by itself: autocast, checkpoint, foreach, …
-  std::map<std::string, std::string> changes;  // what was changed, in words
-  std::uint64_t vary_value = 0;                // the number as the program has it, and where
+  std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …
+  std::map<std::string, std::string> changes;    // what was changed, in words
+  std::vector<std::string> phases;               // it came to, in their order
+  std::vector<std::string> not_reached;          // what its own files have and it did not come to
+  std::vector<Offer> offers;                     // remedies that apply to what it did
+  std::map<std::string, std::uint64_t> lasting;  // bytes that stay from step to step: parameters, gradients, optimizer
+  std::set<std::string> numbers;                 // names of batches and lengths that its own files have
+  std::uint64_t vary_value = 0;                  // the number as the program has it, and where
   std::string vary_where;
   std::string unsupported;
   std::string unplanned, unplanned_line;  // what could not be planned first, also where the program went on after it
@@ -71,8 +78,7 @@ std::vector<ShownGpu> shown_gpus(const std::vector<Gpu>& named);
 struct Attempt {
   std::string folder;  // to keep it in, below the run's own
   std::vector<std::string> command;
-  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
-  std::map<std::string, std::string> changes;
+  std::map<std::string, std::string> changes;  // remedies by name, each with its value: autocast → float16
   // a number in the program's source, and another value for it
   std::optional<std::pair<std::string, std::uint64_t>> vary;
   std::uint64_t steps = 0;  // to go as far as another run did: stop after so many, and not before; 0: as the first run
@@ -84,6 +90,7 @@ struct Reruns {
   std::function<std::vector<DryRunResult>(const std::vector<Attempt>&)> run;
   std::function<void(const std::string&)> tell;  // the user, what is being done
   std::function<bool()> interrupted;             // nothing more is to be started
+  std::function<double()> seconds_left = {};     // for trying remedies; none: as long as it takes
 };
 
 }  // namespace faultline

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "plan/changes.h"
+#include "plan/remedies.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
 #include "sources/input.h"
@@ -59,13 +60,14 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (takes_long && (wants_changes || question.vary.empty()))
     plan.changes_skipped =
         fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
-  if (wants_changes && !takes_long) add_changes(reruns, told, question.gpu_at(run.needs.slot), plan);
   if (const std::string why_not = why_no_batch_is_enough(plan); fails && question.vary.empty() && !why_not.empty()) {
     PlanVary& vary = plan.vary.emplace();
     vary.name = "batch size";
     vary.why_not = why_not;
   } else if (wants_search && (!takes_long || !question.vary.empty()))
-    add_search(reruns, question.vary, plan);
+    add_search(reruns, question.vary, told, plan);
+  if (wants_changes && !takes_long) add_remedies(reruns, told, plan);
+  if (fails) add_where(plan);
 }
 
 }  // namespace

@@ -125,6 +125,12 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
                              main->stopped),
                  {},
                  {}};
+  for (const PlanPhase& phase : as_is.phases) {
+    // Inference is named so by what did not come later; a run that leaves no phases at all is none of ours.
+    if (phase.name == "inference" || main->phases.empty()) continue;
+    if (std::find(main->phases.begin(), main->phases.end(), phase.name) == main->phases.end())
+      return Error{"the dry run of it did not come to a phase of the program as it is: " + phase.name, {}, {}};
+  }
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
   return needs_of(*trace, main->failures == 0);
 }

@@ -74,6 +74,18 @@ struct PlanChange {
   bool fits = false;
   std::uint64_t needed_bytes = 0;
   std::string why_not;
+  std::vector<std::string> remedies;      // by name; empty: a setting
+  std::uint64_t cost = 0;                 // how much it asks of the user: the order of the list
+  std::string label;                      // short
+  std::vector<std::string> instructions;  // one for each remedy
+  std::string diff;                       // of the program's own source, where its lines are known; may be empty
+  std::uint64_t compute = 0;              // the compute capability it needs, its first number
+};
+
+// A GPU of the catalogue on which it fits: as it is, or with a change.
+struct PlanWhere {
+  PlanGpu gpu;
+  std::string with;  // the change's label; empty: as it is
 };
 
 // The search for the largest value of a number of the program, its batch size as a rule.
@@ -85,8 +97,9 @@ struct PlanVary {
   bool tight = false;                  // it fits, but tightly
   std::uint64_t smallest_failing = 0;  // 0: none was found
   std::uint64_t runs = 0;
-  std::string stopped;  // why it ended before the largest was found; may be empty
-  std::string why_not;  // the search could not be made
+  std::string stopped;       // why it ended before the largest was found; may be empty
+  std::string why_not;       // the search could not be made
+  bool accumulated = false;  // gradients were kept from one batch to the next in these runs, as accumulation does
 };
 
 struct PlanException {
@@ -111,6 +124,14 @@ struct PlanEffects {
   bool input_was_cut = false;         // what it read from standard input could not be kept whole for another run
   // files that were changed all the same: open before the program began, or the kernel's own
   std::vector<std::string> done_for_real;
+};
+
+// What the program did for a while: building, training, evaluation, generation, inference, saving.
+struct PlanPhase {
+  std::string name;
+  std::uint64_t times = 1;            // how often it came to it
+  std::uint64_t allocated_bytes = 0;  // by PyTorch's allocator, at its fullest
+  Location location;                  // the line that made it so full
 };
 
 // One of several GPUs, at its fullest.
@@ -138,6 +159,10 @@ struct Plan {
   std::uint64_t peak_outside_bytes = 0;  // taken beside PyTorch's allocator, the context apart
   std::vector<std::pair<std::string, std::uint64_t>> live_at_peak;  // by category, the fixed order of accounts
   std::vector<PlanModule> modules;                                  // at the peak, most bytes first
+  std::vector<PlanPhase> phases;                                    // in the order in which the program came to them
+  std::string failed_phase;                                         // the one that ran out of memory
+  std::vector<std::string>
+      not_reached;  // what the program's own files have and the run did not come to: "saving (train.py:80)"
 
   bool failed = false;  // a request could not be served and the program ended of it
   Location failed_at;
@@ -164,6 +189,7 @@ struct Plan {
   std::vector<PlanChange> changes;
   std::string changes_skipped;  // why no change was tried where one would be; may be empty
   std::optional<PlanVary> vary;
+  std::vector<PlanWhere> where;  // of a program that does not fit: the smallest GPUs on which it does
   std::vector<PlanNote> notes;
   PlanEffects effects;
   std::string folder;
@@ -181,6 +207,13 @@ struct Plan {
   std::uint64_t steps_to_repeat() const {
     return steps + (stopped.empty() ? 1 : 0);
   }  // for a run that goes as far as this one: past the last step where the program ended by itself
+  // Is there a change, or a batch, with which a run fits?
+  bool fits_with_something() const {
+    for (const PlanChange& change : changes) {
+      if (change.fits) return true;
+    }
+    return vary && vary->largest_fitting != 0;
+  }
   std::uint64_t saved_bytes(const PlanChange& change) const {
     return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0;
   }

@@ -43,6 +43,13 @@ void fields(auto& archive, PlanModule& module) {
   archive("live", module.live);
 }
 
+void fields(auto& archive, PlanPhase& phase) {
+  archive("name", phase.name);
+  archive("times", phase.times);
+  archive("allocated", phase.allocated_bytes);
+  archive("location", phase.location);
+}
+
 void fields(auto& archive, PlanNote& note) {
   archive("kind", note.kind);
   archive("text", note.text);
@@ -60,6 +67,7 @@ void fields(auto& archive, PlanVary& vary) {
   archive("runs", vary.runs);
   archive("stopped", vary.stopped);
   archive("why_not", vary.why_not);
+  archive("accumulated", vary.accumulated);
 }
 
 void fields(auto& archive, PlanException& exception) {
@@ -105,6 +113,9 @@ void fields(Archive& archive, Plan& plan) {
     peak("live", plan.live_at_peak);
   });
   archive("modules", plan.modules);
+  archive("phases", plan.phases);
+  archive("failed_phase", plan.failed_phase);
+  archive("not_reached", plan.not_reached);
   archive.group("failure", plan.failed, [&](auto& failure) {
     failure("step", plan.failed_in_step);
     failure("location", plan.failed_at);
@@ -133,9 +144,18 @@ void fields(Archive& archive, Plan& plan) {
     inside("needed", change.needed_bytes);
     inside.derived("saves", plan.saved_bytes(change));
     inside("why_not", change.why_not);
+    inside("remedies", change.remedies);
+    inside("cost", change.cost);
+    inside("label", change.label);
+    inside("instructions", change.instructions);
+    inside("diff", change.diff);
   });
   archive("changes_skipped", plan.changes_skipped);
   archive("vary", plan.vary);
+  archive.each("where", plan.where, [&](auto& inside, PlanWhere& where) {
+    inside("gpu", where.gpu);
+    inside("with", where.with);
+  });
   archive("notes", plan.notes);
   archive("effects", plan.effects);
   archive("folder", plan.folder);

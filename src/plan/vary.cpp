@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMostRuns = 8;
 constexpr std::uint64_t kCloseEnough = 64;  // a border known to this part of the value is close enough
-constexpr std::array<std::string_view, 3> kUsualNames = {"batch_size", "batch", "bs"};
+constexpr std::array<std::string_view, 6> kUsualNames = {
+    "batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "batch", "bs"};
 constexpr std::array<std::string_view, 6> kUsualArguments = {
     "--batch-size", "--per-device-train-batch-size", "--train-batch-size", "--batch", "--bs", "-b"};
 
@@ -78,9 +79,11 @@ struct Point {
 
 class Search {
  public:
-  Search(const Reruns& reruns, const Plan& plan, const std::string& name)
+  Search(const Reruns& reruns, const Plan& plan, const std::string& name, const ProcessSummary& as_run)
       : reruns_(reruns),
         plan_(plan),
+        as_run_(as_run),
+        accumulates_(as_run.does("backward") && !as_run.does("accumulates") && plan.steps > 1),
         in_command_(find_in_command(plan.command, name)),
         current_{0, plan.needed_bytes, plan.verdict != Verdict::kDoesNotFit, {}, {}, 0} {}
 
@@ -97,6 +100,7 @@ class Search {
     else
       search_down(lowest ? std::move(*lowest) : try_value(1));
     vary_.runs = measured_;
+    vary_.accumulated = accumulated_;
     vary_.tight = vary_.largest_fitting != 0 && is_tight(*plan_.gpu, needed_bytes_);
     return std::move(vary_);
   }
@@ -111,6 +115,7 @@ class Search {
       else
         attempt.vary = {vary_.name, value};
       attempt.steps = plan_.steps_to_repeat();
+      if (accumulates_ && value < vary_.current) attempt.changes["accumulate"] = "true";
       attempts.push_back(std::move(attempt));
     }
     runs_ += attempts.size();
@@ -127,6 +132,7 @@ class Search {
       if (const ProcessSummary* main = results[at].main()) {
         point.where = main->vary_where;
         point.original = main->vary_value;
+        accumulated_ = accumulated_ || main->changes.contains("accumulate");
       }
       if (point.problem.empty()) ++measured_;
       points.push_back(std::move(point));
@@ -139,6 +145,8 @@ class Search {
   std::optional<Point> find_in_source(const std::string& name) {
     std::vector<std::string> names = {name};
     if (name.empty()) names.assign(kUsualNames.begin(), kUsualNames.end());
+    if (name.empty() && as_run_.ended_in_order)
+      std::erase_if(names, [&](const std::string& one) { return !as_run_.numbers.contains(one); });
     for (const std::string& candidate : names) {
       if (reruns_.interrupted()) return std::nullopt;
       vary_.name = candidate;
@@ -227,19 +235,43 @@ class Search {
 
   const Reruns& reruns_;
   const Plan& plan_;
+  const ProcessSummary& as_run_;
+  const bool accumulates_;  // in the runs with a smaller batch
   const std::optional<InCommand> in_command_;
   Point current_;  // the program as it is
   PlanVary vary_;
   std::uint64_t runs_ = 0;          // started
   std::uint64_t measured_ = 0;      // of them, that told what a value needs
   std::uint64_t needed_bytes_ = 0;  // with the largest that fits
+  bool accumulated_ = false;
 };
 
 }  // namespace
 
-void add_search(const Reruns& reruns, const std::string& name, Plan& plan) {
+std::vector<Offer> batches_in_command(const std::vector<std::string>& command) {
+  std::vector<Offer> offers;
+  const std::optional<InCommand> found = find_in_command(command, "");
+  if (!found) return offers;
+  for (std::uint64_t value = found->value / 2, number = 0; value >= 1 && number < 8; value /= 2, ++number) {
+    Offer offer;
+    offer.name = "batch";
+    offer.value = std::to_string(value);
+    offer.label = fmt::format("{} {} accumulated {} times", found->name, value, found->value / value);
+    offer.what = fmt::format("Use {} {} (now {}), with gradients accumulated over {} batches", found->name, value,
+                             found->value, found->value / value);
+    offer.cost = 30 + number;
+    offer.keeps = {{"running", 0.0}};
+    offer.dose = 1 - static_cast<double>(value) / static_cast<double>(found->value);
+    offer.command = command;
+    offer.command[found->word] = found->head + std::to_string(value);
+    offers.push_back(std::move(offer));
+  }
+  return offers;
+}
+
+void add_search(const Reruns& reruns, const std::string& name, const ProcessSummary& as_run, Plan& plan) {
   reruns.tell("looking for the largest " + (name.empty() ? std::string("batch") : name) + " that fits");
-  plan.vary = Search(reruns, plan, name).run(name);
+  plan.vary = Search(reruns, plan, name, as_run).run(name);
   constexpr std::string_view kInterrupted = "the search was interrupted";
   if (plan.vary) {
     if (reruns.interrupted() && plan.vary->stopped.empty())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plan/dry_run.h"
 #include "plan/plan.h"
@@ -9,6 +10,11 @@
 namespace faultline {
 
 // name empty: the usual names of a batch size are looked for, and it is said where none is found.
-void add_search(const Reruns& reruns, const std::string& name, Plan& plan);
+// as_run: the program as it is, which knows the numbers of its own files. Where it trains the gradients of one batch are kept while the next is computed, so that
+// what fits does so with gradient accumulation, too.
+void add_search(const Reruns& reruns, const std::string& name, const ProcessSummary& as_run, Plan& plan);
+
+// Where the batch is a number of the command: smaller ones, as remedies for combinations.
+std::vector<Offer> batches_in_command(const std::vector<std::string>& command);
 
 }  // namespace faultline

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "fmt/format.h"
 #include "plan/modules.h"
+#include "plan/phases.h"
 #include "plan/plan_fields.h"
 #include "rules/describe.h"
 #include "trace/file_format.h"
@@ -212,6 +213,8 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   describe_peak(*run.judgement.facts, run.needs.slot, plan);
   plan.failed = as_asked.died_of_memory();
   if (plan.failed) describe_failure(*run.judgement.facts, run.needs.slot, plan);
+  describe_phases(*run.judgement.facts, run.needs.slot, main.steps != 0 || main.does("backward"), plan);
+  plan.not_reached = main.not_reached;
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
   plan.stopped = main.stopped;

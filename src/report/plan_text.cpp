@@ -9,14 +9,15 @@
 
 #include "base/units.h"
 #include "report/finding_text.h"
+#include "report/phases_text.h"
 #include "report/plan_tables.h"
+#include "report/remedies_text.h"
 
 namespace faultline {
 namespace {
 
 constexpr std::size_t kNotesShown = 2;
 constexpr std::size_t kErrorShown = 200;  // characters of an exception's own words
-constexpr std::size_t kChangesShown = 3;
 
 struct Headline {
   Style style;
@@ -291,95 +292,6 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
   print_effects(page, plan.effects);
 }
 
-void print_vary(Page& page, const PlanVary& vary) {
-  const std::string name = page.clean(vary.name);
-  if (!vary.why_not.empty()) {
-    page.item(page.dot(), fmt::format("{}: {}.", name, page.clean(vary.why_not)));
-    return;
-  }
-  const std::string where =
-      fmt::format("{}{}now {}", page.clean(vary.where), vary.where.empty() ? "" : ", ", format_count(vary.current));
-  if (vary.largest_fitting == 0) {
-    page.item(page.no(),
-              fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
-    return;
-  }
-  std::string text =
-      fmt::format("{} = {} fits{}", name, format_count(vary.largest_fitting), vary.tight ? ", but tightly," : "");
-  text += vary.smallest_failing == 0 ? vary.stopped.empty()
-                                           ? std::string("; larger values were not tried")
-                                           : "; larger ones could not be tried: " + page.clean(vary.stopped)
-                                     : fmt::format(" and {} does not", format_count(vary.smallest_failing));
-  if (vary.smallest_failing != 0 && !vary.stopped.empty())
-    text += "; what is between was not tried to the end: " + page.clean(vary.stopped);
-  page.item(page.yes(), fmt::format("{} ({}). Confirmed by {} dry runs.", text, where, vary.runs));
-}
-
-// One remedy: what to do, and what it brings by which trial.
-void print_change(Page& page, const Plan& plan, const PlanChange& change) {
-  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
-  const std::string what = page.clean(change.what);
-  const std::string detail = change.detail.empty() ? "" : " (" + page.clean(change.detail) + ")";
-  if (!change.tried) {
-    page.item(page.dot(), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change.why_not)));
-    return;
-  }
-  const std::uint64_t saved = plan.saved_bytes(change);
-  const bool saves = saved != 0;
-  const std::uint64_t difference = saves ? saved : change.needed_bytes - plan.needed_bytes;
-  const std::string by = change.kind == "setting" ? "a replay" : "a dry run";
-  std::string result = fmt::format("needs {}", format_bytes(change.needed_bytes));
-  if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saves ? "less" : "more");
-  if (wanted)
-    result = (!change.fits                                           ? "not enough: "
-              : plan.gpu && is_tight(*plan.gpu, change.needed_bytes) ? "fits, but tightly: "
-                                                                     : "fits: ") +
-             result;
-  page.item(change.fits || (!wanted && saves) ? page.yes() : page.no(),
-            fmt::format("{}{}. By {}, {}.", what, detail, by, result));
-}
-
-// The best first. Unless all are asked for: those that make it fit, or where none does those that help.
-std::vector<const PlanChange*> changes_to_tell(const Plan& plan, bool verbose) {
-  const bool any_fits =
-      std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& c) { return c.tried && c.fits; });
-  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
-  std::vector<const PlanChange*> sorted;
-  for (const PlanChange& change : plan.changes) {
-    const bool helps = change.tried && (wanted && any_fits ? change.fits : plan.saved_bytes(change) != 0);
-    if (verbose || helps) sorted.push_back(&change);
-  }
-  const auto rank = [](const PlanChange& change) {
-    return std::tuple(!change.tried, !change.fits, change.needed_bytes);
-  };
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const PlanChange* a, const PlanChange* b) { return rank(*a) < rank(*b); });
-  return sorted;
-}
-
-void print_changes(Page& page, const Plan& plan, bool verbose) {
-  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
-  if (plan.changes.empty() && !plan.vary && plan.changes_skipped.empty()) return;
-  page.blank();
-  page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
-  const std::vector<const PlanChange*> told = changes_to_tell(plan, verbose);
-  const bool batch_fits = plan.vary && plan.vary->largest_fitting != 0;
-  // That nobody asked for it and nothing was found is worth a line only where there is nothing better.
-  const bool batch_is_told =
-      plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() || plan.vary->name != "batch size");
-  if (batch_is_told) print_vary(page, *plan.vary);
-  const std::size_t most = verbose ? told.size() : kChangesShown - (batch_fits ? 1 : 0);
-  for (std::size_t at = 0; at < told.size() && at < most; ++at) print_change(page, plan, *told[at]);
-  const auto tried = static_cast<std::size_t>(
-      std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; }));
-  const bool any_fits = std::any_of(told.begin(), told.end(), [](const PlanChange* change) { return change->fits; });
-  if (wanted && told.empty() && tried != 0 && !plan.vary)
-    page.paragraph(2, fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).",
-                                  tried == 1 ? "One change was" : format_count(tried) + " changes were"));
-  if (wanted && !any_fits && !told.empty() && !batch_fits) page.paragraph(2, "None of these is enough.");
-  if (!verbose && told.size() > most)
-    page.paragraph(2, fmt::format("and {} more; --verbose lists them", told.size() - most), Style::kDim);
-  if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
 }
 
 }  // namespace
@@ -390,9 +302,10 @@ void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   page.blank();
   print_facts(page, plan, context);
   print_modules(page, plan, context.verbose);
+  print_phases(page, plan);
   if (context.failure != nullptr && !context.verbose) print_holders(page, "made at", context.failure->holders, false);
   print_fits(page, plan, context.verbose);
-  print_changes(page, plan, context.verbose);
+  print_remedies(page, plan, context.verbose);
   print_notes(page, plan, context.verbose);
 }
 

@@ -38,5 +38,5 @@ def arm(plan_path: str) -> None:
         start(options)
     else:
         ImportWatch(("torch",), lambda _name, _torch: start(options))
-    if options.get("vary"):
-        vary.arm(options["vary"], options)
+    if values := vary.wanted(options):
+        vary.arm(values)

@@ -31,7 +31,7 @@ class DryRunSession:
 
     def __init__(self, options: dict):
         from . import no_gpu, places, releases
-        from .changes import Changes
+        from .beyond_loops import BeyondLoops
         from .cuda_api import Api
         from .device import Device
         from .progress import Progress
@@ -39,6 +39,7 @@ class DryRunSession:
         from .dispatch_mode import DryRunMode
         from .notes import Notes
         from .ranks import Rank
+        from .remedies import Remedies
         from .stacks import Stacks
         from .values import Values
 
@@ -69,7 +70,8 @@ class DryRunSession:
         self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress)
         self.progress.host = self.mode.host
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
-        self.changes = Changes(self)
+        self.remedies = Remedies(self)
+        self.beyond = BeyondLoops(self)
         self.rank = Rank(self)
         self.watch = None  # of its process groups
         self.problem = None
@@ -77,6 +79,7 @@ class DryRunSession:
         self.decided_by_stand_in = True  # if it ends by a status of its own
         self.stopped = None
         self.owner = os.getpid()
+        vary.note_main()
         self.started = time.monotonic()
 
     def start(self) -> None:
@@ -84,7 +87,8 @@ class DryRunSession:
 
         self.api.install()
         torch_hooks.install(self)
-        self.progress.on_model = self.changes.model_found
+        self.beyond.install()
+        self.progress.on_model = self.remedies.model_found
         self.progress.on_step = self._after_step
         self.progress.before_first_backward = functools.partial(special_operations.accumulation.learn, self.memory)
         self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
@@ -103,11 +107,12 @@ class DryRunSession:
             and self.progress.steps >= self.options["steps"]
             and time.monotonic() - self.started >= (self.options.get("at_least_seconds") or 0)
         ):
-            self._stop(f"after {self.progress.steps} optimizer steps")
+            if not self.beyond.begin():
+                self._stop(f"after {self.progress.steps} optimizer steps")
 
     def _out_of_time(self) -> None:
         self.notes.waiting()
-        self._stop(f"after {self.options['seconds']} seconds")
+        self._stop(self.beyond.words() if self.beyond.on else f"after {self.options['seconds']} seconds")
 
     def _stop(self, why: str) -> None:
         """Ends the program as sys.exit() would: its own clean-up still runs."""
@@ -208,11 +213,14 @@ class DryRunSession:
     def finish(self, settle: bool = True) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
+        from .beyond_loops import not_reached
         from .dispatch_mode import Unplannable
         from .older_torch import notice_deaths
 
         if settle:
             _settle_backward_threads()
+        if self.beyond.on and not self.stopped:
+            self.stopped = self.beyond.words()
         notice_deaths()
         peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
         if self.watch is not None:
@@ -231,6 +239,7 @@ class DryRunSession:
             self.device.property("dry-run.exception", json.dumps(self.problem))
         if trouble := self.device.problem():
             Unplannable(f"what the program does was not recorded to its end: {trouble}")
+        offers = self.remedies.offers() if not self.options.get("changes") and not self.options.get("vary") else []
         self.memory.closed = True
         self.summary = {
             **peaks,
@@ -239,9 +248,14 @@ class DryRunSession:
             "stopped": self.stopped,
             "steps": self.progress.steps,
             "seconds": seconds,
-            "changes": self.changes.applied,
-            "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
-            "vary": {"found": vary.found} if self.options.get("vary") else None,
+            "changes": self.remedies.applied(),
+            "uses": sorted(self.remedies.seen.uses | ({"backward"} if self.progress.saw_backward else set())),
+            "offers": offers,
+            "phases": self.progress.phases.seen,
+            "not_reached": not_reached(self.progress.phases.seen) if self.stopped or self.problem else [],
+            "lasting": self.remedies.seen.lasting,
+            "numbers": self.remedies.seen.numbers,
+            "vary": {"found": vary.found} if vary.found else None,
             "unsupported": None,
             "unplanned": Unplannable.first,
             "began": process_began(),

@@ -11,6 +11,7 @@ import torch
 from . import tensors
 from .memory import Memory, storage_id
 from .naming import dtype_name
+from .phases import Phases
 from .older_torch import StorageRef, notice_deaths, run_backward
 from .program_names import model_name, names_of
 
@@ -48,7 +49,9 @@ class Progress:
         self.on_model = None  # told of each model before it first runs
         self.before_first_backward = None
         self.on_step = None  # told after each optimizer step
+        self.before_step = self.on_backward = None  # told of the step before it is counted, and of each pass
         self._pins: dict[int, object] = {}
+        self.phases = Phases(memory)
 
     # --- modules
 
@@ -58,6 +61,8 @@ class Progress:
             self._name_all(module)
             if self.on_model is not None:
                 self.on_model(module)
+        if not running.open and not self._backwards:
+            self.phases.model_runs(module)
         running.open.append(running.module)
         path = self._paths.get(module)
         inside = running.module + "." if running.module else ""
@@ -111,10 +116,14 @@ class Progress:
     def around_backward(self, run):
         @functools.wraps(run)
         def faultline(*args, **kwargs):
-            if self.before_first_backward is not None and not torch._C._are_functorch_transforms_active():
+            first = self.before_first_backward is not None
+            if first and not torch._C._are_functorch_transforms_active():
                 prepare, self.before_first_backward = self.before_first_backward, None
                 prepare()
             self.saw_backward = True
+            self.phases.trains()
+            if self.on_backward is not None:
+                self.on_backward(first)
             self._memory.stacks.enter_backward()
             self._backwards += 1
             try:
@@ -133,6 +142,9 @@ class Progress:
 
     def step(self, optimizer, _args=None, _kwargs=None) -> None:
         notice_deaths()
+        self.phases.trains()
+        if self.before_step is not None:
+            self.before_step(optimizer)
         self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
         self.steps += 1
         if self.on_step is not None:

@@ -26,6 +26,7 @@ def install(session) -> None:
         session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()
     ).install()
     safetensors_files.install(session.notes, confined)
+    session.progress.phases.install()
     storages.install(session.mode.host, session.memory)
     legacy_tensor_types.install()
     printing.install(session)
@@ -36,7 +37,7 @@ def install(session) -> None:
     _profile_the_host()
     _truncated_normal(session.mode.host)
     _hear_refusals(session)
-    session.changes.install()
+    session.remedies.install()
 
 
 def _watch(session) -> None:
@@ -44,6 +45,7 @@ def _watch(session) -> None:
     torch.nn.modules.module.register_module_forward_pre_hook(progress.enter_module)
     torch.nn.modules.module.register_module_forward_hook(progress.leave_module, always_call=True)
     sys.modules[torch.optim.Optimizer.__module__].register_optimizer_step_post_hook(progress.step)
+    progress.before_step, progress.on_backward = session.remedies.seen.stepped, session.remedies.seen.backward
 
     def watched(run):
         def from_line(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""Another value for one of the program's own constants: batch_size = 8 in the source becomes batch_size = 16, for this run only.
+"""Another value for some of the program's own constants: batch_size = 8 in the source becomes batch_size = 16, for this run only.
 
 What counts as the constant is found in the source of the program's own files, by its name: an assignment of a number, a keyword argument of that name, a
 parameter's default, and the default of an argparse option of that name. The files on disk are not touched.
@@ -11,35 +11,51 @@ import importlib.machinery
 import os
 import sys
 
-from .._file_owner import is_library
+from .._file_owner import is_library, is_own
 
-found: list[dict] = []  # where the constant stood
+found: list[dict] = []  # where the constants stood
+_main: list[str] = []
+_MOST_FILES, _LARGEST_FILE = 200, 1 << 20
 
 
 class _Rewrite(ast.NodeTransformer):
-    def __init__(self, name: str, value: int, file: str):
-        self._name, self._value, self._file = name, value, file
-        self._option = {"--" + name, "--" + name.replace("_", "-")}
+    """values: the names with the numbers they get; None leaves the number as it is, and only notes where it stands."""
 
-    def _number(self, node, what: str):
+    def __init__(self, values: dict[str, int | None], file: str, found: list[dict]):
+        self._values, self._file, self._found = {name.lower(): v for name, v in values.items()}, file, found
+        self._options = {
+            option: name for name in self._values for option in ("--" + name, "--" + name.replace("_", "-"))
+        }
+
+    def _number(self, node, name: str | None, what: str):
         """The node with the other value, if it is a plain number."""
-        if isinstance(node, ast.Constant) and type(node.value) is int:
-            found.append({"file": self._file, "line": node.lineno, "value": node.value, "what": what})
-            return ast.copy_location(ast.Constant(self._value), node)
-        return node
-
-    def _is_name(self, target) -> bool:
-        return (
-            isinstance(target, ast.Name)
-            and target.id.lower() == self._name.lower()
-            or isinstance(target, ast.Attribute)
-            and target.attr.lower() == self._name.lower()
+        if name is None or not isinstance(node, ast.Constant) or type(node.value) is not int:
+            return node
+        self._found.append(
+            {
+                "name": name,
+                "file": self._file,
+                "line": node.lineno,
+                "value": node.value,
+                "what": what.replace("{}", name),
+            }
         )
+        value = self._values[name]
+        return node if value is None else ast.copy_location(ast.Constant(value), node)
+
+    def _known(self, name: str | None) -> str | None:
+        return name.lower() if name and name.lower() in self._values else None
+
+    def _name_of(self, target) -> str | None:
+        if isinstance(target, ast.Name):
+            return self._known(target.id)
+        return self._known(target.attr) if isinstance(target, ast.Attribute) else None
 
     def visit_Assign(self, node):
         self.generic_visit(node)
-        if any(self._is_name(target) for target in node.targets):
-            node.value = self._number(node.value, f"{self._name} = …")
+        name = next((found for target in node.targets if (found := self._name_of(target))), None)
+        if name is not None:
+            node.value = self._number(node.value, name, f"{name} = …")
         elif (
             len(node.targets) == 1
             and isinstance(node.targets[0], ast.Tuple)
@@ -47,28 +63,27 @@ class _Rewrite(ast.NodeTransformer):
             and len(node.targets[0].elts) == len(node.value.elts)
         ):
             node.value.elts = [
-                self._number(value, f"{self._name} = …") if self._is_name(target) else value
+                self._number(value, self._name_of(target), "{} = …")
                 for target, value in zip(node.targets[0].elts, node.value.elts)
             ]
         return node
 
     def visit_AnnAssign(self, node):
         self.generic_visit(node)
-        if node.value is not None and self._is_name(node.target):
-            node.value = self._number(node.value, f"{self._name}: … = …")
+        if node.value is not None:
+            node.value = self._number(node.value, self._name_of(node.target), "{}: … = …")
         return node
 
     def visit_keyword(self, node):
         self.generic_visit(node)
-        if node.arg and node.arg.lower() == self._name.lower():
-            node.value = self._number(node.value, f"{node.arg}=…")
+        node.value = self._number(node.value, self._known(node.arg), f"{node.arg}=…")
         return node
 
     def visit_Dict(self, node):
         self.generic_visit(node)
         node.values = [
-            self._number(value, f"'{self._name}': …")
-            if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.lower() == self._name.lower()
+            self._number(value, self._known(key.value), f"'{key.value}': …")
+            if isinstance(key, ast.Constant) and isinstance(key.value, str)
             else value
             for key, value in zip(node.keys, node.values)
         ]
@@ -80,15 +95,11 @@ class _Rewrite(ast.NodeTransformer):
         positional = arguments.posonlyargs + arguments.args
         first = len(positional) - len(arguments.defaults)
         arguments.defaults = [
-            self._number(default, f"default of {self._name}")
-            if positional[first + index].arg.lower() == self._name.lower()
-            else default
+            self._number(default, self._known(positional[first + index].arg), "default of {}")
             for index, default in enumerate(arguments.defaults)
         ]
         arguments.kw_defaults = [
-            self._number(default, f"default of {self._name}")
-            if default is not None and arguments.kwonlyargs[index].arg.lower() == self._name.lower()
-            else default
+            default and self._number(default, self._known(arguments.kwonlyargs[index].arg), "default of {}")
             for index, default in enumerate(arguments.kw_defaults)
         ]
         return node
@@ -97,29 +108,66 @@ class _Rewrite(ast.NodeTransformer):
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        if (
-            isinstance(node.func, ast.Attribute)
-            and node.func.attr == "add_argument"
-            and any(isinstance(a, ast.Constant) and a.value in self._option for a in node.args)
-        ):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
+            names = [self._options.get(a.value) for a in node.args if isinstance(a, ast.Constant)]
+            name = next((n for n in names if n), None)
             for keyword in node.keywords:
                 if keyword.arg == "default":
-                    keyword.value = self._number(keyword.value, f"default of --{self._name}")
+                    keyword.value = self._number(keyword.value, name, f"default of --{name}")
         return node
 
 
-def rewritten(source: bytes | str, file: str, name: str, value: int):
+def note_main() -> None:
+    """Python takes the main file's name away when it has run."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    if isinstance(file, str):
+        _main.append(os.path.abspath(file))
+
+
+def program_trees():
+    """The files that the program has loaded and that are its own, parsed."""
+    loaded = [vars(module).get("__file__") for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
+    files = {os.path.abspath(f) for f in (*loaded, *_main) if isinstance(f, str)}
+    own = sorted(f for f in files if not is_library(f) and not is_own(f) and not f.endswith(".so"))
+    for file in own[:_MOST_FILES]:
+        try:
+            with open(file, "rb") as source:
+                tree = ast.parse(source.read(_LARGEST_FILE), file)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+        yield file, tree
+
+
+def numbers_of_program(names: tuple) -> list[dict]:
+    """Where numbers of these names stand in the files that the program has loaded and that are its own."""
+    numbers: list[dict] = []
+    for file, tree in program_trees():
+        _Rewrite(dict.fromkeys(names), file, numbers).visit(tree)
+    return numbers
+
+
+def rewritten(source: bytes | str, file: str, values: dict[str, int]):
     tree = ast.parse(source, file)
-    return ast.fix_missing_locations(_Rewrite(name, value, file).visit(tree))
+    return ast.fix_missing_locations(_Rewrite(values, file, found).visit(tree))
 
 
-def arm(request: dict, options: dict) -> None:
-    name, value = request["name"], int(request["value"])
+def wanted(options: dict) -> dict[str, int]:
+    """The numbers of a request: the one that is searched for, and those of remedies ("batch": "batch_size=4")."""
+    vary = options.get("vary")
+    values = {vary["name"]: int(vary["value"])} if vary else {}
+    for remedy in ("batch", "sequence"):
+        name, _, value = str((options.get("changes") or {}).get(remedy) or "").partition("=")
+        if value.isdigit():
+            values[name] = int(value)
+    return values
+
+
+def arm(values: dict[str, int]) -> None:
     before = importlib.machinery.SourceFileLoader.source_to_code
 
     def source_to_code(loader, data, path, *, _optimize=-1):
         if isinstance(path, str) and not is_library(path) and isinstance(data, (bytes, str)):
-            return compile(rewritten(data, path, name, value), path, "exec", dont_inherit=True, optimize=_optimize)
+            return compile(rewritten(data, path, values), path, "exec", dont_inherit=True, optimize=_optimize)
         return before(loader, data, path, _optimize=_optimize)
 
     importlib.machinery.SourceFileLoader.source_to_code = source_to_code
@@ -134,7 +182,7 @@ def arm(request: dict, options: dict) -> None:
         return loader.source_to_code(loader.get_data(path), path)  # a cached compilation would have the old value
 
     importlib.machinery.SourceFileLoader.get_code = fresh_code
-    _run_script(name, value)
+    _run_script(values)
 
 
 def _script() -> str | None:
@@ -149,7 +197,7 @@ def _script() -> str | None:
     return arguments[0] if arguments and os.path.isfile(arguments[0]) else None
 
 
-def _run_script(name: str, value: int) -> None:
+def _run_script(values: dict[str, int]) -> None:
     """Runs the program's main file from its changed source, in place of the interpreter, which would compile it unchanged."""
     script = _script()
     if script is None:
@@ -157,7 +205,7 @@ def _run_script(name: str, value: int) -> None:
     with open(script, "rb") as file:
         source = file.read()
     try:
-        code = compile(rewritten(source, script, name, value), script, "exec", dont_inherit=True)
+        code = compile(rewritten(source, script, values), script, "exec", dont_inherit=True)
     except SyntaxError:
         return  # the interpreter will say so
     import atexit

@@ -229,7 +229,7 @@ def test_inference_that_keeps_its_graph_is_confirmed_to_fit_without(plan):
     done = plan(source, "--gpu", "T4", "--try")
     verdict = done.report["plan"]
     assert verdict["verdict"] == "does-not-fit"
-    [change] = [change for change in verdict["changes"] if change["kind"] == "program"]
+    [change] = [change for change in verdict["changes"] if change["remedies"] == ["no_grad"]]
     assert "torch.no_grad()" in change["what"] and change["fits"] and change["tried"]
     again = plan(
         source.replace("\nfor _", "\ntorch.set_grad_enabled(False)\nfor _"), "--gpu", "T4", "--no-try", run="again"

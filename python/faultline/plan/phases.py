@@ -1,0 +1,80 @@
+"""Which phase the program is in, told from what it does: building until a model runs; training (a model that computes gradients, a backward pass, an optimizer's step);
+evaluation (a model that is trained runs in eval mode or without gradients); generation (that inside a function called generate); saving (torch.save). A
+model that is not trained, run without gradients in a training step, is a part of the step. Each change is a mark in the trace: an operation "phase NAME".
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+
+import torch
+
+_MOST_MARKS = 20_000
+BUILDING, TRAINING, EVALUATION, GENERATION, SAVING = "building", "training", "evaluation", "generation", "saving"
+
+
+class Phases:
+    def __init__(self, memory):
+        self._memory = memory
+        self._marks = 0
+        self.now = ""
+        self._trained: weakref.WeakSet = weakref.WeakSet()
+        self._optimized: set[int] = set()  # parameters that an optimizer has
+        self.seen: list[str] = []
+        self.enter(BUILDING)
+
+    def enter(self, name: str) -> None:
+        if name == self.now or self._marks > _MOST_MARKS:
+            return
+        self._marks += 1
+        self.now = name
+        if name not in self.seen:
+            self.seen.append(name)
+        device, here = self._memory.device, self._memory.stacks.here()
+        device.op_begin(f"phase {name}", here)
+        device.op_end("", False, here)
+
+    def model_runs(self, root) -> None:
+        """A model is called by the program itself."""
+        if torch.is_grad_enabled() and root.training:
+            if any(p.requires_grad for p in root.parameters()):
+                self._trained.add(root)
+                self.enter(TRAINING)
+        elif root in self._trained or self.now != TRAINING and self._may_be_trained(root):
+            self.enter(GENERATION if _is_generating() else EVALUATION)
+
+    def optimizes(self, parameters) -> None:
+        self._optimized.update(id(p) for p in parameters)
+
+    def _may_be_trained(self, root) -> bool:
+        return not self._optimized or any(id(p) in self._optimized for p in root.parameters())
+
+    def trains(self) -> None:
+        """A backward pass, or a step."""
+        self.enter(TRAINING)
+
+    def around_save(self, save):
+        @functools.wraps(save)
+        def faultline(*args, **kwargs):
+            before = self.now
+            self.enter(SAVING)
+            try:
+                return save(*args, **kwargs)
+            finally:
+                self.enter(before)
+
+        return faultline
+
+    def install(self) -> None:
+        torch.save = torch.serialization.save = self.around_save(torch.save)
+
+
+def _is_generating() -> bool:
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == "generate":
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,67 @@
+"""What would make a program need less: the table of remedies. See remedy.py for what an entry is; the search among them is src/plan/remedies.cpp."""
+
+from __future__ import annotations
+
+from .. import vary
+from .adapters import Lora
+from .checkpointing import Checkpoint
+from .numbers import Accumulate, Batch, Sequence, usual_numbers
+from .optimizers import Foreach, SetToNone, States
+from .precision import Autocast, HalfWeights, NoGrad
+from .seen import Seen
+from .sharding import Fsdp
+
+REMEDIES = (
+    NoGrad,
+    SetToNone,
+    Foreach,
+    Batch,
+    Accumulate,
+    Autocast,
+    Checkpoint,
+    States,
+    HalfWeights,
+    Sequence,
+    Lora,
+    Fsdp,
+)
+
+
+class Remedies:
+    def __init__(self, session):
+        self._session = session
+        self._wanted = session.options.get("changes") or {}
+        self.seen = Seen(session)
+        self._all = [kind(session, self.seen) for kind in REMEDIES]
+
+    def install(self) -> None:
+        self.seen.install()
+        for remedy in self._all:
+            if remedy.name in self._wanted:
+                remedy.apply(self._wanted[remedy.name])
+
+    def model_found(self, root) -> None:
+        self.seen.model_found(root)
+        for remedy in self._all:
+            if remedy.name in self._wanted:
+                remedy.model_found(root)
+
+    def applied(self) -> dict[str, str]:
+        """What was done, in words; a number only where the program's source had it."""
+        names = {place["name"] for place in vary.found}
+        return {
+            name: words
+            for name, words in self.seen.applied.items()
+            if name not in ("batch", "sequence") or words.partition("=")[0].lower() in names
+        }
+
+    def offers(self) -> list[dict]:
+        """What applies to the program as it was seen. A remedy that cannot tell offers nothing."""
+        self.seen.numbers = usual_numbers()
+        found = []
+        for remedy in self._all:
+            try:
+                found += [offer.told(remedy.name) for offer in remedy.offers()]
+            except Exception as problem:  # of ours: the plan is whole without it
+                self._session.notes.add("mode", f"whether {remedy.name} would help could not be told: {problem}", "")
+        return found

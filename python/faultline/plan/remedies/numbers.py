@@ -1,0 +1,142 @@
+"""Numbers of the program: a smaller batch, accumulated to the same one; shorter sequences."""
+
+from __future__ import annotations
+
+import torch
+
+from .edits import number_edit
+from .remedy import Offer, Remedy
+
+BATCHES = (
+    "batch_size",
+    "per_device_train_batch_size",
+    "train_batch_size",
+    "micro_batch_size",
+    "batch",
+    "bs",
+)
+LENGTHS = (
+    "sequence_length",
+    "seq_length",
+    "seq_len",
+    "seqlen",
+    "block_size",
+    "context_length",
+    "max_seq_len",
+    "max_seq_length",
+    "max_length",
+    "n_ctx",
+    "seq",
+    "length",
+    "t",
+)
+
+
+def usual_numbers() -> list[dict]:
+    """Those of the program's own files that are called as batches and lengths are."""
+    from .. import vary
+
+    return vary.numbers_of_program((*BATCHES, *LENGTHS))
+
+
+def _first(numbers: list[dict], names: tuple) -> dict | None:
+    for name in names:
+        found = [n for n in numbers if n["name"] == name]
+        if found:
+            return max(found, key=lambda n: n["value"])
+    return None
+
+
+class _Number(Remedy):
+    """value: "batch_size=4"; the source is changed before the program begins (await_torch.py)."""
+
+    def _smaller(self, number: dict, most: int):
+        value = number["value"] // 2
+        while value >= 1 and most:
+            yield value, 1 - value / number["value"]
+            value, most = value // 2, most - 1
+
+    def _where(self, number: dict) -> str:
+        from os.path import basename
+
+        return f"{basename(number['file'])}:{number['line']}"
+
+
+class Batch(_Number):
+    name = "batch"
+
+    def offers(self):
+        number = _first(self.seen.numbers, BATCHES)
+        if number is None:
+            return
+        for step, (value, dose) in enumerate(self._smaller(number, 8)):
+            many = number["value"] // value
+            with_same = f", with gradients accumulated over {many} batches for the same {number['value']}"
+            yield Offer(
+                f"{number['name']}={value}",
+                f"{number['name']} = {value}" + (f" accumulated {many} times" if self.seen.trains() else ""),
+                f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']})"
+                + (with_same if self.seen.trains() else ""),
+                30 + step,
+                {"running": 0.0},
+                dose=dose,
+                edits=number_edit(number["file"], number["line"], number["value"], value),
+            )
+
+    def apply(self, value) -> None:
+        self.done(str(value))
+        accumulate(self.seen)
+
+
+class Accumulate(Remedy):
+    """Gradients live on while the next batch is computed: every second call that would clear them does nothing. What a step needs does not depend on how many batches
+    come before it, from two on."""
+
+    name = "accumulate"
+
+    def apply(self, value) -> None:
+        accumulate(self.seen)
+
+
+class Sequence(_Number):
+    name = "sequence"
+
+    def offers(self):
+        numbers = [
+            n
+            for n in self.seen.numbers
+            if n["name"] in LENGTHS and any(abs(n["value"] - length) <= 1 for length in self.seen.token_lengths)
+        ]
+        number = _first(numbers, LENGTHS)
+        if number is None or number["value"] < 32:
+            return
+        for step, (value, dose) in enumerate(self._smaller(number, 3)):
+            yield Offer(
+                f"{number['name']}={value}",
+                f"{number['name']} = {value}",
+                f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']}): shorter sequences",
+                110 + 10 * step,
+                {"running": 0.0},
+                dose=dose,
+                edits=number_edit(number["file"], number["line"], number["value"], value),
+            )
+
+    def apply(self, value) -> None:
+        self.done(str(value))
+
+
+def accumulate(seen) -> None:
+    calls = [0]
+
+    def around(zero_grad):
+        def faultline(this, *args, **kwargs):
+            calls[0] += 1
+            if calls[0] % 2:
+                seen.applied["accumulate"] = "gradients were kept for two batches"
+                return None
+            return zero_grad(this, *args, **kwargs)
+
+        return faultline
+
+    torch.optim.Optimizer.zero_grad = around(torch.optim.Optimizer.zero_grad)
+    torch.nn.Module.zero_grad = around(torch.nn.Module.zero_grad)

@@ -1,0 +1,161 @@
+"""Fewer bits: autocast, the weights themselves; and no graph where nobody calls backward."""
+
+from __future__ import annotations
+
+import torch
+
+from ..older_torch import autocast_dtype
+from .edits import Statement
+from .remedy import Offer, Remedy
+
+
+class Autocast(Remedy):
+    name = "autocast"
+
+    def offers(self):
+        if not self.seen.trains() or "autocast" in self.seen.uses or not self.seen.has_float32():
+            return
+        half = self.half_type()
+        caution = (
+            "; float16 also wants a GradScaler in training, which the dry run did not have" if half == "float16" else ""
+        )
+        yield Offer(
+            half,
+            f"autocast in {half}",
+            f'Call the model under torch.autocast("cuda", dtype=torch.{half}) (the model only, the loss outside{caution})',
+            40,
+            {"running": 0.6},
+            edits=Statement(self.seen.model().place).wrapped(f'with torch.autocast("cuda", dtype=torch.{half}):')
+            if self.seen.models
+            else [],
+            excludes=("half",),
+            compute=8 if half == "bfloat16" else 0,
+        )
+
+    def apply(self, value) -> None:
+        dtype = getattr(torch, value)
+        progress = self.session.progress
+        call = torch.nn.Module.__call__
+        self.done(f"the model was called under torch.autocast('cuda', dtype={dtype})")
+
+        def faultline(module, *args, **kwargs):
+            if progress.depth or autocast_dtype() is not None or isinstance(module, torch.nn.modules.loss._Loss):
+                return call(module, *args, **kwargs)
+            context = torch.autocast("cuda", dtype=dtype)
+            context._faultline = True
+            with context:
+                return call(module, *args, **kwargs)
+
+        torch.nn.Module.__call__ = faultline
+
+
+class NoGrad(Remedy):
+    name = "no_grad"
+
+    def offers(self):
+        # Of a program that was stopped it is not known whether it goes on to train.
+        if self.seen.trains() or self.session.stopped or "graph" not in self.seen.uses:
+            return
+        yield Offer(
+            "true",
+            "torch.no_grad()",
+            "Call the model under torch.no_grad(): the program never calls backward",
+            10,
+            {"running": 0.1},
+            edits=Statement(self.seen.model().place).wrapped("with torch.no_grad():") if self.seen.models else [],
+        )
+
+    def apply(self, value) -> None:
+        progress = self.session.progress
+        call = torch.nn.Module.__call__
+
+        def faultline(module, *args, **kwargs):
+            if progress.depth or not torch.is_grad_enabled():
+                return call(module, *args, **kwargs)
+            self.done("the model was called under torch.no_grad()")
+            with torch.no_grad():
+                return call(module, *args, **kwargs)
+
+        torch.nn.Module.__call__ = faultline
+
+
+class HalfWeights(Remedy):
+    """Parameters, and with them gradients, the optimizer's state, what is computed and what is cached, in 16 bits. Training wants bfloat16 for it; in float16
+    only weights that are frozen."""
+
+    name = "half"
+
+    def offers(self):
+        if not self.seen.has_float32():
+            return
+        half, trains = self.half_type(), self.seen.trains()
+        frozen_only = trains and half == "float16"
+        statement = Statement(self.seen.model().moved)
+        name = statement.target() or ("model" if statement.node is not None else "")
+        beside = "" if trains else ", what is computed and what is cached between calls"
+        yield Offer(
+            half,
+            f"{'frozen ' if frozen_only else ''}weights in {half}",
+            f"Make the model in {half}: model.to(torch.{half}), its floating-point inputs too"
+            + (
+                " (only with frozen weights, as adapters have them: training weights in float16 loses small updates)"
+                if frozen_only
+                else f" (parameters, gradients and the optimizer's state are then in {half}, which can cost accuracy)"
+                if trains
+                else f" (weights{beside} are then in {half})"
+            ),
+            80 if trains else 20,
+            {"parameters": 0.5, "gradients": 0.5, "optimizer": 0.5, "running": 0.55},
+            edits=statement.after(f"{name} = {name}.to(torch.{half})") if name else [],
+            excludes=("autocast",),
+            wants="lora" if frozen_only else "",
+            compute=8 if half == "bfloat16" else 0,
+        )
+
+    def apply(self, value) -> None:
+        self._dtype = getattr(torch, value)
+        module, remedy, progress = torch.nn.Module, self, self.session.progress
+        to, cuda, call = module.to, module.cuda, module.__call__
+
+        def faultline_to(this, *args, **kwargs):
+            remedy._halve(this)
+            return to(this, *args, **kwargs)
+
+        def faultline_cuda(this, *args, **kwargs):
+            remedy._halve(this)
+            return cuda(this, *args, **kwargs)
+
+        def faultline_call(this, *args, **kwargs):
+            if progress.depth or progress.in_backward or not any(p.dtype is remedy._dtype for p in this.parameters()):
+                return call(this, *args, **kwargs)
+            out = call(this, *_cast(args, torch.float32, remedy._dtype), **_cast(kwargs, torch.float32, remedy._dtype))
+            return _cast(out, remedy._dtype, torch.float32)
+
+        def before_optimizer(_optimizer, params):
+            for root in list(remedy.seen.modules):
+                remedy._halve(root)
+            return params
+
+        module.to, module.cuda, module.__call__ = faultline_to, faultline_cuda, faultline_call
+        self.seen.before_optimizer.insert(0, before_optimizer)
+
+    def model_found(self, root) -> None:
+        self._halve(root)
+
+    def _halve(self, module) -> None:
+        """Parameters stay the same objects: an optimizer may hold them."""
+        with torch.no_grad():
+            for tensor in (*module.parameters(), *module.buffers()):
+                if tensor.dtype is torch.float32 and tensor.numel() and not getattr(tensor, "_faultline_own", False):
+                    tensor.data = tensor.data.to(self._dtype)
+                    self.done(f"parameters and buffers were made {self._dtype}")
+
+
+def _cast(value, old: torch.dtype, new: torch.dtype):
+    if isinstance(value, torch.Tensor):
+        return value.to(new) if value.dtype is old and value.is_cuda else value
+    if type(value) in (tuple, list):
+        return type(value)(_cast(v, old, new) for v in value)
+    if type(value) is dict:
+        return {k: _cast(v, old, new) for k, v in value.items()}
+    return value

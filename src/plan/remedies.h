@@ -1,0 +1,19 @@
+// What of the program would have to be otherwise for it to fit: remedies, each confirmed by running the program with it, the least intrusive first.
+//
+// A dry run offers what applies to the program (plan/offer.h). Each is tried alone; where none is enough, combinations are searched: all are ordered by what
+// they ask of the user, what cannot fit is left out by a sum (parameters, gradients and optimizer state that stay, plus the context), and the least intrusive
+// that should fit is run next. Each run corrects the guesses for those that have it in them. Only a run says that something fits.
+#pragma once
+
+#include "plan/dry_run.h"
+#include "plan/plan.h"
+
+namespace faultline {
+
+// as_run: what the program left without them.
+void add_remedies(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan);
+
+// The smallest GPUs of the catalogue on which it fits as it is, and with what was tried.
+void add_where(Plan& plan);
+
+}  // namespace faultline

@@ -1,0 +1,225 @@
+#include "plan/remedies.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/plan_test_support.h"
+
+namespace faultline {
+namespace {
+
+constexpr double kParametersGib = 2;
+
+Offer offer(std::string name, std::string value, std::uint64_t cost, double running, double dose = 1) {
+  Offer one;
+  one.name = std::move(name);
+  one.value = std::move(value);
+  one.label = one.name + " " + one.value;
+  one.what = "Do " + one.label;
+  one.cost = cost;
+  one.keeps = {{"running", running}};
+  one.dose = dose;
+  return one;
+}
+
+// 12 GiB on a GPU of 8: 2 of parameters, 2 of gradients, 4 of optimizer state, the context, and the rest.
+Plan too_large() {
+  Plan plan;
+  plan.verdict = Verdict::kDoesNotFit;
+  plan.command = {"python", "train.py"};
+  plan.gpu = plan_gpu(gpu_of_8_gib());
+  plan.context_bytes = kContextBytes;
+  plan.needed_bytes = 12 * kGiB;
+  plan.steps = 3;
+  return plan;
+}
+
+ProcessSummary offering(std::vector<Offer> offers, std::uint64_t lasting_bytes = 0) {
+  ProcessSummary as_run;
+  as_run.ended_in_order = true;
+  as_run.offers = std::move(offers);
+  as_run.lasting = {
+      {"parameters", lasting_bytes / 4}, {"gradients", lasting_bytes / 4}, {"optimizer", lasting_bytes / 2}};
+  return as_run;
+}
+
+// Each takes so many GiB off.
+auto saving(std::map<std::string, double> gib) {
+  return [gib](const Attempt& attempt, std::uint64_t) {
+    double needed = 12 * static_cast<double>(kGiB) - static_cast<double>(kContextBytes);
+    for (const auto& [name, value] : attempt.changes) needed -= gib.at(name) * static_cast<double>(kGiB);
+    return static_cast<std::uint64_t>(needed);
+  };
+}
+
+std::vector<std::string> folders(const MadeUpProgram& program) {
+  std::vector<std::string> names;
+  for (const Attempt& attempt : program.attempts) names.push_back(attempt.folder.substr(6));
+  return names;
+}
+
+const PlanChange* fitting(const Plan& plan) {
+  for (const PlanChange& change : plan.changes) {
+    if (change.fits) return &change;
+  }
+  return nullptr;
+}
+
+TEST(Remedies, WhereNothingAloneIsEnoughTheyAreCombinedTheLeastIntrusiveFirst) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 3}, {"checkpoint", 2}, {"lora", 3.5}});
+  Plan plan = too_large();
+  add_remedies(program.reruns(),
+               offering({offer("autocast", "bfloat16", 40, 0.7), offer("checkpoint", "1/1", 52, 0.7),
+                         offer("lora", "16", 140, 0.7)}),
+               plan);
+  const PlanChange* first = fitting(plan);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->remedies, (std::vector<std::string>{"autocast", "checkpoint"}));
+  EXPECT_EQ(first->what, "Combine autocast bfloat16 and checkpoint 1/1");
+  EXPECT_EQ(first->needed_bytes, 7 * kGiB);
+  EXPECT_EQ(plan.saved_bytes(*first), 5 * kGiB);
+  // Nothing that has both in it is tried any more, and each that fits is told.
+  for (const PlanChange& change : plan.changes) EXPECT_LE(change.remedies.size(), 2u) << change.what;
+  const std::vector<Try> tries = tries_of(plan);
+  EXPECT_TRUE(std::any_of(tries.begin(), tries.end(), [](const Try& one) { return one.confirmed == true; }));
+  for (const PlanChange& change : plan.changes) EXPECT_EQ(change.fits, change.tried && change.needed_bytes <= 8 * kGiB);
+}
+
+TEST(Remedies, WhereOneIsEnoughNothingIsCombined) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 5}, {"checkpoint", 2}});
+  Plan plan = too_large();
+  add_remedies(program.reruns(),
+               offering({offer("autocast", "bfloat16", 40, 0.6), offer("checkpoint", "1/1", 52, 0.6)}), plan);
+  EXPECT_EQ(folders(program), (std::vector<std::string>{"autocast-bfloat16", "checkpoint-1-1"}));
+  EXPECT_EQ(fitting(plan)->remedies, (std::vector<std::string>{"autocast"}));
+}
+
+TEST(Remedies, WhatLastsAndDoesNotFitIsNotRun) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 1}, {"half", 5}});
+  Plan plan = too_large();
+  Offer half = offer("half", "bfloat16", 80, 0.5);
+  half.keeps = {{"parameters", 0.5}, {"gradients", 0.5}, {"optimizer", 0.5}, {"running", 0.5}};
+  add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.6), half}, 9 * kGiB), plan);
+  EXPECT_EQ(folders(program), (std::vector<std::string>{"half-bfloat16"}));
+  ASSERT_EQ(plan.changes.size(), 2u);
+  EXPECT_TRUE(plan.changes[0].fits);
+  EXPECT_FALSE(plan.changes[1].tried);
+  EXPECT_NE(plan.changes[1].why_not.find("cannot be enough alone"), std::string::npos) << plan.changes[1].why_not;
+}
+
+TEST(Remedies, OfOneRemedyTheLeastThatFitsIsFound) {
+  MadeUpProgram program;
+  program.takes = [](const Attempt& attempt, std::uint64_t) {
+    const std::string& part = attempt.changes.at("checkpoint");
+    return 12 * kGiB - kContextBytes - 10 * kGiB / (part == "1/1" ? 1 : part == "1/2" ? 2 : 4);
+  };
+  Plan plan = too_large();
+  add_remedies(program.reruns(),
+               offering({offer("checkpoint", "1/4", 50, 0.6, 0.25), offer("checkpoint", "1/2", 51, 0.6, 0.5),
+                         offer("checkpoint", "1/1", 52, 0.6)}),
+               plan);
+  ASSERT_NE(fitting(plan), nullptr);
+  EXPECT_EQ(fitting(plan)->label, "checkpoint 1/2");
+  EXPECT_EQ(program.attempts.size(), 2u);  // all of them, then what that makes likely
+}
+
+TEST(Remedies, WhatDoesNotGoTogetherIsNotCombinedAndWhatWantsAnotherIsNotAlone) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 3}, {"half", 3}, {"lora", 2}});
+  Plan plan = too_large();
+  Offer half = offer("half", "float16", 80, 0.7);
+  half.excludes = {"autocast"};
+  half.wants = "lora";
+  add_remedies(program.reruns(), offering({offer("autocast", "float16", 40, 0.7), half, offer("lora", "16", 140, 0.8)}),
+               plan);
+  for (const Attempt& attempt : program.attempts) {
+    EXPECT_FALSE(attempt.changes.contains("half") && attempt.changes.contains("autocast")) << attempt.folder;
+    EXPECT_TRUE(!attempt.changes.contains("half") || attempt.changes.contains("lora")) << attempt.folder;
+  }
+  EXPECT_NE(fitting(plan), nullptr);
+}
+
+TEST(Remedies, ARunThatBreaksOrHadNothingToChangeConfirmsNothing) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 6}, {"checkpoint", 6}});
+  const Reruns works = program.reruns();
+  Reruns breaks = works;
+  breaks.run = [&](const std::vector<Attempt>& attempts) {
+    std::vector<DryRunResult> results = works.run(attempts);
+    results[0].processes.front().exception = PlanException{"RuntimeError", "no", {}};
+    results[1].processes.front().changes.clear();
+    return results;
+  };
+  Plan plan = too_large();
+  add_remedies(breaks, offering({offer("autocast", "bfloat16", 40, 0.5), offer("checkpoint", "1/1", 52, 0.5)}), plan);
+  ASSERT_EQ(plan.changes.size(), 2u);
+  EXPECT_EQ(plan.changes[0].why_not, "the program then fails with RuntimeError: no");
+  EXPECT_EQ(plan.changes[1].why_not, "there was nothing to change");
+  EXPECT_FALSE(plan.changes[0].tried || plan.changes[1].tried);
+  EXPECT_TRUE(tries_of(plan).empty());
+}
+
+TEST(Remedies, WhatTimeDidNotAllowIsSaid) {
+  MadeUpProgram program;
+  program.takes = saving({{"a", 1}, {"b", 1}, {"c", 5}});
+  Reruns reruns = program.reruns();
+  reruns.seconds_left = [&] { return program.attempts.empty() ? 1.0 : -1.0; };
+  Plan plan = too_large();
+  add_remedies(reruns, offering({offer("a", "1", 10, 0.5), offer("b", "1", 20, 0.5), offer("c", "1", 30, 0.5)}), plan);
+  EXPECT_EQ(program.attempts.size(), 2u);
+  EXPECT_NE(plan.changes_skipped.find("--try"), std::string::npos);
+  EXPECT_NE(plan.changes.back().why_not.find("time"), std::string::npos);
+}
+
+TEST(Remedies, ABatchInTheCommandIsCombinedThere) {
+  MadeUpProgram program;
+  program.takes = [](const Attempt& attempt, std::uint64_t) {
+    const std::uint64_t batch = std::stoull(attempt.command.back());
+    return (attempt.changes.contains("autocast") ? 6 : 8) * kGiB + batch * 256 * kMiB;
+  };
+  Plan plan = too_large();
+  plan.command = {"python", "train.py", "--batch-size", "14"};
+  plan.needed_bytes = 8 * kGiB + 14 * 256 * kMiB + kContextBytes;
+  add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.8)}), plan);
+  const PlanChange* first = fitting(plan);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->remedies, (std::vector<std::string>{"autocast", "batch"}));
+  EXPECT_NE(first->label.find("--batch-size"), std::string::npos);
+}
+
+TEST(Remedies, TheSmallestGpusAreNamed) {
+  Plan plan = too_large();
+  plan.needed_bytes = 30 * kGiB;
+  PlanChange small{"program", "Do it", {}, true, false, 12 * kGiB, {}, {"half"}, 80, "half", {}, {}, 8};
+  PlanChange sharded = small;
+  sharded.remedies = {"fsdp"};
+  sharded.needed_bytes = kGiB;
+  sharded.cost = 1;
+  plan.changes = {small, sharded};
+  add_where(plan);
+  std::size_t as_is = 0;
+  for (const PlanWhere& where : plan.where) {
+    as_is += where.with.empty() ? 1 : 0;
+    EXPECT_TRUE(where.with.empty() || where.with == "half");
+    EXPECT_EQ(where.with.empty(), where.gpu.capacity_bytes > 30 * kGiB) << where.gpu.name;
+  }
+  EXPECT_EQ(as_is, 3u);
+  EXPECT_GT(plan.where.size(), as_is);
+}
+
+TEST(Offer, EditsOfOneFileAreOneDiff) {
+  const std::string diff = diff_of({{"/a/train.py", 9, {"x = f(y)"}, {"with g():", "    x = f(y)"}},
+                                    {"/a/train.py", 3, {}, {"import g"}},
+                                    {"/a/train.py", 9, {"x = f(y)"}, {"x = h(y)"}},
+                                    {"/a/train.py", 9, {}, {"y = 1"}},
+                                    {"/a/model.py", 1, {"a"}, {"b"}}});
+  EXPECT_EQ(diff,
+            "--- a/model.py\n+++ b/model.py\n@@ -1,1 +1,1 @@\n-a\n+b\n--- a/train.py\n+++ b/train.py\n@@ -2,0 +3,1 "
+            "@@\n+import g\n"
+            "@@ -8,0 +10,1 @@\n+y = 1\n@@ -9,1 +11,2 @@\n-x = f(y)\n+with g():\n+    x = f(y)\n");
+}
+
+}  // namespace
+}  // namespace faultline

@@ -1,0 +1,32 @@
+#include "report/phases_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace faultline {
+
+void print_phases(Page& page, const Plan& plan) {
+  if (plan.phases.size() < 2 && plan.not_reached.empty()) return;
+  page.blank();
+  page.paragraph(0, "Phases, each at its fullest", Style::kStrong);
+  int columns = 0;
+  for (const PlanPhase& phase : plan.phases) columns = std::max(columns, display_width(page.clean(phase.name)));
+  const auto fullest =
+      std::max_element(plan.phases.begin(), plan.phases.end(),
+                       [](const PlanPhase& a, const PlanPhase& b) { return a.allocated_bytes < b.allocated_bytes; });
+  for (auto phase = plan.phases.begin(); phase != plan.phases.end(); ++phase) {
+    const std::string head = fmt::format("  {}  {}  ", pad_right(page.clean(phase->name), columns),
+                                         pad_left(format_bytes(phase->allocated_bytes), 10));
+    std::string place =
+        phase->location.known() ? page.place(phase->location, page.width() - display_width(head) - 12) : "";
+    if (phase->name == plan.failed_phase) place += place.empty() ? "fails here" : ", fails here";
+    page.line({{head, phase == fullest ? Style::kStrong : Style::kPlain}, {place, Style::kDim}});
+  }
+  for (const std::string& what : plan.not_reached)
+    page.item(page.dot(), "Not reached: " + page.clean(what) + "; what it takes is not known.");
+}
+
+}  // namespace faultline

@@ -1,0 +1,156 @@
+#include "report/remedies_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <tuple>
+
+#include "base/units.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kRemediesShown = 3;
+constexpr std::size_t kDiffLinesShown = 8;
+
+void print_vary(Page& page, const PlanVary& vary) {
+  const std::string name = page.clean(vary.name);
+  if (!vary.why_not.empty()) {
+    page.item(page.dot(), fmt::format("{}: {}.", name, page.clean(vary.why_not)));
+    return;
+  }
+  const std::string where =
+      fmt::format("{}{}now {}", page.clean(vary.where), vary.where.empty() ? "" : ", ", format_count(vary.current));
+  if (vary.largest_fitting == 0) {
+    page.item(page.no(),
+              fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
+    return;
+  }
+  std::string text =
+      fmt::format("{} = {} fits{}", name, format_count(vary.largest_fitting), vary.tight ? ", but tightly," : "");
+  text += vary.smallest_failing == 0 ? vary.stopped.empty()
+                                           ? std::string("; larger values were not tried")
+                                           : "; larger ones could not be tried: " + page.clean(vary.stopped)
+                                     : fmt::format(" and {} does not", format_count(vary.smallest_failing));
+  if (vary.smallest_failing != 0 && !vary.stopped.empty())
+    text += "; what is between was not tried to the end: " + page.clean(vary.stopped);
+  if (vary.accumulated && vary.largest_fitting < vary.current)
+    text += fmt::format(", also with gradients accumulated over {} batches in the place of one",
+                        (vary.current + vary.largest_fitting - 1) / vary.largest_fitting);
+  page.item(page.yes(), fmt::format("{} ({}).{}", text, where,
+                                    vary.runs == 0   ? ""
+                                    : vary.runs == 1 ? " Confirmed by a dry run."
+                                                     : fmt::format(" Confirmed by {} dry runs.", vary.runs)));
+}
+
+// Changed lines of the program; short: without those that tell where they stand, and only the first.
+void print_diff(Page& page, const std::string& diff, bool verbose) {
+  std::istringstream lines(diff);
+  std::size_t told = 0;
+  std::string file;
+  for (std::string line; std::getline(lines, line);) {
+    if (!verbose && line.starts_with("+++ b/")) file = line.substr(6);
+    if (!verbose && (line.starts_with("--- ") || line.starts_with("+++ "))) continue;
+    if (!verbose && line.starts_with("@@ -")) line = file + ":" + line.substr(4, line.find(',') - 4);
+    if (!verbose && told++ == kDiffLinesShown) {
+      page.line({{"        --verbose has the rest", Style::kDim}});
+      return;
+    }
+    const Style style = line.starts_with('+') ? Style::kGood : line.starts_with('-') ? Style::kError : Style::kDim;
+    page.line({{"        " + shorten_middle(page.clean(line), page.width() - 8, page.unicode()), style}});
+  }
+}
+
+std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
+  const std::uint64_t saved = plan.saved_bytes(change);
+  const std::uint64_t difference = saved != 0 ? saved : change.needed_bytes - plan.needed_bytes;
+  std::string result = fmt::format("needs {}", format_bytes(change.needed_bytes));
+  if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saved != 0 ? "less" : "more");
+  if (!wanted) return result;
+  return (!change.fits                                           ? "not enough: "
+          : plan.gpu && is_tight(*plan.gpu, change.needed_bytes) ? "fits, but tightly: "
+                                                                 : "fits: ") +
+         result;
+}
+
+void print_where(Page& page, const Plan& plan) {
+  if (plan.where.empty()) return;
+  std::string as_is, with;
+  for (const PlanWhere& where : plan.where) {
+    std::string& list = where.with.empty() ? as_is : with;
+    list += (list.empty() ? "" : ", ") + page.clean(where.gpu.name) +
+            (where.with.empty() ? "" : " (" + page.clean(where.with) + ")");
+  }
+  if (!as_is.empty()) page.item(page.dot(), "The smallest GPUs on which it fits as it is: " + as_is + ".");
+  if (as_is.empty()) page.item(page.dot(), "As it is it fits on no GPU of the catalogue.");
+  if (!with.empty()) page.item(page.dot(), "Smaller ones on which it fits with a change: " + with + ".");
+}
+
+// The least intrusive first. Unless all are asked for: those that make it fit, or where none does those that help alone.
+std::vector<const PlanChange*> changes_to_tell(const Plan& plan, bool wanted, bool verbose) {
+  const bool any_fits =
+      std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& c) { return c.tried && c.fits; });
+  std::vector<const PlanChange*> told;
+  for (const PlanChange& change : plan.changes) {
+    const bool helps = plan.saved_bytes(change) != 0 && change.remedies.size() <= 1;
+    if (verbose || (change.tried && (wanted && any_fits ? change.fits : helps))) told.push_back(&change);
+  }
+  const auto rank = [](const PlanChange& change) { return std::tuple(!change.tried, !change.fits, change.cost); };
+  std::stable_sort(told.begin(), told.end(),
+                   [&](const PlanChange* a, const PlanChange* b) { return rank(*a) < rank(*b); });
+  return told;
+}
+
+// One remedy: what to do, and what it brings by which trial.
+void print_change(Page& page, const Plan& plan, const PlanChange& change, bool wanted, bool verbose) {
+  const std::string what = page.clean(change.what);
+  const std::string detail = change.detail.empty() ? "" : " (" + page.clean(change.detail) + ")";
+  if (!change.tried) {
+    page.item(page.dot(), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change.why_not)));
+    return;
+  }
+  const bool saves = plan.saved_bytes(change) != 0;
+  page.item(change.fits || (!wanted && saves) ? page.yes() : page.no(),
+            fmt::format("{}{}. By {}, {}.", what, detail, change.kind == "setting" ? "a replay" : "a dry run",
+                        result_of(plan, change, wanted)));
+  if (!verbose || change.instructions.size() <= 1) return;
+  for (const std::string& one : change.instructions) page.paragraph(6, page.clean(one), Style::kDim);
+}
+
+}  // namespace
+
+void print_remedies(Page& page, const Plan& plan, bool verbose) {
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
+  const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, verbose);
+  const auto tried = static_cast<std::size_t>(
+      std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; }));
+  const bool batch_fits = plan.vary && plan.vary->largest_fitting != 0;
+  // That nobody asked for it and nothing was found is worth a line only where there is nothing better.
+  const bool batch_is_told =
+      plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() || plan.vary->name != "batch size");
+  const bool none_helps = wanted && told.empty() && tried != 0 && !plan.vary;
+  if (told.empty() && !batch_is_told && !none_helps && plan.changes_skipped.empty() && plan.where.empty()) return;
+  page.blank();
+  page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
+  if (batch_is_told) print_vary(page, *plan.vary);
+  const std::size_t most = verbose ? told.size() : kRemediesShown - (batch_fits ? 1 : 0);
+  bool diff_shown = false;
+  for (std::size_t at = 0; at < told.size() && at < most; ++at) {
+    print_change(page, plan, *told[at], wanted, verbose);
+    if (told[at]->diff.empty() || (!verbose && (diff_shown || !told[at]->fits))) continue;
+    print_diff(page, told[at]->diff, verbose);
+    diff_shown = true;
+  }
+  if (none_helps)
+    page.paragraph(2, fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).",
+                                  tried == 1 ? "One change was" : format_count(tried) + " changes were"));
+  const bool any_fits = std::any_of(told.begin(), told.end(), [](const PlanChange* change) { return change->fits; });
+  if (wanted && !any_fits && !told.empty() && !batch_fits) page.paragraph(2, "None of these is enough.");
+  if (!verbose && told.size() > most)
+    page.paragraph(2, fmt::format("and {} more; --verbose lists them", told.size() - most), Style::kDim);
+  if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
+  print_where(page, plan);
+}
+
+}  // namespace faultline
