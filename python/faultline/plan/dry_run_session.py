@@ -80,13 +80,14 @@ class DryRunSession:
         self.started = time.monotonic()
 
     def start(self) -> None:
-        from . import special_operations, torch_hooks
+        from . import torch_hooks
+        from .accumulation import accumulation
 
         self.api.install()
         torch_hooks.install(self)
         self.progress.on_model = self.changes.model_found
         self.progress.on_step = self._after_step
-        self.progress.before_first_backward = functools.partial(special_operations.accumulation.learn, self.memory)
+        self.progress.before_first_backward = functools.partial(accumulation.learn, self.memory)
         self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
         self.mode.on_deadline = self._out_of_time
         self.mode.__enter__()

@@ -1,0 +1,163 @@
+"""Streams, events and graphs of the planned GPU: nothing runs on them, but blocks are cached by stream and graphs have pools of memory of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+
+import torch
+
+from . import places
+from .older_torch import EventBase, StreamBase
+
+_state = threading.local()
+api = None  # the Api in force
+
+
+class Stream(StreamBase):
+    """A stream is a name under which blocks are cached; nothing runs on it."""
+
+    _next = 1
+    device_type = 1
+
+    def __init__(self, device=None, priority=0, stream_id=None, **_ignored):
+        self.device_index = places.of(device)
+        self.device = torch.device("cuda", self.device_index)
+        if stream_id is None:
+            stream_id, Stream._next = Stream._next, Stream._next + 1
+        self.stream_id = self.cuda_stream = stream_id
+        self.priority = priority
+
+    def wait_event(self, event):
+        pass
+
+    def wait_stream(self, stream):
+        pass
+
+    def synchronize(self):
+        pass
+
+    def query(self):
+        return True
+
+    def is_capturing(self):
+        return False
+
+    def record_event(self, event=None):
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def __enter__(self):
+        self._context = use_stream(self)
+        self._context.__enter__()
+        return self
+
+    def __exit__(self, *problem):
+        return self._context.__exit__(*problem)
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, Stream) and other.stream_id == self.stream_id and other.device_index == self.device_index
+        )
+
+    def __hash__(self):
+        return hash(("faultline stream", self.device_index, self.stream_id))
+
+    def __repr__(self):
+        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
+
+
+class Event(EventBase):
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
+        self._time = None
+        self.cuda_event = id(self)
+        self.device = torch.device("cuda", places.current())
+
+    def record(self, stream=None):
+        self._time = time.perf_counter()
+
+    def wait(self, stream=None):
+        pass
+
+    def query(self):
+        return True
+
+    def synchronize(self):
+        pass
+
+    def elapsed_time(self, end):
+        return max(0.0, ((end._time or 0) - (self._time or 0)) * 1000)
+
+
+def default_stream(device=None) -> Stream:
+    return Stream(device, stream_id=0)
+
+
+def current_stream(device=None) -> Stream:
+    place = places.of(device)
+    return getattr(_state, "streams", {}).get(place) or default_stream(place)
+
+
+@contextlib.contextmanager
+def use_stream(stream):
+    if stream is None:
+        yield
+        return
+    before, current = current_stream(stream.device_index), places.exchange(stream.device_index)
+    api.set_stream(stream)
+    try:
+        yield
+    finally:
+        api.set_stream(before)
+        places.exchange(current)
+
+
+class Graph:
+    """A CUDA graph: its work is run once while it is captured, with the graph's own pool; a replay computes nothing."""
+
+    _pools = 0
+
+    @classmethod
+    def new_pool(cls):
+        cls._pools += 1
+        return (0, cls._pools)
+
+    def __new__(cls, keep_graph=False):
+        return super().__new__(cls)
+
+    def __init__(self, keep_graph=False):
+        self._pool = None
+
+    def capture_begin(self, pool=None, **_ignored):
+        self._pool = tuple(pool or Graph.new_pool())
+        self._heap = api.memory.heap
+        api.memory.heap = api.memory.device.pool(*self._pool, places.current())
+        api.notes.add("mode", "a CUDA graph's work was run once, eagerly, with the graph's own pool of memory")
+
+    def capture_end(self):
+        api.memory.heap = self._heap
+
+    def pool(self):
+        return self._pool
+
+    def replay(self):
+        pass
+
+    def instantiate(self):
+        pass
+
+    def reset(self):
+        pass
+
+    def enable_debug_mode(self):
+        pass
+
+    def debug_dump(self, path):
+        pass
+
+
+def remember(stream: Stream) -> None:
+    """The thread's current stream of that GPU."""
+    _state.streams = {**getattr(_state, "streams", {}), stream.device_index: stream}
