@@ -35,6 +35,7 @@ struct ProcessSummary {
   std::string vary_where;
   std::string unsupported;
   std::string unplanned, unplanned_line;  // what could not be planned first, also where the program went on after it
+  std::string asked_free_line;            // where the program asked how much memory is free; empty: it did not
   std::string stand_in_line;            // where it last read a value that was not computed, if its end may come of that
   bool last_was_out_of_memory = false;  // nothing was served after the last failure
   bool ended_out_of_memory =
@@ -72,7 +73,7 @@ struct Attempt {
   std::string folder;  // to keep it in, below the run's own
   std::vector<std::string> command;
   std::map<std::string, std::string>
-      changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true
+      changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true, no_grad → true, less_free → bytes that the program is told less
   std::optional<std::pair<std::string, std::uint64_t>>
       vary;                 // a number in the program's source, and another value for it
   std::uint64_t steps = 0;  // to go as far as another run did: stop after so many, and not before; 0: as the first run

@@ -48,6 +48,13 @@ void fields(auto& archive, PlanNote& note) {
   archive("text", note.text);
   archive("line", note.line);
   archive("count", note.count);
+  archive("verdict", note.verdict);
+}
+
+void fields(auto& archive, PlanFilling& filling) {
+  archive("line", filling.line);
+  archive("told_less", filling.told_less_bytes);
+  archive("took_less", filling.took_less_bytes);
 }
 
 void fields(auto& archive, PlanVary& vary) {
@@ -135,6 +142,7 @@ void fields(Archive& archive, Plan& plan) {
   });
   archive("changes_skipped", plan.changes_skipped);
   archive("vary", plan.vary);
+  archive("filling", plan.filling);
   archive("notes", plan.notes);
   archive("effects", plan.effects);
   archive("folder", plan.folder);

@@ -6,16 +6,18 @@ version of PyTorch prints. Classes that a build without CUDA does not have are r
 
 from __future__ import annotations
 
+import functools
 import sys
 
 import torch
 
 from .._file_owner import is_library
-from . import between_gpus, cuda_streams, places, releases
+from . import between_gpus, cuda_streams, memory_pools, places, releases
 from .cuda_streams import Event, Graph, Stream, current_stream, default_stream, use_stream
 from .gpu import Gpu, Properties
 from .memory import Memory
 from .older_torch import notice_deaths
+from .stacks import user_line
 
 
 CPU = torch.device("cpu")
@@ -24,8 +26,14 @@ CPU = torch.device("cpu")
 class Api:
     def __init__(self, memory: Memory, gpus: list[Gpu], notes, progress):
         self.memory, self.gpus, self.notes, self.progress = memory, gpus, notes, progress
-        self.properties = [Properties(gpu) for gpu in gpus]
+        self.properties = [
+            Properties(gpu, functools.partial(self.total_memory, place)) for place, gpu in enumerate(gpus)
+        ]
+        self.asked_free_line = ""  # where the program first asked how much memory is free
+        self.less_free_bytes = 0  # that it is told less, to learn whether it takes what is free
         self.fractions = [1.0] * len(gpus)
+        self.pools = memory_pools.Pools(memory)
+        self.capturing = False  # a CUDA graph
 
     def set_stream(self, stream) -> None:
         cuda_streams.remember(stream)
@@ -77,7 +85,13 @@ class Api:
     def mem_get_info(self, device=None):
         place = places.of(device)
         notice_deaths()
-        return self.memory.device.stats(place).device_free_bytes, self.gpus[place].capacity_bytes
+        free_bytes = self.memory.device.stats(place).device_free_bytes
+        return max(0, free_bytes - self.less_free_bytes), self.total_memory(place)
+
+    def total_memory(self, place: int) -> int:
+        """The program asks how much there is, perhaps to take it."""
+        self.asked_free_line = self.asked_free_line or user_line()
+        return max(0, self.gpus[place].capacity_bytes - self.less_free_bytes)
 
     def empty_cache(self):
         # As in a recording, the stack ends in PyTorch's own function: it tells this call from what the allocator returns by itself.
@@ -122,7 +136,7 @@ class Api:
             "_cuda_exchangeDevice": places.exchange,
             "_cuda_maybeExchangeDevice": places.exchange,
             "_cuda_synchronize": lambda *a: None,
-            "_cuda_isCurrentStreamCapturing": lambda: False,
+            "_cuda_isCurrentStreamCapturing": lambda: self.capturing,
             "_cuda_getArchFlags": lambda: " ".join(f"sm_{v}" for v in (70, 75, 80, 86, 90, 100, 120)),
             "_cuda_memoryStats": self.memory_stats,
             "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(places.check(d)),
@@ -202,7 +216,7 @@ class Api:
             "Event": Event,
             "ExternalStream": lambda ptr, device=None: Stream(device, stream_id=ptr),
             "StreamContext": use_stream,
-            "is_current_stream_capturing": lambda: False,
+            "is_current_stream_capturing": lambda: self.capturing,
             "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"],
             "get_gencode_flags": lambda: "",
             "can_device_access_peer": lambda a, b: places.of(a) != places.of(b),
@@ -307,6 +321,7 @@ class Api:
         torch.cuda.profiler.start = torch.cuda.profiler.stop = lambda: None
         torch.backends.cuda.preferred_linalg_library = lambda backend=None: None
         between_gpus.install()
+        memory_pools.install(self.pools)
 
     def _patch_tensor(self) -> None:
         memory, progress = self.memory, self.progress

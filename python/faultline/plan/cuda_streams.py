@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import weakref
 
 import torch
 
@@ -114,30 +115,58 @@ def use_stream(stream):
         places.exchange(current)
 
 
+class _Seeds:
+    """Two numbers that random operations of a captured graph read: they are made, outside the graph's pool, with the first graph that there is."""
+
+    _all = weakref.WeakValueDictionary()  # by GPU
+
+    @classmethod
+    def of(cls, place: int) -> _Seeds:
+        known = cls._all.get(place)
+        if known is None:
+            known = cls._all[place] = cls()
+        return known
+
+    def __init__(self):
+        self._seeds = [torch.empty(1, dtype=torch.int64, device="cuda") for _ in range(2)]
+
+
 class Graph:
     """A CUDA graph: its work is run once while it is captured, with the graph's own pool; a replay computes nothing."""
 
-    _pools = 0
-
-    @classmethod
-    def new_pool(cls):
-        cls._pools += 1
-        return (0, cls._pools)
+    @staticmethod
+    def new_pool():
+        return api.pools.new()
 
     def __new__(cls, keep_graph=False):
         return super().__new__(cls)
 
     def __init__(self, keep_graph=False):
-        self._pool = None
+        self._pool, self._holds = None, False
 
     def capture_begin(self, pool=None, **_ignored):
-        self._pool = tuple(pool or Graph.new_pool())
+        self._release()
+        self._pool, self._place = tuple(getattr(pool, "id", pool) or Graph.new_pool()), places.current()
+        self._seeds = _Seeds.of(self._place)
+        api.pools.hold(self._pool, self._place)
+        self._holds = True
         self._heap = api.memory.heap
-        api.memory.heap = api.memory.device.pool(*self._pool, places.current())
+        api.memory.heap = api.pools.heap(self._pool, self._place)
+        api.capturing = True
         api.notes.add("mode", "a CUDA graph's work was run once, eagerly, with the graph's own pool of memory")
 
     def capture_end(self):
         api.memory.heap = self._heap
+        api.capturing = False
+
+    def _release(self):
+        if self._holds:
+            self._holds = False
+            api.pools.let_go(self._pool, self._place)
+
+    def __del__(self):
+        with contextlib.suppress(Exception):
+            self._release()
 
     def pool(self):
         return self._pool
@@ -149,7 +178,7 @@ class Graph:
         pass
 
     def reset(self):
-        pass
+        self._release()
 
     def enable_debug_mode(self):
         pass

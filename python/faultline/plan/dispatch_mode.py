@@ -18,12 +18,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from . import (
+    custom_operations,
     functional_collectives,
     layouts,
     missing_shapes,
     operations,
     places,
     releases,
+    sparse_tensors,
     special_operations,  # noqa: F401 (its handlers, and those of the next two)
     temporaries,
     tensors,
@@ -44,11 +46,14 @@ from .values import Values
 Tensor = torch.Tensor
 _CUDNN_CHOOSES = ("aten::convolution", "aten::convolution_backward", "aten::_cudnn_rnn")
 _NESTED = (torch.strided, getattr(torch, "jagged", None))
+_MOVES = torch.ops.aten._to_copy.default
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
 
 
 def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     """Sparse and nested tensors have no one storage whose size could be followed."""
+    if func in sparse_tensors.MAKES or func is _MOVES:
+        return
     other = next((t for t in operands if t.layout is not torch.strided or t.is_nested), None)
     layout = kwargs.get("layout") if other is None else other.layout
     place = kwargs.get("device")
@@ -106,13 +111,15 @@ def _import_compiler() -> None:
 
 
 class DryRunMode(TorchDispatchMode):
-    def __init__(self, memory: Memory, values: Values, notes: Notes, gpus, progress):
+    def __init__(self, memory: Memory, values: Values, notes: Notes, gpus, progress, told_operations=None):
         super().__init__()
+        self.told_operations = told_operations or {}
         self.memory, self.values, self.notes, self.gpus, self.progress = memory, values, notes, gpus, progress
         self.follower = ValueFollower(memory, values)
         self.host = HostTensors(self)
+        sparse_tensors.install(self)
         self._outcomes: dict = {}
-        self.operations = 0
+        self.operations = self.operations_on_gpu = 0
         self.deadline: float | None = None
         self.on_deadline = None
         self.on_gpu_after_fork = None
@@ -147,6 +154,7 @@ class DryRunMode(TorchDispatchMode):
             if operand.is_cuda:
                 on_gpu = True
                 break
+        self.operations_on_gpu += on_gpu
         if on_gpu and self.on_gpu_after_fork is not None:
             self.on_gpu_after_fork()
         if on_gpu and places.count > 1:
@@ -169,6 +177,10 @@ class DryRunMode(TorchDispatchMode):
             if is_made_of_others(func):  # seen whole only in inference mode; its parts come back here one by one
                 with self:
                     return func.decompose(*args, **kwargs)
+            if custom_operations.is_foreign(func):
+                result = custom_operations.answer(self, func, args, kwargs, operands)
+                if result is not NotImplemented:
+                    return result
             return self.run(func, args, kwargs, operands)
         except (OutOfMemoryError, Unplannable):
             raise
@@ -193,7 +205,7 @@ class DryRunMode(TorchDispatchMode):
         return result
 
     def _check_devices(self, func, operands) -> None:
-        if func in operations.MIXES_DEVICES:
+        if func in operations.MIXES_DEVICES or custom_operations.is_foreign(func):
             return
         if places.count > 1 and len(found := {operand.get_device() for operand in operands if operand.is_cuda}) > 1:
             raise RuntimeError(
@@ -280,14 +292,7 @@ class DryRunMode(TorchDispatchMode):
             or missing_shapes.from_host(func, args, kwargs)
         )
         if rule is None:
-            raise Unplannable(
-                f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
-                + (
-                    ""
-                    if func.namespace == "aten"
-                    else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)"
-                )
-            ) from problem
+            raise custom_operations.unknown(func) from problem
         return rule(*args, **kwargs)
 
     def _describe(self, func, result, metas, operands, writes) -> Outcome:

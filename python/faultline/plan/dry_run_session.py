@@ -30,7 +30,7 @@ class DryRunSession:
     """Everything that one process's dry run holds."""
 
     def __init__(self, options: dict):
-        from . import no_gpu, places, releases
+        from . import custom_operations, no_gpu, places, releases
         from .changes import Changes
         from .cuda_api import Api
         from .device import Device
@@ -66,9 +66,11 @@ class DryRunSession:
             self.memory.grow_after(options.get("refused") or 0)
         self.values = Values(self.memory, everything=bool(options.get("real")))
         self.progress = Progress(self.memory)
-        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress)
+        told = custom_operations.told_operations(options)
+        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress, told)
         self.progress.host = self.mode.host
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
+        self.api.less_free_bytes = int((options.get("changes") or {}).get("less_free") or 0)
         self.changes = Changes(self)
         self.rank = Rank(self)
         self.watch = None  # of its process groups
@@ -209,6 +211,7 @@ class DryRunSession:
     def finish(self, settle: bool = True) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
+        from . import compiled
         from .dispatch_mode import Unplannable
         from .older_torch import notice_deaths
 
@@ -218,6 +221,7 @@ class DryRunSession:
         peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
         if self.watch is not None:
             self.watch.write()
+        compiled.tell_estimates(self)
         self.rank.end(peaks)
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
@@ -241,6 +245,7 @@ class DryRunSession:
             "changes": self.changes.applied,
             "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),
             "vary": {"found": vary.found} if self.options.get("vary") else None,
+            "asked_free": self.api.asked_free_line,
             "unsupported": None,
             "unplanned": Unplannable.first,
             "began": process_began(),

@@ -43,9 +43,11 @@ class Progress:
 
     def enter_module(self, module, _inputs) -> None:
         if not self._open and module not in self._paths:
-            self._name_all(module)
+            model = module._modules.get("_orig_mod", module)  # as torch.compile wraps it
+            self._name_all(model)
+            self._paths.setdefault(module, type(model).__name__)
             if self.on_model is not None:
-                self.on_model(module)
+                self.on_model(model)
         self._open.append(self.module)
         path = self._paths.get(module)
         self.module = path if path is not None else (self.module + "." if self.module else "") + type(module).__name__
