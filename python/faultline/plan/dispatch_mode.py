@@ -88,12 +88,11 @@ def is_made_of_others(func) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _is_wrapper(kind: type) -> bool:
-    """Does it answer operations itself? (Nested tensors do, but are not planned.)"""
+    """Does it answer operations itself? (DTensor, jagged nested tensors, sparse ones here, subclasses of quantisation libraries.)"""
     own = next((base for base in kind.__mro__ if "__torch_dispatch__" in vars(base)), None)
     return (
         own not in (None, Tensor, torch._C.TensorBase, tensors.Maker)
         and vars(own)["__torch_dispatch__"] is not torch._C._disabled_torch_dispatch_impl
-        and not kind.__module__.startswith("torch.nested")
     )
 
 

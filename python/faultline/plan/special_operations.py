@@ -7,9 +7,11 @@ import itertools
 import torch
 
 from . import storages, temporaries, tensors
+from .naming import op_name
 from .notes import TRUTH
 from .operations import handles, overloads
 from .outcome import Outcome
+from .unplannable import Unplannable
 from .value_sized_results import allocate, bring_all
 
 aten = torch.ops.aten
@@ -75,6 +77,23 @@ def may_be_nested(dry, func, args, kwargs):
         "mode", "nn.TransformerEncoder ran on padded tensors: nested tensors are not planned, and would need less"
     )
     return False
+
+
+@handles(
+    *overloads(
+        "quantize_per_tensor",
+        "quantize_per_tensor_dynamic",
+        "quantize_per_channel",
+        "_empty_affine_quantized",
+        "_empty_per_channel_affine_quantized",
+        "_make_per_tensor_quantized_tensor",
+        "_make_per_channel_quantized_tensor",
+    )
+)
+def quantized(dry, func, args, kwargs):
+    raise Unplannable(
+        f"tensors of PyTorch's quantized types (qint8 and its kin) on the GPU are not known to a dry run ({op_name(func)})"
+    )
 
 
 @handles(aten._has_compatible_shallow_copy_type.default)

@@ -18,6 +18,7 @@ from . import (
     flexible_attention,
     legacy_tensor_types,
     libraries,
+    nested_tensors,
     printing,
     safetensors_files,
     storages,
@@ -34,6 +35,7 @@ def install(session) -> None:
     flexible_attention.install(session)
     custom_operations.install()
     libraries.install(session)
+    nested_tensors.install(session)
     confined = bool(session.options.get("confined"))
     checkpoint_files.CheckpointFiles(
         session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import sparse_tensors, tensors
+from . import nested_tensors, sparse_tensors, tensors
 from .kernels.copies import transfer_blocks
 from .naming import dtype_name
 from .operations import handles
@@ -18,6 +18,8 @@ def to_copy(dry, func, args, kwargs):
     source = args[0]
     target = kwargs.get("device")
     target = source.device if target is None else target
+    if target.type == "cuda" and source.is_nested:
+        return nested_tensors.move(dry, source, target, kwargs.get("dtype"))
     if target.type == "cuda" and source.layout is not torch.strided:
         return sparse_tensors.move(dry, source, target, kwargs.get("dtype"))
     if target.type == "cuda":

@@ -55,7 +55,7 @@ def _may_be_missing() -> bool:
     frame, seen = sys._getframe(2), False
     while frame is not None:
         path = frame.f_code.co_filename
-        if path.endswith(("importlib/util.py", "pkgutil.py")):
+        if path.endswith(("importlib/util.py", "importlib.util>", "pkgutil.py")):
             return True
         if not path.startswith("<frozen importlib") and not is_own(path):
             if not seen and path.startswith(_TORCH):
