@@ -105,9 +105,10 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->judgement = judge(run->trace);
   run->needs = needs_of(run->trace, !first.main()->died_of_memory(), slot);
   run->plan = describe(question, first, told, *run, reruns.interrupted());
-  if (question.gpu && may_again && !reruns.interrupted()) learn_filling(question, first, reruns, *run);
-  if (question.gpu && !question.no_try && may_again && !reruns.interrupted())
+  if (question.gpu && !question.no_try && may_again && !reruns.interrupted()) {
+    learn_filling(question, first, reruns, *run);
     try_what_helps(question, first, *told.main(), reruns, *run);
+  }
   return run;
 }
 

@@ -6,6 +6,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -178,6 +179,8 @@ class DryRunSession:
             Unplannable(
                 f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu 2xNAME plans two)"
             )
+        if (missing := _missing_cuda(problem)) is not None:
+            Unplannable(missing)
         self.problem = {
             "type": type(problem).__name__,
             "message": _first_sentence(str(problem)),
@@ -315,6 +318,17 @@ def without_own_frames(trace):
     for entry in reversed(kept):
         result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result
+
+
+def _missing_cuda(problem: BaseException) -> str | None:
+    """Native code that looks for CUDA by itself: a library that does not load, a driver that is asked."""
+    text = str(problem)
+    library = re.search(r"\blib(cuda|cudart|cublas\w*|cudnn\w*|c10_cuda|torch_cuda|nvrtc)\.so[\w.]*", text)
+    if isinstance(problem, (ImportError, OSError)) and library:
+        return f"a native library of the program needs {library.group()}, which is not here: {_first_sentence(text)}"
+    if re.search(r"no CUDA-capable device|CUDA driver version is insufficient|[Ff]ound no NVIDIA driver", text):
+        return f"native code of the program asks the CUDA driver by itself, which a dry run does not answer: {_first_sentence(text)}"
+    return None
 
 
 def _first_sentence(text: str) -> str:

@@ -44,7 +44,9 @@ def _as_jagged(session, original):
 
 
 def _tell(notes) -> None:
-    notes.add("mode", "nested tensors of the layout torch.strided were planned as jagged ones, which hold the same bytes")
+    notes.add(
+        "mode", "nested tensors of the layout torch.strided were planned as jagged ones, which hold the same bytes"
+    )
 
 
 def move(dry, source, device, dtype=None):
@@ -53,7 +55,9 @@ def move(dry, source, device, dtype=None):
     with torch.utils._python_dispatch._disable_current_modes():
         parts = [part.clone() for part in source.unbind()]
     if len({tuple(part.shape[1:]) for part in parts}) > 1:
-        raise Unplannable("nested tensors on the GPU that differ in more than their first size are not known to a dry run")
+        raise Unplannable(
+            "nested tensors on the GPU that differ in more than their first size are not known to a dry run"
+        )
     with dry:
         return torch.nested.as_nested_tensor(
             [torch.ops.aten._to_copy(part, device=device, dtype=dtype) for part in parts], layout=torch.jagged
