@@ -110,7 +110,14 @@ def clone(s, memory_format=None):
     return _all_parts(s, values)
 
 
-@_on("empty_like", "zeros_like", "zero_")
+@_on("zero_")
+def zero(s):
+    empty = nothing(s)
+    s.parts, s.coalesced = empty.parts, True
+    return s
+
+
+@_on("empty_like", "zeros_like")
 def nothing(s, *_args, **_options):
     empty = [p.new_empty((*p.shape[:-1], 0)) for p in s.parts[:1]]
     if s.layout is not torch.sparse_coo:
@@ -278,13 +285,16 @@ def _sparse_sparse(a, b):
 # --- sums and elementwise
 
 
-@_on("add", "sub", "add_", "sub_")
+@_on("add", "sub")
 def add(a, b, alpha=1):
+    if a.size() != b.size():
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {tuple(a.size())} != {tuple(b.size())}"
+        )
     if isinstance(a, SparseOnGpu) and isinstance(b, SparseOnGpu):
         indices = torch.cat((a.parts[0], b.parts[0]), 1)
         return _coo(indices, torch.cat((a.parts[1], b.parts[1])), a.size())
-    dense, s = (b, a) if isinstance(a, SparseOnGpu) else (a, b)
-    return dense.clone()
+    return (b if isinstance(a, SparseOnGpu) else a).clone()
 
 
 @_on("add_", "sub_")
@@ -297,7 +307,7 @@ def add_into(a, b, alpha=1):
     return a
 
 
-@_on("mul", "div", "mul_", "div_")
+@_on("mul", "div")
 def mul(a, b, *_args, **_options):
     s, other = (a, b) if isinstance(a, SparseOnGpu) else (b, a)
     if isinstance(other, SparseOnGpu) or isinstance(other, Tensor) and other.dim() and other.size() == s.size():
@@ -411,6 +421,8 @@ def _converted(dry, func, args, kwargs):
     layout = kwargs.get("layout") or (torch.sparse_csr if "csr" in func._schema.name else torch.sparse_coo)
     if not args[0].is_cuda:
         return NotImplemented
+    if len(args) > 1 and type(args[1]) is int and args[1] != args[0].dim():
+        raise Unplannable("sparse tensors on the GPU with dense dimensions (to_sparse(N)) are not known to a dry run")
     if layout not in (torch.sparse_coo, torch.sparse_csr) or args[0].dim() != 2 and layout is torch.sparse_csr:
         raise Unplannable(f"sparse tensors of layout {layout} on the GPU are not known to a dry run")
     with dry:

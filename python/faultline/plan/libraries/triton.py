@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ..._import_watch import ImportWatch
 
 
@@ -41,4 +43,7 @@ def install(session) -> None:
                 getattr(module, kind).run = run
 
     for name in ("triton.runtime.jit", "triton.runtime.autotuner"):
-        ImportWatch((name,), after)
+        if name in sys.modules:
+            after(name, sys.modules[name])
+        else:
+            ImportWatch((name,), after)
