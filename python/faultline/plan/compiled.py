@@ -58,7 +58,7 @@ class _Compiled:
     def __call__(self, function):
         @functools.wraps(function, updated=())
         def run(*args, **kwargs):
-            if is_compiled() or torch.compiler.is_compiling():
+            if is_compiled():
                 return function(*args, **kwargs)
             operations = self._session.mode.operations_on_gpu
             try:

@@ -23,6 +23,7 @@ _PYTORCH = re.compile(
 )
 _GPU_KEYS = ("CUDA", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _kernels: dict[tuple[str, str], object] = {}  # (operation with overload, dispatch key) → a Python function
+_AT_MOST = {"torchvision::nms": lambda operands: [((operands[0].size(0),), torch.int64)]}  # sizes that values decide
 _cannot_run: set = set()  # operations whose Python code does not run without a GPU
 RUN_OWN_CODE = {
     "bitsandbytes"
@@ -73,6 +74,9 @@ def answer(dry, func, args, kwargs, operands):
     told = dry.told_operations.get(op_name(func))
     if told is not None:
         return _as_told(dry, func, told, args, kwargs, operands)
+    if op_name(func) in _AT_MOST:
+        dry.notes.add("value", f"{op_name(func)} keeps as many as values say: all were counted, the most there can be")
+        return _make(dry, func, _AT_MOST[op_name(func)](operands), operands, 0)
     has_rule = _has_shape_rule(func)
     kernel = _kernel_of(func)
     if kernel is not None and func not in _cannot_run and (not has_rule or func.namespace in RUN_OWN_CODE):

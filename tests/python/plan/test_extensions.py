@@ -144,6 +144,20 @@ def test_scratch_that_does_not_fit_is_an_out_of_memory(dry_run):
     assert ran.summary["exception"]["type"] == "OutOfMemoryError"
 
 
+def test_boxes_that_values_drop_are_counted_as_kept(dry_run):
+    ran = good(
+        dry_run("""
+        import torch
+        library = torch.library.Library("torchvision", "DEF")
+        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        boxes = torch.rand(5000, 4, device="cuda")
+        kept = torch.ops.torchvision.nms(boxes, boxes[:, 0], 0.5)
+        assert kept.shape == (5000,) and kept.dtype is torch.int64 and boxes[kept].shape == (5000, 4)
+        """)
+    )
+    assert any(t.endswith("the most there can be") for t in texts(ran, "value"))
+
+
 # --- libraries
 
 
