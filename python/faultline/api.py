@@ -62,6 +62,7 @@ def plan(
     try_changes: bool = False,
     allow_writes: bool = False,
     offline: bool = False,
+    op_memory: list[str] | tuple[str, ...] = (),
 ) -> Plan:
     """Dry-runs function() on the named GPU ("T4", "24GiB"). Raises ValueError when the plan could not be made."""
     with tempfile.TemporaryDirectory(prefix="faultline-") as folder:
@@ -79,6 +80,7 @@ def plan(
             *([] if try_changes or vary else ["--no-try"]),
             *(["--allow-writes"] if allow_writes else []),
             *(["--offline"] if offline else []),
+            *(word for told in op_memory for word in ("--op-memory", told)),
         ]
         command = [
             find_binary(),

@@ -119,6 +119,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("unsupported", summary.unsupported);
   read("uses", summary.uses);
   read("stand_in", summary.stand_in_line);
+  read("asked_free", summary.asked_free_line);
   read("began", summary.began_s);
   read("ended", summary.ended_s);
   read("died_of_memory", summary.ended_out_of_memory);
@@ -149,6 +150,22 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
     for (const auto& [name, words] : changes->items()) read_json(words, summary.changes[name]);
   }
   read.group("vary", is_there, [&](JsonReader& inside) { read_vary(inside, summary); });
+}
+
+Json op_memory_json(const std::vector<OperationMemory>& told) {
+  Json all = Json::array();
+  for (const OperationMemory& one : told) {
+    Json results = Json::array();
+    for (const OperationResult& result : one.results) {
+      Json json = Json::object();
+      if (result.like) json["like"] = *result.like;
+      if (!result.shape.empty()) json["shape"] = result.shape;
+      if (!result.dtype.empty()) json["dtype"] = result.dtype;
+      results.push_back(std::move(json));
+    }
+    all.push_back({{"op", one.name}, {"scratch_bytes", one.scratch_bytes}, {"results", std::move(results)}});
+  }
+  return all;
 }
 
 }  // namespace
@@ -187,6 +204,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"at_least_seconds", request.at_least_seconds},
       {"go_on", request.go_on},
       {"changes", std::move(changes)},
+      {"op_memory", op_memory_json(request.op_memory)},
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
   };
   if (Status made = make_private_folder(folder); !made) return made;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/op_memory.h"
 #include "models/gpus.h"
 #include "plan/dry_run.h"
 
@@ -34,6 +35,7 @@ struct DryRunRequest {
   std::map<std::string, std::string> changes;  // remedies by name
   std::optional<std::pair<std::string, std::uint64_t>> vary;
   std::uint64_t refused = 0;  // with overcommit: so many requests fail before the GPU grows
+  std::vector<OperationMemory> op_memory;
 };
 // `confined`: the program's changes to files are kept aside, so it may make them.
 Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined);

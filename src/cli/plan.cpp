@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "cli/dry_run_files.h"
+#include "cli/op_memory.h"
 #include "cli/options.h"
 #include "cli/plan_run.h"
 #include "cli/run_folder.h"
@@ -31,6 +32,7 @@ struct PlanArguments {
   std::string context;
   std::string folder;
   std::vector<std::string> function;  // of a running program: what to call it; its folder goes when the plan is made
+  std::vector<std::string> op_memory;
   std::optional<std::uint64_t> steps;
   std::optional<std::uint64_t> seconds;
   Limits limits;
@@ -86,6 +88,8 @@ int plan(const PlanArguments& arguments) {
                 ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes "
                 "runs it all the same, once");
   }
+  Result<std::vector<OperationMemory>> op_memory = operations_memory(arguments.op_memory);
+  if (!op_memory) return fail("--op-memory: " + op_memory.error().message());
   if (!question.names_gpu() && !question.vary.empty())
     return fail("--vary needs --gpu: what is the largest that fits depends on it");
   if (!question.names_gpu() && question.try_changes)
@@ -111,7 +115,9 @@ int plan(const PlanArguments& arguments) {
                        arguments.steps ? 0 : kQuickSeconds,
                        !arguments.steps,
                        {},
-                       {}},
+                       {},
+                       0,
+                       std::move(*op_memory)},
                       *folder,
                       arguments.limits,
                       *folder,
@@ -194,6 +200,13 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_option("--vary", arguments->question.vary,
                    "the number to search the largest fitting value of, for example batch_size")
       ->option_text("NAME");
+  verb->add_option("--op-memory", arguments->op_memory,
+                   "what an operation of an extension takes, where it cannot be asked: NAME=SIZE beside its results "
+                   "while it runs, and what it gives, for example my::op=64MiB,like=0 or "
+                   "my::op=0,shape=0.0x2*0.1x64,dtype=float16; may be given several times")
+      ->option_text("NAME=SIZE[,…]")
+      ->type_size(1)
+      ->allow_extra_args(false);
   verb->add_flag("--real", arguments->question.real,
                  "compute real numbers on the CPU: slow, for programs whose memory depends on them");
   verb->add_flag("--try", arguments->question.try_changes,

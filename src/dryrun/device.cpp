@@ -105,7 +105,10 @@ StreamId DryRunDevice::own_stream(StreamId stream) const {
 
 HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor) {
   if (major == 0 && minor == 0) return torch_heap_;
-  if (const auto found = pools_.find({major, minor}); found != pools_.end()) return found->second;
+  if (const auto found = pools_.find({major, minor}); found != pools_.end()) {
+    std::erase(released_, arenas_.at(found->second.index()));
+    return found->second;
+  }
   if (tables_.heaps.size() >= kMostHeaps) {
     recorder_.keep(recorder_.writer().count("dry-run.pools_beyond_number", 1));
     return torch_heap_;
@@ -116,6 +119,16 @@ HeapId DryRunDevice::pool(std::uint64_t major, std::uint64_t minor) {
   arenas_[heap.index()] = allocator_.add_arena(true);
   heap_of_arena_.push_back(heap);
   return heap;
+}
+
+void DryRunDevice::release_pool(std::uint64_t major, std::uint64_t minor, std::optional<StackId> empty_now) {
+  const auto found = pools_.find({major, minor});
+  if (found == pools_.end()) return;
+  const std::uint32_t arena = arenas_.at(found->second.index());
+  if (std::find(released_.begin(), released_.end(), arena) == released_.end()) released_.push_back(arena);
+  if (!empty_now) return;
+  begin(recorder_.stamp(EventKind::kFree, *empty_now));
+  for (const TorchRelease& step : allocator_.plan_cached(arena)) allocator_.release(step, *this);
 }
 
 AllocationId DryRunDevice::remember(Event& event, Live live) {
@@ -146,7 +159,7 @@ std::optional<DryRunDevice::Placed> DryRunDevice::alloc(std::uint64_t size_bytes
   const std::uint64_t rounded = allocator_.round(size_bytes);
   const ListIndex list = allocator_.list_for(event.heap == torch_heap_ ? 0 : arenas_.at(event.heap.index()),
                                              rounded <= kTorchSmallRequest, event.stream);
-  BlockIndex block = allocator_.allocate(list, rounded, {}, {}, *this);
+  BlockIndex block = allocator_.allocate(list, rounded, {}, released_, *this);
   if (block == kNoIndex) block = serve_beyond(event, list, rounded);
   if (block == kNoIndex) return std::nullopt;
   event.address = allocator_.block(block).address;
@@ -236,7 +249,7 @@ bool DryRunDevice::free(AllocationId allocation, StackId stack) {
 
 void DryRunDevice::empty_cache(StackId stack) {
   begin(recorder_.stamp(EventKind::kFree, stack));
-  allocator_.empty_cache({}, *this);
+  allocator_.empty_cache(released_, *this);
 }
 
 void DryRunDevice::set_limit(std::uint64_t limit_bytes) {

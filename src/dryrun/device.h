@@ -59,6 +59,7 @@ class DryRunDevice final : private NotingDriver {
   HeapId torch_heap() const { return torch_heap_; }
   void know_streams();  // all in the tables, in their order
   HeapId pool(std::uint64_t major, std::uint64_t minor);
+  void release_pool(std::uint64_t major, std::uint64_t minor, std::optional<StackId> empty_now);
 
   struct Placed {
     AllocationId allocation;
@@ -116,6 +117,7 @@ class DryRunDevice final : private NotingDriver {
   std::unordered_map<std::size_t, std::uint32_t> arenas_;  // by private heap
   std::vector<HeapId> heap_of_arena_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, HeapId> pools_;
+  std::vector<std::uint32_t> released_;  // arenas of pools that nobody holds
   std::size_t streams_known_ = 0;
   StreamId default_stream_;
   std::unordered_map<std::uint32_t, Live> live_;

@@ -214,6 +214,15 @@ uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool
   });
 }
 
+void faultline_release_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major, uint64_t pool_minor,
+                            int64_t empty_stack) {
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    const std::optional<StackId> stack =
+        empty_stack < 0 ? std::nullopt : std::optional(StackId(static_cast<std::uint32_t>(empty_stack)));
+    machine.device(device).release_pool(pool_major, pool_minor, stack);
+  });
+}
+
 int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream, uint32_t heap,
                         uint32_t stack, uint32_t tensor, uint32_t* allocation, uint64_t* address) {
   DryRunDevice::Placed placed;

@@ -71,6 +71,9 @@ FAULTLINE_API uint32_t faultline_stream(faultline_dryrun* handle, uint32_t devic
 /* The heap of a private pool (a CUDA graph's, a MemPool's), made on first use; (0, 0) is the default pool. */
 FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major,
                                       uint64_t pool_minor);
+/* Nobody holds that pool any more: what it has free goes with the cache from now on, and at once where empty_stack is not negative (the stack of that). */
+FAULTLINE_API void faultline_release_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major,
+                                          uint64_t pool_minor, int64_t empty_stack);
 
 /* A request of size_bytes > 0; FAULTLINE_HEAP_TORCH, or a heap of another device, is the device's default pool. FAULTLINE_SERVED: *allocation and *address are set. FAULTLINE_OUT_OF_MEMORY: both are 0, the failure is in the
  * trace with the device's free bytes, and PyTorch's own attempts (garbage collection, flush and retry) have happened. Either may be NULL. */

@@ -237,6 +237,22 @@ TEST(DryRunDevice, PoolsDoNotShareBlocksAndKeepTheirs) {
   expect_proved(trace);
 }
 
+TEST(DryRunDevice, APoolThatNobodyHoldsGoesWithTheCacheOrAtOnce) {
+  DryRun device(300 * kMiB, 0, "", "2.13.0");
+  const std::uint32_t graph = faultline_pool(device.handle(), 0, 0, 5), pool = faultline_pool(device.handle(), 0, 0, 6);
+  device.free(device.alloc(50 * kMiB, 0, graph).allocation);
+  device.free(device.alloc(60 * kMiB, 0, pool).allocation);
+  device.free(device.alloc(70 * kMiB).allocation);
+  faultline_release_pool(device.handle(), 0, 0, 6, 0);
+  EXPECT_EQ(device.stats().reserved_bytes, 120 * kMiB) << "a MemPool is emptied when it ends";
+  faultline_release_pool(device.handle(), 0, 0, 5, -1);
+  EXPECT_EQ(device.stats().reserved_bytes, 120 * kMiB);
+  EXPECT_TRUE(device.alloc(250 * kMiB).served()) << "what nobody holds makes room";
+  EXPECT_EQ(device.stats().reserved_bytes, 250 * kMiB);
+  faultline_release_pool(device.handle(), 0, 0, 99, -1);
+  expect_proved(device.finish());
+}
+
 TEST(DryRunDevice, AFreeOfWhatIsNotLiveIsPassedOver) {
   DryRun device(100 * kMiB);
   const Given first = device.alloc(60 * kMiB);

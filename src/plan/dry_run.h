@@ -42,6 +42,7 @@ struct ProcessSummary {
   std::string vary_where;
   std::string unsupported;
   std::string unplanned, unplanned_line;  // what could not be planned first, also where the program went on after it
+  std::string asked_free_line;            // where the program asked how much memory is free; empty: it did not
   std::string stand_in_line;            // where it last read a value that was not computed, if its end may come of that
   bool last_was_out_of_memory = false;  // nothing was served after the last failure
   // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
@@ -78,7 +79,8 @@ std::vector<ShownGpu> shown_gpus(const std::vector<Gpu>& named);
 struct Attempt {
   std::string folder;  // to keep it in, below the run's own
   std::vector<std::string> command;
-  std::map<std::string, std::string> changes;  // remedies by name, each with its value: autocast → float16
+  std::map<std::string, std::string>
+      changes;  // remedies by name, each with its value: autocast → float16; less_free → bytes that the program is told less
   // a number in the program's source, and another value for it
   std::optional<std::pair<std::string, std::uint64_t>> vary;
   std::uint64_t steps = 0;  // to go as far as another run did: stop after so many, and not before; 0: as the first run

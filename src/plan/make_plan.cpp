@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "plan/changes.h"
+#include "plan/filling.h"
 #include "plan/remedies.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
@@ -105,8 +106,10 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->judgement = judge(run->trace);
   run->needs = needs_of(run->trace, !first.main()->died_of_memory());
   run->plan = describe(question, first, told, *run, reruns.interrupted());
-  if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted())
+  if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted()) {
+    learn_filling(question, first, reruns, *run);
     try_what_helps(question, first, *told.main(), reruns, *run);
+  }
   return run;
 }
 

@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/units.h"
@@ -27,6 +28,17 @@ PlanGpu plan_gpu(const Gpu& gpu) {
   const std::string name = gpu.name.empty() ? describe(gpu) : std::string(gpu.full_name);
   return {name, gpu.capacity_bytes, std::string(to_string(gpu.capacity_source)), gpu.context_bytes,
           std::string(to_string(gpu.context_source))};
+}
+
+std::string beside_verdict(const Plan& plan) {
+  std::vector<std::string> said;
+  std::string text;
+  for (const PlanNote& note : plan.notes) {
+    if (note.verdict.empty() || std::find(said.begin(), said.end(), note.verdict) != said.end()) continue;
+    said.push_back(note.verdict);
+    text += ", " + note.verdict;
+  }
+  return text;
 }
 
 std::vector<Try> tries_of(const Plan& plan) {

@@ -59,10 +59,18 @@ struct PlanModule {
 
 // What the dry run had to assume or leave out.
 struct PlanNote {
-  std::string kind;  // value, skipped, kernel, mode
+  std::string kind;  // instead, value, skipped, kernel, mode
   std::string text;
   std::string line;  // "train.py:12"; may be empty
   std::uint64_t count = 1;
+  std::string verdict;  // words that the verdict is not said without: "run eagerly instead of compiled"; may be empty
+};
+
+// A program that asks how much memory is free and takes of it: told of less it took less.
+struct PlanFilling {
+  std::string line;  // where it asked, "server.py:12"
+  std::uint64_t told_less_bytes = 0;
+  std::uint64_t took_less_bytes = 0;
 };
 
 // A change that was tried, and what the program needs with it.
@@ -190,6 +198,7 @@ struct Plan {
   std::string changes_skipped;  // why no change was tried where one would be; may be empty
   std::optional<PlanVary> vary;
   std::vector<PlanWhere> where;  // of a program that does not fit: the smallest GPUs on which it does
+  std::optional<PlanFilling> filling;
   std::vector<PlanNote> notes;
   PlanEffects effects;
   std::string folder;
@@ -218,6 +227,9 @@ struct Plan {
     return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0;
   }
 };
+
+// What the verdict is not said without, each word once: ", run eagerly instead of compiled"; empty where there is nothing.
+std::string beside_verdict(const Plan& plan);
 
 // The changes that were found to help, as advice for the finding of the failure.
 std::vector<Try> tries_of(const Plan& plan);

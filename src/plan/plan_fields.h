@@ -55,6 +55,13 @@ void fields(auto& archive, PlanNote& note) {
   archive("text", note.text);
   archive("line", note.line);
   archive("count", note.count);
+  archive("verdict", note.verdict);
+}
+
+void fields(auto& archive, PlanFilling& filling) {
+  archive("line", filling.line);
+  archive("told_less", filling.told_less_bytes);
+  archive("took_less", filling.took_less_bytes);
 }
 
 void fields(auto& archive, PlanVary& vary) {
@@ -156,6 +163,7 @@ void fields(Archive& archive, Plan& plan) {
     inside("gpu", where.gpu);
     inside("with", where.with);
   });
+  archive("filling", plan.filling);
   archive("notes", plan.notes);
   archive("effects", plan.effects);
   archive("folder", plan.folder);

@@ -1,6 +1,7 @@
 #include "plan/verdict.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 
@@ -43,7 +44,8 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
       notes[at].line += fmt::format(" and {} other line{}", other_lines[at], other_lines[at] == 1 ? "" : "s");
   }
   const auto rank = [](const PlanNote& note) {
-    return note.kind == "mode" ? 0 : note.kind == "skipped" ? 1 : note.kind == "kernel" ? 2 : 3;
+    const std::array<std::string_view, 4> kinds = {"instead", "mode", "skipped", "kernel"};
+    return std::find(kinds.begin(), kinds.end(), note.kind) - kinds.begin();
   };
   std::stable_sort(notes.begin(), notes.end(), [&](const PlanNote& a, const PlanNote& b) { return rank(a) < rank(b); });
   return notes;

@@ -65,7 +65,7 @@ Piece headline_of(const Page& page, const Plan& plan) {
   if (plan.caught_failures != 0 && plan.gpu && is_partly_seen(plan))
     more += fmt::format(", after {} that the program caught",
                         plan.caught_failures == 1 ? "an out-of-memory" : "out-of-memory errors");
-  return {page.clean(std::string(text) + more), style};
+  return {page.clean(std::string(text) + more + beside_verdict(plan)), style};
 }
 
 // PyTorch keeps what it took for reuse; where that is more than it needs, both are said, so that the sum at the peak is explained.
@@ -102,6 +102,12 @@ std::string most_text(const Plan& plan) {
 
 std::string fits_text(const Plan& plan) {
   const std::string capacity = format_bytes(plan.gpu->capacity_bytes);
+  if (plan.filling)
+    return fmt::format(
+        "It fills the GPU on purpose: it asks how much is free ({}), and took {} less when it was told of {} less. It "
+        "took {} of the {}",
+        plan.filling->line, format_bytes(plan.filling->took_less_bytes), format_bytes(plan.filling->told_less_bytes),
+        format_bytes(plan.needed_bytes), capacity);
   if (plan.together_bytes <= plan.needed_bytes)
     return fmt::format("It needs {} and the GPU has {}: {} to spare", format_bytes(plan.needed_bytes), capacity,
                        format_bytes(plan.spare_bytes()));
@@ -314,7 +320,8 @@ std::string summary_of(const Plan& plan) {
     case Verdict::kFits:
     case Verdict::kTight:
       return fmt::format("fits{}{}, {} to spare", plan.verdict == Verdict::kTight ? " tightly" : "",
-                         plan.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes()));
+                         plan.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes())) +
+             beside_verdict(plan);
     case Verdict::kFitsUntil:
       return fmt::format("fits until about {} {}", plan.until_unit, format_count(plan.until_step));
     case Verdict::kUnplanned: return "not planned: " + plan.unplanned;

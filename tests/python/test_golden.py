@@ -7,6 +7,7 @@ of the repository), `expect.json`, and perhaps `args` for the command line. A fo
 and `at` ("file.py:12", by the file's own name). Every rule that the tool may name (`faultline --rules`) has its page, its cases and its place in the schema. Optional: `evidence` (numbers that must be equal), `says` (words that must stand somewhere in it),
 `tries` (how many changes a replay confirmed). Optional beside `findings`: `not_judged`, rules that could not be judged, and `judged`, rules that could. `why` says what the program does.
 """
+
 import json
 import shlex
 import subprocess
@@ -17,7 +18,13 @@ from common import FAULTLINE, RECORDINGS, ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
 TRUTH = {entry["case"]: entry for entry in json.loads((RECORDINGS / "truth.json").read_text())}
-INCOMPLETE = {"ring_default", "ring_expandable", "ring_streams", "ring_train", "state_only"}  # their peaks may lie before the recording
+INCOMPLETE = {
+    "ring_default",
+    "ring_expandable",
+    "ring_streams",
+    "ring_train",
+    "state_only",
+}  # their peaks may lie before the recording
 CASES = sorted(path.parent for path in GOLDEN.glob("*/*/expect.json"))
 RULES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
 REGISTERED = subprocess.run([FAULTLINE, "--rules"], capture_output=True, text=True, check=True).stdout.split()
@@ -38,7 +45,9 @@ def input_of(case):
 
 def explain(case):
     args = shlex.split((case / "args").read_text()) if (case / "args").exists() else []
-    done = subprocess.run([FAULTLINE, "explain", "--format", "json", str(input_of(case)), *args], capture_output=True, text=True)
+    done = subprocess.run(
+        [FAULTLINE, "explain", "--format", "json", str(input_of(case)), *args], capture_output=True, text=True
+    )
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout), done.returncode
 
@@ -50,20 +59,33 @@ def place(location):
 
 
 def words(finding):
-    return " ".join([finding["message"], finding["memory"]] + [attempt["what"] for attempt in finding["tries"]]
-                    + [f"{item['what']} at {place(item['location'])}" for item in finding.get("related", [])])
+    return " ".join(
+        [finding["message"], finding["memory"]]
+        + [attempt["what"] for attempt in finding["tries"]]
+        + [f"{item['what']} at {place(item['location'])}" for item in finding.get("related", [])]
+    )
 
 
 def identity(finding):
     """What a finding is, apart from its numbers."""
-    return {"rule": finding["rule"], "severity": finding["severity"], "confidence": finding["confidence"],
-            "cause": finding.get("cause") or "", "at": place(finding["location"])}
+    return {
+        "rule": finding["rule"],
+        "severity": finding["severity"],
+        "confidence": finding["confidence"],
+        "cause": finding.get("cause") or "",
+        "at": place(finding["location"]),
+    }
 
 
 def wanted_identity(finding):
     assert set(finding) <= KEYS, f"unknown keys {set(finding) - KEYS}"
-    return {"rule": finding["rule"], "severity": finding["severity"], "confidence": finding["confidence"],
-            "cause": finding.get("cause", ""), "at": finding.get("at", "")}
+    return {
+        "rule": finding["rule"],
+        "severity": finding["severity"],
+        "confidence": finding["confidence"],
+        "cause": finding.get("cause", ""),
+        "at": finding.get("at", ""),
+    }
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -72,7 +94,9 @@ def test_what_is_found_is_what_is_there(case):
     assert set(expect) <= CASE_KEYS, f"unknown keys {set(expect) - CASE_KEYS}"
     assert set(expect.get("not_judged", [])) | set(expect.get("judged", [])) <= set(REGISTERED)
     report, status = explain(case)
-    assert [identity(finding) for finding in report["findings"]] == [wanted_identity(finding) for finding in expect["findings"]]
+    assert [identity(finding) for finding in report["findings"]] == [
+        wanted_identity(finding) for finding in expect["findings"]
+    ]
     assert {entry["rule"] for entry in report["findings"] + report["not_judged"]} <= set(REGISTERED)
     for finding, wanted in zip(report["findings"], expect["findings"]):
         for name, value in wanted.get("evidence", {}).items():
@@ -125,7 +149,11 @@ def test_every_recording_is_judged_by_some_case():
 
 @pytest.mark.parametrize("name", sorted(set(TRUTH) - INCOMPLETE))
 def test_peaks_and_failures_are_those_pytorch_counted(name):
-    done = subprocess.run([FAULTLINE, "explain", "--format", "json", str(RECORDINGS / (name + ".pickle.xz"))], capture_output=True, text=True)
+    done = subprocess.run(
+        [FAULTLINE, "explain", "--format", "json", str(RECORDINGS / (name + ".pickle.xz"))],
+        capture_output=True,
+        text=True,
+    )
     report = json.loads(done.stdout)
     peak = report["devices"][0]["peak"]
     assert (peak["allocated"], peak["reserved"]) == (TRUTH[name]["peak_allocated"], TRUTH[name]["peak_reserved"])

@@ -204,7 +204,7 @@ def install(session) -> None:
         query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
     ):
         grouped = {"enable_gqa": True} if enable_gqa else {}
-        if not query.is_cuda:
+        if not query.is_cuda or query.is_nested:
             return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
         if (dtype := autocast_dtype()) is not None:  # on a GPU autocast casts before the choice
             query, key, value = (

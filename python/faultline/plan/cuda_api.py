@@ -6,176 +6,37 @@ version of PyTorch prints. Classes that a build without CUDA does not have are r
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import sys
-import threading
-import time
 
 import torch
 
-from . import between_gpus, places, releases
 from .._file_owner import is_library
+from . import between_gpus, cuda_streams, memory_pools, places, releases
+from .cuda_streams import Event, Graph, Stream, current_stream, default_stream, use_stream
 from .gpu import Gpu, Properties
 from .memory import Memory
-from .older_torch import EventBase, StreamBase, notice_deaths
-
-
-class Stream(StreamBase):
-    """A stream is a name under which blocks are cached; nothing runs on it."""
-
-    _next = 1
-    device_type = 1
-
-    def __init__(self, device=None, priority=0, stream_id=None, **_ignored):
-        self.device_index = places.of(device)
-        self.device = torch.device("cuda", self.device_index)
-        if stream_id is None:
-            stream_id, Stream._next = Stream._next, Stream._next + 1
-        self.stream_id = self.cuda_stream = stream_id
-        self.priority = priority
-
-    def wait_event(self, event):
-        pass
-
-    def wait_stream(self, stream):
-        pass
-
-    def synchronize(self):
-        pass
-
-    def query(self):
-        return True
-
-    def is_capturing(self):
-        return False
-
-    def record_event(self, event=None):
-        event = event or Event()
-        event.record(self)
-        return event
-
-    def __enter__(self):
-        self._context = use_stream(self)
-        self._context.__enter__()
-        return self
-
-    def __exit__(self, *problem):
-        return self._context.__exit__(*problem)
-
-    def __eq__(self, other):
-        return (
-            isinstance(other, Stream) and other.stream_id == self.stream_id and other.device_index == self.device_index
-        )
-
-    def __hash__(self):
-        return hash(("faultline stream", self.device_index, self.stream_id))
-
-    def __repr__(self):
-        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
-
-
-class Event(EventBase):
-    def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
-        self._time = None
-        self.cuda_event = id(self)
-        self.device = torch.device("cuda", places.current())
-
-    def record(self, stream=None):
-        self._time = time.perf_counter()
-
-    def wait(self, stream=None):
-        pass
-
-    def query(self):
-        return True
-
-    def synchronize(self):
-        pass
-
-    def elapsed_time(self, end):
-        return max(0.0, ((end._time or 0) - (self._time or 0)) * 1000)
+from .older_torch import notice_deaths
+from .stacks import user_line
 
 
 CPU = torch.device("cpu")
-_state = threading.local()
-_installed = None  # the Api in force
-
-
-def default_stream(device=None) -> Stream:
-    return Stream(device, stream_id=0)
-
-
-def current_stream(device=None) -> Stream:
-    place = places.of(device)
-    return getattr(_state, "streams", {}).get(place) or default_stream(place)
-
-
-@contextlib.contextmanager
-def use_stream(stream):
-    if stream is None:
-        yield
-        return
-    before, current = current_stream(stream.device_index), places.exchange(stream.device_index)
-    _installed.set_stream(stream)
-    try:
-        yield
-    finally:
-        _installed.set_stream(before)
-        places.exchange(current)
-
-
-class Graph:
-    """A CUDA graph: its work is run once while it is captured, with the graph's own pool; a replay computes nothing."""
-
-    _pools = 0
-
-    @classmethod
-    def new_pool(cls):
-        cls._pools += 1
-        return (0, cls._pools)
-
-    def __new__(cls, keep_graph=False):
-        return super().__new__(cls)
-
-    def __init__(self, keep_graph=False):
-        self._pool = None
-
-    def capture_begin(self, pool=None, **_ignored):
-        self._pool = tuple(pool or Graph.new_pool())
-        self._heap = _installed.memory.heap
-        _installed.memory.heap = _installed.memory.device.pool(*self._pool, places.current())
-        _installed.notes.add("mode", "a CUDA graph's work was run once, eagerly, with the graph's own pool of memory")
-
-    def capture_end(self):
-        _installed.memory.heap = self._heap
-
-    def pool(self):
-        return self._pool
-
-    def replay(self):
-        pass
-
-    def instantiate(self):
-        pass
-
-    def reset(self):
-        pass
-
-    def enable_debug_mode(self):
-        pass
-
-    def debug_dump(self, path):
-        pass
 
 
 class Api:
     def __init__(self, memory: Memory, gpus: list[Gpu], notes, progress):
         self.memory, self.gpus, self.notes, self.progress = memory, gpus, notes, progress
-        self.properties = [Properties(gpu) for gpu in gpus]
+        self.properties = [
+            Properties(gpu, functools.partial(self.total_memory, place)) for place, gpu in enumerate(gpus)
+        ]
+        self.asked_free_line = ""  # where the program first asked how much memory is free
+        self.less_free_bytes = 0  # that it is told less, to learn whether it takes what is free
         self.fractions = [1.0] * len(gpus)
+        self.pools = memory_pools.Pools(memory)
+        self.capturing = False  # a CUDA graph
 
     def set_stream(self, stream) -> None:
-        _state.streams = {**getattr(_state, "streams", {}), stream.device_index: stream}
+        cuda_streams.remember(stream)
         self.memory.streams[stream.device_index] = (
             self.memory.device.stream(stream.cuda_stream, stream.device_index) if stream.cuda_stream else 0
         )
@@ -224,7 +85,13 @@ class Api:
     def mem_get_info(self, device=None):
         place = places.of(device)
         notice_deaths()
-        return self.memory.device.stats(place).device_free_bytes, self.gpus[place].capacity_bytes
+        free_bytes = self.memory.device.stats(place).device_free_bytes
+        return max(0, free_bytes - self.less_free_bytes), self.total_memory(place)
+
+    def total_memory(self, place: int) -> int:
+        """The program asks how much there is, perhaps to take it."""
+        self.asked_free_line = self.asked_free_line or user_line()
+        return max(0, self.gpus[place].capacity_bytes - self.less_free_bytes)
 
     def empty_cache(self):
         # As in a recording, the stack ends in PyTorch's own function: it tells this call from what the allocator returns by itself.
@@ -251,8 +118,7 @@ class Api:
     # --- putting it in place
 
     def install(self) -> None:
-        global _installed
-        _installed = self
+        cuda_streams.api = self
         self._patch_c()
         self._patch_cuda()
         self._patch_memory()
@@ -270,7 +136,7 @@ class Api:
             "_cuda_exchangeDevice": places.exchange,
             "_cuda_maybeExchangeDevice": places.exchange,
             "_cuda_synchronize": lambda *a: None,
-            "_cuda_isCurrentStreamCapturing": lambda: False,
+            "_cuda_isCurrentStreamCapturing": lambda: self.capturing,
             "_cuda_getArchFlags": lambda: " ".join(f"sm_{v}" for v in (70, 75, 80, 86, 90, 100, 120)),
             "_cuda_memoryStats": self.memory_stats,
             "_cuda_resetPeakMemoryStats": lambda d=0: self.memory.device.reset_peaks(places.check(d)),
@@ -350,7 +216,7 @@ class Api:
             "Event": Event,
             "ExternalStream": lambda ptr, device=None: Stream(device, stream_id=ptr),
             "StreamContext": use_stream,
-            "is_current_stream_capturing": lambda: False,
+            "is_current_stream_capturing": lambda: self.capturing,
             "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"],
             "get_gencode_flags": lambda: "",
             "can_device_access_peer": lambda a, b: places.of(a) != places.of(b),
@@ -455,6 +321,7 @@ class Api:
         torch.cuda.profiler.start = torch.cuda.profiler.stop = lambda: None
         torch.backends.cuda.preferred_linalg_library = lambda backend=None: None
         between_gpus.install()
+        memory_pools.install(self.pools)
 
     def _patch_tensor(self) -> None:
         memory, progress = self.memory, self.progress

@@ -77,6 +77,7 @@ _SIGNATURES = {
     "tensor": (c_uint32, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_int64)]),
     "stream": (c_uint32, [c_void_p, c_uint32, c_uint64]),
     "pool": (c_uint32, [c_void_p, c_uint32, c_uint64, c_uint64]),
+    "release_pool": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_int64]),
     "alloc": (
         c_int32,
         [c_void_p, c_uint32, c_uint64, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint64)],
@@ -198,6 +199,10 @@ class Device:
 
     def pool(self, major: int, minor: int, place: int = 0) -> int:
         return self._pool(self._handle, place, major, minor)
+
+    def release_pool(self, major: int, minor: int, place: int = 0, empty_stack: int = -1) -> None:
+        """Nobody holds the pool any more: its memory goes with the cache, or at once where a stack is given."""
+        self._release_pool(self._handle, place, major, minor, empty_stack)
 
     def empty_cache(self, stack: int, place: int = 0) -> None:
         self._empty_cache(self._handle, place, stack)

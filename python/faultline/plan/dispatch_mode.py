@@ -18,16 +18,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from . import (
+    custom_operations,
     functional_collectives,
     layouts,
     missing_shapes,
+    operations,
     places,
     releases,
-    special_operations,
-    stand_ins,
+    sparse_tensors,
+    special_operations,  # noqa: F401 (its handlers, and those of the next two)
     temporaries,
     tensors,
+    transfers,  # noqa: F401
+    value_sized_results,  # noqa: F401
 )
+from .follow_values import ValueFollower
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -35,33 +40,21 @@ from .notes import Notes
 from .older_torch import OutOfMemoryError, fake_mode
 from .outcome import Outcome, flatten, replace_tensors
 from .program_names import argument_names
-from .stacks import user_line
 from .tensors import META
+from .unplannable import Unplannable
 from .values import Values
 
 Tensor = torch.Tensor
-_MOST_STAND_INS = 64
 _CUDNN_CHOOSES = ("aten::convolution", "aten::convolution_backward", "aten::_cudnn_rnn")
 _NESTED = (torch.strided, getattr(torch, "jagged", None))
+_MOVES = torch.ops.aten._to_copy.default
 _ALIKE = (int, float, complex)  # 1, 1.0 and True are equal but mean different operations
-
-
-class Unplannable(RuntimeError):
-    """An operation that the dry run cannot answer. The program may catch it like any other error; the plan knows of it all the same."""
-
-    first: dict | None = None
-    backward_line = ""  # of the latest backward pass, which runs on a thread without the program's lines
-
-    def __init__(self, text: str, line: str = ""):
-        super().__init__(text)
-        Unplannable.first = Unplannable.first or {
-            "text": text,
-            "line": line or user_line() or Unplannable.backward_line,
-        }
 
 
 def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     """Sparse and nested tensors have no one storage whose size could be followed."""
+    if func in sparse_tensors.MAKES or func is _MOVES:
+        return
     other = next((t for t in operands if t.layout is not torch.strided or t.is_nested), None)
     layout = kwargs.get("layout") if other is None else other.layout
     place = kwargs.get("device")
@@ -96,18 +89,17 @@ def is_made_of_others(func) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _is_wrapper(kind: type) -> bool:
-    """Does it answer operations itself? (Nested tensors do, but are not planned.)"""
+    """Does it answer operations itself? (DTensor, jagged nested tensors, sparse ones here, subclasses of quantisation libraries.)"""
     own = next((base for base in kind.__mro__ if "__torch_dispatch__" in vars(base)), None)
     return (
         own not in (None, Tensor, torch._C.TensorBase, tensors.Maker)
         and vars(own)["__torch_dispatch__"] is not torch._C._disabled_torch_dispatch_impl
-        and not kind.__module__.startswith("torch.nested")
     )
 
 
 @functools.lru_cache(maxsize=None)
 def _handler(func):
-    return special_operations.HANDLERS.get(func) or functional_collectives.handler(func)
+    return operations.HANDLERS.get(func) or functional_collectives.handler(func)
 
 
 def _import_compiler() -> None:
@@ -119,12 +111,15 @@ def _import_compiler() -> None:
 
 
 class DryRunMode(TorchDispatchMode):
-    def __init__(self, memory: Memory, values: Values, notes: Notes, gpus, progress):
+    def __init__(self, memory: Memory, values: Values, notes: Notes, gpus, progress, told_operations=None):
         super().__init__()
+        self.told_operations = told_operations or {}
         self.memory, self.values, self.notes, self.gpus, self.progress = memory, values, notes, gpus, progress
+        self.follower = ValueFollower(memory, values)
         self.host = HostTensors(self)
+        sparse_tensors.install(self)
         self._outcomes: dict = {}
-        self.operations = 0
+        self.operations = self.operations_on_gpu = 0
         self.deadline: float | None = None
         self.on_deadline = None
         self.on_gpu_after_fork = None
@@ -159,6 +154,7 @@ class DryRunMode(TorchDispatchMode):
             if operand.is_cuda:
                 on_gpu = True
                 break
+        self.operations_on_gpu += on_gpu
         if on_gpu and self.on_gpu_after_fork is not None:
             self.on_gpu_after_fork()
         if on_gpu and places.count > 1:
@@ -181,6 +177,10 @@ class DryRunMode(TorchDispatchMode):
             if is_made_of_others(func):  # seen whole only in inference mode; its parts come back here one by one
                 with self:
                     return func.decompose(*args, **kwargs)
+            if custom_operations.is_foreign(func):
+                result = custom_operations.answer(self, func, args, kwargs, operands)
+                if result is not NotImplemented:
+                    return result
             return self.run(func, args, kwargs, operands)
         except (OutOfMemoryError, Unplannable):
             raise
@@ -201,11 +201,11 @@ class DryRunMode(TorchDispatchMode):
         for index, size, stride, offset, grows in outcome.changed:
             self._change(operands[index], size, stride, offset, grows)
         if values:
-            self._follow_values(func, args, kwargs, operands, outcome, fresh)
+            self.follower.follow(func, args, kwargs, operands, outcome, fresh)
         return result
 
     def _check_devices(self, func, operands) -> None:
-        if func in special_operations.MIXES_DEVICES:
+        if func in operations.MIXES_DEVICES or custom_operations.is_foreign(func):
             return
         if places.count > 1 and len(found := {operand.get_device() for operand in operands if operand.is_cuda}) > 1:
             raise RuntimeError(
@@ -221,12 +221,12 @@ class DryRunMode(TorchDispatchMode):
 
     def _check_operands(self, func, args) -> None:
         """Kernels refuse operands of different types where meta kernels do not look."""
-        positions = special_operations.SAME_TYPE.get(func)
+        positions = operations.SAME_TYPE.get(func)
         if positions is None:
             return
         given = [args[p] for p in positions if p < len(args) and isinstance(args[p], Tensor)]
         if any(t.dtype is not given[0].dtype for t in given):
-            raise RuntimeError(special_operations.type_problem(func, given))
+            raise RuntimeError(operations.type_problem(func, given))
 
     # --- what comes out
 
@@ -258,7 +258,7 @@ class DryRunMode(TorchDispatchMode):
 
         def swap(tensor):
             metas.append(
-                tensors.on_meta(tensor, func in special_operations.REACHES_BEYOND)
+                tensors.on_meta(tensor, func in operations.REACHES_BEYOND)
                 if tensor.is_cuda or tensor.dim() > 0
                 else tensor
             )
@@ -275,8 +275,8 @@ class DryRunMode(TorchDispatchMode):
         except NotImplementedError as problem:
             result = self._decomposed(func, meta_args, meta_kwargs, problem)
         except (RuntimeError, IndexError, ValueError) as problem:
-            raise special_operations.refusal(func, args, kwargs, problem) from None
-        outcome = self._describe(func, result, metas, operands, special_operations.written(func, args, kwargs))
+            raise operations.refusal(func, args, kwargs, problem) from None
+        outcome = self._describe(func, result, metas, operands, operations.written(func, args, kwargs))
         layouts.keep_format(func, args, outcome.leaves)
         outcome.order = layouts.allocation_order(func, len(outcome.leaves))
         return outcome
@@ -292,14 +292,7 @@ class DryRunMode(TorchDispatchMode):
             or missing_shapes.from_host(func, args, kwargs)
         )
         if rule is None:
-            raise Unplannable(
-                f"{op_name(func)} is not known to a dry run: PyTorch has no rule that tells its result's shape without running it"
-                + (
-                    ""
-                    if func.namespace == "aten"
-                    else f" (it comes from the extension '{func.namespace}'; an extension can register one with torch.library.register_fake)"
-                )
-            ) from problem
+            raise custom_operations.unknown(func) from problem
         return rule(*args, **kwargs)
 
     def _describe(self, func, result, metas, operands, writes) -> Outcome:
@@ -486,114 +479,3 @@ class DryRunMode(TorchDispatchMode):
         other = tensors.make(size, stride, tensor.dtype, grows)
         self._born(other, Outcome((), None, (), ()), -1)
         tensors.replace(tensor, other)
-
-    # --- values
-
-    def _follow_values(self, func, args, kwargs, operands, outcome: Outcome, fresh) -> None:
-        values = self.values
-        if not fresh and not outcome.mutated:
-            return
-        if not values.everything:
-            self._choose_stand_ins(func, args, operands, outcome, fresh)
-            if (
-                fresh
-                and not any(t.numel() <= 1024 or values.worth_knowing(t.numel(), t.dtype) for t in fresh)
-                and not outcome.mutated
-            ):
-                return
-            if outcome.op.startswith("aten::_foreach") or outcome.op.startswith("aten::_fused"):
-                self._unknown(operands, outcome, fresh)
-                return
-        self.compute(func, args, kwargs, operands, outcome, fresh)
-
-    def _choose_stand_ins(self, func, args, operands, outcome, fresh) -> None:
-        """For results whose values may turn out not to be known."""
-        values = self.values
-        given = tuple(
-            values.stand_in(t) if t.is_cuda else t.item() if t.dim() == 0 else stand_ins.default(t.dtype)
-            for t in operands
-        )
-        key = given if len(operands) != 2 or operands[0] is not operands[1] else (*given, "same")
-        if key in outcome.stand_ins:
-            value = outcome.stand_ins[key]
-        elif len(outcome.stand_ins) < _MOST_STAND_INS:
-            value = outcome.stand_ins[key] = stand_ins.of_result(func, args, given)
-        else:  # a number that changes with every step: it is not followed for ever
-            value = None
-        for tensor in (*fresh, *(operands[index] for index in outcome.mutated)):
-            record = self.memory.find(tensor)
-            if record is None or tensor.numel() * tensor.dtype.itemsize < record.size_bytes:
-                continue  # a part of something: what stands for the whole stays
-            record.stand_in = (
-                value
-                if value is None or tensor.dtype.is_floating_point or isinstance(value, int) and abs(value) < 100
-                else None
-            )
-
-    def compute(self, func, args, kwargs, operands, outcome, fresh) -> None:
-        """The operation on the shadows, where all inputs have one."""
-        values = self.values
-        written_only = special_operations.only_written(func)
-        unknown = set()  # ids of hosts whose values are stand-ins
-        hosts = {}
-        for index, operand in enumerate(operands):
-            if not operand.is_cuda:
-                hosts[index] = operand
-                continue
-            host = values.view(operand)
-            if host is None:
-                if (
-                    index in written_only
-                    and self.values.worth_knowing(operand.numel(), operand.dtype)
-                    and outcome.mutated
-                ):
-                    values.assume(operand)
-                    host = values.view(operand)
-                if host is None:
-                    self._unknown(operands, outcome, fresh)
-                    return
-            elif index not in written_only and values.is_assumed(operand):
-                unknown.add(id(host))
-            hosts[index] = host
-        if not values.everything and not all(values.worth_knowing(t.numel(), t.dtype) for t in fresh):
-            self._unknown(operands, outcome, fresh)
-            return
-        order = iter(range(len(operands)))
-        host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: hosts[next(order)])
-        if "device" in host_kwargs:
-            host_kwargs["device"] = torch.device("cpu")
-        try:
-            assumed = bool(unknown) and not stand_ins.is_decided(func, host_args, host_kwargs, unknown)
-            result = func(*host_args, **host_kwargs)
-        except Exception:
-            if values.everything:
-                raise
-            self._unknown(operands, outcome, fresh)
-            return
-        if assumed and func in stand_ins.EQUAL and args[0] is not args[1]:
-            result = torch.zeros_like(result)  # stand-ins are alike; that values are is not to be taken for granted
-        elif assumed and func in stand_ins.CHECKED:
-            result = torch.ones_like(result)
-        leaves = list(result) if isinstance(result, (list, tuple)) else [result]
-        made = [leaf for leaf, look in zip(leaves, outcome.leaves) if look[0] == "new"]
-        for tensor, host in zip(fresh, made):
-            if isinstance(host, Tensor) and host.size() == tensor.size():
-                values.know(tensor, host, assumed)
-        for index in outcome.mutated:
-            record = self.memory.find(operands[index])
-            if record is not None:
-                whole = (
-                    operands[index].numel() * operands[index].dtype.itemsize >= record.size_bytes
-                )  # else the rest is as it was
-                record.assumed = assumed or record.assumed and not (whole and (index in written_only or unknown))
-
-    def _unknown(self, operands, outcome, fresh) -> None:
-        for tensor in fresh:
-            if tensor.numel() == 1 or (tensor.numel() <= 1024 and not outcome.op.startswith("aten::_foreach")):
-                self.values.assume(tensor)
-        for index in outcome.mutated:
-            operand = operands[index]
-            if operand.is_cuda:
-                record = self.memory.find(operand)
-                if record is not None and record.shadow is not None:
-                    self.values.assume(operand)

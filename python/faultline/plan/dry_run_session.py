@@ -6,6 +6,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -30,7 +31,7 @@ class DryRunSession:
     """Everything that one process's dry run holds."""
 
     def __init__(self, options: dict):
-        from . import no_gpu, places, releases
+        from . import custom_operations, no_gpu, places, releases
         from .beyond_loops import BeyondLoops
         from .cuda_api import Api
         from .device import Device
@@ -67,9 +68,11 @@ class DryRunSession:
             self.memory.grow_after(options.get("refused") or 0)
         self.values = Values(self.memory, everything=bool(options.get("real")))
         self.progress = Progress(self.memory)
-        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress)
+        told = custom_operations.told_operations(options)
+        self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress, told)
         self.progress.host = self.mode.host
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
+        self.api.less_free_bytes = int((options.get("changes") or {}).get("less_free") or 0)
         self.remedies = Remedies(self)
         self.beyond = BeyondLoops(self)
         self.rank = Rank(self)
@@ -83,14 +86,15 @@ class DryRunSession:
         self.started = time.monotonic()
 
     def start(self) -> None:
-        from . import special_operations, torch_hooks
+        from . import torch_hooks
+        from .accumulation import accumulation
 
         self.api.install()
         torch_hooks.install(self)
         self.beyond.install()
         self.progress.on_model = self.remedies.model_found
         self.progress.on_step = self._after_step
-        self.progress.before_first_backward = functools.partial(special_operations.accumulation.learn, self.memory)
+        self.progress.before_first_backward = functools.partial(accumulation.learn, self.memory)
         self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
         self.mode.on_deadline = self._out_of_time
         self.mode.__enter__()
@@ -180,6 +184,8 @@ class DryRunSession:
             Unplannable(
                 f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu 2xNAME plans two)"
             )
+        if (missing := _missing_cuda(problem)) is not None:
+            Unplannable(missing)
         self.problem = {
             "type": type(problem).__name__,
             "message": _first_sentence(str(problem)),
@@ -213,6 +219,7 @@ class DryRunSession:
     def finish(self, settle: bool = True) -> None:
         if os.getpid() != self.owner or self.memory.closed:
             return
+        from . import compiled
         from .beyond_loops import not_reached
         from .dispatch_mode import Unplannable
         from .older_torch import notice_deaths
@@ -225,6 +232,7 @@ class DryRunSession:
         peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
         if self.watch is not None:
             self.watch.write()
+        compiled.tell_estimates(self)
         self.rank.end(peaks)
         self.notes.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
@@ -256,6 +264,7 @@ class DryRunSession:
             "lasting": self.remedies.seen.lasting,
             "numbers": self.remedies.seen.numbers,
             "vary": {"found": vary.found} if vary.found else None,
+            "asked_free": self.api.asked_free_line,
             "unsupported": None,
             "unplanned": Unplannable.first,
             "began": process_began(),
@@ -325,6 +334,17 @@ def without_own_frames(trace):
     for entry in reversed(kept):
         result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result
+
+
+def _missing_cuda(problem: BaseException) -> str | None:
+    """Native code that looks for CUDA by itself: a library that does not load, a driver that is asked."""
+    text = str(problem)
+    library = re.search(r"\blib(cuda|cudart|cublas\w*|cudnn\w*|c10_cuda|torch_cuda|nvrtc)\.so[\w.]*", text)
+    if isinstance(problem, (ImportError, OSError)) and library:
+        return f"a native library of the program needs {library.group()}, which is not here: {_first_sentence(text)}"
+    if re.search(r"no CUDA-capable device|CUDA driver version is insufficient|[Ff]ound no NVIDIA driver", text):
+        return f"native code of the program asks the CUDA driver by itself, which a dry run does not answer: {_first_sentence(text)}"
+    return None
 
 
 def _first_sentence(text: str) -> str:

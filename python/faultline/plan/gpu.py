@@ -34,10 +34,10 @@ class Gpu:
 class Properties:
     """What torch.cuda.get_device_properties() returns."""
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: Gpu, total_memory=None):
+        self._gpu, self._total_memory = gpu, total_memory
         self.name = gpu.name
         self.major, self.minor = gpu.compute_capability
-        self.total_memory = gpu.capacity_bytes
         self.multi_processor_count = gpu.multi_processor_count
         self.max_threads_per_multi_processor = gpu.max_threads_per_multi_processor
         self.max_threads_per_block = 1024
@@ -52,8 +52,12 @@ class Properties:
         self.uuid = "GPU-00000000-0000-0000-0000-000000000000"
         self.pci_bus_id = self.pci_device_id = self.pci_domain_id = 0
 
+    @property
+    def total_memory(self) -> int:
+        return self._gpu.capacity_bytes if self._total_memory is None else self._total_memory()
+
     def __repr__(self):
         return (
-            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self.total_memory >> 20}MB, "
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self._gpu.capacity_bytes >> 20}MB, "
             f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)"
         )

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .memory import gib, storage_id
 from .older_torch import StorageRef
 from .outcome import flatten, replace_tensors
-from .special_operations import _overloads, written
+from .operations import overloads, written
 
 UNFILLED = 1 << 16  # elements; smaller tensors are always made at once
 REAL = (
@@ -46,14 +46,14 @@ for _names, _step in (
     (("rand", "rand_like"), lambda args, kwargs: (aten.uniform_.default, ())),
     (("randn", "randn_like"), lambda args, kwargs: (aten.normal_.default, ())),
 ):
-    _FILLED_BY.update(dict.fromkeys(_overloads(*_names), _step))
+    _FILLED_BY.update(dict.fromkeys(overloads(*_names), _step))
 _FILLED_BY[aten.normal.float_float] = lambda args, kwargs: (aten.normal_.default, tuple(args[:2]))
 _RANDOM = set(
-    _overloads("uniform_", "normal_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_")
+    overloads("uniform_", "normal_", "bernoulli_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_")
 )
-_LEFT_FOR_LATER = set(_overloads("clone", "_to_copy", "mul", "div", "add", "sub", "neg", "cat", "stack"))
-_READS_NOTHING = set(_overloads("set_", "is_pinned", "_has_compatible_shallow_copy_type"))
-_AT_ONCE = set(_overloads("resize_", "_pin_memory"))
+_LEFT_FOR_LATER = set(overloads("clone", "_to_copy", "mul", "div", "add", "sub", "neg", "cat", "stack"))
+_READS_NOTHING = set(overloads("set_", "is_pinned", "_has_compatible_shallow_copy_type"))
+_AT_ONCE = set(overloads("resize_", "_pin_memory"))
 
 
 class _Part:

@@ -66,7 +66,11 @@ class Memory:
         self.records: dict[int, Record] = {}
         self.streams = [0] * places.count  # of each GPU, ids of the trace
         self.heap = HEAP_TORCH
+        self.thread_heaps: dict[
+            int, list
+        ] = {}  # thread → (GPU, heap) of the pools that it allocates from, the last first in force
         self._workspaces: set = set()
+        self.workspace_bytes = 0
         self.closed = False
         self.allocations_at_failure = -1  # how many had been served when one last failed
         self._refusals_left = -1  # until the GPU grows; -1: it does not
@@ -104,15 +108,22 @@ class Memory:
             self.device.set_overcommit(True)
 
     def take(self, size_bytes: int, stack: int, tensor_number: int = 0) -> tuple[int, int]:
+        if self.unseen:
+            return 0, 0
         notice_deaths()
         try:
             place = places.here()
-            return self.device.alloc(size_bytes, self.streams[place], self.heap, stack, tensor_number, place)
+            heap = self.heap if not self.thread_heaps else self._heap_of_thread(place)
+            return self.device.alloc(size_bytes, self.streams[place], heap, stack, tensor_number, place)
         except OutOfMemory:
             self.allocations_at_failure = self.allocations()
             if self._refusals_left > 0:
                 self.grow_after(self._refusals_left - 1)
             raise OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
+
+    def _heap_of_thread(self, place: int) -> int:
+        chosen = self.thread_heaps.get(threading.get_ident(), ())
+        return next((heap for at, heap in reversed(chosen) if at == place), self.heap)
 
     def allocations(self) -> int:
         """Served so far, on all GPUs."""
@@ -121,9 +132,10 @@ class Memory:
     def workspace(self, key, size_bytes: int, stack: int, tensor_number: int) -> None:
         """Memory that a library takes once for a handle and a stream, and keeps. Each thread has a handle of its own; backward is another thread."""
         place = (key, places.here(), self.streams[places.here()], threading.get_ident())
-        if place not in self._workspaces:
+        if place not in self._workspaces and not self.unseen:
             self.take(size_bytes, stack, tensor_number)
             self._workspaces.add(place)
+            self.workspace_bytes += size_bytes
 
     def forget_workspaces(self) -> None:
         self._workspaces.clear()

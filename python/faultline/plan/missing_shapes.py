@@ -57,6 +57,12 @@ def grouped_mm(first, second, offs=None, bias=None, out_dtype=None):
     return torch.empty((*batch, rows, width), dtype=dtype, device=first.device)[..., :columns]
 
 
+@_rule("_padded_dense_to_jagged_forward", unless_known=True)
+def padded_to_jagged(dense, offsets, total_L=None):
+    rows = total_L if total_L is not None else dense.size(0) * dense.size(1)
+    return dense.new_empty((rows, *dense.shape[2:]))
+
+
 # Of 2.3 and 2.4, which keep these where only fake tensors find them:
 
 

@@ -13,14 +13,21 @@ _MANY_TRUTHS = 100  # reads at one line that look like a loop's condition
 class Notes:
     def __init__(self):
         self._found: dict[tuple[str, str, str], tuple[str, int]] = {}
+        self._verdicts: dict[str, str] = {}  # text → what belongs beside the verdict
         self.stand_in_read = ""  # the line that last read a stand-in
 
-    def add(self, kind: str, text: str, line: str | None = None, group: str | None = None) -> None:
-        """kind: 'value' (a value was assumed), 'skipped' (not done in a dry run), 'kernel' (memory estimated), 'mode' (how it was run).
-        Notes of one group and line are one, with the first's text."""
+    def add(self, kind: str, text: str, line: str | None = None, group: str | None = None, verdict: str = "") -> None:
+        """kind: 'instead' (something else was planned than what runs), 'value' (a value was assumed), 'skipped' (not done in a dry run), 'kernel' (memory estimated), 'mode' (how it was run).
+        Notes of one group and line are one, with the first's text. verdict: words that the verdict is not said without."""
         key = (kind, group or text, user_line() if line is None else line)
         first, count = self._found.get(key, (text, 0))
         self._found[key] = first, count + 1
+        if verdict:
+            self._verdicts[first] = verdict
+
+    def set_total(self, kind: str, group: str, text: str) -> None:
+        """A note about a sum: the last text holds."""
+        self._found[kind, group, ""] = text, 1
 
     def stand_in(self, text: str, group: str | None = None) -> None:
         """The program reads values that were not computed."""
@@ -45,5 +52,14 @@ class Notes:
                 device.lost("notes of the dry run beyond the first 200", len(self._found) - 200)
                 break
             device.property(
-                f"dry-run.note.{number:03}", json.dumps({"kind": kind, "text": text, "line": line, "count": count})
+                f"dry-run.note.{number:03}",
+                json.dumps(
+                    {
+                        "kind": kind,
+                        "text": text,
+                        "line": line,
+                        **({"verdict": self._verdicts[text]} if text in self._verdicts else {}),
+                        "count": count,
+                    }
+                ),
             )

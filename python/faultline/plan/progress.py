@@ -58,9 +58,11 @@ class Progress:
     def enter_module(self, module, _inputs) -> None:
         running = self._running
         if not running.open and module not in self._paths:
-            self._name_all(module)
+            model = module._modules.get("_orig_mod", module)  # as torch.compile wraps it
+            self._name_all(model)
+            self._paths.setdefault(module, self._paths[model])
             if self.on_model is not None:
-                self.on_model(module)
+                self.on_model(model)
         if not running.open and not self._backwards:
             self.phases.model_runs(module)
         running.open.append(running.module)

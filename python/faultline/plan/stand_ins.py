@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from .special_operations import _overloads
+from .operations import overloads
 
 aten = torch.ops.aten
 
@@ -104,9 +104,9 @@ for _names, _rule in (
     (("zeros", "zeros_like", "new_zeros", "zero_"), lambda args, given: 0),
     (("arange",), lambda args, given: args[0] if len(args) > 1 else 0),
 ):
-    _MADE_BY.update(dict.fromkeys(_overloads(*_names), _rule))
+    _MADE_BY.update(dict.fromkeys(overloads(*_names), _rule))
 _KEEPS = set(
-    _overloads(
+    overloads(
         "clone",
         "_to_copy",
         "copy_",
@@ -151,16 +151,16 @@ _KEEPS = set(
 
 
 _COMPARED, _DIFFERENCES, EQUAL = (
-    set(_overloads(*_COMPARES)),
-    set(_overloads("sub", "sub_", "rsub")),
-    set(_overloads("eq")),
+    set(overloads(*_COMPARES)),
+    set(overloads("sub", "sub_", "rsub")),
+    set(overloads("eq")),
 )
-CHECKED = set(_overloads("_is_all_true"))  # by torch.distributions
+CHECKED = set(overloads("_is_all_true"))  # by torch.distributions
 _DECIDES_TRUTH = set(
-    _overloads(*(name + end for name in ("logical_and", "logical_or") for end in ("", "_")), "where")
+    overloads(*(name + end for name in ("logical_and", "logical_or") for end in ("", "_")), "where")
 )  # of any numbers, which are 0 or not, or are passed on
 _DECIDES_BITS = set(
-    _overloads(
+    overloads(
         *(
             name + end
             for name in ("bitwise_and", "bitwise_or", "__and__", "__or__", "__iand__", "__ior__", "mul")

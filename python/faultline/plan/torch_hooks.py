@@ -1,4 +1,4 @@
-"""Hooks into PyTorch's Python code: steps, modules, backward, attention, recurrent layers, compile, and what a dry run must not do."""
+"""Hooks into PyTorch's Python code: steps, modules, backward, attention, recurrent layers, and what a dry run must not do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ import sys
 
 import torch
 
-from . import attention_choice, checkpoint_files, cudnn_rnn, legacy_tensor_types, printing, safetensors_files, storages
+from . import (
+    attention_choice,
+    checkpoint_files,
+    compiled,
+    cudnn_rnn,
+    custom_operations,
+    flexible_attention,
+    legacy_tensor_types,
+    libraries,
+    nested_tensors,
+    printing,
+    safetensors_files,
+    storages,
+)
 from .dispatch_mode import Unplannable
 from .older_torch import OutOfMemoryError, autocast_dtype, watch_backward
 from .outcome import flatten
@@ -20,7 +33,11 @@ from .stacks import user_line
 def install(session) -> None:
     _watch(session)
     _choose_kernels(session)
-    _run_eagerly(session)
+    compiled.install(session)
+    flexible_attention.install(session)
+    custom_operations.install()
+    libraries.install(session)
+    nested_tensors.install(session)
     confined = bool(session.options.get("confined"))
     checkpoint_files.CheckpointFiles(
         session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()
@@ -116,42 +133,6 @@ def _batch_norm() -> None:
         return original(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 
     torch.batch_norm = batch_norm
-
-
-def _run_eagerly(session) -> None:
-    """torch.compile takes other memory than eager execution, mostly less; a dry run shows the eager program and says so."""
-
-    def compile(model=None, **options):
-        if model is None:
-            return lambda function: compile(function, **options)
-        session.notes.add(
-            "mode",
-            "torch.compile was not applied: the plan shows the eager program, which usually needs more memory than the compiled one",
-        )
-        return model
-
-    compiled = torch.jit.script
-
-    def script(obj, *args, **kwargs):
-        if sys._getframe(1).f_code.co_filename.startswith(torch.__path__[0]):  # PyTorch's own use of it
-            try:
-                return compiled(obj, *args, **kwargs)
-            except Exception:  # it stands on functions that are the dry run's own here
-                return obj
-        session.notes.add("mode", "torch.jit.script was not applied: the plan shows the eager program")
-        return obj
-
-    torch.compile = compile
-    torch.compiler.reset = lambda: None
-    for name in (
-        "_cuda_CUDAAllocator_AllocatorState",
-        "_set_cached_tensors_enabled",
-    ):  # torch._dynamo.reset() imports them where there is CUDA
-        if not hasattr(torch._C, name):
-            setattr(torch._C, name, lambda *_args: None)
-    torch.jit.script = script
-    torch.jit.script_if_tracing = lambda function: function
-    torch.nn.Module.compile = lambda module, *args, **kwargs: compile(module) and None
 
 
 def _truncated_normal(host) -> None:

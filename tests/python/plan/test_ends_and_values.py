@@ -341,7 +341,7 @@ ATTEMPTS = {
     "a shape that is refused": "x = torch.empty(1 << 28, device='cuda'); x + x[:3]",
     "a view that is refused": "x = torch.empty(1 << 28, device='cuda'); x.view(3, 7)",
     "refused in backward": "x = torch.empty(1 << 20, device='cuda', requires_grad=True); y = (x * x).exp(); z = y.sum(); y.add_(1); z.backward()",
-    "what a dry run does not know": "x = torch.empty(1 << 28, device='cuda'); x.to_sparse()",
+    "what a dry run does not know": "x = torch.empty(1 << 28, device='cuda'); torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)",
 }
 
 

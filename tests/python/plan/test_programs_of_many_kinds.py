@@ -142,8 +142,16 @@ def test_operations_without_a_meta_kernel_are_answered(dry_run):
     "program, words",
     [
         (
-            "torch.nn.Embedding(100, 8, sparse=True).cuda()(torch.zeros(4, dtype=torch.int64, device='cuda')).sum().backward()",
-            "sparse tensors on the GPU are not known to a dry run",
+            "torch.quantize_per_tensor(torch.ones(4, device='cuda'), 0.1, 0, torch.qint8)",
+            "tensors of PyTorch's quantized types (qint8 and its kin) on the GPU are not known to a dry run",
+        ),
+        (
+            "torch.randn(64, 64, device='cuda').to_sparse_bsr(16)",
+            "sparse tensors",
+        ),
+        (
+            "torch.randn(64, 64, device='cuda').to_sparse().index_add(0, torch.tensor([0], device='cuda'), torch.ones(1, 64, device='cuda'))",
+            "aten::index_add on sparse tensors on the GPU is not known to a dry run",
         ),
         (
             "torch.distributed.init_process_group('mpi')",

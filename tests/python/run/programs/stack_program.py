@@ -1,4 +1,5 @@
 """Compares the stacks that the probe library reads with the interpreter's own: stack_program.py LIBRARY CASE. Prints nothing but measurements, and fails by an assertion."""
+
 import asyncio
 import atexit
 import ctypes
@@ -10,7 +11,7 @@ import threading
 import time
 
 held = ctypes.PyDLL(sys.argv[1])  # calls keep the GIL
-free = ctypes.CDLL(sys.argv[1])   # calls let it go
+free = ctypes.CDLL(sys.argv[1])  # calls let it go
 for library in (held, free):
     library.probe_python_cost.restype = library.probe_native_cost.restype = ctypes.c_double
     library.probe_python.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
@@ -18,6 +19,7 @@ for library in (held, free):
 
 class WithGil:
     """The way of an interpreter whose layout cannot be learned."""
+
     probe_python = staticmethod(held.probe_python_with_gil)
 
 
@@ -133,14 +135,16 @@ def all_kinds(library):
             check(library)
     except ValueError as error:
         assert error.__traceback__.tb_frame is sys._getframe()
-    (
-        check(
-            library
-        )
-    )
+    (check(library))
     for name in ("<generated>", "/tmp/файл-日本-😀.py", "é.py", "x" * 3000):
-        exec(compile("\n\ndef f(library):\n  return check(library)\nf(library)\nclass Ünï:\n  ok = check(library)", name, "exec"),
-             {"check": check, "library": library})
+        exec(
+            compile(
+                "\n\ndef f(library):\n  return check(library)\nf(library)\nclass Ünï:\n  ok = check(library)",
+                name,
+                "exec",
+            ),
+            {"check": check, "library": library},
+        )
     eval("[check(library) for _ in (1, 2)]", {"check": check, "library": library})
 
 
@@ -158,7 +162,11 @@ def case_a_short_buffer_gets_the_innermost_frames():
     learn()
     for library in (held, free):
         whole, short = probe(library), probe(library, 2)
-        assert len(short) == 2 and len(whole) > 2 and [frame[1] for frame in short] == ["probe", "case_a_short_buffer_gets_the_innermost_frames"]
+        assert (
+            len(short) == 2
+            and len(whole) > 2
+            and [frame[1] for frame in short] == ["probe", "case_a_short_buffer_gets_the_innermost_frames"]
+        )
 
 
 def case_many_threads():
@@ -226,9 +234,15 @@ def case_reused_memory_is_told_apart():
         if number % 3 == 0:
             exec(compile(f"{lines}remember(where)", file, "exec"), {"remember": remember, "where": file})
         elif number % 3 == 1:
-            exec(compile(f"{lines}def f{number % 11}(): remember(where)\nf{number % 11}()", file, "exec"), {"remember": remember, "where": file})
+            exec(
+                compile(f"{lines}def f{number % 11}(): remember(where)\nf{number % 11}()", file, "exec"),
+                {"remember": remember, "where": file},
+            )
         else:
-            exec(compile(f"(lambda: (0,{lines}\n{lines} remember(where)))()", file, "exec"), {"remember": remember, "where": file})
+            exec(
+                compile(f"(lambda: (0,{lines}\n{lines} remember(where)))()", file, "exec"),
+                {"remember": remember, "where": file},
+            )
     for number in range(2000):  # nothing differs but two characters of the file's name
         file = f"<cell {number % 90 + 10}>"
         exec(compile("remember(where)", file, "exec"), {"remember": remember, "where": file})
@@ -256,7 +270,11 @@ def case_nothing_of_it_is_seen():
         probe(free)
     assert held.probe_python_state() == ALWAYS
     assert set(sys.modules) == modules and gc.isenabled() == enabled
-    assert not [thing for thing in gc.get_objects() if getattr(getattr(thing, "__code__", None), "co_filename", "") == "<faultline>"]
+    assert not [
+        thing
+        for thing in gc.get_objects()
+        if getattr(getattr(thing, "__code__", None), "co_filename", "") == "<faultline>"
+    ]
 
 
 def case_monitoring_sees_nothing():
@@ -330,7 +348,9 @@ def case_cost():
     base = len(expected_from(sys._getframe()))
     for depth in (10, 30):
         read, walked = cost(depth - base), walk(depth - base)
-        print("python %d.%d: %.0f ns at depth %d, walked in Python %.0f ns" % (*sys.version_info[:2], read, depth, walked))
+        print(
+            "python %d.%d: %.0f ns at depth %d, walked in Python %.0f ns" % (*sys.version_info[:2], read, depth, walked)
+        )
         assert 0 < read < walked / 4, (depth, read, walked)  # a tenth and less was seen
 
 

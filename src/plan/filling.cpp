@@ -1,0 +1,41 @@
+#include "plan/filling.h"
+
+#include <string>
+
+namespace faultline {
+namespace {
+
+constexpr std::uint64_t kToldLessShare = 8;  // of the capacity
+constexpr double kLeastFollowed = 0.5;       // of what it is told less
+constexpr double kLeastFull = 0.5;           // of the capacity; a program that takes less asks for other reasons
+constexpr double kLongestToRepeat = 60;      // seconds
+
+}  // namespace
+
+void learn_filling(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns, PlannedRun& run) {
+  Plan& plan = run.plan;
+  const ProcessSummary& main = *first.main();
+  if (main.asked_free_line.empty() || !plan.gpu || first.seconds > kLongestToRepeat ||
+      (plan.verdict != Verdict::kFits && plan.verdict != Verdict::kTight) ||
+      static_cast<double>(plan.needed_bytes) < kLeastFull * static_cast<double>(plan.gpu->capacity_bytes))
+    return;
+  const std::uint64_t less = plan.gpu->capacity_bytes / kToldLessShare;
+  reruns.tell(
+      "the program asks how much memory is free; running it once more and telling it of less, to learn whether it "
+      "fills what there is");
+  const std::vector<DryRunResult> again = reruns.run(
+      {{"tries/less-free", question.command, {{"less_free", std::to_string(less)}}, {}, plan.steps_to_repeat(), 0}});
+  const ProcessSummary* other = again.empty() ? nullptr : again.front().main();
+  if (other == nullptr || !other->ended_in_order || other->exception || !other->unplanned.empty() ||
+      other->peak_reserved >= main.peak_reserved)
+    return;
+  const std::uint64_t took_less = main.peak_reserved - other->peak_reserved;
+  if (static_cast<double>(took_less) < kLeastFollowed * static_cast<double>(less)) return;
+  plan.filling = PlanFilling{main.asked_free_line, less, took_less};
+  std::erase_if(run.judgement.findings, [&](const Finding& finding) {
+    return finding.rule == "memory/leak" && finding.bytes >= took_less;  // that is what it fills the GPU with
+  });
+  if (plan.verdict == Verdict::kTight) plan.verdict = Verdict::kFits;
+}
+
+}  // namespace faultline
