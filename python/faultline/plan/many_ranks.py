@@ -109,6 +109,7 @@ def install(session) -> None:
             setattr(module, name, getattr(process_group, name))
     _time_nothing()
     _fake_no_context()
+    _random_in_parts()
     launchers.install(session)
 
 
@@ -131,6 +132,13 @@ def _time_nothing() -> None:
         entry = ctypes.c_uint64.from_address(entry).value
 
 
+def _when_imported(name: str, change) -> None:
+    if name in sys.modules:
+        change(name, sys.modules[name])
+    else:
+        ImportWatch((name,), change)
+
+
 def _fake_no_context() -> None:
     """PyTorch's fake tensors, by which DTensor learns shapes, open a context on the GPU first."""
 
@@ -139,11 +147,17 @@ def _fake_no_context() -> None:
             if hasattr(module, name):
                 setattr(module, name, lambda *_args: None)
 
-    name = "torch._subclasses.fake_tensor"
-    if name in sys.modules:
-        without(name, sys.modules[name])
-    else:
-        ImportWatch((name,), without)
+    _when_imported("torch._subclasses.fake_tensor", without)
+
+
+def _random_in_parts() -> None:
+    """DTensor draws its random numbers through an operator of higher order, which moves the generator's state: here they are not drawn."""
+
+    def plainly(_name, module):
+        if hasattr(module, "run_dtensor_rng_op"):
+            module.run_dtensor_rng_op = lambda _start, _end, op, *args, **kwargs: op(*args, **kwargs)
+
+    _when_imported("torch.distributed.tensor._dispatch", plainly)
 
 
 def _wear_environment(session) -> None:
