@@ -23,6 +23,7 @@ from . import (
     missing_shapes,
     places,
     releases,
+    shares,
     special_operations,
     stand_ins,
     temporaries,
@@ -494,6 +495,7 @@ class DryRunMode(TorchDispatchMode):
             return
         if not values.everything:
             self._choose_stand_ins(func, args, operands, outcome, fresh)
+            shares.follow(self.memory, func, args, operands, fresh)
             if (
                 fresh
                 and not any(t.numel() <= 1024 or values.worth_knowing(t.numel(), t.dtype) for t in fresh)
