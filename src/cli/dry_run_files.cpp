@@ -74,6 +74,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("ooms", summary.failures);
   read("operations", summary.operations);
   read("steps", summary.steps);
+  read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);
   read("uses", summary.uses);
@@ -151,6 +152,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"seconds", request.seconds},
       {"at_least_seconds", request.at_least_seconds},
       {"changes", std::move(changes)},
+      {"ranks", request.ranks},
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
   };
   if (Status made = make_private_folder(folder); !made) return made;

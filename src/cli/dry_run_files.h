@@ -34,6 +34,7 @@ struct DryRunRequest {
   std::map<std::string, std::string>
       changes;  // autocast → float16, checkpoint → true, foreach → false, set_to_none → true
   std::optional<std::pair<std::string, std::uint64_t>> vary;
+  std::uint64_t ranks = 0;    // that the program has; 0: as it says itself
   std::uint64_t refused = 0;  // with overcommit: so many requests fail before the GPU grows
 };
 // `confined`: the program's changes to files are kept aside, so it may make them.

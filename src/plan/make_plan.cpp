@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "plan/changes.h"
+#include "plan/ranks.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
 #include "sources/input.h"
@@ -106,6 +107,9 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->plan = describe(question, first, told, *run, reruns.interrupted());
   if (question.gpu && !question.no_try && may_again && !reruns.interrupted())
     try_what_helps(question, first, *told.main(), reruns, *run);
+  if (question.gpu && !question.no_try && may_again && !reruns.interrupted() &&
+      (first.seconds <= kLongestToRepeat || question.try_changes))
+    add_ranks(reruns, *told.main(), run->plan);
   return run;
 }
 

@@ -236,6 +236,7 @@ class DryRunSession:
             "exception": self.problem,
             "stopped": self.stopped,
             "steps": self.progress.steps,
+            "ranks": self.rank.world or 0,
             "seconds": seconds,
             "changes": self.changes.applied,
             "uses": sorted(self.changes.uses | ({"backward"} if self.progress.saw_backward else set())),

@@ -14,18 +14,16 @@ import torch
 import torch.distributed as dist
 
 from .._import_watch import ImportWatch
-from . import launchers, no_gpu, process_group, ranks
+from . import launchers, nccl, no_gpu, places, process_group, ranks
+from .device import OutOfMemory
 from .dispatch_mode import Unplannable
+from .older_torch import OutOfMemoryError
 from .process_group import Alone, Store
 
 _BACKEND = "faultline"
 _CUDA, _NOBODY = 1, 100  # c10::DeviceType
 _TOLD = 1 << 16  # elements of a host tensor whose values the first rank leaves for the others
-# docs/plan.md has the table with the sources.
-_NCCL = (
-    "NCCL takes GPU memory of its own, which is in no counter of PyTorch and not in this plan: {count}. Published measurements are 544 to 688 MB for a "
-    "communicator (4 × A100), 1.06 GB for a process (8 × H100), and more with all_to_all; --context adds an amount"
-)
+_SHARES = ("gather", "scatter", "alltoall", "all_to_all")  # a rank has a part of what all have together
 
 
 class Watch:
@@ -35,6 +33,8 @@ class Watch:
         self._session = session
         self.rank = session.rank
         self._communicators: set = set()
+        self._all_to_all: set = set()
+        self._taken: dict[int, int] = {}
         self._broadcasts: dict = {}
 
     @property
@@ -45,9 +45,29 @@ class Watch:
     def shared(self):
         return self.rank.shared
 
-    def communicator(self, group) -> None:
-        if "nccl" in group._kind and group._size > 1:
+    def communicator(self, group, kind: str) -> None:
+        """A collective on the GPU: the first of a group makes a communicator."""
+        if any(part in kind for part in _SHARES) and group._size > 1:
+            self._session.changes.uses.add("sharding")
+        if "nccl" not in group._kind:
+            return
+        gpu = self._session.gpus[places.here()]
+        if group.group_name not in self._communicators:
+            self._take(nccl.communicator_bytes(gpu, group._size, not self._communicators))
             self._communicators.add(group.group_name)
+        if "all" in kind and "to" in kind and group.group_name not in self._all_to_all and group._size > 1:
+            self._all_to_all.add(group.group_name)
+            self._take(nccl.all_to_all_bytes(group._size))
+
+    def _take(self, size_bytes: int) -> None:
+        memory, place = self._session.memory, places.here()
+        try:
+            memory.device.take_outside(size_bytes, memory.stacks.here(), place)
+        except OutOfMemory:
+            raise OutOfMemoryError(
+                f"NCCL could not take {size_bytes >> 20} MiB for a communicator: {memory.out_of_memory_text(size_bytes)}"
+            ) from None
+        self._taken[place] = self._taken.get(place, 0) + size_bytes
 
     def group(self, group) -> None:
         """It is one of those that this rank is in."""
@@ -59,9 +79,8 @@ class Watch:
 
     def write(self) -> None:
         if count := len(self._communicators):
-            self._session.notes.add(
-                "kernel", _NCCL.format(count=f"this rank has {count} communicator{'s' if count > 1 else ''}"), line=""
-            )
+            text = nccl.told(count, max(self._taken.values()), bool(self._all_to_all))
+            self._session.notes.add("kernel", text, line="")
 
     def unknown(self, tensors, what: str) -> None:
         """Values that come from another rank."""
