@@ -23,6 +23,7 @@ from .process_group import Alone, Store
 _BACKEND = "faultline"
 _CUDA, _NOBODY = 1, 100  # c10::DeviceType
 _TOLD = 1 << 16  # elements of a host tensor whose values the first rank leaves for the others
+_RUN_WHOLE = 16  # ranks that the program starts as processes of its own, and may wait for
 _SHARES = ("gather", "scatter", "alltoall", "all_to_all")  # a rank has a part of what all have together
 
 
@@ -285,7 +286,7 @@ def _first_group(watch, rank: int, world: int) -> None:
 
     if not 0 <= rank < world:
         return
-    if multiprocessing.parent_process() is not None and rank not in ranks.representatives(world):
+    if multiprocessing.parent_process() is not None and world > _RUN_WHOLE and rank not in ranks.representatives(world):
         watch._session._stop(f"at its process group: it is rank {rank} of {world}, for which others stand")
     no_gpu.take_host_memory_as_pinned(watch._session.options["library"])
     watch.rank.begin(rank, world)
