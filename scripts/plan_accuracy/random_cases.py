@@ -14,7 +14,37 @@ import torch.nn.functional as F
 draw = random.Random(int(os.environ.get("SEED", "0")))
 until = time.monotonic() + float(os.environ.get("SECONDS", "60"))
 FLOAT, HALF, BF16 = torch.float32, torch.float16, torch.bfloat16
-WIDTHS = (3, 8, 16, 20, 24, 32, 48, 56, 64, 72, 80, 96, 100, 112, 128, 144, 160, 192, 230, 256, 288, 304, 320, 384, 460, 512, 640, 768, 1024)
+WIDTHS = (
+    3,
+    8,
+    16,
+    20,
+    24,
+    32,
+    48,
+    56,
+    64,
+    72,
+    80,
+    96,
+    100,
+    112,
+    128,
+    144,
+    160,
+    192,
+    230,
+    256,
+    288,
+    304,
+    320,
+    384,
+    460,
+    512,
+    640,
+    768,
+    1024,
+)
 CONV = {1: (F.conv1d, F.conv_transpose1d), 2: (F.conv2d, F.conv_transpose2d), 3: (F.conv3d, F.conv_transpose3d)}
 
 

@@ -43,7 +43,8 @@ bool fits(const Plan& plan, const Needs& needs) { return needs.needed_bytes() <=
 void add_more(const Reruns& reruns, std::uint64_t now, Plan& plan) {
   reruns.tell(fmt::format("trying it on {}, {} and {} GPUs", 2 * now, 4 * now, 8 * now));
   for (const Tried& tried : try_numbers(reruns, plan, {2 * now, 4 * now, 8 * now})) {
-    PlanChange change{"program", fmt::format("Run it on {} GPUs instead of {}", tried.ranks, now), {}, false, false, 0, {}};
+    PlanChange change{"program", fmt::format("Run it on {} GPUs instead of {}", tried.ranks, now), {}, false, false, 0,
+                      {}};
     if (!tried.needs) {
       change.why_not = tried.needs.error().what;
     } else {
@@ -70,7 +71,8 @@ void add_fewer(const Reruns& reruns, std::uint64_t now, Plan& plan) {
       break;
     }
     if (!fits(plan, *tried.needs)) {
-      text = fmt::format(", and not on {}, where each needs {}", tried.ranks, format_bytes(tried.needs->needed_bytes()));
+      text =
+          fmt::format(", and not on {}, where each needs {}", tried.ranks, format_bytes(tried.needs->needed_bytes()));
       break;
     }
     fewest = tried.ranks;

@@ -52,14 +52,17 @@ std::vector<std::string> about_ranks(const Plan& plan) {
 }
 
 TEST(Ranks, WhereItDoesNotFitMoreAreTriedUntilItDoes) {
-  EXPECT_EQ(about_ranks(Sharded(48 * kGiB, 2).planned()),
-            (std::vector<std::string>{"Run it on 4 GPUs instead of 2: not enough", "Run it on 8 GPUs instead of 2: fits"}));
+  EXPECT_EQ(
+      about_ranks(Sharded(48 * kGiB, 2).planned()),
+      (std::vector<std::string>{"Run it on 4 GPUs instead of 2: not enough", "Run it on 8 GPUs instead of 2: fits"}));
 }
 
 TEST(Ranks, WhereItFitsTheFewestAreSaid) {
   EXPECT_EQ(about_ranks(Sharded(20 * kGiB, 8).planned()),
-            (std::vector<std::string>{"it fits on 4 GPUs, where each needs 6.49 GiB, and not on 2, where each needs 11.49 GiB"}));
-  EXPECT_EQ(about_ranks(Sharded(kGiB, 4).planned()), (std::vector<std::string>{"it fits on 1 GPU, where each needs 2.49 GiB"}));
+            (std::vector<std::string>{
+                "it fits on 4 GPUs, where each needs 6.49 GiB, and not on 2, where each needs 11.49 GiB"}));
+  EXPECT_EQ(about_ranks(Sharded(kGiB, 4).planned()),
+            (std::vector<std::string>{"it fits on 1 GPU, where each needs 2.49 GiB"}));
   EXPECT_EQ(about_ranks(Sharded(kGiB, 64).planned()),
             (std::vector<std::string>{"it fits on 8 GPUs, where each needs 1.61 GiB, the fewest that were tried"}));
 }

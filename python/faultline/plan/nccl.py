@@ -7,9 +7,14 @@ counted. What it takes on a cluster depends on its release, its channels and the
 from __future__ import annotations
 
 MIB = 1 << 20
-_HOPPER = (558 * MIB, 389 * MIB)  # measured on an H200, NCCL 2.28.9: the first communicator of a process, each further one
+_HOPPER = (
+    558 * MIB,
+    389 * MIB,
+)  # measured on an H200, NCCL 2.28.9: the first communicator of a process, each further one
 _TWO, _MORE = 544_000_000, 688_000_000  # published for four A100: a communicator of two ranks, of three or four
-_ALL_TO_ALL = 3_280_000_000 / 7  # published for eight H100: beside the rest, for each of the seven other GPUs of a machine
+_ALL_TO_ALL = (
+    3_280_000_000 / 7
+)  # published for eight H100: beside the rest, for each of the seven other GPUs of a machine
 _GPUS_OF_A_MACHINE = 8
 
 

@@ -260,6 +260,7 @@ def to_copy(dry, func, args, kwargs):
     if target.type == "cuda":
         result = dry.run(func, args, kwargs, values=False)
         if source.is_cuda:
+            shares.follow(dry.memory, func, args, [source], [result])
             host, assumed = dry.values.view(source), dry.values.is_assumed(source)
         else:
             if dry.values.worth_knowing(source.numel(), result.dtype):

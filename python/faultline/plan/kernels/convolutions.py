@@ -38,7 +38,15 @@ class Shape:
     """The sizes that the workspace depends on, in elements; x is the side with c channels, y the one with k."""
 
     def __init__(
-        self, x: torch.Size, y: torch.Size, weight: torch.Tensor, stride, padding, dilation, groups: int, transposed: bool
+        self,
+        x: torch.Size,
+        y: torch.Size,
+        weight: torch.Tensor,
+        stride,
+        padding,
+        dilation,
+        groups: int,
+        transposed: bool,
     ) -> None:
         if transposed:
             x, y = y, x  # a transposed convolution is the gradient of one from y to x
