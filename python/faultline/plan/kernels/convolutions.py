@@ -164,8 +164,6 @@ def workspace(kind: str, shape: Shape, channels_last: bool, gpu: Any) -> int:
     if shape.groups > 1 and shape.groups == shape.c:  # depthwise: PyTorch's own kernels, or a small cuDNN one
         return shape.x() + shape.y() if shape.dtype == torch.float16 and kind == "weight" and not channels_last else 0
     parts = "xyw" if shape.groups > 1 else (_parts_of_pixels if channels_last else _parts_of_planes)(kind, shape)
-    if kind == "forward" and is_low_precision(shape.dtype) and shape.few_channels and shape.window > 49:
-        shape.align = 1  # windows in time and space: images are read as they are
     if kind != "weight":
         return _rearranged(shape, parts)
     if shape.is_product and not channels_last and shape.groups == 1:  # one partial product per image
