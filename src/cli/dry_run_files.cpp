@@ -115,6 +115,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("ooms", summary.failures);
   read("operations", summary.operations);
   read("steps", summary.steps);
+  read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);
   read("uses", summary.uses);
@@ -205,6 +206,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"go_on", request.go_on},
       {"changes", std::move(changes)},
       {"op_memory", op_memory_json(request.op_memory)},
+      {"ranks", request.ranks},
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},
   };
   if (Status made = make_private_folder(folder); !made) return made;

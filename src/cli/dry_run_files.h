@@ -34,6 +34,7 @@ struct DryRunRequest {
   bool go_on = false;
   std::map<std::string, std::string> changes;  // remedies by name
   std::optional<std::pair<std::string, std::uint64_t>> vary;
+  std::uint64_t ranks = 0;    // that the program has; 0: as it says itself
   std::uint64_t refused = 0;  // with overcommit: so many requests fail before the GPU grows
   std::vector<OperationMemory> op_memory;
 };

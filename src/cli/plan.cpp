@@ -116,6 +116,7 @@ int plan(const PlanArguments& arguments) {
                        !arguments.steps,
                        {},
                        {},
+                       arguments.question.ranks,
                        0,
                        std::move(*op_memory)},
                       *folder,
@@ -197,6 +198,11 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
                    "stop the program so long after PyTorch was imported; 0: never; 120 unless told")
       ->check(kWholeNumber)
       ->option_text("S");
+  verb->add_option("--ranks", arguments->question.ranks,
+                   "the number of ranks of a program of many, on as many machines as they need; without it what its "
+                   "launcher says (torchrun --nnodes, --nproc-per-node)")
+      ->check(kWholeNumber)
+      ->option_text("N");
   verb->add_option("--vary", arguments->question.vary,
                    "the number to search the largest fitting value of, for example batch_size")
       ->option_text("NAME");

@@ -49,6 +49,7 @@ DryRunJob job_for(const Attempt& attempt, const DryRunJob& first) {
   job.folder = first.folder + "/" + attempt.folder;
   job.request.overcommit = true;
   job.request.refused = attempt.refused;
+  if (attempt.ranks != 0) job.request.ranks = attempt.ranks;
   job.request.changes = attempt.changes;
   job.request.vary = attempt.vary;
   if (attempt.steps != 0 && job.request.steps != 0 && job.request.at_least_seconds != 0) {

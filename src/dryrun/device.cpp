@@ -223,6 +223,29 @@ void DryRunDevice::count_overcommitted() {
     recorder_.keep(writer.define_property("dry-run.needed_limit_bytes", std::to_string(*grown_limit_bytes_)));
 }
 
+bool DryRunDevice::take_outside(std::uint64_t size_bytes, StackId stack) {
+  if (spec_.capacity_bytes != 0 && size_bytes > free_bytes()) {
+    Event event = recorder_.stamp(EventKind::kAlloc, stack);
+    event.device = index_;
+    event.stream = default_stream_;
+    event.heap = torch_heap_;
+    if (!overcommit_ || !told_) refused(event, size_bytes);
+    if (!overcommit_) return false;
+    told_ = true;
+    count_overcommitted();
+  }
+  outside_bytes_ += size_bytes;
+  if (spec_.capacity_bytes != 0) {
+    full_budget_bytes_ -= std::min(full_budget_bytes_, size_bytes);
+    const std::uint64_t budget = budget_.budget_bytes();
+    budget_.set_budget(std::max(budget - std::min(budget, size_bytes), budget_.in_use_bytes()));
+  }
+  recorder_.keep(recorder_.writer().define_property(
+      index_ == 0 ? "dry-run.outside_bytes" : fmt::format("dry-run.outside_bytes.{}", index_),
+      std::to_string(outside_bytes_)));
+  return true;
+}
+
 Event DryRunDevice::freeing(const Live& live, AllocationId id, StackId stack) const {
   Event event = recorder_.stamp(EventKind::kFree, stack);
   event.address = live.address;

@@ -71,6 +71,8 @@ class DryRunDevice final : private NotingDriver {
   void set_limit(std::uint64_t limit_bytes);  // 0: none
   void set_overcommit(bool on);
 
+  bool take_outside(std::uint64_t size_bytes, StackId stack);  // beside PyTorch's allocator, for good
+
   AllocationId pin(std::uint64_t size_bytes, StackId stack, TensorId tensor);
   void unpin(AllocationId allocation, StackId stack);
 
@@ -126,6 +128,7 @@ class DryRunDevice final : private NotingDriver {
   bool overcommit_ = false;
   bool told_ = false;  // the first failure of an overcommitted device is in the trace
   std::uint64_t overcommitted_ = 0;
+  std::uint64_t outside_bytes_ = 0;
   DeviceStats stats_;
 };
 

@@ -255,6 +255,12 @@ void faultline_set_overcommit(faultline_dryrun* handle, int32_t on) {
   use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.set_overcommit(on != 0); });
 }
 
+int32_t faultline_take_outside(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stack) {
+  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::int32_t {
+    return machine.device(device).take_outside(size_bytes, StackId(stack)) ? FAULTLINE_SERVED : FAULTLINE_OUT_OF_MEMORY;
+  });
+}
+
 uint32_t faultline_pin(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor) {
   return use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
     return machine.device(0).pin(size_bytes, StackId(stack), TensorId(tensor)).value;

@@ -95,6 +95,12 @@ FAULTLINE_API void faultline_set_limit(faultline_dryrun* handle, uint32_t device
  * expandable segment, is still refused. */
 FAULTLINE_API void faultline_set_overcommit(faultline_dryrun* handle, int32_t on);
 
+/* Memory that a library takes from the driver beside PyTorch's allocator, and keeps (NCCL). Its sum is the trace's property "dry-run.outside_bytes", of
+ * another device than the first ".N" behind it. FAULTLINE_OUT_OF_MEMORY: there is not so much, and the failure is in the trace; with overcommit the
+ * device grows. */
+FAULTLINE_API int32_t faultline_take_outside(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes,
+                                             uint32_t stack);
+
 /* Page-locked host memory. pin returns the allocation. */
 FAULTLINE_API uint32_t faultline_pin(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor);
 FAULTLINE_API void faultline_unpin(faultline_dryrun* handle, uint32_t allocation, uint32_t stack);

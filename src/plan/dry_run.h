@@ -29,6 +29,7 @@ struct ProcessSummary {
   std::uint64_t operations = 0;
   double began_s = 0, ended_s = 0;  // on the machine's clock; 0: not known
   std::uint64_t steps = 0;
+  std::uint64_t ranks = 0;  // of the program that this process is one of; 0: it has no process group
   std::string stopped;
   std::optional<PlanException> exception;
   std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …
@@ -85,7 +86,10 @@ struct Attempt {
   std::optional<std::pair<std::string, std::uint64_t>> vary;
   std::uint64_t steps = 0;  // to go as far as another run did: stop after so many, and not before; 0: as the first run
   std::uint64_t refused = 0;  // so many requests fail as they did
+  std::uint64_t ranks = 0;    // another number of ranks; 0: as the first run
 };
+
+inline constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer is not run again unasked
 
 struct Reruns {
   // quietly, beside each other; a result without processes was not run

@@ -8,7 +8,6 @@ namespace {
 constexpr std::uint64_t kToldLessShare = 8;  // of the capacity
 constexpr double kLeastFollowed = 0.5;       // of what it is told less
 constexpr double kLeastFull = 0.5;           // of the capacity; a program that takes less asks for other reasons
-constexpr double kLongestToRepeat = 60;      // seconds
 
 }  // namespace
 

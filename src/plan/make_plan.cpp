@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "plan/changes.h"
 #include "plan/filling.h"
+#include "plan/ranks.h"
 #include "plan/remedies.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
@@ -13,8 +14,6 @@
 
 namespace faultline {
 namespace {
-
-constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer is not run again unasked
 
 // A run that died of memory is run again on a device that grows, to learn how much it needs in all; what it caught before fails again. It can be told in the first run's place where it
 // reached the request that had failed.
@@ -109,6 +108,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted()) {
     learn_filling(question, first, reruns, *run);
     try_what_helps(question, first, *told.main(), reruns, *run);
+    if (first.seconds <= kLongestToRepeat || question.try_changes) add_ranks(reruns, *told.main(), run->plan);
   }
   return run;
 }

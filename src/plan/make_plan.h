@@ -22,8 +22,9 @@ struct PlanQuestion {
   bool names_gpu() const { return !gpus.empty(); }
   const Gpu& gpu_at(std::size_t slot) const { return gpus[slot < gpus.size() ? slot : 0]; }  // of those named
   std::string folder;  // where the first run is kept
-  std::string vary;   // the number to search the largest fitting value of; empty: the usual ones, where it does not fit
-  bool real = false;  // numbers were computed
+  std::string vary;  // the number to search the largest fitting value of; empty: the usual ones, where it does not fit
+  std::uint64_t ranks = 0;    // that were asked for; 0: as the program says
+  bool real = false;          // numbers were computed
   bool may_run_again = true;  // a program that writes for real, unless it was asked for
   bool try_changes = false;   // also when it fits, or takes long
   bool no_try = false;

@@ -24,6 +24,16 @@ bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& chang
   return result && result->failure_count == 0;
 }
 
+// Of libraries that take memory from the driver (NCCL), by figures of a catalogue.
+std::uint64_t outside_of(const Trace& trace, std::size_t slot) {
+  const std::uint16_t index = trace.devices[slot].index;
+  const auto said = trace.properties.find(index == 0 ? std::string("dry-run.outside_bytes")
+                                                     : fmt::format("dry-run.outside_bytes.{}", index));
+  if (said == trace.properties.end()) return 0;
+  const Result<std::uint64_t> bytes = parse_bytes(said->second);
+  return bytes ? *bytes : 0;
+}
+
 std::uint64_t context_of(const Trace& trace, std::size_t slot) {
   return read_statements(trace).planned_context_of(trace.devices[slot].index).value_or(0);
 }
@@ -85,7 +95,7 @@ Needs needs_of(const Trace& trace, bool fits) {
   Needs needs;
   needs.slot = slot;
   needs.context_bytes = context_of(trace, slot);
-  needs.outside_bytes = usage.peak_outside_bytes;
+  needs.outside_bytes = usage.peak_outside_bytes + outside_of(trace, slot);
   needs.reserved_bytes = usage.peak_reserved.reserved;
   needs.segment_bytes = needs.reserved_bytes;
   if (!caught_failures(trace, !fits))

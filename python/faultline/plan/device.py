@@ -86,6 +86,7 @@ _SIGNATURES = {
     "empty_cache": (None, [c_void_p, c_uint32, c_uint32]),
     "set_limit": (None, [c_void_p, c_uint32, c_uint64]),
     "set_overcommit": (None, [c_void_p, c_int32]),
+    "take_outside": (c_int32, [c_void_p, c_uint32, c_uint64, c_uint32]),
     "pin": (c_uint32, [c_void_p, c_uint64, c_uint32, c_uint32]),
     "unpin": (None, [c_void_p, c_uint32, c_uint32]),
     "op_begin": (None, [c_void_p, c_uint32, c_uint32]),
@@ -190,6 +191,11 @@ class Device:
 
     def free(self, allocation: int, stack: int = 0) -> None:
         self._free(self._handle, allocation, stack)
+
+    def take_outside(self, size_bytes: int, stack: int, place: int = 0) -> None:
+        """By a library, beside PyTorch's allocator."""
+        if self._take_outside(self._handle, place, size_bytes, stack):
+            raise OutOfMemory(size_bytes)
 
     def pin(self, size_bytes: int, stack: int, tensor: int) -> int:
         return self._pin(self._handle, size_bytes, stack, tensor)

@@ -255,6 +255,7 @@ class DryRunSession:
             "exception": self.problem,
             "stopped": self.stopped,
             "steps": self.progress.steps,
+            "ranks": self.rank.world or 0,
             "seconds": seconds,
             "changes": self.remedies.applied(),
             "uses": sorted(self.remedies.seen.uses | ({"backward"} if self.progress.saw_backward else set())),

@@ -39,7 +39,7 @@ def _collective(dry, func, args, kwargs):
                 if name.startswith("all_reduce"):
                     process_group.reduced(output, given.get("reduce_op", "sum"), size)
     if isinstance(group, process_group.Alone):
-        group._done(_several(result))
+        group._done(_several(result), name)
     return result
 
 

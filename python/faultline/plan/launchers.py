@@ -65,8 +65,8 @@ def _in_turn(shared: ranks.Shared, chosen: list[int], start, running) -> None:
 
 def _launch(session, config, entrypoint, args) -> dict:
     """In the place of torch.distributed.launcher.api.launch_agent."""
-    per_node = config.nproc_per_node
-    world = session.options.get("ranks") or per_node * config.max_nodes
+    world = session.options.get("ranks") or config.nproc_per_node * config.max_nodes
+    per_node = min(world, config.nproc_per_node)
     address, _, port = (config.rdzv_endpoint or "").partition(":")
     turn, processes = _next_turn(), []
 

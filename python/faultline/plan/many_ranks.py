@@ -14,18 +14,17 @@ import torch
 import torch.distributed as dist
 
 from .._import_watch import ImportWatch
-from . import launchers, no_gpu, process_group, ranks
+from . import launchers, nccl, no_gpu, places, process_group, ranks
+from .device import OutOfMemory
 from .dispatch_mode import Unplannable
+from .older_torch import OutOfMemoryError
 from .process_group import Alone, Store
 
 _BACKEND = "faultline"
 _CUDA, _NOBODY = 1, 100  # c10::DeviceType
 _TOLD = 1 << 16  # elements of a host tensor whose values the first rank leaves for the others
-# docs/plan.md has the table with the sources.
-_NCCL = (
-    "NCCL takes GPU memory of its own, which is in no counter of PyTorch and not in this plan: {count}. Published measurements are 544 to 688 MB for a "
-    "communicator (4 × A100), 1.06 GB for a process (8 × H100), and more with all_to_all; --context adds an amount"
-)
+_RUN_WHOLE = 16  # ranks that the program starts as processes of its own, and may wait for
+_SHARES = ("gather", "scatter", "alltoall", "all_to_all")  # a rank has a part of what all have together
 
 
 class Watch:
@@ -35,6 +34,8 @@ class Watch:
         self._session = session
         self.rank = session.rank
         self._communicators: set = set()
+        self._all_to_all: set = set()
+        self._taken: dict[int, int] = {}
         self._broadcasts: dict = {}
 
     @property
@@ -45,9 +46,29 @@ class Watch:
     def shared(self):
         return self.rank.shared
 
-    def communicator(self, group) -> None:
-        if "nccl" in group._kind and group._size > 1:
+    def communicator(self, group, kind: str) -> None:
+        """A collective on the GPU: the first of a group makes a communicator."""
+        if any(part in kind for part in _SHARES) and group._size > 1:
+            self._session.changes.uses.add("sharding")
+        if "nccl" not in group._kind:
+            return
+        gpu = self._session.gpus[places.here()]
+        if group.group_name not in self._communicators:
+            self._take(nccl.communicator_bytes(gpu, group._size, not self._communicators))
             self._communicators.add(group.group_name)
+        if "all" in kind and "to" in kind and group.group_name not in self._all_to_all and group._size > 1:
+            self._all_to_all.add(group.group_name)
+            self._take(nccl.all_to_all_bytes(group._size))
+
+    def _take(self, size_bytes: int) -> None:
+        memory, place = self._session.memory, places.here()
+        try:
+            memory.device.take_outside(size_bytes, memory.stacks.here(), place)
+        except OutOfMemory:
+            raise OutOfMemoryError(
+                f"NCCL could not take {size_bytes >> 20} MiB for a communicator: {memory.out_of_memory_text(size_bytes)}"
+            ) from None
+        self._taken[place] = self._taken.get(place, 0) + size_bytes
 
     def group(self, group) -> None:
         """It is one of those that this rank is in."""
@@ -59,9 +80,8 @@ class Watch:
 
     def write(self) -> None:
         if count := len(self._communicators):
-            self._session.notes.add(
-                "kernel", _NCCL.format(count=f"this rank has {count} communicator{'s' if count > 1 else ''}"), line=""
-            )
+            text = nccl.told(count, max(self._taken.values()), bool(self._all_to_all))
+            self._session.notes.add("kernel", text, line="")
 
     def unknown(self, tensors, what: str) -> None:
         """Values that come from another rank."""
@@ -109,6 +129,7 @@ def install(session) -> None:
             setattr(module, name, getattr(process_group, name))
     _time_nothing()
     _fake_no_context()
+    _random_in_parts()
     launchers.install(session)
 
 
@@ -131,6 +152,13 @@ def _time_nothing() -> None:
         entry = ctypes.c_uint64.from_address(entry).value
 
 
+def _when_imported(name: str, change) -> None:
+    if name in sys.modules:
+        change(name, sys.modules[name])
+    else:
+        ImportWatch((name,), change)
+
+
 def _fake_no_context() -> None:
     """PyTorch's fake tensors, by which DTensor learns shapes, open a context on the GPU first."""
 
@@ -139,11 +167,17 @@ def _fake_no_context() -> None:
             if hasattr(module, name):
                 setattr(module, name, lambda *_args: None)
 
-    name = "torch._subclasses.fake_tensor"
-    if name in sys.modules:
-        without(name, sys.modules[name])
-    else:
-        ImportWatch((name,), without)
+    _when_imported("torch._subclasses.fake_tensor", without)
+
+
+def _random_in_parts() -> None:
+    """DTensor draws its random numbers through an operator of higher order, which moves the generator's state: here they are not drawn."""
+
+    def plainly(_name, module):
+        if hasattr(module, "run_dtensor_rng_op"):
+            module.run_dtensor_rng_op = lambda _start, _end, op, *args, **kwargs: op(*args, **kwargs)
+
+    _when_imported("torch.distributed.tensor._dispatch", plainly)
 
 
 def _wear_environment(session) -> None:
@@ -252,7 +286,7 @@ def _first_group(watch, rank: int, world: int) -> None:
 
     if not 0 <= rank < world:
         return
-    if multiprocessing.parent_process() is not None and rank not in ranks.representatives(world):
+    if multiprocessing.parent_process() is not None and world > _RUN_WHOLE and rank not in ranks.representatives(world):
         watch._session._stop(f"at its process group: it is rank {rank} of {world}, for which others stand")
     no_gpu.take_host_memory_as_pinned(watch._session.options["library"])
     watch.rank.begin(rank, world)

@@ -32,6 +32,8 @@ class Record(StorageRef):
         "shadow",
         "assumed",
         "stand_in",
+        "share",
+        "classes",
         "stack",
         "tensor",
         "kept",
@@ -49,6 +51,7 @@ class Record(StorageRef):
         self.shadow = None  # a host storage with the same bytes, where they are known
         self.assumed = False  # the shadow's values are stand-ins, or follow from some
         self.stand_in = None  # what one element reads as where there is no shadow; None: the usual
+        self.share = self.classes = None  # of unknown values: see shares.py
         self.kept = None  # another storage that must live as long as this one
 
 

@@ -170,13 +170,14 @@ class Alone(ProcessGroup):
     def _serves(self, kind: str) -> bool:
         return kind in self._kind if ":" in self._kind else kind == "cuda" or self._kind != "nccl"
 
-    def _done(self, tensors):
+    def _done(self, tensors, kind: str = ""):
         """After a collective, whose method calls this: NCCL makes a communicator at the first one on the GPU."""
         self._sequence += 1
-        self._watch.collective(self, sys._getframe(1).f_code.co_name)
+        kind = kind or sys._getframe(1).f_code.co_name
+        self._watch.collective(self, kind)
         for tensor in _flat(tensors):
             if tensor.is_cuda:
-                self._watch.communicator(self)
+                self._watch.communicator(self, kind)
             elif not self._serves("cpu"):
                 raise RuntimeError("No backend type associated with device type cpu")
         return finished(tensors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import nested_tensors, sparse_tensors, tensors
+from . import nested_tensors, shares, sparse_tensors, tensors
 from .kernels.copies import transfer_blocks
 from .naming import dtype_name
 from .operations import handles
@@ -25,6 +25,7 @@ def to_copy(dry, func, args, kwargs):
     if target.type == "cuda":
         result = dry.run(func, args, kwargs, values=False)
         if source.is_cuda:
+            shares.follow(dry.memory, func, args, [source], [result])
             host, assumed = dry.values.view(source), dry.values.is_assumed(source)
         else:
             if dry.values.worth_knowing(source.numel(), result.dtype):

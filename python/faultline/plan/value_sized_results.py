@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import temporaries, tensors
+from . import shares, temporaries, tensors
 from .operations import handles, overloads
 from .outcome import Outcome, flatten, replace_tensors
 
@@ -69,9 +69,16 @@ def _bring_unknown(dry, func, args, kwargs, looks, operands):
     return made[0] if len(made) == 1 else tuple(made)
 
 
+def _share(dry, mask) -> int | None:
+    return shares.expected(dry.memory, mask) if mask.is_cuda and dry.values.is_assumed(mask) else None
+
+
 @handles(aten.nonzero.default)
 def nonzero(dry, func, args, kwargs):
     x = args[0]
+    if (count := _share(dry, x)) is not None:
+        dry.notes.add("value", shares.told("nonzero() of unknown values", count, x.numel()))
+        return _bring_unknown(dry, func, args, kwargs, [((count, x.dim()), torch.int64)], [x])
     return _dynamic(
         dry,
         func,
@@ -86,6 +93,9 @@ def nonzero(dry, func, args, kwargs):
 def masked_select(dry, func, args, kwargs):
     x, mask = args[0], args[1]
     size = torch.broadcast_shapes(x.size(), mask.size()).numel()
+    if x.size() == mask.size() and (count := _share(dry, mask)) is not None:
+        dry.notes.add("value", shares.told("masked_select() with an unknown mask", count, size))
+        return _bring_unknown(dry, func, args, kwargs, [((count,), x.dtype)], [x, mask])
     return _dynamic(
         dry,
         func,
@@ -105,7 +115,11 @@ def index(dry, func, args, kwargs):
     for i in indices:
         if i is not None and i.dtype in (torch.bool, torch.uint8):
             host = dry.values.view(i) if i.is_cuda else i
-            if host is None:
+            if (count := _share(dry, i)) is not None:
+                dry.notes.add("value", shares.told("indexing with an unknown mask", count, i.numel()))
+                with dry:
+                    known += [torch.empty(count, dtype=torch.int64, device=i.device) for _ in range(i.dim())]
+            elif host is None:
                 dry.notes.add(
                     "value",
                     f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be",

@@ -161,7 +161,7 @@ def test_nccl_is_noted_and_gloo_is_not(rank_of):
         for n in good(rank_of("dist.init_process_group('nccl'); dist.all_reduce(torch.ones(1, device='cuda'))")).notes()
         if n["kind"] == "kernel"
     ]
-    assert len(noted) == 1 and "this rank has 1 communicator" in noted[0]["text"]
+    assert len(noted) == 1 and "this rank has 1 communicator, counted with 558 MiB" in noted[0]["text"]
 
 
 def test_gloo_has_no_note_of_nccl(rank_of):
@@ -636,5 +636,32 @@ if __name__ == "__main__":
     )
     assert sorted(ran.out.split("\n")) == [
         "",
-        *[f"rank {rank}" for rank in ((0, 4, 7) if "spawn(main" in start else (0, 2, 3))],
+        *[f"rank {rank}" for rank in ((0, 4, 7) if "spawn(main" in start else range(4))],
     ]
+
+
+def test_a_parent_that_waits_for_a_result_of_each_rank_gets_it(dry_run):
+    ran = good(
+        dry_run(
+            """
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+def main(rank, world, results):
+    dist.init_process_group("nccl", init_method="tcp://localhost:29500", rank=rank, world_size=world)
+    held = torch.ones(1 << 20, device=f"cuda:{rank}")
+    dist.all_reduce(held)
+    results.put((rank, torch.cuda.memory_allocated(rank)))
+if __name__ == "__main__":
+    context = mp.get_context("spawn")
+    results = context.Queue()
+    started = [context.Process(target=main, args=(rank, 4, results)) for rank in range(4)]
+    [process.start() for process in started]
+    print(sorted(results.get() for _ in started))
+    [process.join() for process in started]
+""",
+            cold=True,
+            gpus=[H200] * 4,
+        )
+    )
+    assert ran.out.strip() == str([(rank, 4 << 20) for rank in range(4)])

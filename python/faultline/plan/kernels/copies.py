@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .steps import Call, Steps, beside_result, is_dense, kernel, nbytes
+from .steps import Call, Steps, beside_result, is_channels_last, is_dense, kernel, nbytes
 
 
 def _one_transfer(source: torch.Tensor, target: torch.Tensor) -> bool:
@@ -85,3 +85,25 @@ def searchsorted(call: Call):
 def complex_to_real(call: Call):
     """cuFFT may overwrite its input here, so it is given a copy."""
     return beside_result(nbytes(call.args[0]))
+
+
+def _copy_unless_dense(tensor: torch.Tensor):
+    """In the format that its strides suggest, taken after the result."""
+    steps = Steps().out()
+    if not tensor.is_contiguous() and not is_channels_last(tensor):
+        steps.take(nbytes(tensor))
+    return steps.done()
+
+
+_NEAREST = [f"{kind}{dims}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for dims in (1, 2, 3)]
+
+
+@kernel(*_NEAREST)
+def enlarged(call: Call):
+    return _copy_unless_dense(call.args[0])
+
+
+@kernel(*[f"{name}_backward" for name in (*_NEAREST, "upsample_bilinear2d", "upsample_trilinear3d")])
+def enlarged_backward(call: Call):
+    """These read the gradient in order; linear and bicubic ones read it as it lies."""
+    return _copy_unless_dense(call.args[0])
