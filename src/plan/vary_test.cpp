@@ -65,7 +65,7 @@ TEST(Vary, AValueThatFitsIsKeptWhenTheNextBreaksTheProgram) {
     return results;
   };
   Plan plan = plan_for(program, Verdict::kFits);
-  add_search(reruns, "batch_size", plan);
+  add_search(reruns, "batch_size", {}, plan);
   EXPECT_EQ(plan.vary->largest_fitting, kLargest);
   EXPECT_EQ(plan.vary->smallest_failing, 16u);
   EXPECT_NE(plan.vary->stopped.find("ValueError"), std::string::npos);

@@ -298,8 +298,6 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
   print_effects(page, plan.effects);
 }
 
-}
-
 }  // namespace
 
 void print_plan(Page& page, const Plan& plan, const PlanContext& context) {

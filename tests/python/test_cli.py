@@ -9,7 +9,6 @@ import pty
 import re
 import resource
 import subprocess
-from pathlib import Path
 
 import jsonschema
 import pytest

@@ -18,18 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .kernels import (
-    attention,
     blas,
-    convolutions,
-    copies,
-    indexing,
-    linalg,
-    losses,
-    norms,
-    recurrent,
-    reductions,
-    scans,
-    sorting,
 )  # noqa: F401
 from .kernels.steps import OUT, Call, models, output_models, storage_models
 
