@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <sstream>
 #include <string_view>
 
 #include "base/characters.h"
@@ -130,7 +131,11 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& problem) {
-    if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
+    if (problem.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      app.exit(problem, text, text);
+      return write_out(text.str(), kClean);
+    }
     if (const std::string sentence = meant(app, argument_count, arguments, command, problem.what()); !sentence.empty())
       return fail(sentence);
     return fail(std::string(problem.what()) + ". Run faultline --help for more information");

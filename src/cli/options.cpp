@@ -71,9 +71,9 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 bool may_be_overwritten(const std::string& path) {
   std::error_code problem;
-  if (path.empty() || !std::filesystem::is_regular_file(path, problem) ||
-      std::filesystem::file_size(path, problem) == 0)
-    return true;
+  if (path.empty() || !std::filesystem::exists(std::filesystem::symlink_status(path, problem))) return true;
+  if (!std::filesystem::is_regular_file(path, problem)) return false;  // a device, a pipe, a folder, a link to nothing
+  if (std::filesystem::file_size(path, problem) == 0) return true;
   std::ifstream file(path, std::ios::binary);
   std::string begin(kTraceFileMagic.size(), '\0');
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "trace/file_writer.h"
@@ -84,8 +85,27 @@ Status write_new_file(const Trace& trace, const std::string& path) {
 
 }  // namespace
 
-Status write_trace_file(const Trace& trace, const std::string& path) {
+namespace {
+
+// The file that the path leads to, which is to be replaced by a rename: that would be the end of a device, a pipe or a link.
+Result<std::string> replaceable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code problem;
+  const fs::file_type named = fs::symlink_status(path, problem).type();
+  if (named == fs::file_type::none || named == fs::file_type::not_found || named == fs::file_type::regular) return path;
+  if (named != fs::file_type::symlink || !fs::exists(path, problem) || !fs::is_regular_file(path, problem))
+    return Error{"it is there already and is no plain file; give another name", {}, {}};
+  const fs::path real = fs::canonical(path, problem);
+  return problem ? Result<std::string>(Error{problem.message(), {}, {}}) : real.string();
+}
+
+}  // namespace
+
+Status write_trace_file(const Trace& trace, const std::string& named) {
   if (Status status = check_trace(trace); !status) return status;
+  const Result<std::string> target = replaceable(named);
+  if (!target) return target.error();
+  const std::string& path = *target;
   const std::string partial = fmt::format("{}.partial-{}", path, ::getpid());
   ::unlink(partial.c_str());
   if (Status status = write_new_file(trace, partial); !status) {

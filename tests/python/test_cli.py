@@ -8,6 +8,7 @@ import pickle
 import pty
 import re
 import resource
+import stat
 import subprocess
 
 import jsonschema
@@ -732,6 +733,27 @@ def test_what_is_no_trace_is_not_saved_over(run, refused, tmp_path, arguments):
     trace = tmp_path / "a.trace"
     for _ in range(2):  # a trace is renewed
         assert run(arguments[0], CLEAN, arguments[1], trace).returncode == 0 and trace.stat().st_size > 100
+
+
+@pytest.mark.parametrize("arguments", [["explain", "--save-trace"], ["replay", "-o"]])
+def test_devices_pipes_and_links_are_not_replaced(run, refused, tmp_path, arguments):
+    pipe, folder, nowhere = tmp_path / "pipe", tmp_path / "folder", tmp_path / "nowhere"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    nowhere.symlink_to(tmp_path / "missing")
+    device = tmp_path / "device"
+    device.symlink_to("/dev/null")
+    for target in (pipe, folder, nowhere, device):
+        before = target.lstat()
+        assert "is there already and is no Faultline trace" in refused(arguments[0], CLEAN, arguments[1], target)
+        assert (target.lstat().st_ino, target.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    trace, link = tmp_path / "a.trace", tmp_path / "link"
+    assert run(arguments[0], CLEAN, arguments[1], trace).returncode == 0
+    link.symlink_to(trace)
+    before = trace.stat().st_ino
+    assert run(arguments[0], CLEAN, arguments[1], link).returncode == 0
+    assert link.is_symlink() and trace.stat().st_ino != before
 
 
 def test_a_message_about_another_failure_says_nothing_of_a_recording(run, tmp_path):

@@ -404,7 +404,10 @@ def _either(real, planned):
 
     class Either(real):
         def __new__(cls, *args, **kwargs):
-            return planned()
+            place = kwargs.pop("device", args[0] if args else None)
+            if place is not None and not isinstance(place, int) and torch.device(place).type != "cuda":
+                return real(place, *args[1:], **kwargs)
+            return planned(place, **kwargs) if issubclass(planned, Stream) else planned(**kwargs)
 
     Either.__name__ = real.__name__
     return Either

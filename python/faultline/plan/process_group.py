@@ -252,7 +252,7 @@ class Alone(ProcessGroup):
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
         for output, given in zip(outputs, inputs):
-            self._reduce_scatter_base(output, given, opts)
+            scattered(output, given, self._rank, getattr(opts, "reduceOp", "sum"), self._size)
         return self._done(outputs)
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced

@@ -145,6 +145,7 @@ class Rank:
 
     def __init__(self, session):
         self._session = session
+        self._parent = os.getppid()
         self.number = self.world = None
         self.collectives = Collectives()
 
@@ -178,7 +179,7 @@ class Rank:
                 }
             ).encode(),
         )
-        while told is not None and self.shared.get("all have ended") is None and os.getppid() != 1:
+        while told is not None and self.shared.get("all have ended") is None and os.getppid() == self._parent:
             time.sleep(0.02)
         self._compare(number)
 

@@ -10,6 +10,7 @@ import ast
 import importlib.machinery
 import os
 import sys
+import threading
 
 from .._file_owner import is_library, is_own
 
@@ -225,6 +226,7 @@ def _run_script(values: dict[str, int]) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
         status = 1
+    threading._shutdown()  # the program's own threads come to their end, as at the end of any program
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

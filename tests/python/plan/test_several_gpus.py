@@ -201,3 +201,16 @@ def test_streams_belong_to_their_gpu(dry_run):
             **TWO,
         )
     )
+
+
+def test_a_stream_of_any_kind_belongs_to_the_gpu_that_is_named(dry_run):
+    ran = dry_run(
+        """
+        import torch
+        one, other = torch.Stream(device="cuda:1"), torch.cuda.Stream(0)
+        assert one.device == torch.device("cuda:1") and other.device == torch.device("cuda:0")
+        assert torch.Stream("cuda:0").device.index == 0 and torch.Event(device="cuda", enable_timing=True).query()
+    """,
+        **TWO,
+    )
+    good(ran)
