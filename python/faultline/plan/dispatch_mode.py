@@ -133,6 +133,10 @@ class DryRunMode(TorchDispatchMode):
         """The one on which the operation runs."""
         return self.gpus[places.here()]
 
+    def looks(self) -> int:
+        """How many kinds of results were seen: one more is an operation on other sizes, or another operation."""
+        return len(self._outcomes)
+
     # --- the way of one operation
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):

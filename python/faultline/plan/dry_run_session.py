@@ -40,6 +40,7 @@ class DryRunSession:
         from .dispatch_mode import DryRunMode
         from .notes import Notes
         from .ranks import Rank
+        from .holders import Holders
         from .remedies import Remedies
         from .stacks import Stacks
         from .values import Values
@@ -75,6 +76,7 @@ class DryRunSession:
         self.api.less_free_bytes = int((options.get("changes") or {}).get("less_free") or 0)
         self.remedies = Remedies(self)
         self.beyond = BeyondLoops(self)
+        self.holders = Holders(self)
         self.rank = Rank(self)
         self.watch = None  # of its process groups
         self.problem = None
@@ -94,6 +96,8 @@ class DryRunSession:
         self.beyond.install()
         self.progress.on_model = self.remedies.model_found
         self.progress.on_step = self._after_step
+        if not self.options.get("changes") and not self.options.get("vary"):
+            self.progress.on_round = self.holders.came_round
         self.progress.before_first_backward = functools.partial(accumulation.learn, self.memory)
         self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
         self.mode.on_deadline = self._out_of_time
@@ -121,6 +125,8 @@ class DryRunSession:
     def _stop(self, why: str) -> None:
         """Ends the program as sys.exit() would: its own clean-up still runs."""
         self.stopped = why
+        if self.progress.on_round is not None:
+            self.holders.look()
         self.mode.deadline, self.mode.on_deadline = time.monotonic() + _GRACE_SECONDS, self._end_now
         last = threading.Timer(2 * _GRACE_SECONDS, self._end_now)
         last.daemon = True
@@ -234,7 +240,11 @@ class DryRunSession:
             self.watch.write()
         compiled.tell_estimates(self)
         self.rank.end(peaks)
+        self.notes.tell_decided(self.mode.looks())
         self.notes.write(self.device)
+        if self.progress.on_round is not None:
+            self.holders.look()
+            self.holders.write(self.device)
         self.device.property("dry-run.operations", str(self.mode.operations))
         for key, value in (
             ("dry-run.gpu", self.gpus[0].name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import shares, stand_ins
+from . import ranges, shares, stand_ins
 from .memory import Memory
 from .operations import only_written
 from .outcome import replace_tensors
@@ -19,6 +19,11 @@ class ValueFollower:
         self.memory, self.values = memory, values
 
     def follow(self, func, args, kwargs, operands, outcome, fresh) -> None:
+        self._follow(func, args, kwargs, operands, outcome, fresh)
+        if not self.values.everything and (fresh or outcome.mutated):
+            ranges.follow(self.memory, self.values, func, args, operands, outcome, fresh)
+
+    def _follow(self, func, args, kwargs, operands, outcome, fresh) -> None:
         values = self.values
         if not fresh and not outcome.mutated:
             return

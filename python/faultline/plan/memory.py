@@ -34,6 +34,7 @@ class Record(StorageRef):
         "stand_in",
         "share",
         "classes",
+        "most",
         "stack",
         "tensor",
         "kept",
@@ -52,6 +53,7 @@ class Record(StorageRef):
         self.assumed = False  # the shadow's values are stand-ins, or follow from some
         self.stand_in = None  # what one element reads as where there is no shadow; None: the usual
         self.share = self.classes = None  # of unknown values: see shares.py
+        self.most = None  # what unknown whole numbers are at most: see ranges.py
         self.kept = None  # another storage that must live as long as this one
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from . import decisions
 from .stacks import user_line
 
 TRUTH = "truth"  # the group of truth values that are read
@@ -13,8 +14,9 @@ _MANY_TRUTHS = 100  # reads at one line that look like a loop's condition
 class Notes:
     def __init__(self):
         self._found: dict[tuple[str, str, str], tuple[str, int]] = {}
-        self._verdicts: dict[str, str] = {}  # text → what belongs beside the verdict
+        self._verdicts: dict[tuple[str, str], str] = {}  # (text, line) → what belongs beside the verdict
         self.stand_in_read = ""  # the line that last read a stand-in
+        self._decided: dict[tuple[str, str], tuple[bool, int]] = {}  # (what, line) → the most it can be, looks before
 
     def add(self, kind: str, text: str, line: str | None = None, group: str | None = None, verdict: str = "") -> None:
         """kind: 'instead' (something else was planned than what runs), 'value' (a value was assumed), 'skipped' (not done in a dry run), 'kernel' (memory estimated), 'mode' (how it was run).
@@ -23,7 +25,7 @@ class Notes:
         first, count = self._found.get(key, (text, 0))
         self._found[key] = first, count + 1
         if verdict:
-            self._verdicts[first] = verdict
+            self._verdicts[first, key[2]] = verdict
 
     def set_total(self, kind: str, group: str, text: str) -> None:
         """A note about a sum: the last text holds."""
@@ -33,6 +35,35 @@ class Notes:
         """The program reads values that were not computed."""
         self.stand_in_read = user_line()
         self.add("value", text, self.stand_in_read, group)
+
+    def may_decide(self, found: tuple[str, str] | None, is_most: bool, looks: int) -> None:
+        """A stand-in was read that may decide sizes or a branch (decisions.py), when so many kinds of results had been seen."""
+        if found is not None:
+            self._decided.setdefault(found, (is_most, looks))
+
+    def tell_decided(self, looks: int) -> None:
+        """At the end. Sizes were decided only where something new was made afterwards."""
+        for (what, line), (is_most, before) in self._decided.items():
+            if what == decisions.BRANCH:
+                self.add(
+                    "value",
+                    "a branch is decided by a value that a dry run does not compute: the other way was not seen (--real computes it)",
+                    line,
+                    verdict=f"with a branch decided by a value that is not computed ({decisions.at(line)})",
+                )
+            elif looks > before and is_most:
+                self.add(
+                    "value",
+                    "sizes may come from a number that a dry run does not compute: it was taken as the most there can be",
+                    line,
+                )
+            elif looks > before:
+                self.add(
+                    "value",
+                    "sizes may come from a number that a dry run does not compute: the stand-in may be less than it is (--real computes it)",
+                    line,
+                    verdict=f"with sizes from a number that is not computed ({decisions.at(line)})",
+                )
 
     def waiting(self) -> None:
         """The program ran out of time: is there a loop that may wait for a value it will not get?"""
@@ -58,7 +89,7 @@ class Notes:
                         "kind": kind,
                         "text": text,
                         "line": line,
-                        **({"verdict": self._verdicts[text]} if text in self._verdicts else {}),
+                        **({"verdict": self._verdicts[text, line]} if (text, line) in self._verdicts else {}),
                         "count": count,
                     }
                 ),

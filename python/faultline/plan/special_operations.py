@@ -6,7 +6,7 @@ import itertools
 
 import torch
 
-from . import storages, temporaries, tensors
+from . import decisions, ranges, storages, temporaries, tensors
 from .naming import op_name
 from .notes import TRUTH
 from .operations import handles, overloads
@@ -30,6 +30,7 @@ def read_scalar(dry, func, args, kwargs):
         dry.notes.stand_in(
             f"a {kind} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group=group
         )
+        dry.notes.may_decide(decisions.of_read(value), ranges.is_most(dry.memory, args[0]), dry.looks())
     return value
 
 

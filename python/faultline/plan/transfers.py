@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import nested_tensors, shares, sparse_tensors, tensors
+from . import decisions, nested_tensors, ranges, shares, sparse_tensors, tensors
 from .kernels.copies import transfer_blocks
 from .naming import dtype_name
 from .operations import handles
@@ -26,6 +26,8 @@ def to_copy(dry, func, args, kwargs):
         result = dry.run(func, args, kwargs, values=False)
         if source.is_cuda:
             shares.follow(dry.memory, func, args, [source], [result])
+            if ranges.is_whole(result) and ranges.is_whole(source) and (record := dry.memory.find(source)) is not None:
+                ranges.note(dry.memory, result, record.most)
             host, assumed = dry.values.view(source), dry.values.is_assumed(source)
         else:
             if dry.values.worth_knowing(source.numel(), result.dtype):
@@ -37,8 +39,11 @@ def to_copy(dry, func, args, kwargs):
             and dry.values.worth_knowing(source.numel(), result.dtype)
         ):
             dry.values.know(result, host, assumed)
-        elif result.numel() <= 1024:
-            dry.values.assume(result)
+        else:
+            if not source.is_cuda and not assumed:
+                ranges.note(dry.memory, result, ranges.of_host(source))
+            if result.numel() <= 1024:
+                dry.values.assume(result)
         return result
     if target.type == "cpu":
         dtype = kwargs.get("dtype") or source.dtype
@@ -75,6 +80,8 @@ def _to_host(dry, source, dtype, memory_format=None, non_blocking=False) -> Tens
         host, assumed = dry.values.read(source)
         if assumed and source.numel():
             dry.notes.stand_in("values copied to the host are stand-ins: a dry run does not compute them")
+            if ranges.is_whole(source):
+                dry.notes.may_decide(decisions.of_copy(), ranges.is_most(dry.memory, source), dry.looks())
         result = host.to(dtype)
         if memory_format not in (None, torch.preserve_format):
             result = result.contiguous(memory_format=memory_format)
@@ -107,6 +114,11 @@ def copy_into(dry, func, args, kwargs):
             )
         elif record is not None and record.shadow is not None:
             dry.values.assume(target)
+        if ranges.is_whole(target):
+            known = dry.memory.find(source).most if source.is_cuda and dry.memory.find(source) else None
+            ranges.note(
+                dry.memory, target, known if source.is_cuda else ranges.of_host(source) if host is not None else None
+            )
         return target
     if not source.is_cuda:
         return NotImplemented
