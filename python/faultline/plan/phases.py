@@ -45,6 +45,9 @@ class Phases:
         elif root in self._trained or self.now != TRAINING and self._may_be_trained(root):
             self.enter(GENERATION if _is_generating() else EVALUATION)
 
+    def was_trained(self, root) -> bool:
+        return root in self._trained
+
     def optimizes(self, parameters) -> None:
         self._optimized.update(id(p) for p in parameters)
 

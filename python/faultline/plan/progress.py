@@ -46,6 +46,8 @@ class Progress:
         self.saw_backward = False
         self.steps = 0
         self.host = None
+        self.on_round = None  # told of each step, and of each call of a model by the program
+        self.calls = None  # told to which forwards a backward pass comes
         self.on_model = None  # told of each model before it first runs
         self.before_first_backward = None
         self.on_step = None  # told after each optimizer step
@@ -65,6 +67,8 @@ class Progress:
                 self.on_model(model)
         if not running.open and not self._backwards:
             self.phases.model_runs(module)
+            if self.on_round is not None:
+                self.on_round()
         running.open.append(running.module)
         path = self._paths.get(module)
         inside = running.module + "." if running.module else ""
@@ -109,7 +113,12 @@ class Progress:
         if not self._backwards:
             return None
         node = torch._C._current_autograd_node()
-        return None if node is None else self._forward.get(node._sequence_nr())
+        if node is None:
+            return None
+        number = node._sequence_nr()
+        if self.calls is not None:
+            self.calls.backward_reaches(number)
+        return self._forward.get(number)
 
     @property
     def in_backward(self) -> bool:
@@ -124,6 +133,8 @@ class Progress:
                 prepare()
             self.saw_backward = True
             self.phases.trains()
+            if self.calls is not None:
+                self.calls.backward_began()
             if self.on_backward is not None:
                 self.on_backward(first)
             self._memory.stacks.enter_backward()
@@ -149,6 +160,8 @@ class Progress:
             self.before_step(optimizer)
         self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
         self.steps += 1
+        if self.on_round is not None:
+            self.on_round()
         if self.on_step is not None:
             self.on_step()
 

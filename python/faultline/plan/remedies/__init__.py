@@ -5,9 +5,10 @@ from __future__ import annotations
 from .. import vary
 from .adapters import Lora
 from .checkpointing import Checkpoint
+from .no_grad import NoGrad
 from .numbers import Accumulate, Batch, Sequence, usual_numbers
 from .optimizers import Foreach, SetToNone, States
-from .precision import Autocast, HalfWeights, NoGrad
+from .precision import Autocast, HalfWeights
 from .seen import Seen
 from .sharding import Fsdp
 
@@ -37,6 +38,7 @@ class Remedies:
     def install(self) -> None:
         self.seen.install()
         for remedy in self._all:
+            remedy.install()
             if remedy.name in self._wanted:
                 remedy.apply(self._wanted[remedy.name])
 

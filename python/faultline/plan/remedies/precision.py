@@ -1,4 +1,4 @@
-"""Fewer bits: autocast, the weights themselves; and no graph where nobody calls backward."""
+"""Fewer bits: autocast, and the weights themselves."""
 
 from __future__ import annotations
 
@@ -44,36 +44,6 @@ class Autocast(Remedy):
             context = torch.autocast("cuda", dtype=dtype)
             context._faultline = True
             with context:
-                return call(module, *args, **kwargs)
-
-        torch.nn.Module.__call__ = faultline
-
-
-class NoGrad(Remedy):
-    name = "no_grad"
-
-    def offers(self):
-        # Of a program that was stopped it is not known whether it goes on to train.
-        if self.seen.trains() or self.session.stopped or "graph" not in self.seen.uses:
-            return
-        yield Offer(
-            "true",
-            "torch.no_grad()",
-            "Call the model under torch.no_grad(): the program never calls backward",
-            10,
-            {"running": 0.1},
-            edits=Statement(self.seen.model().place).wrapped("with torch.no_grad():") if self.seen.models else [],
-        )
-
-    def apply(self, value) -> None:
-        progress = self.session.progress
-        call = torch.nn.Module.__call__
-
-        def faultline(module, *args, **kwargs):
-            if progress.depth or not torch.is_grad_enabled():
-                return call(module, *args, **kwargs)
-            self.done("the model was called under torch.no_grad()")
-            with torch.no_grad():
                 return call(module, *args, **kwargs)
 
         torch.nn.Module.__call__ = faultline

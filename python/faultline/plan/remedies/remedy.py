@@ -39,6 +39,9 @@ class Remedy:
         """What of it applies to the program that has run, nothing where it does not."""
         return ()
 
+    def install(self) -> None:
+        """What it looks at while the program runs, in every run."""
+
     def apply(self, value) -> None:
         """Before the program goes on."""
 
