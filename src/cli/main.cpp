@@ -119,7 +119,9 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   app.require_subcommand(1);
   app.formatter(std::make_shared<Help>());
   app.footer(
-      "Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error; that of run is the program's own. "
+      "Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error, 4 (plan) it fits, but that holds only "
+      "in "
+      "part; that of run is the program's own. "
       "faultline VERB --help tells more of each.");
   int status = kClean;
   add_explain(app, status);

@@ -128,7 +128,8 @@ std::string rendered(const Report& report, const OutputOptions& options, int des
 
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in) {
   if (options.format == "json") return write_out(rendered(report, options), exit_status(report));
-  const std::string kept = kept_in.empty() ? "" : "Kept in " + kept_in + "; faultline explain tells it again.\n";
+  const std::string kept =
+      kept_in.empty() ? "" : "Kept in " + kept_in + "; faultline explain " + kept_in + " tells it again.\n";
   return write_out("\n" + rendered(report, options, STDERR_FILENO) + kept, exit_status(report), STDERR_FILENO);
 }
 

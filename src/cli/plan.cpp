@@ -189,9 +189,10 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_option("--context", arguments->context,
                    "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need")
       ->option_text("SIZE");
-  verb->add_option("--steps", arguments->steps,
-                   "stop the program after so many optimizer steps; 0: never; unless told, after 8 when it has run for "
-                   "6 seconds")
+  verb->add_option(
+          "--steps", arguments->steps,
+          "stop the program after so many optimizer steps; 0: never; unless told, after 8 when they have taken "
+          "6 seconds")
       ->check(kWholeNumber)
       ->option_text("N");
   verb->add_option("--seconds", arguments->seconds,
@@ -229,8 +230,9 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       "Exit status: 0 it fits (or no GPU was named) and nothing is wrong, for the whole program or as far as --steps "
       "or --seconds told it to go; 1 it does not fit or something is wrong; 2 bad usage, or the program did not import "
       "PyTorch, was interrupted, or failed by itself for a reason that no finding explains; 3 internal error; 4 it "
-      "fits "
-      "as far as it was run, but the dry run stopped it before its end.");
+      "fits, but that holds only in part: the dry run stopped it before its end, a value that is not computed decided "
+      "a "
+      "size or a branch, or it sizes itself by a GPU that was not named.");
   verb->add_option("--grace", arguments->limits.grace_seconds,
                    "seconds after --seconds until the program is ended from outside; for tests")
       ->check(kWholeNumber)

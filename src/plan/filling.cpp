@@ -11,6 +11,28 @@ constexpr double kLeastFull = 0.5;           // of the capacity; a program that 
 
 }  // namespace
 
+void learn_sizing(const PlanQuestion& question, const DryRunResult& first, bool may_again, const Reruns& reruns,
+                  PlannedRun& run) {
+  Plan& plan = run.plan;
+  const ProcessSummary& main = *first.main();
+  if (main.asked_free_line.empty() || plan.gpu || plan.verdict != Verdict::kMeasured) return;
+  const std::uint64_t shown = shown_gpus({}).front().gpu.capacity_bytes, less = shown / 2;
+  std::uint64_t took_less = 0;
+  if (may_again && first.seconds <= kLongestToRepeat && !reruns.interrupted()) {
+    reruns.tell(
+        "the program asks how much memory there is; running it once more and telling it of less, to learn whether it "
+        "sizes itself by that");
+    const std::vector<DryRunResult> again = reruns.run(
+        {{"tries/less-free", question.command, {{"less_free", std::to_string(less)}}, {}, plan.steps_to_repeat(), 0}});
+    const ProcessSummary* other = again.empty() ? nullptr : again.front().main();
+    if (other != nullptr && other->ended_in_order && other->peak_reserved == main.peak_reserved) return;
+    if (other != nullptr && other->peak_reserved < main.peak_reserved)
+      took_less = main.peak_reserved - other->peak_reserved;
+  }
+  plan.filling = PlanFilling{main.asked_free_line, less, took_less};
+  plan.fits.clear();  // on each of them it would take something else
+}
+
 void learn_filling(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const ProcessSummary& main = *first.main();

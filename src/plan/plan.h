@@ -174,7 +174,8 @@ struct Plan {
 
   bool failed = false;  // a request could not be served and the program ended of it
   Location failed_at;
-  std::uint64_t failed_in_step = 0;   // from 1; 0: no step was seen to end after it, or not failed
+  std::uint64_t failed_in_step = 0;  // from 1; 0: no step was seen to end after it, not within one, or not failed
+  std::uint64_t steps_before_failure = 0;
   std::uint64_t caught_failures = 0;  // the program went on after them
   std::uint64_t steps = 0;            // optimizer steps seen
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
@@ -206,6 +207,13 @@ struct Plan {
 
   // Its numbers are of a part of the program, and nobody asked for a part.
   bool ends_early() const { return !stopped.empty() && !stop_asked; }
+  // What it says holds only in part: it was stopped unasked, a value that was not computed decided something, or it sizes itself by a GPU that was not named.
+  bool holds_in_part() const {
+    for (const PlanNote& note : notes) {
+      if (note.kind == "value" && !note.verdict.empty()) return true;
+    }
+    return ends_early() || (!gpu && filling);
+  }
   std::uint64_t missing_bytes() const {
     return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0;
   }

@@ -125,6 +125,7 @@ void fields(Archive& archive, Plan& plan) {
   archive("not_reached", plan.not_reached);
   archive.group("failure", plan.failed, [&](auto& failure) {
     failure("step", plan.failed_in_step);
+    failure("steps_before", plan.steps_before_failure);
     failure("location", plan.failed_at);
   });
   archive("caught_failures", plan.caught_failures);

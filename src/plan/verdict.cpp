@@ -61,10 +61,12 @@ void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
   plan.modules = modules_at(facts, slot, peak.event);
 }
 
-// Each of several GPUs.
-void describe_devices(const Facts& facts, std::size_t slot, Plan& plan) {
+// Each of several GPUs. A rank that uses one alone was planned in a process of its own, and the others are those of other ranks.
+void describe_devices(const Facts& facts, std::size_t slot, bool is_rank, Plan& plan) {
   plan.device = facts.usage[slot].device;
-  if (facts.usage.size() < 2) return;
+  const auto used = std::count_if(facts.usage.begin(), facts.usage.end(),
+                                  [](const DeviceUsage& usage) { return usage.peak_reserved.reserved != 0; });
+  if (facts.usage.size() < 2 || (is_rank && used < 2)) return;
   for (const DeviceUsage& usage : facts.usage)
     plan.devices.push_back({usage.device, usage.peak_allocated.allocated, usage.peak_reserved.reserved});
 }
@@ -75,8 +77,10 @@ void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
   const std::uint32_t event = failures.back().event;
   plan.failed_at = whereabouts(facts, slot, event).location;
   const auto next = std::lower_bound(facts.steps.ends.begin(), facts.steps.ends.end(), event);
-  if (next != facts.steps.ends.end())
-    plan.failed_in_step = 1 + static_cast<std::uint64_t>(next - facts.steps.ends.begin());
+  plan.steps_before_failure = static_cast<std::uint64_t>(next - facts.steps.ends.begin());
+  // what comes between two steps is in none: evaluation after the last of an epoch
+  const bool within = plan.failed_phase.empty() || plan.failed_phase == "training";
+  if (next != facts.steps.ends.end() && within) plan.failed_in_step = 1 + plan.steps_before_failure;
 }
 
 // What is held at the end of each step.
@@ -108,9 +112,15 @@ double growth_per_step(const Facts& facts, std::size_t slot) {
 // A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
 void describe_growth(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
   if (!plan.gpu || plan.stopped.empty()) return;
-  double bytes_each = 0, rounds_seen = 0;
+  double bytes_each = 0, rounds_seen = 0, filling_bytes = 0;
   for (const Finding& finding : findings) {
     if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device) continue;
+    // what has a limit, and room up to it, grows no further
+    if (finding.severity == Severity::kNote && finding.number("limit_bytes")) {
+      const std::int64_t limit = *finding.number("limit_bytes"), kept = finding.number("kept_bytes").value_or(0);
+      filling_bytes += static_cast<double>(limit > kept ? limit - kept : 0);
+      continue;
+    }
     const auto rounds = static_cast<double>(finding.number("steps").value_or(0)),
                each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
     rounds_seen = std::max(rounds_seen, rounds);
@@ -205,7 +215,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.command = question.command;
   plan.exit_status = first.status;
   if (question.names_gpu()) plan.gpu = plan_gpu(question.gpu_at(run.needs.slot));
-  describe_devices(*run.judgement.facts, run.needs.slot, plan);
+  describe_devices(*run.judgement.facts, run.needs.slot, main.ranks > 1, plan);
   plan.context_bytes = run.needs.context_bytes;
   plan.limit_bytes = run.trace.devices[run.needs.slot].allowed_bytes;
   plan.peak_outside_bytes = run.needs.outside_bytes;
@@ -214,8 +224,8 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.needed_bytes = run.needs.needed_bytes();
   describe_peak(*run.judgement.facts, run.needs.slot, plan);
   plan.failed = as_asked.died_of_memory();
-  if (plan.failed) describe_failure(*run.judgement.facts, run.needs.slot, plan);
   describe_phases(*run.judgement.facts, run.needs.slot, main.steps != 0 || main.does("backward"), plan);
+  if (plan.failed) describe_failure(*run.judgement.facts, run.needs.slot, plan);
   plan.not_reached = main.not_reached;
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
@@ -233,11 +243,18 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   describe_unplanned(first, plan);
   describe_losses(run.trace, plan);
   // of several GPUs it is not known which process used which at its fullest
-  if (plan.devices.empty()) describe_together(first.processes, plan);
+  if (run.judgement.facts->usage.size() < 2) describe_together(first.processes, plan);
   if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
+  if (main.ranks > 1 && run.judgement.facts->usage.size() > 1 && plan.devices.empty()) {
+    plan.notes.push_back({"mode",
+                          fmt::format("each rank was planned as a process of its own; the one that needs most uses "
+                                      "cuda:{} alone, the other GPUs are those of the other ranks",
+                                      plan.device),
+                          "", 1});
+  }
   if (fell_at_the_end(first, as_asked)) {
     plan.notes.push_back(
         {"mode",

@@ -10,7 +10,7 @@ int exit_status(const Report& report) {
   const Verdict verdict = report.plan ? report.plan->verdict : Verdict::kFits;
   if (verdict == Verdict::kUnplanned || verdict == Verdict::kProgramError || verdict == Verdict::kInterrupted) return 2;
   if (verdict == Verdict::kDoesNotFit || verdict == Verdict::kFitsUntil) return 1;
-  return report.plan && report.plan->ends_early() ? kHoldsInPart : 0;
+  return report.plan && report.plan->holds_in_part() ? kHoldsInPart : 0;
 }
 
 }  // namespace faultline

@@ -56,10 +56,17 @@ Piece headline_of(const Page& page, const Plan& plan) {
   const auto& [style, text] = kHeadlines[static_cast<std::size_t>(plan.verdict)];
   if (!plan.stand_in_line.empty())
     return {"NOT PLANNED TO THE END: the program failed, maybe for a number that a dry run does not compute", style};
+  if (plan.verdict == Verdict::kMeasured && plan.filling)
+    return {page.clean("WHAT IT NEEDS DEPENDS ON THE GPU, and none was named (--gpu)" + beside_verdict(plan)),
+            Style::kWarning};
   std::string more;
   if (plan.verdict == Verdict::kMeasured) more = " " + format_bytes(plan.needed_bytes);
   if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
-  if (plan.gpu && plan.verdict < Verdict::kMeasured)
+  const bool all_fit = !plan.devices.empty() && plan.verdict <= Verdict::kTight;
+  if (plan.gpu && all_fit)
+    more += fmt::format(" on all {} GPUs; cuda:{}, {}, has least to spare", plan.devices.size(), plan.device,
+                        plan.gpu->name);
+  else if (plan.gpu && plan.verdict < Verdict::kMeasured)
     more += " on " + (plan.devices.empty() ? "" : fmt::format("cuda:{}, ", plan.device)) + plan.gpu->name;
   if (!plan.stopped.empty() && is_partly_seen(plan)) more += ", as far as it was run";
   if (plan.caught_failures != 0 && plan.gpu && is_partly_seen(plan))
@@ -117,6 +124,18 @@ std::string fits_text(const Plan& plan) {
       format_bytes(plan.together_bytes), capacity, format_bytes(plan.spare_bytes()), format_bytes(plan.needed_bytes));
 }
 
+// A program that asked how much memory there is, and was told of a GPU that nobody named.
+std::string sized_text(const Plan& plan) {
+  const PlanFilling& filling = *plan.filling;
+  return fmt::format(
+      "It asks how much memory the GPU has ({}) and was told of a size that was made up, {}. It took {} of it{}. Name "
+      "the GPU: faultline plan --gpu T4 -- …",
+      filling.line, format_bytes(2 * filling.told_less_bytes), format_bytes(plan.needed_bytes),
+      filling.took_less_bytes != 0
+          ? fmt::format(", and {} less when it was told of half", format_bytes(filling.took_less_bytes))
+          : ", and whether that follows from the answer is not known");
+}
+
 std::string sizes_of(const Plan& plan) {
   const std::string needed = format_bytes(plan.needed_bytes);
   const std::string capacity = plan.gpu ? format_bytes(plan.gpu->capacity_bytes) : "";
@@ -148,6 +167,7 @@ std::string sizes_of(const Plan& plan) {
       return fits_text(plan) + ", which is less than the figures are sure of." + caught_text(plan) + most_text(plan) +
              not_seen_text(plan);
     case Verdict::kMeasured:
+      if (plan.filling) return sized_text(plan);
       return fmt::format("{} of it are for the CUDA context and libraries, an assumption.",
                          format_bytes(plan.context_bytes)) +
              taken_text(plan) + not_seen_text(plan);
@@ -253,8 +273,11 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
       plan.failed_at.known() ? page.place(plan.failed_at, page.row_room()) : "at a line that is not known";
   if (plan.failed_in_step != 0)
     place += fmt::format(", in step {}", plan.failed_in_step);
-  else if (plan.steps != 0)
-    place += fmt::format(", after {} optimizer step{}", format_count(plan.steps), plan.steps == 1 ? "" : "s");
+  else if (plan.steps_before_failure != 0)
+    place +=
+        fmt::format(", {}after {} optimizer step{}",
+                    plan.failed_phase.empty() || plan.failed_phase == "training" ? "" : "in " + plan.failed_phase + " ",
+                    format_count(plan.steps_before_failure), plan.steps_before_failure == 1 ? "" : "s");
   page.row("fails at", place, Style::kStrong);
   if (context.failure == nullptr || context.verbose) return;
   const Finding& failure = *context.failure;
@@ -263,7 +286,9 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
     page.row("called from", page.place(caller, page.row_room()));
     break;
   }
-  const std::string memory = failure.memory.substr(0, failure.memory.find(" Held by tells of"));
+  // what the rows of holders tell of has another name here
+  std::string memory = failure.memory.substr(0, failure.memory.find("Held by tells of"));
+  if (memory.ends_with(' ')) memory.pop_back();
   page.row("asked for", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + page.clean(memory)));
   page.row("read", page.document("docs/rules/memory-out-of-memory.md"), Style::kDim);
   if (!failure.cause.empty() && failure.cause != "exhausted") page.row("because", page.clean(failure.message));
@@ -303,6 +328,7 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
 void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   page.line({headline_of(page, plan)});
   page.paragraph(2, page.clean(sizes_of(plan)));
+  if (context.brief) return page.row("command", shown_command(page, plan));
   page.blank();
   print_facts(page, plan, context);
   print_modules(page, plan, context.verbose);
@@ -326,7 +352,9 @@ std::string summary_of(const Plan& plan) {
     case Verdict::kDoesNotFit:
       return plan.missing_bytes() == 0 ? "does not fit"
                                        : fmt::format("does not fit, {} too little", format_bytes(plan.missing_bytes()));
-    case Verdict::kMeasured: return "needs " + format_bytes(plan.needed_bytes);
+    case Verdict::kMeasured:
+      if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
+      return "needs " + format_bytes(plan.needed_bytes) + beside_verdict(plan);
     case Verdict::kProgramError:
       return std::string(plan.stand_in_line.empty()
                              ? "the program failed by itself"

@@ -14,6 +14,7 @@ struct PlanContext {
   const Finding* failure = nullptr;
   bool exception_is_judged = false;  // a finding explains it
   bool verbose = false;
+  bool brief = false;  // the verdict alone: a finding stands above and says why the program ended
 };
 void print_plan(Page& page, const Plan& plan, const PlanContext& context);
 

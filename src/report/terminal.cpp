@@ -265,9 +265,16 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
   const int status = exit_status(report);
   const bool clean = status == 0 || status == kHoldsInPart;
   const Finding* told = failure_of_plan(report, groups, options.verbose);
-  if (report.plan) print_plan(page, *report.plan, {told, judges_exception(report), options.verbose});
+  const bool judged = judges_exception(report);
+  // the program's own error comes first, and what was seen of its memory after it
+  const bool error_first = report.plan && report.plan->verdict == Verdict::kProgramError && judged && !options.verbose;
+  if (error_first) {
+    print_findings(page, report, groups, told, options.verbose);
+    page.blank();
+  }
+  if (report.plan) print_plan(page, *report.plan, {told, judged, options.verbose, error_first});
   if (clean && !report.plan) print_clean(page, report);
-  print_findings(page, report, groups, told, options.verbose);
+  if (!error_first) print_findings(page, report, groups, told, options.verbose);
   print_devices(page, report, options);
   print_footnotes(page, report, clean, options.verbose);
   print_summary(page, report, groups);

@@ -20,6 +20,7 @@ from .stacks import user_line
 from .._file_owner import is_library, is_own
 
 _session = None
+RANKS_HERE = "FAULTLINE_RANKS_HERE"  # of a program that starts its ranks itself
 _GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
 
 
@@ -47,6 +48,10 @@ class DryRunSession:
 
         self.release = releases.now()
         self.gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
+        on_machine = ranks_on_machine()
+        for_ranks = len(self.gpus) == 1 < on_machine
+        if for_ranks:  # each rank has one
+            self.gpus *= on_machine
         self.options = options
         no_gpu.prepare(options["library"])
         places.install(options["library"], len(self.gpus))
@@ -64,6 +69,12 @@ class DryRunSession:
         for gpu in self.gpus[1:]:
             self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
         self.notes = Notes()
+        if for_ranks:
+            self.notes.add(
+                "mode",
+                f"one GPU is named and {on_machine} ranks run on a machine: so many of that kind were planned, one for each, as --gpu {on_machine}xNAME does",
+                "",
+            )
         self.memory = Memory(self.device, Stacks(self.device))
         if options.get("overcommit"):
             self.memory.grow_after(options.get("refused") or 0)
@@ -83,6 +94,7 @@ class DryRunSession:
         self.died_of_memory = False
         self.decided_by_stand_in = True  # if it ends by a status of its own
         self.stopped = None
+        self.first_step = None  # when it was over: the wall's clock, the process's
         self.owner = os.getpid()
         vary.note_main()
         self.started = time.monotonic()
@@ -113,10 +125,16 @@ class DryRunSession:
         if (
             self.options.get("steps")
             and self.progress.steps >= self.options["steps"]
-            and time.monotonic() - self.started >= (self.options.get("at_least_seconds") or 0)
+            and self._step_seconds() >= (self.options.get("at_least_seconds") or 0)
         ):
             if not self.beyond.begin():
                 self._stop(f"after {self.progress.steps} optimizer steps")
+
+    def _step_seconds(self) -> float:
+        """Since the first step, as long as this process itself computed: imports and a busy machine do not count."""
+        now = time.monotonic(), time.process_time()
+        self.first_step = self.first_step or now
+        return min(now[0] - self.first_step[0], now[1] - self.first_step[1])
 
     def _out_of_time(self) -> None:
         self.notes.waiting()
@@ -188,7 +206,8 @@ class DryRunSession:
         self.died_of_memory = comes_of_memory(problem)
         if places.ASKED_FOR in str(problem):
             Unplannable(
-                f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu 2xNAME plans two)"
+                f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu {_asked_for(problem) + 1}xNAME plans so many)",
+                f"{place.filename}:{place.lineno}" if place else None,
             )
         if (missing := _missing_cuda(problem)) is not None:
             Unplannable(missing)
@@ -286,6 +305,17 @@ class DryRunSession:
         }
         self.device.close()
         leave_summary(self.options, self.summary)
+
+
+def ranks_on_machine() -> int:
+    """By what a launcher told this process; 1: it has none."""
+    told = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get(RANKS_HERE) or "1"
+    return int(told) if told.isdigit() and 0 < int(told) <= 64 else 1
+
+
+def _asked_for(problem: BaseException) -> int:
+    number = str(problem).rpartition(":")[2].rstrip(".)")
+    return int(number) if number.isdigit() else 1
 
 
 def process_began() -> float:

@@ -99,7 +99,8 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       finding.message +=
           " It did no harm: " + format_bytes(left) + " of the device's " + format_bytes(capacity) + " were not taken.";
     const bool line_known = finding.location.known();
-    finding.memory = format_count(pins.front().blocks) + " live tensors " +
+    finding.memory = format_count(pins.front().blocks) +
+                     (pins.front().blocks == 1 ? " live tensor " : " live tensors ") +
                      (line_known ? "made at this line" : "whose line was not recorded") + " (" +
                      format_bytes(pins.front().live_bytes) + ") pin " + format_bytes(pins.front().pinned_bytes) +
                      " of free space in " + format_count(pins.front().segments) +
