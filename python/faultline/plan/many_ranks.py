@@ -49,7 +49,7 @@ class Watch:
     def communicator(self, group, kind: str) -> None:
         """A collective on the GPU: the first of a group makes a communicator."""
         if any(part in kind for part in _SHARES) and group._size > 1:
-            self._session.changes.uses.add("sharding")
+            self._session.remedies.seen.uses.add("sharding")
         if "nccl" not in group._kind:
             return
         gpu = self._session.gpus[places.here()]
