@@ -105,6 +105,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->judgement = judge(run->trace);
   run->needs = needs_of(run->trace, !first.main()->died_of_memory());
   run->plan = describe(question, first, told, *run, reruns.interrupted());
+  make_notes_of_what_cannot_hurt(run->plan, run->judgement.findings);
   learn_sizing(question, first, may_again && !question.no_try, reruns, *run);
   if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted()) {
     learn_filling(question, first, reruns, *run);

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "base/units.h"
+#include "facts/facts.h"
+#include "facts/growth.h"
 #include "facts/usage.h"
 #include "fmt/format.h"
 #include "models/torch/segment_sizes.h"
@@ -62,6 +64,22 @@ bool caught_failures(const Trace& trace, bool died) {
   }
   if (died && !failed.empty()) failed.pop_back();
   return std::any_of(failed.begin(), failed.end(), [&](std::uint32_t at) { return !is_served_after_all(trace, at); });
+}
+
+// What lines still keep of each round.
+void add_growth(const Trace& trace, Needs& needs) {
+  if (trace.events.empty()) return;
+  const Facts facts(trace, {});
+  const DeviceUsage& usage = facts.usage[needs.slot];
+  const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
+  for (const Growth& growth :
+       find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[needs.slot], usage.device, last,
+                   usage.peak_allocated.allocated)) {
+    if (growth.rounds_by == RoundsBy::kUnknown || growth.let_go_later || growth.rounds == 0) continue;
+    needs.grows_bytes += growth.bytes_per_round;
+    needs.rounds = std::max(needs.rounds, growth.rounds);
+    needs.grows_by_steps = growth.rounds_by == RoundsBy::kSteps;
+  }
 }
 
 std::size_t slot_of(const Trace& trace, std::uint16_t index) {
@@ -142,7 +160,9 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
       return Error{"the dry run of it did not come to a phase of the program as it is: " + phase.name, {}, {}};
   }
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
-  return needs_of(*trace, main->failures == 0);
+  Needs needs = needs_of(*trace, main->failures == 0);
+  if (as_is.grows) add_growth(*trace, needs);
+  return needs;
 }
 
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {

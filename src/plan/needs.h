@@ -25,6 +25,9 @@ struct Needs {
   std::uint64_t outside_bytes = 0;
   std::uint64_t reserved_bytes = 0;
   std::uint64_t segment_bytes = 0;
+  std::uint64_t grows_bytes = 0;  // each round, where that was asked for
+  std::uint64_t rounds = 0;       // that were seen
+  bool grows_by_steps = false;
   bool fits = false;  // on the device as it is, and within a limit of the program's own
   std::uint64_t beside_bytes() const { return context_bytes + outside_bytes; }
   std::uint64_t needed_bytes() const { return beside_bytes() + segment_bytes; }

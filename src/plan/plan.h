@@ -193,6 +193,7 @@ struct Plan {
   std::string stand_in_line;
   std::uint64_t until_step = 0;  // kFitsUntil: about the last that fits
   std::string until_unit;        // what is counted: step, round
+  bool grows = false;  // a line keeps what it makes, round after round; not in the report, whose findings say it
 
   std::vector<PlanFit> fits;  // without a GPU: the catalogue
   std::vector<PlanChange> changes;

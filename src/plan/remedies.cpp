@@ -169,6 +169,14 @@ class RemedySearch {
       }
       if (one.name == "checkpoint") change.detail = done->second;
     }
+    if (needs->fits && needs->grows_bytes != 0) {
+      const std::uint64_t needed = needs->needed_bytes(), capacity = plan_.gpu->capacity_bytes;
+      const std::string unit = needs->grows_by_steps ? "step" : "round";
+      change.detail +=
+          fmt::format("{}memory still grows by {} a {}: full at about {} {}", change.detail.empty() ? "" : "; ",
+                      format_bytes(needs->grows_bytes), unit, unit,
+                      format_count(needs->rounds + (capacity - std::min(needed, capacity)) / needs->grows_bytes));
+    }
     outcome.known = change.tried = true;
     outcome.fits = change.fits = needs->fits;
     outcome.needed_bytes = change.needed_bytes = needs->needed_bytes();

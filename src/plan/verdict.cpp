@@ -131,7 +131,23 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
   if (const double measured = growth_per_step(facts, slot); plan.steps != 0 && measured > 0) bytes_each = measured;
   const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
   plan.until_unit = plan.steps != 0 ? "step" : "round";
-  plan.until_step = static_cast<std::uint64_t>(seen + static_cast<double>(plan.spare_bytes()) / bytes_each);
+  const double spare = std::max(0.0, static_cast<double>(plan.spare_bytes()) - filling_bytes);
+  plan.until_step = static_cast<std::uint64_t>(seen + spare / bytes_each);
+}
+
+// What is still to come of what has a limit.
+void describe_limits(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
+  for (const Finding& finding : findings) {
+    if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device || plan.stopped.empty()) continue;
+    const std::int64_t limit = finding.number("limit_bytes").value_or(0),
+                       kept = finding.number("kept_bytes").value_or(0);
+    if (limit <= kept || finding.severity != Severity::kNote) continue;
+    plan.notes.push_back({"mode",
+                          fmt::format("what is kept here has a limit and was not full: full it takes about {} more, "
+                                      "which fit beside what is needed",
+                                      format_bytes(static_cast<std::uint64_t>(limit - kept))),
+                          fmt::format("{}:{}", finding.location.file, finding.location.line), 1});
+  }
 }
 
 // What could not be planned, in whichever process.
@@ -248,6 +264,10 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
+  plan.grows = std::any_of(run.judgement.findings.begin(), run.judgement.findings.end(), [](const Finding& finding) {
+    return finding.rule == "memory/leak" && !finding.number("limit_bytes");
+  });
+  describe_limits(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
   if (main.ranks > 1 && run.judgement.facts->usage.size() > 1 && plan.devices.empty()) {
     plan.notes.push_back({"mode",
                           fmt::format("each rank was planned as a process of its own; the one that needs most uses "
@@ -279,6 +299,18 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
   if (!plan.gpu) plan.fits = fits_on_catalogue(run.needs);
   return plan;
+}
+
+void make_notes_of_what_cannot_hurt(const Plan& plan, std::vector<Finding>& findings) {
+  constexpr std::uint64_t kSmall = 20;  // of the GPU's parts
+  if (!plan.gpu || !plan.stopped.empty() || plan.verdict != Verdict::kFits) return;
+  for (Finding& finding : findings) {
+    if (finding.rule != "memory/leak" || finding.severity == Severity::kNote ||
+        finding.bytes * kSmall > plan.gpu->capacity_bytes)
+      continue;
+    finding.severity = Severity::kNote;
+    finding.message += " The program ran to its end with it, and " + format_bytes(plan.spare_bytes()) + " were left.";
+  }
 }
 
 }  // namespace faultline

@@ -74,6 +74,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     const std::uint64_t left = capacity > taken ? capacity - taken : 0;
     const bool harmless =
         !failed && capacity != 0 && static_cast<double>(left) >= kFarFromFull * static_cast<double>(capacity);
+    const bool too_little = failed && !broke_it && space.pinned_free_bytes < request;
     if (!broke_it && (space.pinned_free_bytes < kLeastBytes || share < kLeastShare)) continue;
 
     const std::vector<Pins> pins = pins_by_line(facts, space);
@@ -85,9 +86,9 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
     Finding finding = finding_at(facts, "memory/fragmentation",
-                                 broke_it   ? Severity::kError
-                                 : harmless ? Severity::kNote
-                                            : Severity::kWarning,
+                                 broke_it                 ? Severity::kError
+                                 : harmless || too_little ? Severity::kNote
+                                                          : Severity::kWarning,
                                  Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message =
@@ -98,6 +99,8 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     if (harmless)
       finding.message +=
           " It did no harm: " + format_bytes(left) + " of the device's " + format_bytes(capacity) + " were not taken.";
+    if (too_little)
+      finding.message += " All of it together is less than the " + format_bytes(request) + " that were asked for.";
     const bool line_known = finding.location.known();
     finding.memory = format_count(pins.front().blocks) +
                      (pins.front().blocks == 1 ? " live tensor " : " live tensors ") +

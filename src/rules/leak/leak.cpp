@@ -6,6 +6,7 @@
 #include "facts/libraries.h"
 #include "facts/outside.h"
 #include "rules/describe.h"
+#include "rules/leak/held_by.h"
 #include "rules/leak/left_at_exit.h"
 #include "rules/rule.h"
 
@@ -13,11 +14,14 @@ namespace faultline {
 namespace {
 
 // Lines of one function that grow together are one leak: what the main line keeps keeps the others alive (an output keeps its graph, the
-// graph keeps the input).
-std::vector<Growth> gather(const Facts& facts, std::vector<Growth> growths) {
+// graph keeps the input). Where no graph holds them, each line is one.
+std::vector<Growth> gather(const Facts& facts, const HeldBy& held_by, std::vector<Growth> growths) {
   std::vector<Growth> gathered;  // growths come sorted, most bytes first
   for (Growth& growth : growths) {
+    const std::optional<Holding> holding = held_by.of(growth);
+    const bool by_itself = holding && !holding->by_graph && !holding->holder.empty();
     const auto same_function = [&](const Growth& main) {
+      if (by_itself) return false;
       const Frame& a = facts.trace.stacks.frame(main.program);
       const Frame& b = facts.trace.stacks.frame(growth.program);
       return a.file == b.file && a.function == b.function && main.rounds == growth.rounds &&
@@ -56,12 +60,13 @@ struct Judged {
   std::size_t at_failure = 0;  // from here on: at the failure
 };
 
-Judged find_growths(const Facts& facts, std::size_t slot, bool goes_on) {
+Judged find_growths(const Facts& facts, const HeldBy& held_by, std::size_t slot, bool goes_on) {
   const Trace& trace = facts.trace;
   const DeviceUsage& usage = facts.usage[slot];
   const auto until = [&](std::uint32_t end) {
-    return gather(facts, find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot],
-                                     usage.device, end, usage.peak_allocated.allocated));
+    return gather(facts, held_by,
+                  find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot], usage.device,
+                              end, usage.peak_allocated.allocated));
   };
   const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
   if (!goes_on) return {until(usage.failures.empty() ? last : usage.failures.back().event), 0};
@@ -100,8 +105,35 @@ WhenFull when_full(const Facts& facts, const Growth& growth, std::uint32_t failu
   return full;
 }
 
+// What the survivors say about who holds them.
+struct Reason {
+  std::string text;
+  std::string advice;
+  // results that are collected one by one: a buffer that is not full yet grows like a leak
+  bool may_be_filling = false;
+};
+
+// As it was seen in the program itself.
+Reason reason_for(const Holding& holding, bool alone) {
+  const std::string kept_by = holding.holder.empty() ? std::string("a result that is kept") : holding.holder;
+  if (holding.by_graph) {
+    return {
+        (holding.only_graph
+             ? "No object of the program refers to them: an autograd graph holds them, and the graph "
+               "is kept by "
+             : "They are kept with their autograd graph, and the graph keeps its activations; held by ") +
+            kept_by,
+        "Keep values, not graphs: keep `.detach()` of it (or `.item()` for a loss); forward passes that no backward "
+        "pass follows run under `torch.no_grad()`."};
+  }
+  return {"Held by " + kept_by + ", on the GPU and without a graph" +
+              (alone ? "" : "; each line of these is told by itself"),
+          "Move what is kept to the host (`.cpu()`), keep only the number you need (`.item()`), or let go of it.",
+          holding.limit_bytes != 0};
+}
+
 // A line that keeps what it makes, and nothing that tells a loop from one pass.
-Finding kept_without_rounds(const Facts& facts, const Growth& growth, std::uint16_t device) {
+Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Growth& growth, std::uint16_t device) {
   Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kHint, device, growth.program);
   finding.location = location_of_frame(facts.trace, growth.program);
   finding.bytes = growth.kept_bytes;
@@ -114,6 +146,12 @@ Finding kept_without_rounds(const Facts& facts, const Growth& growth, std::uint1
                                         "go look alike in this recording.");
   finding.evidence = {{"kept_tensors", static_cast<std::int64_t>(growth.kept_count)},
                       {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
+  if (const std::optional<Holding> holding = held_by.of(growth);
+      holding && (holding->by_graph || !holding->holder.empty())) {
+    const Reason reason = reason_for(*holding, true);
+    finding.memory = reason.text + ".";
+    finding.tries.push_back({reason.advice, std::nullopt, growth.kept_bytes});
+  }
   finding.fingerprint = fingerprint(finding.rule, finding.location, "kept");
   return finding;
 }
@@ -129,13 +167,6 @@ std::string_view words_for(const Growth& growth) {
   }
 }
 
-// What the survivors say about who holds them.
-struct Reason {
-  std::string text;
-  std::string advice;
-  // results that are collected one by one: a buffer that is not full yet grows like a leak
-  bool may_be_filling = false;
-};
 constexpr std::string_view kOrFilling = ", or a buffer that is still filling: its limit is not in the recording";
 
 // A loop that computes gradients cannot do without them.
@@ -201,11 +232,14 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
   }
   const bool only =
       alone && growth.stacks.size() == 1 && growth.kept_count < 2 * std::max<std::uint64_t>(1, growth.rounds);
-  return {std::string(only ? "Nothing else of a round survives, only this tensor: something appends it"
+  const std::string_view or_graph =
+      trains ? ", or a small result that is kept (a mean, a loss) keeps it through its autograd graph" : "";
+  return {std::string(only ? "Nothing else of this size survives a round, only this tensor: something appends it"
                            : "What this line makes stays: something appends it") +
-              " to a list, a dict or an attribute that never lets go" + std::string(kOrFilling),
-          "Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you need "
-          "(`.item()`).",
+              " to a list, a dict or an attribute that never lets go" + std::string(or_graph) + std::string(kOrFilling),
+          std::string("Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you "
+                      "need (`.item()`)") +
+              (trains ? "; what is computed from it is kept as `.detach()`." : "."),
           true};
 }
 
@@ -217,12 +251,13 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
   if (!has_history(subject.trace(), "memory/leak", not_judged) || trace.events.empty()) return;
   std::set<FrameId> told;  // lines that are found to grow
   const KeptMemory kept(facts);
+  const HeldBy held_by(trace);
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
     const bool has_framework = facts.uses.has_framework(usage.device);
     const bool goes_on = subject.statements().placed_by_model && !usage.failures.empty() &&
                          is_served_after_all(trace, usage.failures.back().event);
-    const Judged judged = find_growths(facts, slot, goes_on);
+    const Judged judged = find_growths(facts, held_by, slot, goes_on);
     const std::vector<Growth>& growths = judged.growths;
     for (const Growth& growth : growths) {
       const bool at_failure = static_cast<std::size_t>(&growth - growths.data()) >= judged.at_failure;
@@ -233,18 +268,28 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       told.insert(trace.stacks.frame_id(blamed));
       if (has_framework && growth.rounds_by == RoundsBy::kUnknown) {
         if (growth.program.value != 0 && growth.kept_bytes * 10 >= usage.peak_allocated.allocated)
-          findings.push_back(kept_without_rounds(facts, growth, usage.device));
+          findings.push_back(kept_without_rounds(facts, held_by, growth, usage.device));
         continue;
       }
       // What is proved is what the page prints: each of the marked rounds kept so much, and the device's use rose by all of it.
       const bool marked = growth.full_rounds != 0 && growth.least_bytes != 0 &&
                           growth.rise_bytes >= growth.full_rounds * growth.least_bytes;
       const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
-      const Reason reason = reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
+      const std::optional<Holding> holding = held_by.of(growth);
+      const bool is_seen = holding && !growth.in_place && (holding->by_graph || !holding->holder.empty());
+      const Reason reason = is_seen ? reason_for(*holding, growths.size() == 1)
+                                    : reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
+      const std::uint64_t still_to_come =
+          holding && holding->limit_bytes > growth.kept_bytes ? holding->limit_bytes - growth.kept_bytes : 0;
+      const bool has_room = usage.failures.empty() && holding && holding->limit_bytes != 0 &&
+                            rounds_until_full(facts, slot, usage, 1) >= static_cast<std::int64_t>(still_to_come);
       const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
       const bool may_be_meant =
           growth.let_go_later || growth.rounds_by == RoundsBy::kMany || growth.rounds_by == RoundsBy::kAlike;
-      Finding finding = finding_at(facts, "memory/leak", may_be_meant ? Severity::kWarning : Severity::kError,
+      Finding finding = finding_at(facts, "memory/leak",
+                                   has_room       ? Severity::kNote
+                                   : may_be_meant ? Severity::kWarning
+                                                  : Severity::kError,
                                    proved ? Confidence::kProved : Confidence::kLikely, usage.device, blamed);
       const GrowingStack& main = growth.stacks.front();
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
@@ -277,6 +322,11 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                            (at_failure ? ", the moment that these numbers are of."
                                        : ", when " + format_bytes(full.kept_bytes) +
                                              " of it are held; the rounds after that were run on a larger GPU.");
+      }
+      if (holding && holding->limit_bytes != 0) {
+        finding.message += " What holds them has a limit: full it takes about " + format_bytes(holding->limit_bytes) +
+                           (has_room ? ", for which there is room." : ".");
+        finding.evidence.push_back({"limit_bytes", static_cast<std::int64_t>(holding->limit_bytes)});
       }
       finding.memory = reason.text + ".";
       finding.allocated_at = location_of(facts, main.stack);

@@ -45,7 +45,10 @@ std::string describe_request(const Facts& facts, std::uint32_t failure_event) {
     text +=
         ", " + std::string(tensor.shape.empty() ? "" : "a result ") + "of " + std::string(trace.strings.at(tensor.op));
   const bool in_backward = facts.stacks.has(trace.events[failure_event].stack, kInBackward);
-  if (in_backward && forward.value != 0) text += ", for the gradient of " + short_place(location_of(facts, forward));
+  // an operation that backward itself began belongs to no line of the forward
+  if (in_backward && forward.value != 0 && !facts.stacks.has(forward, kInBackward) &&
+      facts.stacks.program(forward) != facts.stacks.program(trace.events[failure_event].stack))
+    text += ", for the gradient of " + short_place(location_of(facts, forward));
   if (tensor.name.value != 0) text += ", in " + std::string(trace.strings.at(tensor.name));
   return text;
 }

@@ -1,0 +1,76 @@
+#include "rules/leak/held_by.h"
+
+#include <algorithm>
+
+#include "base/json_input.h"
+
+namespace faultline {
+namespace {
+
+std::uint64_t number(const nlohmann::json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+bool flag(const nlohmann::json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_boolean() && found->get<bool>();
+}
+
+}  // namespace
+
+HeldBy::HeldBy(const Trace& trace) : trace_(trace) {
+  const std::string prefix = "dry-run.held.";
+  for (auto at = trace.properties.lower_bound(prefix); at != trace.properties.end() && at->first.starts_with(prefix);
+       ++at) {
+    const Result<nlohmann::json> json = parse_json(at->second);
+    if (!json || !json->is_object()) continue;
+    Seen seen{{},
+              number(*json, "count"),
+              number(*json, "bytes"),
+              number(*json, "length"),
+              number(*json, "limit"),
+              flag(*json, "graph"),
+              flag(*json, "has_graph"),
+              {}};
+    if (const auto holder = json->find("holder"); holder != json->end() && holder->is_string())
+      seen.holder = holder->get<std::string>();
+    if (const auto lines = json->find("lines"); lines != json->end() && lines->is_array()) {
+      for (const nlohmann::json& line : *lines) {
+        if (line.is_string()) seen.lines.push_back(line.get<std::string>());
+      }
+    }
+    seen_.push_back(std::move(seen));
+  }
+}
+
+std::optional<Holding> HeldBy::of(const Growth& growth) const {
+  if (growth.program.value == 0 || seen_.empty()) return std::nullopt;
+  const Frame& frame = trace_.stacks.frame(growth.program);
+  const std::string place = std::string(trace_.strings.at(frame.file)) + ":" + std::to_string(frame.line);
+  std::optional<Holding> holding;
+  const Seen* main = nullptr;
+  bool all_limited = true;
+  std::uint64_t limit_bytes = 0;
+  for (const Seen& seen : seen_) {
+    // It was looked at now and then, at last when at least half of them were there; fewer are those of one pass.
+    if (std::find(seen.lines.begin(), seen.lines.end(), place) == seen.lines.end() || seen.count * 4 < growth.rounds)
+      continue;
+    if (!holding) holding = Holding{{}, false, true, 0};
+    holding->by_graph = holding->by_graph || seen.graph || seen.has_graph;
+    holding->only_graph = holding->only_graph && seen.graph;
+    if (seen.limit != 0 && seen.length != 0 && !seen.graph)
+      limit_bytes += static_cast<std::uint64_t>(static_cast<double>(seen.bytes) * static_cast<double>(seen.limit) /
+                                                static_cast<double>(seen.length));
+    else
+      all_limited = false;
+    const auto rank = [](const Seen& one) { return std::pair(!one.graph, one.bytes); };
+    if (!seen.holder.empty() && (main == nullptr || rank(*main) < rank(seen))) main = &seen;
+  }
+  if (!holding) return holding;
+  if (main != nullptr) holding->holder = main->holder;
+  if (all_limited && !holding->by_graph) holding->limit_bytes = limit_bytes;
+  return holding;
+}
+
+}  // namespace faultline
