@@ -37,11 +37,17 @@ class Judge {
  private:
   using Maybe = std::optional<CauseVerdict>;
 
-  static std::string less(const std::vector<Term>& terms, ByteInterval asked) {
-    return compared(terms, "<", {{asked, "asked for"}});
+  std::string less(const std::vector<Term>& terms, ByteInterval asked) const {
+    return compared(terms, "<", {{as_stated(asked), "asked for"}});
   }
-  static std::string enough(const std::vector<Term>& terms, ByteInterval asked) {
-    return compared(terms, "≥", {{asked, "asked for"}});
+  std::string enough(const std::vector<Term>& terms, ByteInterval asked) const {
+    return compared(terms, "≥", {{as_stated(asked), "asked for"}});
+  }
+  // Of a block that is known by its segment alone, and is nearly as large: the number that was stated, which what holds of the block holds of too.
+  ByteInterval as_stated(ByteInterval asked) const {
+    const bool is_near =
+        asked.min != asked.max && asked.max == s_.segment.max && asked.min <= s_.segment.min && !is_wide(asked);
+    return is_near ? s_.segment : asked;
   }
 
   // Numbers that cannot all be true tell nothing.
@@ -60,7 +66,11 @@ class Judge {
     for (const auto& [part, what] : {std::pair(s_.free, "free"), std::pair(s_.others, "of other processes")}) {
       if (part && surely_less(*s_.capacity, *part)) return impossible({{*part, what}}, {whole});
     }
-    if (surely_less(*s_.capacity, held())) return {};  // lent
+    // Lent; but who borrows has none left of his own.
+    if (surely_less(*s_.capacity, held())) {
+      if (!s_.free || !surely_less(kMargin, *s_.free)) return {};
+      return impossible({{held(), "held"}, {*s_.free, "free"}}, {whole});
+    }
     if (s_.outside && surely_less(*s_.capacity, *s_.outside))
       return impossible({{*s_.outside, "of this process outside the allocator"}}, {whole});
     std::vector<Term> parts{{held(), "held"}};
@@ -386,8 +396,8 @@ class Judge {
         Story::kAsGoodAsFull, Confidence::kLikely,
         fmt::format("{} was in effect full: {} was in use by live tensors; all that was free or idle together ({}) {} "
                     "served this one request in one piece, and left at most {}",
-                    s_.device, shown(*s_.live), shown(left), fits ? "would have" : "may or may not have",
-                    format_bytes((left - s_.requested).max)),
+                    s_.device, shown(*s_.live), is_wide(left) ? range_words(left) : shown(left),
+                    fits ? "would have" : "may or may not have", format_bytes((left - s_.requested).max)),
         fits ? enough({{*s_.free, "free"}, {idle, "idle"}}, s_.requested) : std::string()};
   }
 

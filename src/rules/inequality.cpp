@@ -6,8 +6,6 @@
 namespace faultline {
 namespace {
 
-bool is_wide(ByteInterval bytes) { return bytes.max - bytes.min > bytes.max / 32; }
-
 std::string number(ByteInterval bytes, bool lower, bool to_the_byte) {
   const std::uint64_t bound = lower ? bytes.min : bytes.max;
   const std::string prefix = bytes.min == bytes.max || (!to_the_byte && !is_wide(bytes)) ? ""
@@ -35,6 +33,8 @@ Printed sum(const std::vector<Term>& terms, bool lower, bool to_the_byte) {
 }
 
 }  // namespace
+
+bool is_wide(ByteInterval bytes) { return bytes.max - bytes.min > bytes.max / 32; }
 
 ByteInterval total(const std::vector<Term>& terms) {
   ByteInterval all;

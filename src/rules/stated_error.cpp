@@ -56,8 +56,9 @@ void finish_stated(const Case& subject, Finding& finding) {
                                                   : "the log goes on behind the message"));
   }
   if (stated.ended_while_handled) {
-    finding.message =
-        "The program ended in " + stated.ended_by + ", raised while this was being handled: " + finding.message;
+    finding.message = "The program ended in " + stated.ended_by +
+                      (notes.ended_because ? ", raised because of this: " : ", raised while this was being handled: ") +
+                      finding.message;
     add_evidence(finding, "ended_by", stated.ended_by);
   } else if (!stated.ended_by.empty()) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
@@ -77,10 +78,14 @@ void finish_stated(const Case& subject, Finding& finding) {
         finding.message;
     add_evidence(finding, "quoted_by", notes.quoted_by);
   }
+  if (!notes.who.empty()) {
+    finding.message = (notes.who.starts_with("rank ") || notes.who.starts_with("task ") ? "On " : "In ") + notes.who +
+                      ": " + finding.message;
+  }
   std::vector<std::string> others = stated.survived;
   others.insert(others.end(), notes.also.begin(), notes.also.end());
   for (std::size_t i = 0; i < others.size() && i < 4; ++i)
-    finding.message += (i == 0 ? " Also in this text: " : "; ") + first_part(others[i], 110);
+    finding.message += (i == 0 ? " Also in this text: " : "; ") + first_part(others[i], 200);
   if (!others.empty() && !finding.message.ends_with("…")) finding.message += ".";
   if (!stated.torch_version.empty())
     add_evidence(finding, "pytorch",
@@ -96,10 +101,24 @@ std::string program_words(const Case& subject) {
   std::string file;
   std::vector<Location> places = callers_of(subject.facts(), stack_of(subject), 64);
   places.insert(places.begin(), location_of(subject.facts(), stack_of(subject)));
+  const TextNotes notes = subject.statements().message_only ? read_text_notes(subject.trace()) : TextNotes();
+  places.push_back({notes.ended_at.file, notes.ended_at.line, notes.ended_at.function, {}, {}});
+  const std::string& path = subject.trace().source_path;
+  bool is_notebook = path.ends_with(".ipynb");
   for (const Location& place : places) {
-    if (place.function == "<module>" && place.file.ends_with(".py") && !is_library_file(place.file)) file = place.file;
+    is_notebook |= place.file.starts_with("cell [");
+    const bool is_start = place.function == "<module>" || (place.function == "main" && file.empty());
+    if (is_start && place.file.ends_with(".py") && !is_library_file(place.file)) file = place.file;
   }
   file = file.substr(file.find_last_of("/\\") + 1);
+  if (is_notebook && file.empty()) {
+    std::string name = path.ends_with(".ipynb") ? path.substr(path.find_last_of("/\\") + 1) : "notebook.ipynb";
+    name.resize(name.size() - 6);
+    return "python " + name + ".py (made by jupyter nbconvert --to script " + name + ".ipynb)";
+  }
+  if (notes.launcher.ends_with("pytest"))
+    return notes.launcher + (places.front().known() ? " " + places.front().file : std::string());
+  if (!notes.launcher.empty()) return notes.launcher + " … " + (file.empty() ? "train.py" : file);
   if (!file.empty()) return "python " + file;
   const std::string& other = subject.statements().error.other_framework;
   return other == "llama.cpp" || other == "TensorRT" ? "PROGRAM" : "python train.py";

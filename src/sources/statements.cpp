@@ -68,10 +68,10 @@ ErrorKind kind_of_error(std::string_view name) {
 
 Framework framework_of(std::string_view name) {
   if (name.empty()) return Framework::kNone;
-  return name == "pytorch"      ? Framework::kPyTorch
-         : name == "jax"        ? Framework::kJax
-         : name == "tensorflow" ? Framework::kTensorFlow
-                                : Framework::kOther;
+  return name == "pytorch"                                     ? Framework::kPyTorch
+         : name == "jax"                                       ? Framework::kJax
+         : name == "tensorflow" || name == "TensorFlow or JAX" ? Framework::kTensorFlow
+                                                               : Framework::kOther;
 }
 
 StatedAllocator allocator_of(std::string_view name) {

@@ -11,12 +11,16 @@ TextNotes read_text_notes(const Trace& trace) {
   };
   TextNotes notes;
   notes.quoted_by = word("quoted_by");
+  notes.who = word("who");
+  notes.launcher = word("launcher");
+  notes.gpu = {word("gpu.name"), word("gpu.architecture"), word("gpu.built_for")};
   for (int i = 1; i <= 4; ++i) {
     if (std::string other = word("also." + std::to_string(i)); !other.empty()) notes.also.push_back(std::move(other));
   }
   notes.sets_expandable = word("sets_expandable") == "yes";
   notes.has_traceback = word("has_traceback") == "yes";
   notes.lives_by_words = word("lives_on") == "words";
+  notes.ended_because = word("ended_while") == "caused";
   notes.of_request = word("of_request") == "yes";
   notes.ended_at = {word("ended_at.file"), word("ended_at.function"),
                     static_cast<std::uint32_t>(std::atoi(word("ended_at.line").c_str()))};

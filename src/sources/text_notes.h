@@ -12,12 +12,18 @@ namespace faultline {
 struct TextNotes {
   // an exception of another kind that only quotes the message, "ValueError: upstream said: …, serve.py:7"; empty: the message is its exception's own
   std::string quoted_by;
+  std::string who;                // which of several writers it is of: "rank 2"
   std::vector<std::string> also;  // messages of other errors in the same text
   bool sets_expandable = false;   // the text shows expandable_segments:True being set
   bool has_traceback = false;     // it is more than the message alone
   // that the program works on behind the message is said by words alone, not shown by the shape of the log
   bool lives_by_words = false;
-  bool of_request = false;  // a server met the message while it served a request
+  bool ended_because = false;  // the exception that ended the program was raised from this one
+  bool of_request = false;     // a server met the message while it served a request
+  std::string launcher;        // "torchrun", where the text shows one
+  struct Gpu {
+    std::string name, architecture, built_for;
+  } gpu;  // that PyTorch says it was not built for
   struct Place {
     std::string file, function;
     std::uint32_t line = 0;

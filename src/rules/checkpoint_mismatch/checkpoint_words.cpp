@@ -39,7 +39,17 @@ std::string prefix_between(const std::vector<std::string>& longer, const std::ve
 
 }  // namespace
 
-std::string CheckpointWords::extra_prefix() const { return prefix_between(unexpected, missing); }
+std::string CheckpointWords::extra_prefix() const {
+  if (std::string prefix = prefix_between(unexpected, missing); !prefix.empty()) return prefix;
+  // What wrappers put in front, where none of the missing names has a like.
+  for (const std::string_view known : {"module.", "_orig_mod."}) {
+    const auto has = [&](const std::string& name) { return name.starts_with(known); };
+    if (!unexpected.empty() && std::all_of(unexpected.begin(), unexpected.end(), has) &&
+        std::none_of(missing.begin(), missing.end(), has))
+      return std::string(known);
+  }
+  return {};
+}
 std::string CheckpointWords::lacking_prefix() const { return prefix_between(missing, unexpected); }
 
 CheckpointWords read_checkpoint_words(std::string_view words) {

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cstdlib>
 
+#include "base/units.h"
 #include "rules/illegal_address/fault_words.h"
 #include "rules/illegal_address/illegal_address.h"
 #include "rules/stated_error.h"
+#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
@@ -101,6 +104,32 @@ void judge_assertion(const Case& subject, Finding& finding) {
   add_next_steps(subject, false, finding);
 }
 
+// A GPU that PyTorch warns of: which it is, and which build holds code for it.
+void about_unknown_gpu(const TextNotes::Gpu& gpu, Finding& finding) {
+  if (gpu.architecture.empty()) return;
+  finding.message += " The GPU is " + (gpu.name.empty() ? "one" : gpu.name) + " of architecture " + gpu.architecture +
+                     (gpu.built_for.empty() ? "; this PyTorch was not built for it."
+                                            : "; this PyTorch was built for " + gpu.built_for + ".");
+  // the first CUDA that compiles for it
+  const int number = std::atoi(gpu.architecture.c_str() + std::min(gpu.architecture.find('_') + 1, std::size_t{3}));
+  const char* const cuda = number >= 100  ? "12.8"
+                           : number >= 89 ? "11.8"
+                           : number >= 86 ? "11.1"
+                           : number >= 80 ? "11.0"
+                                          : "";
+  if (*cuda != '\0')
+    add_try(finding, "Take a build of PyTorch for CUDA " + std::string(cuda) + " or later (" + gpu.architecture +
+                         " needs it)" +
+                         (number >= 100 ? ": PyTorch 2.7 or later, pip install torch --index-url "
+                                          "https://download.pytorch.org/whl/cu128"
+                                        : "") +
+                         ".");
+  else
+    add_try(finding, gpu.architecture +
+                         " is older than this build: take an older PyTorch, or one built from source with "
+                         "TORCH_CUDA_ARCH_LIST set to it.");
+}
+
 void judge_kernel(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const FaultWords& words = words_of(stated.fault);
@@ -110,6 +139,11 @@ void judge_kernel(const Case& subject, Finding& finding) {
   if (stated.requested) add_evidence(finding, "shared_memory_requested_bytes", stated.requested->middle());
   if (stated.shared_memory_limit)
     add_evidence(finding, "shared_memory_limit_bytes", stated.shared_memory_limit->middle());
+  if (stated.requested && stated.shared_memory_limit)
+    finding.message += " It asked for " + format_count(stated.requested->middle()) + " bytes, and " +
+                       format_count(stated.shared_memory_limit->middle()) + " is the most that this GPU gives.";
+  if (stated.fault == FaultKind::kNoKernelImage && subject.statements().message_only)
+    about_unknown_gpu(read_text_notes(subject.trace()).gpu, finding);
   const bool other = !stated.other_framework.empty();
   for (std::string_view advice : {words.advice, words.usually}) {
     if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty())

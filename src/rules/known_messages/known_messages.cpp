@@ -98,6 +98,8 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   finding.rule = meaning->rule;
   finding.confidence = meaning->confidence;
   finding.message = std::string(meaning->message) + ".";
+  if (stated.requested && meaning->rule == kHost)
+    finding.message = format_bytes(stated.requested->middle()) + " were asked for. " + finding.message;
   if (stated.requested) {
     finding.bytes = stated.requested->middle();
     add_evidence(finding, "requested_bytes", finding.bytes);

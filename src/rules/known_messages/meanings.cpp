@@ -199,13 +199,25 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "the matter",
      {kFewerWorkers, "num_workers=0 shows an error of the dataset's own, if that is what ended it.",
       "dmesg -T | grep -i 'killed process' tells whether the system ended it for memory.", kWatchHost}},
+    {"host-bus",
+     kHost,
+     Confidence::kLikely,
+     "A DataLoader worker touched memory of the host that had nothing behind it (a bus error): most often the shared "
+     "memory (/dev/shm) is full, as the message itself supposes; a memory-mapped file that was cut short or whose disk "
+     "fails does the same. The GPU's memory is not the matter",
+     {"See how full the shared memory is while it runs: df -h /dev/shm. Where it runs in a container, --shm-size=8g or "
+      "--ipc=host gives it more (Docker gives 64 MiB unless told; in Kubernetes an emptyDir with medium: Memory).",
+      "num_workers=0 needs none of it: if the error stays, or a line of the dataset fails, it was a file; look at "
+      "those "
+      "read with numpy.memmap, mmap or safetensors, and whether something writes or cuts them meanwhile.",
+      "Fewer num_workers or a smaller prefetch_factor and batch put less into it."}},
     {"host-shm",
      kHost,
      Confidence::kProved,
-     "The shared memory between DataLoader workers (/dev/shm) is full: host memory, and a limit of the container, not "
-     "the GPU's memory",
-     {"Give the container more: docker run --shm-size=8g, or --ipc=host; in Kubernetes an emptyDir with medium: Memory "
-      "at /dev/shm. Docker gives 64 MiB unless told.",
+     "Shared memory of the host (/dev/shm), which DataLoader workers pass tensors through, could not be had: it is "
+     "full, or a limit on it was reached; the GPU's memory is not the matter",
+     {"Where it runs in a container, give it more: docker run --shm-size=8g, or --ipc=host; in Kubernetes an emptyDir "
+      "with medium: Memory at /dev/shm. Docker gives 64 MiB unless told.",
       "Fewer num_workers or a smaller prefetch_factor and batch put less into it; num_workers=0 needs none.",
       "See how full it is: df -h /dev/shm"}},
     {"setup-no-gpu",

@@ -47,6 +47,11 @@ bool product(std::string_view words, Finding& finding) {
   if (words.find("m1: [") != std::string_view::npos && n.size() >= 6) n = {n[1], n[2], n[4], n[5]};
   if (n.size() < 4) return false;
   const std::int64_t rows = n[0], inner = n[1], wanted = n[2], columns = n[3];
+  if (inner == wanted) {
+    finding.message = "A matrix product of " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) +
+                      " is said to be impossible, and by these numbers it is not: the text is not as PyTorch wrote it";
+    return true;
+  }
   finding.message = "A matrix product got " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) +
                     ": the first has " + text(inner) + " columns, the second " + text(wanted) +
                     " rows, and they must be equal";
@@ -163,7 +168,39 @@ bool batch(std::string_view words, Finding& finding) {
   return true;
 }
 
+// "Float" of "torch.cuda.FloatTensor".
+std::string_view plain_type(std::string_view type) {
+  for (const std::string_view part : {"torch.", "cuda."}) {
+    if (type.starts_with(part)) type.remove_prefix(part.size());
+  }
+  if (type.size() > 6 && type.ends_with("Tensor")) type.remove_suffix(6);
+  return type;
+}
+
+bool is_whole_type(std::string_view type) {
+  return type.find("Long") != std::string_view::npos || type.find("Int") != std::string_view::npos ||
+         type.find("long") != std::string_view::npos;
+}
+
+// "one of the following scalar types: Long, Int; but got torch.FloatTensor instead", "tensors used as indices must be long, int, byte or bool tensors". False: it is about something else.
+bool index_types(std::string_view words, Finding& finding) {
+  std::string_view wanted = after(words, "following scalar types: ");
+  wanted = wanted.substr(0, wanted.find(';'));
+  std::string_view found = after(words, "but got ");
+  found = plain_type(found.substr(0, found.find_first_of(" ;,")));
+  if (words.find("tensors used as indices must be") != std::string_view::npos)
+    wanted = "long, int, byte or bool", found = {};
+  if (wanted.empty() || !is_whole_type(wanted)) return false;
+  finding.message = "Types: indices must be of a whole-number type (" + std::string(wanted) + ")" +
+                    (found.empty() ? std::string(", and got another") : ", and got " + std::string(found));
+  add_try(finding,
+          "Convert them where they are made, or at this line: ids = ids.long(). If their values are no whole numbers, "
+          "this is not the tensor that was meant (inputs and labels changed round?).");
+  return true;
+}
+
 void types(std::string_view words, Finding& finding) {
+  if (index_types(words, finding)) return;
   std::string_view wanted = word_after(words, "expected scalar type "), found = word_after(words, "but found ");
   if (wanted.empty()) wanted = word_after(words, "Expected object of scalar type ");
   if (found.empty()) found = word_after(words, "but got scalar type ");
@@ -180,6 +217,10 @@ void types(std::string_view words, Finding& finding) {
   finding.message =
       "The types of an operation's operands do not go together" +
       (wanted.empty() || found.empty() ? std::string() : ": " + std::string(wanted) + " and " + std::string(found));
+  if (is_whole_type(wanted) && !is_whole_type(found) && words.find("xpected") != std::string_view::npos)
+    return add_try(finding, std::string(wanted) + " is wanted and " + std::string(found) +
+                                " was given: indices and class numbers are whole numbers, x = x.long() (targets of "
+                                "cross_entropy, ids of an embedding).");
   add_try(finding,
           "Bring them to one type: x = x.to(next(model.parameters()).dtype) for the input; .long() for indices and "
           "class numbers.");
@@ -206,6 +247,20 @@ void devices(std::string_view words, Finding& finding) {
   const std::string_view argument = word_after(words, "argument for argument "),
                          method = word_after(words, "in method ");
   finding.message = "The operands of an operation are not on one device" + which;
+  // "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same"
+  const std::string_view input = after(words, "nput type ("), weight = after(words, "weight type (");
+  if (!input.empty() && !weight.empty()) {
+    const bool input_on_gpu = input.substr(0, input.find(')')).find("cuda") != std::string_view::npos;
+    finding.message = std::string("Operands are not on one device: the input is on the ") +
+                      (input_on_gpu ? "GPU" : "CPU") + " and the layer's weight on the " +
+                      (input_on_gpu ? "CPU" : "GPU") + " (" + std::string(input.substr(0, input.find(')'))) + ", " +
+                      std::string(weight.substr(0, weight.find(')'))) + ")";
+    return add_try(finding, input_on_gpu
+                                ? "The weight was left behind: model.to(device) before the loop; layers kept in a "
+                                  "Python list move only as nn.ModuleList."
+                                : "The input was left behind: x = x.to(device) before this line; .to() of a tensor "
+                                  "returns the new one and leaves the old.");
+  }
   if (!argument.empty())
     finding.message += "; argument `" + std::string(argument) + "`" +
                        (method.empty() ? "" : " of " + std::string(method)) + " is the one noticed";

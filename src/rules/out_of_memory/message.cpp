@@ -140,20 +140,22 @@ bool judge_pool(const StatedError& stated, const std::string& who, Finding& find
 
 void judge_tensorflow(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
+  const std::string who = stated.framework_name == "tensorflow" ? "TensorFlow" : stated.framework_name;
   if (stated.kind == ErrorKind::kPoolGrowth) {
     conclude(finding, Confidence::kHint,
-             "TensorFlow asked the driver for a pool of " + size_words(stated) +
+             who + " asked the driver for a pool of " + size_words(stated) +
                  " and did not get it; it goes on with less, so this line alone is no failure, but something else held "
                  "the device's memory.");
     finding.severity = Severity::kWarning;
     return add_try(
         finding,
-        "See who holds the device: nvidia-smi; and let the pool grow as needed: TF_FORCE_GPU_ALLOW_GROWTH=true");
+        "See who holds the device: nvidia-smi; and let the pool grow as needed: TF_FORCE_GPU_ALLOW_GROWTH=true" +
+            std::string(who == "TensorFlow" ? "" : " (JAX: XLA_PYTHON_CLIENT_PREALLOCATE=false)"));
   }
   if (stated.benign) {
     finding.severity = Severity::kNote;
     return conclude(finding, Confidence::kLikely,
-                    "TensorFlow could not get " + size_words(stated) +
+                    who + " could not get " + size_words(stated) +
                         " of scratch memory and went on without it: slower, no failure, as its message says.");
   }
   if (stated.disguised) {
@@ -163,20 +165,23 @@ void judge_tensorflow(const Case& subject, Finding& finding) {
   } else {
     conclude(
         finding, Confidence::kLikely,
-        "TensorFlow could not find " + size_words(stated) +
+        who + " could not find " + size_words(stated) +
             (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
             " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   }
-  const bool has_pool = judge_pool(stated, "TensorFlow", finding);
+  const bool has_pool = judge_pool(stated, who, finding);
   if (!stated.tensor_shape.empty())
     finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
   if (!has_pool && stated.pool.empty()) {
-    add_try(finding,
-            subject.statements().message_only && read_text_notes(subject.trace()).has_traceback
-                ? "This text has no map of the pool (\"BFCAllocator dump\"); TensorFlow writes it to the standard "
-                  "error, unless TF_CPP_MIN_LOG_LEVEL hides it: run it as python train.py 2>&1 | tee log.txt"
-                : "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole "
-                  "log: faultline explain log.txt");
+    add_try(
+        finding,
+        subject.statements().message_only && read_text_notes(subject.trace()).has_traceback
+            ? "This text has no map of the pool (\"BFCAllocator dump\"); " + who +
+                  " writes it to the standard error, unless TF_CPP_MIN_LOG_LEVEL hides it: run it as " +
+                  program_words(subject) + " 2>&1 | tee log.txt"
+            : std::string(
+                  "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole "
+                  "log: faultline explain log.txt"));
   }
 }
 
@@ -223,9 +228,10 @@ void judge_jax(const Case& subject, Finding& finding) {
     add_try(finding,
             "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint "
             "around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
-  add_try(finding,
-          "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
-          "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
+  if (stated.other_framework != "TensorFlow")
+    add_try(finding,
+            "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
+            "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
   if (buffers.empty())
     add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
 }
@@ -234,9 +240,12 @@ void judge_jax(const Case& subject, Finding& finding) {
 void judge_bare(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.framework == Framework::kPyTorch) {
-    conclude(finding, Confidence::kLikely,
-             "GPU memory ran out in PyTorch's allocator; this text has no numbers of it, so how much was missing and "
-             "who held the memory cannot be told.");
+    const bool is_cut = stated.text.find("Tr") != std::string::npos;
+    conclude(
+        finding, Confidence::kLikely,
+        std::string("GPU memory ran out in PyTorch's allocator; ") +
+            (is_cut ? "the message is cut, and has no size that was asked for" : "this text has no numbers of it") +
+            ", so how much was missing and who held the memory cannot be told.");
     return add_try(finding,
                    "Since 1.0 the message goes on with numbers (\"Tried to allocate …\"): give Faultline the whole of "
                    "it, or the whole log.");
@@ -301,15 +310,22 @@ void judge_without_numbers(const Case& subject, Finding& finding) {
   }
 }
 
-void judge_library(const StatedError& stated, Finding& finding) {
+void judge_library(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
   if (stated.requested) add_evidence(finding, "requested_bytes", stated.requested->middle());
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
-  conclude(finding, Confidence::kProved,
-           stated.library + " asked the driver for " + size_words(stated) +
-               " and got none; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back "
-               "first, and nothing "
-               "here says who held the memory.");
+  // NCCL passes on the driver's own answer; a status of cuBLAS or cuDNN is only that something could not be had.
+  const bool by_status = stated.library != "NCCL";
+  conclude(
+      finding, by_status ? Confidence::kLikely : Confidence::kProved,
+      (by_status ? stated.library + " could not get what it needs (" +
+                       (stated.status.empty() ? "no allocation" : stated.status) +
+                       "): most often the device had no memory left for it, else the context was broken before, by an "
+                       "illegal access or an index out of range"
+                 : stated.library + " asked the driver for " + size_words(stated) + " and got none") +
+          "; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back first, and "
+          "nothing here says who held the memory.");
   add_try(finding,
           "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the "
           "memory was idle cache.");
@@ -322,6 +338,12 @@ void judge_library(const StatedError& stated, Finding& finding) {
         finding,
         "Make its handle while there is room: one small matrix product or convolution at the start of the program.");
   add_try(finding, "See who holds the device: nvidia-smi");
+  if (by_status)
+    add_try(finding,
+            "If there was room, the context was broken before: after an illegal access or an index out of range the "
+            "next call of a library fails so. Look for an earlier error in the log (\"Assertion `…` failed\"); "
+            "CUDA_LAUNCH_BLOCKING=1 " +
+                program_words(subject) + " shows it.");
 }
 
 // What would tell more than a message can.
@@ -330,14 +352,29 @@ void add_next_step(const Case& subject, Finding& finding) {
   if (finding.severity != Severity::kError || stated.allocator == StatedAllocator::kMetal ||
       stated.framework == Framework::kJax)
     return;
+  // What no setting and no device of its size can serve is a matter of the line alone.
+  const bool too_large = stated.requested && (stated.requested->min >= (std::uint64_t{1} << 60) ||
+                                              (stated.capacity && surely_less(*stated.capacity, *stated.requested)));
+  if (too_large && finding.location.known()) return;
   add_try(finding, "Record the next run: faultline run -- " + program_words(subject) +
                        " names the lines that hold the memory" +
                        (stated.framework == Framework::kPyTorch || stated.other_framework.empty()
                             ? " and tries settings on the recording."
                             : "."));
-  if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted") return;
+  if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted" || too_large) return;
   add_try(finding, "Ask before renting a larger GPU: faultline plan --gpu H100 -- " + program_words(subject) +
                        " tells without one whether it would fit, and what would.");
+}
+
+// ROCm's names for the same things.
+void name_as_hip(std::string& words) {
+  using Names = std::pair<std::string_view, std::string_view>;
+  for (const auto& [cuda, hip] :
+       {Names("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"),
+        Names("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), Names("nvidia-smi", "rocm-smi")}) {
+    for (std::size_t at = words.find(cuda); at != std::string::npos; at = words.find(cuda, at + hip.size()))
+      words.replace(at, cuda.size(), hip);
+  }
 }
 
 }  // namespace
@@ -347,11 +384,13 @@ Finding describe_message(const Case& subject) {
   Finding finding = begin_stated(subject, "memory/out-of-memory");
   if (stated.requested) finding.bytes = stated.requested->middle();
   if (stated.kind == ErrorKind::kLibraryMemory)
-    judge_library(stated, finding);
+    judge_library(subject, finding);
   else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone ||
            !judge_numbers(subject, finding))
     judge_without_numbers(subject, finding);
   add_next_step(subject, finding);
+  if (stated.text.starts_with("HIP ") || stated.text.find("PYTORCH_HIP_ALLOC_CONF") != std::string::npos)
+    for (Try& attempt : finding.tries) name_as_hip(attempt.what);
   finish_stated(subject, finding);
   return finding;
 }

@@ -18,6 +18,8 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kTorchOom, "out of memory. tried to allocate"},
     Word{Anchor::kTorchOomBare, "error: cuda out of memory"},
     Word{Anchor::kTorchOomBare, "error: hip out of memory"},
+    Word{Anchor::kTorchOomBare, "cuda out of memory"},
+    Word{Anchor::kTorchOomBare, "hip out of memory"},
     Word{Anchor::kMetalOom, "mps backend out of memory ("},
     Word{Anchor::kAsyncOom, "would exceed allowed memory. (out of memory)"},
     Word{Anchor::kCudaError, "cuda error: "},
@@ -212,8 +214,12 @@ AnchorHits find_anchors(std::string_view text) {
       offsets[fed++ % kRing] = here;
       state = automaton.step(state, is_blank ? ' ' : c);
       if (const Word* word = automaton.word(state)) {
-        if (found.hits.size() < kMaxAnchorHits)
-          found.hits.push_back({word->anchor, offsets[(fed - word->text.size()) % kRing], here + 1});
+        const AnchorHit hit{word->anchor, offsets[(fed - word->text.size()) % kRing], here + 1};
+        if (hit.anchor == Anchor::kTorchOom && !found.hits.empty() && found.hits.back().end > hit.begin &&
+            found.hits.back().anchor == Anchor::kTorchOomBare)
+          found.hits.back() = hit;  // the bare words were its beginning
+        else if (found.hits.size() < kMaxAnchorHits)
+          found.hits.push_back(hit);
         else
           ++found.not_kept;
       }

@@ -12,6 +12,8 @@
 namespace faultline {
 namespace {
 
+constexpr std::size_t kMostHeads = 256;  // tracebacks of other writers that are stepped over
+
 // Part of an error's text, or of what is printed once a program has ended.
 bool is_about_errors(std::string_view body) {
   static constexpr std::array<std::string_view, 26> kParts = {"Error",         "error",
@@ -32,17 +34,16 @@ bool is_about_errors(std::string_view body) {
 
 }  // namespace
 
-bool is_handled_at_end(std::string_view text, std::size_t from) {
+Link link_to_end(std::string_view text, std::size_t from, const std::string& tag) {
   const std::size_t last = text.rfind(kTracebackHead);
-  if (last == std::string_view::npos || last < from) return false;
-  const std::size_t during = text.rfind("During handling of the above exception", last),
-                    cause = text.rfind("The above exception was the direct cause", last);
-  const bool linked =
-      (during != std::string_view::npos && during > from) || (cause != std::string_view::npos && cause > from);
-  if (!linked) return false;
+  if (last == std::string_view::npos || last < from) return Link::kNone;
+  const std::size_t during = text.find("During handling of the above exception", from),
+                    cause = text.find("The above exception was the direct cause", from);
+  const std::size_t link = std::min(during, cause);
+  if (link == std::string_view::npos || link > last) return Link::kNone;
   // Up to the first link nothing but the message's own lines.
-  const std::size_t link = std::min(during > from ? during : last, cause > from ? cause : last);
-  return !goes_on(text, from, line_begin(text, link, kLongestLine), {});
+  if (goes_on(text, from, line_begin(text, link, kLongestLine), tag)) return Link::kNone;
+  return link == cause ? Link::kCause : Link::kContext;
 }
 
 bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {
@@ -79,10 +80,11 @@ LastException last_exception(std::string_view text, std::size_t from, const std:
       "ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException",
       "RayTaskError",     "EngineDeadError",    "BrokenPipeError",        "ConnectionResetError",
       "DistBackendError", "KeyboardInterrupt"};
-  const std::size_t head = text.rfind(kTracebackHead);
-  if (head == std::string_view::npos || head < from) return {};
-  if (is_other_writer(tag, split_prefix(text.substr(line_begin(text, head, kLongestLine), kLongestLine)).tag))
-    return {};
+  std::size_t head = text.rfind(kTracebackHead), heads = 0;
+  while (head != std::string_view::npos && head >= from && ++heads < kMostHeads &&
+         is_other_writer(tag, split_prefix(text.substr(line_begin(text, head, kLongestLine), kLongestLine)).tag))
+    head = head == 0 ? std::string_view::npos : text.rfind(kTracebackHead, head - 1);
+  if (head == std::string_view::npos || head < from || heads == kMostHeads) return {};
   TracebackFrame frame, innermost;
   std::size_t lines = 0;
   for (std::size_t begin = line_end(text, head, kLongestLine) + 1;

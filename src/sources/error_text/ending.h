@@ -14,8 +14,9 @@ namespace faultline {
 // Whether the log of this writer goes on between the message at `from` and `to`.
 bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag);
 
-// Whether the exception at `from` was being handled when the text's last one was raised, with nothing of the program's own in between.
-bool is_handled_at_end(std::string_view text, std::size_t from);
+// How the exception at `from` is linked with the text's last one, with nothing of the program's own in between: it was being handled when that one was raised, or that one was raised from it.
+enum class Link { kNone, kContext, kCause };
+Link link_to_end(std::string_view text, std::size_t from, const std::string& tag);
 
 // The exception of the last traceback behind `from`, where it tells of something else than what launchers say about others; empty where there is none.
 struct LastException {

@@ -9,6 +9,7 @@
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/other_errors.h"
+#include "sources/error_text/others.h"
 #include "sources/error_text/peak_buffers.h"
 #include "sources/error_text/pool_dump.h"
 #include "sources/error_text/standing.h"
@@ -56,7 +57,7 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
             std::string_view::npos)
       continue;
     // TensorFlow's allocator tells first, the operation that wanted the memory second: one failure.
-    const bool same_failure = chosen.message.framework == "tensorflow" && later.message.framework == "tensorflow" &&
+    const bool same_failure = is_of_pool(chosen.message) && is_of_pool(later.message) &&
                               later.message.kind == chosen.message.kind && chosen.message.words.count("benign") == 0;
     if (!same_failure) survived.push_back(std::move(chosen));
     chosen = later;
@@ -108,10 +109,6 @@ StackId add_stack(Trace& trace, const std::vector<TracebackFrame>& outermost_fir
   return stack;
 }
 
-std::uint64_t line_number(std::string_view text, std::size_t at) {
-  return 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-}
-
 const ByteInterval* number(const ErrorMessage& message, const char* name) {
   const auto found = message.numbers.find(name);
   return found == message.numbers.end() ? nullptr : &found->second;
@@ -159,8 +156,6 @@ void add_properties(Trace& trace, const ErrorMessage& message) {
   for (const auto& [name, word] : message.words) properties["error." + name] = word;
 }
 
-bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
-
 // What starts programs: its own lines are nobody's.
 bool is_launcher(const TracebackFrame& frame) {
   static constexpr std::array<std::string_view, 9> kNames = {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
@@ -191,15 +186,17 @@ void add_ended_at(const TracebackFrame& at, Trace& trace) {
 void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Trace& trace) {
   const std::size_t head = text.rfind("Traceback (most recent call last)");
   const bool printed = is_only_printed(text, chosen, head == std::string_view::npos ? 0 : head + 1);
-  if (ends_cuda(chosen.message.kind) && !printed) return;
   const LastException other = last_exception(text, chosen.begin, chosen.message.tag);
   const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 40)) != std::string::npos;
-  if (!is_same && (printed || goes_on(text, chosen.begin, head, chosen.message.tag))) {
+  const Link link = link_to_end(text, chosen.begin, chosen.message.tag);
+  if (ends_cuda(chosen.message.kind) && !printed && (is_same || link == Link::kNone || may_tell_of_gpu(other.said)))
+    return;
+  if (!is_same && (printed || link != Link::kNone || goes_on(text, chosen.begin, head, chosen.message.tag))) {
     const Afterlife behind = afterlife(text, head, chosen.message.tag);
     if (behind == Afterlife::kNone) {
       trace.properties["error.ended_by"] = other.words();
       add_ended_at(other.at, trace);
-      if (is_handled_at_end(text, chosen.begin)) trace.properties["error.ended_while"] = "handled";
+      if (link != Link::kNone) trace.properties["error.ended_while"] = link == Link::kCause ? "caused" : "handled";
       return;
     }
     life = std::max(life, behind);
@@ -207,15 +204,6 @@ void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Tra
   if (life == Afterlife::kNone) return;
   trace.properties["error.lives_on"] = life == Afterlife::kByShape ? "shape" : "words";
   if (is_of_request(text, chosen.begin)) trace.properties["error.of_request"] = "yes";
-}
-
-std::string place_words(std::string_view text, const Chosen& message) {
-  const std::vector<TracebackFrame> above = traceback_at(text, message.begin, message.message.tag);
-  const auto own =
-      std::find_if(above.rbegin(), above.rend(), [](const TracebackFrame& frame) { return !is_installed(frame); });
-  return "line " + std::to_string(line_number(text, message.begin)) +
-         (own == above.rend() ? "" : ", " + own->file + ":" + std::to_string(own->line)) + ": " +
-         trimmed(message.message.text, 160);
 }
 
 bool is_kernel_log(const Survey& seen, const Chosen& message) {
@@ -248,27 +236,6 @@ void add_further(std::string_view text, const Survey& seen, const Chosen& chosen
   }
 }
 
-// Errors of other kinds in the same text. What follows an error that ends all work with CUDA is its consequence, unless a traceback of a program of its own tells of it.
-void add_others(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived,
-                Trace& trace) {
-  std::vector<Chosen> others = seen.all;
-  const auto kernel_line = std::find_if(seen.kernel_log.begin(), seen.kernel_log.end(),
-                                        [](const Chosen& line) { return line.message.kind == "xid"; });
-  if (kernel_line != seen.kernel_log.end() && !is_kernel_log(seen, chosen)) others.push_back(*kernel_line);
-  std::vector<std::string> kinds = {chosen.message.kind};
-  for (const Chosen& before : survived) kinds.push_back(before.message.kind);
-  std::size_t told = 0;
-  for (const Chosen& other : others) {
-    if (told == 4) break;
-    if (std::find(kinds.begin(), kinds.end(), other.message.kind) != kinds.end()) continue;
-    if (ends_cuda(chosen.message.kind) && (other.begin > chosen.begin || ends_cuda(other.message.kind))) continue;
-    if (other.message.weak && other.message.kind != "xid") continue;
-    if (is_kernel_log(seen, chosen) && is_kernel_log(seen, other)) continue;  // explained by itself
-    kinds.push_back(other.message.kind);
-    trace.properties["error.also." + std::to_string(++told)] = place_words(text, other);
-  }
-}
-
 constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::size_t{1} << 20;
 
 // What the text tells beside the message. Of a long log: of its beginning, and of what stands around the message.
@@ -284,10 +251,19 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
     trace.properties["error.torch_version"] = version;
   if (const std::string other = other_framework(near); !other.empty())
     trace.properties["error.other_framework"] = other;
+  const bool of_pytest = text.substr(line_begin(text, chosen.begin, 4096)).starts_with("E  ");
+  if (const std::string launcher = of_pytest ? "python -m pytest" : launcher_of(near); !launcher.empty())
+    trace.properties["error.launcher"] = launcher;
+  if (chosen.message.kind == "no-kernel-image") {
+    const UnknownGpu gpu = unknown_gpu(near);
+    trace.properties["error.gpu.name"] = gpu.name;
+    trace.properties["error.gpu.architecture"] = gpu.architecture;
+    trace.properties["error.gpu.built_for"] = gpu.built_for;
+  }
   if (sets_expandable_segments(near)) trace.properties["error.sets_expandable"] = "yes";
   if (near.find("Traceback (most recent call last)") != std::string_view::npos)
     trace.properties["error.has_traceback"] = "yes";
-  if (chosen.message.framework == "tensorflow" || chosen.message.framework == "jax") {
+  if (is_of_pool(chosen.message)) {
     if (const std::string pool = pool_dump(text); !pool.empty() && chosen.message.is_allocation())
       trace.properties["error.pool"] = pool;
   }
@@ -400,14 +376,19 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   add_event(trace, message, stack);
   add_properties(trace, message);
   trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));
-  trace.properties["error.count"] = std::to_string(std::max<std::uint64_t>(seen.counts[message.kind], 1));
+  const Others others = others_beside(text, seen, chosen, survived);
+  const std::uint64_t count = seen.counts[message.kind];
+  trace.properties["error.count"] =
+      std::to_string(std::max<std::uint64_t>(count - std::min(count, others.not_the_same), 1));
   trace.properties["error.distinct"] = std::to_string(std::max<std::size_t>(seen.texts[message.kind].size(), 1));
   std::size_t told = 0;
   for (const Chosen& before : survived) {
     if (told == 8) break;
     trace.properties["error.survived." + std::to_string(++told)] = place_words(text, before);
   }
-  add_others(text, seen, chosen, survived, trace);
+  for (std::size_t i = 0; i < others.told.size(); ++i)
+    trace.properties["error.also." + std::to_string(i + 1)] = others.told[i];
+  if (const std::string who = writer_words(message.tag); !who.empty()) trace.properties["error.who"] = who;
   add_further(text, seen, chosen, trace);
   add_ending(text, chosen, life, trace);
   add_surroundings(text, chosen, trace);

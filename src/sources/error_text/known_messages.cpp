@@ -33,7 +33,7 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"the paging file is too small for this operation", "host-paging"},
     {"your session crashed after using all available ram", "host-session", true},
     {"dataloader worker (pid", "host-worker"},
-    {"workers are out of shared memory", "host-shm", true},
+    {"workers are out of shared memory", "host-bus", true},
     {"unable to write to file </torch_", "host-shm"},
     {"unable to open shared memory object </torch_", "host-shm"},
     {"unable to allocate shared memory", "host-shm"},
@@ -219,7 +219,7 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   if (known->text == "allocation on device" && (says("would exceed allowed") || line.size() > 40)) return std::nullopt;
   if (kind == "host-worker") {
     if (says("bus error") || says("shared memory"))
-      kind = "host-shm";
+      kind = "host-bus";
     else if (!says("signal: killed") && !says("exited unexpectedly"))
       return std::nullopt;
   }

@@ -78,6 +78,17 @@ Atom parenthesis_atom(std::string_view rest) {
   return {close + 1, true};
 }
 
+// "rank0", "worker-1", "node3": how launchers and people mark the lines of one process.
+bool names_rank(std::string_view word) {
+  for (const std::string_view name : {"rank", "Rank", "RANK", "worker", "Worker", "node", "task", "proc"}) {
+    if (!word.starts_with(name)) continue;
+    word.remove_prefix(name.size());
+    if (!word.empty() && (word[0] == '-' || word[0] == '_')) word.remove_prefix(1);
+    return !word.empty() && word.size() <= 5 && std::all_of(word.begin(), word.end(), is_digit);
+  }
+  return false;
+}
+
 Atom word_atom(std::string_view rest) {
   const std::size_t length = word_length(rest);
   const std::string_view word = rest.substr(0, length);
@@ -88,6 +99,7 @@ Atom word_atom(std::string_view rest) {
   if (word.back() == ':' && word.size() >= 2 && word.size() <= 6 && std::all_of(bare.begin(), bare.end(), is_digit))
     return {length, true};
   if (word.back() == ':' && bare.size() >= 3 && std::all_of(bare.begin(), bare.end(), is_upper)) return {length, false};
+  if (word.back() == ':' && names_rank(bare)) return {length, true};
   // A line of glog: "E0812 11:25:13.4 123 file.cc:33]", or of TensorFlow: "E tensorflow/.../cuda_driver.cc:924]".
   const bool letter = word[0] == 'I' || word[0] == 'W' || word[0] == 'E' || word[0] == 'F';
   if (letter && (length == 1 || (length == 5 && std::all_of(word.begin() + 1, word.end(), is_digit)))) {

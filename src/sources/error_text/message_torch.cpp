@@ -90,6 +90,8 @@ void settle(ErrorMessage& message) {
   }
 }
 
+constexpr std::string_view kTried = ". tried to allocate";
+
 std::string backend_before(const std::string& before) {
   const std::size_t last = before.find_last_not_of(' ');
   if (last == std::string::npos) return {};
@@ -134,14 +136,26 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
   message.kind = "out-of-memory";
   message.framework = "pytorch";
   if (anchor == Anchor::kTorchOomBare) {
-    const std::size_t end = passage.lower.find("out of memory") + 13;
+    std::size_t end = passage.lower.find("out of memory") + 13;
     const char next = end < passage.lower.size() && end < passage.first_line_length ? passage.lower[end] : '\n';
-    if ((next != '\n' && next != '.' && next != ',') || passage.lower.compare(end, 7, ". tried") == 0)
+    // whole, it is read by its numbers
+    if (passage.lower.compare(end, kTried.size(), kTried) == 0) return std::nullopt;
+    std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
+    rest = rest.substr(std::min(end, rest.size()));
+    while (!rest.empty() && std::string_view(" .!\xE2\x80\xA6").find(rest.back()) != std::string_view::npos)
+      rest.remove_suffix(1);
+    const bool is_cut = rest.size() >= 3 && kTried.starts_with(rest);
+    // Without an exception's name in front, only where the words are all that the line has.
+    if (!passage.lower.starts_with("error") && (!passage.before.empty() || (!rest.empty() && !is_cut)))
       return std::nullopt;
-    if (next != '\n' && end + 2 < passage.first_line_length && next != '.') return std::nullopt;
+    if (!is_cut &&
+        (passage.lower.compare(end, 7, ". tried") == 0 || (next != '\n' && next != '.' && next != ',' && next != '!') ||
+         (next != '\n' && end + 2 < passage.first_line_length && next != '.')))
+      return std::nullopt;
+    if (is_cut) end += rest.size();
     message.weak = true;
     message.text = trimmed(std::string_view(passage.words).substr(0, end), 200);
-    message.words["backend"] = passage.lower.find(" hip ") < end ? "HIP" : "CUDA";
+    message.words["backend"] = passage.lower.find("hip out") < end ? "HIP" : "CUDA";
     return message;
   }
   if (anchor == Anchor::kMetalOom) {
@@ -184,7 +198,12 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
     message.words["requested_is"] = "at least";
   } else {
     read_fields(passage, end, SizeStyle::kTorch, message);
-    if (message.numbers.count("requested") == 0) return std::nullopt;
+    // cut in the middle of its first number, or with one that is none
+    if (message.numbers.count("requested") == 0) {
+      const bool stands = passage.before == backend || passage.before.find("Error") != std::string::npos;
+      if (backend.empty() || !stands) return std::nullopt;
+      message.weak = true;
+    }
   }
   read_device(passage, end, message);
   message.text =

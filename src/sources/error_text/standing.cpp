@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/characters.h"
 #include "sources/error_text/log_lines.h"
@@ -68,6 +69,41 @@ bool is_quoted_in_prose(std::string_view before, std::string_view behind) {
       return true;
   }
   return false;
+}
+
+// The name under which a quoted string stands in a dictionary, a list of one, or a call: "on_oom" of `{"on_oom": "CUDA out …`, `on_oom='CUDA …`, `"retry": ["a", "CUDA …`. Empty: it stands under none.
+std::string_view name_of_value(std::string_view before) {
+  for (const char mark : {'"', '\''}) {
+    if (std::count(before.begin(), before.end(), mark) % 2 == 0) continue;
+    std::string_view outside = before.substr(0, before.rfind(mark));
+    const auto strip = [&](std::string_view marks) {
+      while (!outside.empty() && marks.find(outside.back()) != std::string_view::npos) outside.remove_suffix(1);
+    };
+    strip(" ");
+    if (outside.ends_with(',')) outside = outside.substr(0, std::min(outside.rfind('['), outside.size()));
+    strip(" [(");
+    if (!outside.ends_with(':') && !outside.ends_with('=')) return {};
+    strip(" :=\"'");
+    const std::size_t begin = outside.find_last_of(" {,([\"'");
+    return begin == std::string_view::npos ? outside : outside.substr(begin + 1);
+  }
+  return {};
+}
+
+// A setting that holds the words, and no report of them: "retry_on", "oom_pattern", or whatever a line of settings names.
+bool is_setting(std::string_view body, std::string_view name) {
+  if (name.empty()) return false;
+  static constexpr std::array<std::string_view, 14> kReports = {"essage",   "msg", "MSG",      "rror",   "rr",
+                                                                "xception", "exc", "raceback", "detail", "text",
+                                                                "reason",   "log", "event",    "MESSAGE"};
+  static constexpr std::array<std::string_view, 17> kSettings = {
+      "on_",    "_on",     "pattern", "match", "regex", "retry", "ignore", "catch", "filter",
+      "expect", "handler", "known",   "allow", "skip",  "words", "when",   "if_"};
+  static constexpr std::array<std::string_view, 12> kLines = {"config",  "Config",  "settings",   "Settings",
+                                                              "args",    "Args",    "Namespace(", "hparams",
+                                                              "options", "Options", "params",     "arameters"};
+  const std::string_view front = body.substr(0, std::min(body.find_first_of(":={(") + 1, std::size_t{60}));
+  return has_any(name, kSettings) || (has_any(front, kLines) && !has_any(name, kReports));
 }
 
 }  // namespace
@@ -155,19 +191,20 @@ Standing standing_of(std::string_view text, std::size_t at) {
     const StandingLine above = line_of(text, line_begin(text, begin - 1, kLongestLine), begin - 1);
     if (above.body.starts_with("File \"") && parse_frame(above.body, frame)) return Standing::kSource;
   }
+  if (quoted && !is_exception_line(line.body) && is_setting(line.body, name_of_value(before))) return Standing::kSource;
   if (is_unrelated_exception(line.body)) return Standing::kQuoted;
   return is_quoted_in_prose(before, behind) && !is_exception_line(line.body) ? Standing::kSource : Standing::kOwn;
 }
 
-std::string exception_of(std::string_view text, std::size_t head, const std::string& tag) {
+ExceptionLine exception_of(std::string_view text, std::size_t head, const std::string& tag) {
   std::size_t lines = 0;
   for (std::size_t begin = line_end(text, head, kLongestLine) + 1;
        begin < text.size() && ++lines < kMostTracebackLines;) {
     const std::size_t end = line_end(text, begin, text.size());
     const StandingLine line = line_of(text, begin, end);
-    begin = end + 1;
+    const std::size_t at = std::exchange(begin, end + 1);
     if (!tag.empty() && !line.tag.empty() && line.tag != tag) continue;
-    if (!line.indented && is_exception_line(line.body)) return line.body;
+    if (!line.indented && is_exception_line(line.body)) return {line.body, at};
   }
   return {};
 }
@@ -186,7 +223,7 @@ bool is_followed_by_other(std::string_view text, std::size_t from, std::size_t t
   if (between.find("During handling of the above exception") != std::string_view::npos ||
       between.find("The above exception was the direct cause") != std::string_view::npos)
     return false;
-  const std::string exception = exception_of(text, head, tag);
+  const std::string exception = exception_of(text, head, tag).words;
   return !exception.empty() && !may_tell_of_gpu(exception);
 }
 

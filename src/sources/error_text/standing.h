@@ -28,7 +28,11 @@ enum class Standing {
 Standing standing_of(std::string_view text, std::size_t at);
 
 // The exception's line that ends the traceback whose head stands at `head`; empty where the text breaks off before.
-std::string exception_of(std::string_view text, std::size_t head, const std::string& tag);
+struct ExceptionLine {
+  std::string words;
+  std::size_t begin = 0;  // of its line, in the text
+};
+ExceptionLine exception_of(std::string_view text, std::size_t head, const std::string& tag);
 
 // Whether an unrelated traceback begins behind the message at `from`, before `to`: not linked with it as cause or context, and ending in an exception that does not tell of it.
 bool is_followed_by_other(std::string_view text, std::size_t from, std::size_t to, const std::string& tag);

@@ -91,6 +91,45 @@ std::string other_framework(std::string_view text) {
   return {};
 }
 
+std::string launcher_of(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kMarks = {
+      {{"/bin/accelerate", "accelerate launch"},
+       {"accelerate/commands/launch", "accelerate launch"},
+       {"/bin/deepspeed", "deepspeed"},
+       {"deepspeed/launcher/", "deepspeed"},
+       {"deepspeed.launcher", "deepspeed"},
+       {"torchrun", "torchrun"},
+       {"torch/distributed/run.py", "torchrun"},
+       {"torch.distributed.elastic", "torchrun"},
+       {"torch/distributed/elastic", "torchrun"}}};
+  for (const auto& [mark, name] : kMarks) {
+    if (text.find(mark) != std::string_view::npos) return std::string(name);
+  }
+  return {};
+}
+
+UnknownGpu unknown_gpu(std::string_view text) {
+  constexpr std::string_view kWith = " with CUDA capability ", kNot = " is not compatible with the current PyTorch",
+                             kBuilt = "install supports CUDA capabilities ";
+  UnknownGpu gpu;
+  const std::size_t refused = text.find(kNot);
+  const std::size_t with = refused == std::string_view::npos ? refused : text.rfind(kWith, refused);
+  if (with == std::string_view::npos || refused - with > 60) return gpu;
+  gpu.architecture = text.substr(with + kWith.size(), refused - with - kWith.size());
+  std::size_t begin = with > 80 ? with - 80 : 0;
+  if (const std::size_t line = text.substr(begin, with - begin).rfind('\n'); line != std::string_view::npos)
+    begin += line + 1;
+  if (const std::size_t label = text.substr(begin, with - begin).rfind(": "); label != std::string_view::npos)
+    begin += label + 2;
+  gpu.name = text.substr(begin, with - begin);
+  while (gpu.name.starts_with(' ')) gpu.name.erase(0, 1);
+  if (const std::size_t built = text.find(kBuilt, refused); built != std::string_view::npos && built - refused < 400) {
+    const std::string_view list = text.substr(built + kBuilt.size(), 200);
+    gpu.built_for = list.substr(0, list.find_first_of(".\n"));
+  }
+  return gpu;
+}
+
 bool sets_expandable_segments(std::string_view text) {
   constexpr std::string_view kSetting = "expandable_segments:True";
   std::size_t looks = 0;

@@ -14,6 +14,15 @@ std::string torch_version(std::string_view text);
 std::string other_framework(std::string_view text);
 
 // Whether a command, a program or a printed environment in the text sets it; PyTorch's own advice to set it does not count.
+// "torchrun", "accelerate launch", "deepspeed": what started the program, where the text shows it; empty: nothing did.
+std::string launcher_of(std::string_view text);
+
+// PyTorch's warning of a GPU that it was not built for: "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible …", and what it was built for.
+struct UnknownGpu {
+  std::string name, architecture, built_for;  // "NVIDIA GeForce RTX 5090", "sm_120", "sm_50 sm_60 …"
+};
+UnknownGpu unknown_gpu(std::string_view text);
+
 bool sets_expandable_segments(std::string_view text);
 
 }  // namespace faultline

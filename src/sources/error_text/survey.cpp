@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "sources/error_text/log_lines.h"
 #include "sources/error_text/standing.h"
+#include "sources/error_text/text_limits.h"
 
 namespace faultline {
 namespace {
@@ -29,11 +31,32 @@ void add_kernel_line(const Chosen& line, Survey& survey) {
     survey.kernel_log.push_back(line);
 }
 
+// Whose pool it is: TensorFlow and JAX print one allocator's lines, and only what stands around them tells.
+std::string pool_owner(std::string_view text, std::size_t at) {
+  const auto has = [](std::string_view words, std::initializer_list<std::string_view> marks) {
+    return std::any_of(marks.begin(), marks.end(),
+                       [&](std::string_view mark) { return words.find(mark) != std::string_view::npos; });
+  };
+  const std::size_t begin = line_begin(text, at, kLongestLine);
+  const std::string_view line = text.substr(begin, at - begin);
+  if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
+  const bool jax = has(text, {"jaxlib", "XlaRuntimeError", "JaxRuntimeError", "/jax/", "import jax", "jax."}),
+             tensorflow =
+                 has(text, {"/tensorflow/python/", "tensorflow.python", "/keras/", "keras.", "import tensorflow", "tf.",
+                            "tensorflow/core", "W tensorflow/", "I tensorflow/", "E tensorflow/"});
+  if (jax != tensorflow) return jax ? "jax" : "tensorflow";
+  return jax || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
+}
+
 }  // namespace
 
 bool ends_cuda(std::string_view kind) {
   return kind == "illegal-address" || kind == "misaligned-address" || kind == "device-assert" ||
          kind == "launch-failure" || kind == "illegal-instruction" || kind == "ecc-error";
+}
+
+bool is_of_pool(const ErrorMessage& message) {
+  return message.framework == "tensorflow" || message.framework == "jax" || message.framework == "TensorFlow or JAX";
 }
 
 bool is_consequence(const ErrorMessage& message) {
@@ -43,6 +66,7 @@ bool is_consequence(const ErrorMessage& message) {
 
 Survey survey(std::string_view text, const AnchorHits& found) {
   Survey survey;
+  std::string owner;
   const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
   std::string last_kind;
   for (const AnchorHit& hit : found.hits) {
@@ -58,6 +82,10 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     ++survey.readings;
     auto message = read_message(text, hit);
     if (!message) continue;
+    if (hit.anchor == Anchor::kBfcOom || hit.anchor == Anchor::kTfDriver) {
+      if (owner.empty()) owner = pool_owner(text, hit.begin);
+      message->framework = owner;
+    }
     const Standing standing = standing_of(text, hit.begin);
     if (standing == Standing::kSource) {
       if (survey.quoted.empty()) survey.quoted = message->text;
@@ -70,7 +98,7 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     // One failure told twice: in one line, or by TensorFlow's allocator and then by the operation that wanted the memory.
     const bool told =
         last != nullptr && message->kind == last_kind &&
-        ((hit.anchor == Anchor::kTfOom && last->anchor == Anchor::kBfcOom) ||
+        (((hit.anchor == Anchor::kTfOom || hit.anchor == Anchor::kXlaOom) && last->anchor == Anchor::kBfcOom) ||
          text.substr(last->end, hit.begin - std::min(hit.begin, last->end)).find('\n') == std::string_view::npos);
     const bool again = told || (last != nullptr && message->kind == last_kind &&
                                 hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
@@ -86,10 +114,13 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     };
     if (!is_assertion && (!message->weak || ends_cuda(message->kind) || message->kind == "host-killed")) {
       const auto known = std::find_if(survey.all.begin(), survey.all.end(), is_same);
-      if (known != survey.all.end())
+      const std::uint64_t times = again || message->weak ? 0 : 1;
+      if (known != survey.all.end()) {
         known->again = hit.begin;
-      else if (survey.all.size() < kMostCandidates)
-        survey.all.push_back({*message, hit.begin, hit.begin});
+        known->times += times;
+      } else if (survey.all.size() < kMostCandidates) {
+        survey.all.push_back({*message, hit.begin, hit.begin, times});
+      }
     }
     std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
     if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin, hit.begin};

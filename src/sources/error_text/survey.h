@@ -15,8 +15,9 @@ namespace faultline {
 
 struct Chosen {
   ErrorMessage message;
-  std::size_t begin = 0;  // where it stands in the text
-  std::size_t again = 0;  // and where the same words stand for the last time
+  std::size_t begin = 0;    // where it stands in the text
+  std::size_t again = 0;    // and where the same words stand for the last time
+  std::uint64_t times = 0;  // how often the same writer said them, each failure once
 };
 
 struct Survey {
@@ -39,6 +40,9 @@ struct Survey {
 bool ends_cuda(std::string_view kind);
 // An Xid that only follows from another: work that is cleaned up (45, 43), or what would bring the device back (154).
 bool is_consequence(const ErrorMessage& message);
+
+// Of the allocator that TensorFlow and JAX share.
+bool is_of_pool(const ErrorMessage& message);
 
 Survey survey(std::string_view text, const AnchorHits& found);
 

@@ -163,10 +163,44 @@ std::vector<TracebackFrame> frames_before(std::string_view text, std::size_t at)
   return frames;
 }
 
+// pytest marks the lines of an error with "E" and tells its place below: "tests/test_a.py:17: OutOfMemoryError". Frames further out stand above as "path.py:12: ".
+std::vector<TracebackFrame> pytest_frames(std::string_view text, std::size_t at) {
+  const std::size_t own = line_begin(text, at, kLongestLine);
+  if (!text.substr(own).starts_with("E  ")) return {};
+  std::deque<TracebackFrame> frames;
+  int lines = 0;
+  for (std::size_t begin = line_end(text, at, kReach) + 1; begin < text.size() && ++lines < 40;) {
+    const std::size_t end = line_end(text, begin, kLongestLine);
+    const std::string line = clean_line(text.substr(begin, end - begin), kLongestLine);
+    begin = end + 1;
+    if (line.empty() || line.starts_with("E ")) continue;
+    TracebackFrame frame;
+    std::size_t behind = 0;
+    if (!take_path_and_line(line, behind, frame) || line.compare(behind, 2, ": ") != 0 ||
+        !is_exception_line(std::string_view(line).substr(behind + 2)))
+      return {};
+    frames.push_back(std::move(frame));
+    break;
+  }
+  lines = 0;
+  for (std::size_t end = own; end > 0 && ++lines < static_cast<int>(kMostTracebackLines) && !frames.empty();) {
+    const std::size_t begin = line_begin(text, end - 1, kLongestLine);
+    const std::string line = clean_line(text.substr(begin, end - begin), kLongestLine);
+    end = begin;
+    if (line.starts_with("____") || line.starts_with("====")) break;
+    TracebackFrame frame;
+    std::size_t behind = 0;
+    if (take_path_and_line(line, behind, frame) && std::string_view(line).substr(behind) == ":")
+      frames.push_front(std::move(frame));
+  }
+  return {frames.begin(), frames.end()};
+}
+
 }  // namespace
 
 std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, const std::string& tag) {
   if (std::vector<TracebackFrame> frames = frames_before(text, at); !frames.empty()) return frames;
+  if (std::vector<TracebackFrame> frames = pytest_frames(text, at); !frames.empty()) return frames;
   // Upwards from the message to the head of its traceback.
   std::deque<TracebackFrame> above;
   const std::size_t lowest = at > kReach ? at - kReach : 0;

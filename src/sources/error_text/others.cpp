@@ -1,0 +1,220 @@
+#include "sources/error_text/others.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "base/characters.h"
+#include "sources/error_text/log_lines.h"
+#include "sources/error_text/standing.h"
+#include "sources/error_text/text_limits.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostTold = 4, kMostHeads = 256;
+constexpr std::string_view kWatchdog = "Watchdog caught collective operation timeout";
+
+// One error, of one writer or of several.
+struct Told {
+  std::string key, place, words;
+  std::vector<std::string> writers;
+  bool follows = false;  // by its words and its place it comes of a rank that has ended
+  std::size_t more = 0;  // of the same writer, at the same line, with other numbers
+};
+
+// Of an allocator's message what tells it from others.
+std::string short_words(const ErrorMessage& message) {
+  const std::size_t end = std::min(message.text.find(" (GPU "), message.text.find(". GPU "));
+  if (end == std::string::npos) return trimmed(message.text, 160);
+  return message.text.substr(0, end) + (message.device ? " on GPU " + std::to_string(*message.device) : "");
+}
+
+void add(std::vector<Told>& all, Told one) {
+  const auto known = std::find_if(all.begin(), all.end(), [&](const Told& other) { return other.key == one.key; });
+  if (known == all.end()) return all.push_back(std::move(one));
+  if (one.writers == known->writers) ++known->more;
+  for (std::string& writer : one.writers) {
+    if (std::find(known->writers.begin(), known->writers.end(), writer) == known->writers.end())
+      known->writers.push_back(std::move(writer));
+  }
+}
+
+std::string written(const Told& one) {
+  std::string who;
+  for (std::size_t i = 0; i < one.writers.size() && i < 3; ++i) who += (i == 0 ? "" : " and ") + one.writers[i];
+  if (one.writers.size() > 3) who += " and " + std::to_string(one.writers.size() - 3) + " more";
+  return (who.empty() ? "" : who + ", ") + one.place +
+         (one.more == 0 ? "" : " and " + std::to_string(one.more) + " more like it") +
+         (one.follows ? ", likely a consequence (a rank that ends leaves the others waiting): " : ": ") + one.words;
+}
+
+std::optional<TracebackFrame> own_line(const std::vector<TracebackFrame>& frames) {
+  const auto own =
+      std::find_if(frames.rbegin(), frames.rend(), [](const TracebackFrame& frame) { return !is_installed(frame); });
+  return own == frames.rend() ? std::nullopt : std::optional(*own);
+}
+
+std::string line_words(std::string_view text, std::size_t at, const std::optional<TracebackFrame>& own) {
+  return "line " + std::to_string(line_number(text, at)) +
+         (own ? ", " + own->file + ":" + std::to_string(own->line) : "");
+}
+
+std::vector<std::string> writers_of(const std::string& tag) {
+  const std::string who = writer_words(tag);
+  return who.empty() ? std::vector<std::string>() : std::vector<std::string>{who};
+}
+
+// Of one kind, and yet another error: its request, its device or its line is another.
+bool is_another(const Chosen& one, const std::optional<TracebackFrame>& one_line, const Chosen& other,
+                const std::optional<TracebackFrame>& other_line) {
+  const bool other_writer = is_other_writer(one.message.tag, other.message.tag);
+  // One process tells of a fault of a kernel, or of its pool, more than once.
+  if (!other_writer && (ends_cuda(one.message.kind) || is_of_pool(one.message))) return false;
+  const auto request = one.message.numbers.find("requested"), wanted = other.message.numbers.find("requested");
+  if (request != one.message.numbers.end() && wanted != other.message.numbers.end() &&
+      (surely_less(request->second, wanted->second) || surely_less(wanted->second, request->second)))
+    return true;
+  if (one.message.device && other.message.device && one.message.device != other.message.device) return true;
+  return one_line && other_line && (one_line->file != other_line->file || one_line->line != other_line->line);
+}
+
+bool is_same_place(const std::vector<Chosen>& all, std::size_t at) {
+  return std::any_of(all.begin(), all.end(), [&](const Chosen& one) { return one.begin == at; });
+}
+
+bool is_kind(const std::vector<Chosen>& all, const std::string& kind) {
+  return std::any_of(all.begin(), all.end(), [&](const Chosen& one) { return one.message.kind == kind; });
+}
+
+void add_messages(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived,
+                  std::vector<Told>& all, Others& others) {
+  const auto own_of = [&](const Chosen& one) { return own_line(traceback_at(text, one.begin, one.message.tag)); };
+  const std::optional<TracebackFrame> own = own_of(chosen);
+  const bool of_kernel_log = is_kind(seen.kernel_log, chosen.message.kind);
+  std::vector<Chosen> candidates = seen.all;
+  const auto kernel_line = std::find_if(seen.kernel_log.begin(), seen.kernel_log.end(),
+                                        [](const Chosen& line) { return line.message.kind == "xid"; });
+  if (kernel_line != seen.kernel_log.end() && !of_kernel_log) candidates.push_back(*kernel_line);
+  std::set<std::string> kinds;  // of the same writer, each kind once
+  for (const Chosen& other : candidates) {
+    if (other.begin == chosen.begin) continue;
+    const bool same_kind = other.message.kind == chosen.message.kind,
+               other_writer = is_other_writer(chosen.message.tag, other.message.tag);
+    const std::optional<TracebackFrame> line = own_of(other);
+    if (same_kind && !is_another(chosen, own, other, line)) continue;
+    if (same_kind) others.not_the_same += other.times;
+    if (is_same_place(survived, other.begin)) continue;
+    if (of_kernel_log && is_kind(seen.kernel_log, other.message.kind)) continue;  // explained by itself
+    if (other.message.weak && other.message.kind != "xid" && !(other_writer && ends_cuda(other.message.kind))) continue;
+    if (!other_writer && !same_kind) {
+      // What follows an error that ends all work with CUDA is its consequence, unless another writer tells of it.
+      if (ends_cuda(chosen.message.kind) && (other.begin > chosen.begin || ends_cuda(other.message.kind))) continue;
+      if (is_kind(survived, other.message.kind) || !kinds.insert(other.message.kind).second) continue;
+    }
+    // The like of one that was survived, at the same line.
+    if (std::any_of(survived.begin(), survived.end(), [&](const Chosen& before) {
+          return before.message.kind == other.message.kind && !is_another(before, own_of(before), other, line);
+        }))
+      continue;
+    const auto request = other.message.numbers.find("requested");
+    add(all, {other.message.kind + " " +
+                  (request == other.message.numbers.end() || !other_writer ? std::string()
+                                                                           : std::to_string(request->second.middle())) +
+                  (other_writer ? "" : "own") + " " + (line ? line->file + ":" + std::to_string(line->line) : ""),
+              line_words(text, other.begin, line), short_words(other.message), writers_of(other.message.tag)});
+  }
+}
+
+// What comes of a rank that has ended: the others wait for it, or find the connection closed.
+bool is_of_waiting(std::string_view words) {
+  static constexpr std::array<std::string_view, 6> kParts = {
+      "NCCL", "DistBackendError", "Watchdog", "Connection closed by", "Connection reset by peer", "Broken pipe"};
+  return has_any(words, kParts);
+}
+
+// Exceptions of other writers that are no messages of GPU memory.
+void add_exceptions(std::string_view text, const Survey& seen, const Chosen& chosen, std::vector<Told>& all) {
+  if (writer_words(chosen.message.tag).empty()) return;
+  static constexpr std::array<std::string_view, 5> kOfLaunchers = {"ChildFailedError", "CalledProcessError",
+                                                                   "ProcessRaisedException", "ProcessExitedException",
+                                                                   "KeyboardInterrupt"};
+  std::set<std::string> told;
+  const auto is_new = [&](const std::string& tag) {
+    return !tag.empty() && tag != chosen.message.tag && !seen.last.contains(tag) && !writer_words(tag).empty() &&
+           told.insert(tag).second;
+  };
+  const auto tag_at = [&](std::size_t at) {
+    const std::size_t begin = line_begin(text, at, kLongestLine);
+    return split_prefix(text.substr(begin, kLongestLine)).tag;
+  };
+  const auto add_one = [&](std::size_t at, const std::string& tag, const std::string& words,
+                           const std::optional<TracebackFrame>& own) {
+    const bool follows = at > chosen.begin && is_of_waiting(words);
+    add(all, {words.substr(0, 60) + (follows ? " follows" : ""), line_words(text, at, own), trimmed(words, 160),
+              writers_of(tag), follows});
+  };
+  std::size_t heads = 0;
+  for (std::size_t head = text.find(kTracebackHead); head != std::string_view::npos && ++heads < kMostHeads;
+       head = text.find(kTracebackHead, head + 1)) {
+    const std::string tag = tag_at(head);
+    if (tag.empty() || tag == chosen.message.tag) continue;
+    const ExceptionLine exception = exception_of(text, head, tag);
+    if (exception.words.empty() || has_any(exception.words, kOfLaunchers) || !is_new(tag)) continue;
+    // without the module of its name
+    const std::size_t name = exception.words.rfind('.', std::min(exception.words.find(':'), exception.words.size()));
+    add_one(exception.begin, tag, exception.words.substr(name == std::string::npos ? 0 : name + 1),
+            own_line(traceback_at(text, exception.begin, tag)));
+  }
+  heads = 0;
+  for (std::size_t at = text.find(kWatchdog); at != std::string_view::npos && ++heads < kMostHeads;
+       at = text.find(kWatchdog, at + 1)) {
+    const std::string tag = tag_at(at);
+    if (is_new(tag)) add_one(at, tag, clean_line(text.substr(at, line_end(text, at, 200) - at), 200), std::nullopt);
+  }
+}
+
+}  // namespace
+
+std::string writer_words(std::string_view tag) {
+  for (const std::string_view word : {"rank", "Rank", "RANK"}) {
+    const std::size_t at = tag.find(word);
+    if (at == std::string_view::npos) continue;
+    const std::size_t digit = tag.find_first_of("0123456789", at);
+    if (digit == std::string_view::npos || digit > at + word.size() + 2) continue;
+    const std::size_t end = tag.find_first_not_of("0123456789", digit);
+    return "rank " + std::string(tag.substr(digit, end == std::string_view::npos ? end : end - digit));
+  }
+  if (tag.find("pid=") != std::string_view::npos && tag.starts_with('('))
+    return tag.starts_with("(pid=") ? "process " + std::string(tag.substr(5, tag.find_first_of(",)") - 5))
+                                    : std::string(tag.substr(1, tag.find_first_of(",)") - 1));
+  while (!tag.empty() && std::string_view(":| ]").find(tag.back()) != std::string_view::npos) tag.remove_suffix(1);
+  if (tag.starts_with('[')) tag.remove_prefix(1);
+  if (tag.empty() || tag.size() > 40 || tag.find_first_of(" ,[](){}\"'") != std::string_view::npos) return {};
+  return (std::all_of(tag.begin(), tag.end(), is_digit) ? "task " : "") + std::string(tag);
+}
+
+bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
+
+std::uint64_t line_number(std::string_view text, std::size_t at) {
+  return 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
+
+std::string place_words(std::string_view text, const Chosen& message) {
+  return line_words(text, message.begin, own_line(traceback_at(text, message.begin, message.message.tag))) + ": " +
+         trimmed(message.message.text, 160);
+}
+
+Others others_beside(std::string_view text, const Survey& seen, const Chosen& chosen,
+                     const std::vector<Chosen>& survived) {
+  Others others;
+  std::vector<Told> all;
+  add_messages(text, seen, chosen, survived, all, others);
+  add_exceptions(text, seen, chosen, all);
+  for (std::size_t i = 0; i < all.size() && i < kMostTold; ++i) others.told.push_back(written(all[i]));
+  if (all.size() > kMostTold) others.told.back() += " (and " + std::to_string(all.size() - kMostTold) + " more errors)";
+  return others;
+}
+
+}  // namespace faultline

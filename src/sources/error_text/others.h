@@ -1,0 +1,28 @@
+// What else a text tells of beside the message that is explained: errors of other writers, of other requests, lines and devices.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sources/error_text/survey.h"
+#include "sources/error_text/traceback.h"
+
+namespace faultline {
+
+// "rank 2", "task 0", "RayTrainWorker pid=101"; empty where the tag names no writer of a job.
+std::string writer_words(std::string_view tag);
+bool is_installed(const TracebackFrame& frame);  // of a package, not of the program
+std::uint64_t line_number(std::string_view text, std::size_t at);
+// "line 12, train.py:40: CUDA out of memory …"
+std::string place_words(std::string_view text, const Chosen& message);
+
+struct Others {
+  std::vector<std::string> told;  // at most four, each with its writer, place and words
+  // messages of the chosen one's kind that tell of another error: another request, line or device
+  std::uint64_t not_the_same = 0;
+};
+Others others_beside(std::string_view text, const Survey& seen, const Chosen& chosen,
+                     const std::vector<Chosen>& survived);
+
+}  // namespace faultline
