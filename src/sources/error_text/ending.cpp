@@ -43,7 +43,7 @@ Link link_to_end(std::string_view text, std::size_t from, const std::string& tag
   if (link == std::string_view::npos || link > last) return Link::kNone;
   // Up to the first link nothing but the message's own lines.
   if (goes_on(text, from, line_begin(text, link, kLongestLine), tag)) return Link::kNone;
-  return link == cause ? Link::kCause : Link::kContext;
+  return during >= last ? Link::kCause : Link::kContext;  // by every link in between
 }
 
 bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag) {

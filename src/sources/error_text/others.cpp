@@ -70,8 +70,9 @@ std::vector<std::string> writers_of(const std::string& tag) {
 bool is_another(const Chosen& one, const std::optional<TracebackFrame>& one_line, const Chosen& other,
                 const std::optional<TracebackFrame>& other_line) {
   const bool other_writer = is_other_writer(one.message.tag, other.message.tag);
+  if (other_writer) return one.message.text != other.message.text;  // what one said another may repeat
   // One process tells of a fault of a kernel, or of its pool, more than once.
-  if (!other_writer && (ends_cuda(one.message.kind) || is_of_pool(one.message))) return false;
+  if (ends_cuda(one.message.kind) || is_of_pool(one.message)) return false;
   const auto request = one.message.numbers.find("requested"), wanted = other.message.numbers.find("requested");
   if (request != one.message.numbers.end() && wanted != other.message.numbers.end() &&
       (surely_less(request->second, wanted->second) || surely_less(wanted->second, request->second)))
@@ -140,10 +141,10 @@ void add_exceptions(std::string_view text, const Survey& seen, const Chosen& cho
   static constexpr std::array<std::string_view, 5> kOfLaunchers = {"ChildFailedError", "CalledProcessError",
                                                                    "ProcessRaisedException", "ProcessExitedException",
                                                                    "KeyboardInterrupt"};
-  std::set<std::string> told;
+  std::set<std::string> told = {chosen.message.tag};
+  for (const Chosen& one : seen.all) told.insert(one.message.tag);
   const auto is_new = [&](const std::string& tag) {
-    return !tag.empty() && tag != chosen.message.tag && !seen.last.contains(tag) && !writer_words(tag).empty() &&
-           told.insert(tag).second;
+    return !tag.empty() && !writer_words(tag).empty() && told.insert(tag).second;
   };
   const auto tag_at = [&](std::size_t at) {
     const std::size_t begin = line_begin(text, at, kLongestLine);
@@ -203,7 +204,7 @@ std::uint64_t line_number(std::string_view text, std::size_t at) {
 
 std::string place_words(std::string_view text, const Chosen& message) {
   return line_words(text, message.begin, own_line(traceback_at(text, message.begin, message.message.tag))) + ": " +
-         trimmed(message.message.text, 160);
+         short_words(message.message);
 }
 
 Others others_beside(std::string_view text, const Survey& seen, const Chosen& chosen,

@@ -40,10 +40,12 @@ std::string pool_owner(std::string_view text, std::size_t at) {
   const std::size_t begin = line_begin(text, at, kLongestLine);
   const std::string_view line = text.substr(begin, at - begin);
   if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
-  const bool jax = has(text, {"jaxlib", "XlaRuntimeError", "JaxRuntimeError", "/jax/", "import jax", "jax."}),
-             tensorflow =
-                 has(text, {"/tensorflow/python/", "tensorflow.python", "/keras/", "keras.", "import tensorflow", "tf.",
-                            "tensorflow/core", "W tensorflow/", "I tensorflow/", "E tensorflow/"});
+  const bool jax_raised = has(text, {"XlaRuntimeError", "JaxRuntimeError"}),
+             tensorflow_raised = has(text, {"tensorflow.python", "/tensorflow/python/", "errors_impl."});
+  if (jax_raised != tensorflow_raised) return jax_raised ? "jax" : "tensorflow";
+  const bool jax = has(text, {"jaxlib", "/jax/", "import jax", "jax."}),
+             tensorflow = has(text, {"/keras/", "keras.", "import tensorflow", " tf.", "(tf.", "tensorflow/core",
+                                     "W tensorflow/", "I tensorflow/", "E tensorflow/"});
   if (jax != tensorflow) return jax ? "jax" : "tensorflow";
   return jax || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
 }

@@ -31,7 +31,10 @@ bool begins_json(std::span<const std::uint8_t> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (std::isdigit(*second) != 0) {  // [1, 2] and not [1/100] or [12:30:00]
     const std::size_t after = text.find_first_not_of("0123456789.", static_cast<std::size_t>(second - head.begin()));
-    return after == std::string_view::npos || text[after] == ',' ||
+    // mpirun marks its lines with "[1,0]<stderr>:"
+    const std::size_t close = text.find("]", after);
+    const bool is_mark = close != std::string_view::npos && text.substr(close + 1, 1) == "<";
+    return after == std::string_view::npos || (text[after] == ',' && !is_mark) ||
            (text[after] == ']' && text.find_first_not_of(" \r\n\t", after + 1) == std::string_view::npos);
   }
   // Any other JSON, and a log that begins with some of it, is a text.
@@ -44,7 +47,10 @@ bool begins_json(std::span<const std::uint8_t> head) {
   const bool has_words = std::any_of(text.begin(), text.end(), [](char letter) {
     return std::isalpha(static_cast<unsigned char>(letter)) != 0;
   });  // else it is no log either
-  if (!names_key && has_words && (text.size() >= 512 || text.find("Error") != std::string_view::npos)) return false;
+  if (!names_key && has_words &&
+      (text.size() >= 512 || text.find("Error") != std::string_view::npos ||
+       text.find("out of memory") != std::string_view::npos))
+    return false;
   if (text.find("Traceback (most recent call last)") != std::string_view::npos) return false;
   const std::size_t line = text.find('\n', static_cast<std::size_t>(first - head.begin()));
   const bool is_line_of_log = line != std::string_view::npos && text[line - 1] == '}' && line + 1 < text.size() &&
