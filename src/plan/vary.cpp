@@ -13,6 +13,7 @@ namespace faultline {
 namespace {
 
 constexpr std::uint64_t kMostRuns = 8;
+constexpr std::size_t kHalves = 4;
 constexpr std::uint64_t kCloseEnough = 64;  // a border known to this part of the value is close enough
 constexpr std::array<std::string_view, 6> kUsualNames = {
     "batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "batch", "bs"};
@@ -163,6 +164,7 @@ class Search {
   void search_down(Point lowest) {
     // batch normalisation needs two
     if (!lowest.problem.empty() && lowest.value == 1 && vary_.current > 2) lowest = try_value(2);
+    if (!lowest.problem.empty() && !reruns_.interrupted()) lowest = least_half(std::move(lowest));
     if (!lowest.problem.empty()) {
       vary_.why_not = "with " + std::to_string(lowest.value) + ", " + lowest.problem;
     } else if (lowest.needed_bytes >= current_.needed_bytes && vary_.current > lowest.value) {
@@ -172,6 +174,20 @@ class Search {
     } else {
       narrow(std::move(lowest), current_);
     }
+  }
+
+  // A program that refuses small numbers may want a multiple of something: halves of the one it has keep what divides it.
+  Point least_half(Point refused) {
+    std::vector<std::uint64_t> halves;
+    for (std::uint64_t value = vary_.current; value % 2 == 0 && value / 2 > 2 && halves.size() < kHalves; value /= 2)
+      halves.push_back(value / 2);
+    if (halves.empty()) return refused;
+    for (Point& point : try_values(halves)) {
+      if (point.problem.empty()) refused = std::move(point);  // the smallest comes last
+    }
+    runs_ -= halves.size();  // they only tell where to begin
+    unit_ = refused.problem.empty() ? refused.value : 1;
+    return refused;
   }
 
   // It fits as it is: upwards by doubling until it does not.
@@ -206,17 +222,24 @@ class Search {
       keep(low);
       vary_.smallest_failing = high.value;
       const std::uint64_t before = high.value - low.value;
-      if (before <= std::max<std::uint64_t>(1, low.value / kCloseEnough) || runs_ + 1 >= kMostRuns ||
+      if (before <= std::max<std::uint64_t>(unit_, low.value / kCloseEnough) || runs_ + 1 >= kMostRuns ||
           reruns_.interrupted())
         return;
       const double span = static_cast<double>(high.needed_bytes) - static_cast<double>(low.needed_bytes);
       const double room = static_cast<double>(plan_.gpu->capacity_bytes) - static_cast<double>(low.needed_bytes);
       const double share = span > 0 && !far_off ? std::clamp(room / span, 0.0, 1.0) : 0.5;
       const auto guess = low.value + static_cast<std::uint64_t>(share * static_cast<double>(before));
-      const std::uint64_t first = std::clamp(guess, low.value + 1, high.value - 1);
+      const std::uint64_t above = (low.value / unit_ + 1) * unit_, below = (high.value - 1) / unit_ * unit_;
+      if (above > below) return;
+      const std::uint64_t first = std::clamp(guess / unit_ * unit_, above, below);
       std::vector<std::uint64_t> values = {first};
-      if (first + 1 < high.value) values.push_back(first + 1);
+      if (first + unit_ < high.value) values.push_back(first + unit_);
+      bool refused = false;
       for (Point& point : try_values(values)) {
+        if (!point.problem.empty() && vary_.current % (2 * unit_) == 0 && 2 * unit_ < before) {
+          refused = true;  // maybe it wants a multiple of something
+          continue;
+        }
         if (!point.problem.empty()) {  // this value breaks the program: no more can be said
           vary_.stopped = fmt::format("with {}, {}", point.value, point.problem);
           keep(low);
@@ -228,6 +251,7 @@ class Search {
         else if (!point.fits && point.value < high.value)
           high = std::move(point);
       }
+      if (refused) unit_ *= 2;
       if (low.value >= high.value) return;
       far_off = high.value - low.value > before / 2;
     }
@@ -243,6 +267,7 @@ class Search {
   std::uint64_t runs_ = 0;          // started
   std::uint64_t measured_ = 0;      // of them, that told what a value needs
   std::uint64_t needed_bytes_ = 0;  // with the largest that fits
+  std::uint64_t unit_ = 1;          // values that are tried are multiples of it
   bool accumulated_ = false;
 };
 

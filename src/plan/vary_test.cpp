@@ -73,6 +73,29 @@ TEST(Vary, AValueThatFitsIsKeptWhenTheNextBreaksTheProgram) {
   EXPECT_EQ(plan.vary->tight, is_tight(*plan.gpu, kContextBytes + program.takes({}, kLargest)));
 }
 
+// A program that takes only multiples of four, from below and from above: the largest of them that fits is found.
+TEST(Vary, AProgramThatWantsMultiplesGetsThem) {
+  for (const bool fits : {false, true}) {
+    for (const std::uint64_t unit : {2u, 4u}) {
+      MadeUpProgram program;
+      const std::uint64_t now = fits ? 8 : 16;
+      program.batch = [&](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : now; };
+      Reruns reruns = program.reruns();
+      reruns.run = [&, run = reruns.run](const std::vector<Attempt>& asked) {
+        std::vector<DryRunResult> results = run(asked);
+        for (std::size_t at = 0; at < asked.size(); ++at) {
+          if (asked[at].vary->second % unit != 0)
+            results[at].processes.front().exception = PlanException{"ValueError", "not a multiple", {}};
+        }
+        return results;
+      };
+      Plan plan = plan_for(program, fits ? Verdict::kFits : Verdict::kDoesNotFit);
+      add_search(reruns, "batch_size", {}, plan);
+      EXPECT_EQ(plan.vary->largest_fitting, 12u) << unit << " " << plan.vary->why_not << plan.vary->stopped;
+    }
+  }
+}
+
 TEST(Vary, ANumberInTheCommandIsChangedThere) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--batch-size", "16"}, {"--per_device_train_batch_size", "16"}, {"-b", "16"}}) {

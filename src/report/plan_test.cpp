@@ -316,9 +316,29 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
       {[](Plan& plan) { plan.failed_in_step = 3; }, "It fits until step 3, which fails.", "optimizer steps before"},
       {[](Plan& plan) {
          plan.failed_in_step = 0;
-         plan.steps = 20;
+         plan.steps_before_failure = 20;
        },
        "train.py:12 in forward, after 20 optimizer steps", "in step"},
+      {[](Plan& plan) {
+         plan.failed_in_step = 0;
+         plan.steps_before_failure = 10;
+         plan.failed_phase = "evaluation";
+       },
+       "train.py:12 in forward, in evaluation after 10 optimizer steps", "in step"},
+      {[](Plan& plan) {
+         plan.verdict = Verdict::kMeasured;
+         plan.gpu.reset();
+         plan.failed = false;
+         plan.filling = PlanFilling{"train.py:2", kGiB, kGiB / 2};
+       },
+       "WHAT IT NEEDS DEPENDS ON THE GPU, and none was named (--gpu)", "NEEDS 1"},
+      {[](Plan& plan) {
+         plan.verdict = Verdict::kFits;
+         plan.failed = false;
+         plan.devices = {{0, 1, 1}, {1, 2, 2}};
+         plan.device = 1;
+       },
+       "FITS on all 2 GPUs; cuda:1, Tesla T4, has least to spare", "on cuda:1"},
       {[](Plan& plan) {
          plan.failed_in_step = 0;
          plan.steps = 0;

@@ -332,8 +332,8 @@ void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   page.blank();
   print_facts(page, plan, context);
   print_modules(page, plan, context.verbose);
-  print_phases(page, plan);
   if (context.failure != nullptr && !context.verbose) print_holders(page, "made at", context.failure->holders, false);
+  print_phases(page, plan);
   print_fits(page, plan, context.verbose);
   print_remedies(page, plan, context.verbose);
   print_notes(page, plan, context.verbose);

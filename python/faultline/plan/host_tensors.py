@@ -224,7 +224,9 @@ class HostTensors:
         ):
             if len(self.made) > 4096:
                 self.made.clear()
-            self.made[storage_id(result)] = self._dry.memory.stacks.here()
+            key = storage_id(result)
+            if key not in self.made or not any(isinstance(a, torch.Tensor) and storage_id(a) == key for a in args):
+                self.made[key] = self._dry.memory.stacks.here()  # a view of another was made where that was
         return result
 
     def _look(self, func, args, kwargs):

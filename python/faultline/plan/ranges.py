@@ -36,27 +36,28 @@ def _arithmetic(func, args, bounds):
     first = bounds[0] if bounds else None
     if first is None:
         return None
-    other = args[1] if len(args) > 1 else None
+    other = exact = args[1] if len(args) > 1 else None
     if isinstance(other, torch.Tensor):
         other = bounds[1] if len(bounds) > 1 else None
+        exact = None if args[1].is_cuda else other
     whole = isinstance(other, int)
     if name == "add" and whole:
         return first + other
     if name == "mul" and whole and other >= 0:
         return first * other
     if name == "sub":
-        return first - other if isinstance(args[1], int) else first
-    if name in ("floor_divide", "div") and isinstance(args[1], int) and other > 0:
-        return first // other
-    if name in ("remainder", "fmod") and isinstance(args[1], int) and other > 0:
-        return min(first, other - 1)
+        return first - exact if isinstance(exact, int) else first
+    if name in ("floor_divide", "div") and isinstance(exact, int) and exact > 0:
+        return first // exact
+    if name in ("remainder", "fmod") and isinstance(exact, int) and exact > 0:
+        return min(first, exact - 1)
     if name in ("clamp", "clamp_max"):
         limit = args[2] if name == "clamp" and len(args) > 2 else args[1] if name == "clamp_max" else None
         return min(first, limit) if isinstance(limit, int) else first
     return None
 
 
-def _bound(memory, tensor):
+def bound(memory, tensor):
     """(the most, is it a maximum or a sum)."""
     if tensor.is_cuda:
         record = memory.find(tensor)
@@ -90,7 +91,7 @@ def _of_results(memory, func, args, operands, count: int, size: int):
     if func in _ONLY_PLACES or not operands:
         return places
     joined = operands[1:] if func in _WHERE else operands if func in _JOINS else operands[:1]
-    known = [_bound(memory, t) for t in joined]
+    known = [bound(memory, t) for t in joined]
     if func in _SUMS | _MOST | _CHOOSES | _JOINS:
         if any(k is None for k in known):
             return places
@@ -101,7 +102,7 @@ def _of_results(memory, func, args, operands, count: int, size: int):
         return [(most, reduced or func in _MOST), *places[1:]]
     if torch.Tag.pointwise not in func.tags:
         return none
-    known = [_bound(memory, t) for t in operands]
+    known = [bound(memory, t) for t in operands]
     value = _arithmetic(func, args, [k and k[0] for k in known])
     return [(value, any(k and k[1] for k in known))] if value is not None else none
 

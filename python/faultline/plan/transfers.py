@@ -26,8 +26,8 @@ def to_copy(dry, func, args, kwargs):
         result = dry.run(func, args, kwargs, values=False)
         if source.is_cuda:
             shares.follow(dry.memory, func, args, [source], [result])
-            if ranges.is_whole(result) and ranges.is_whole(source) and (record := dry.memory.find(source)) is not None:
-                ranges.note(dry.memory, result, record.most)
+            if ranges.is_whole(result) and ranges.is_whole(source):
+                ranges.note(dry.memory, result, ranges.bound(dry.memory, source))
             host, assumed = dry.values.view(source), dry.values.is_assumed(source)
         else:
             if dry.values.worth_knowing(source.numel(), result.dtype):
@@ -115,10 +115,14 @@ def copy_into(dry, func, args, kwargs):
         elif record is not None and record.shadow is not None:
             dry.values.assume(target)
         if ranges.is_whole(target):
-            known = dry.memory.find(source).most if source.is_cuda and dry.memory.find(source) else None
-            ranges.note(
-                dry.memory, target, known if source.is_cuda else ranges.of_host(source) if host is not None else None
+            known = (
+                ranges.bound(dry.memory, source)
+                if source.is_cuda
+                else ranges.of_host(source)
+                if host is not None
+                else None
             )
+            ranges.note(dry.memory, target, known if ranges.is_whole(source) else None)
         return target
     if not source.is_cuda:
         return NotImplemented

@@ -96,4 +96,25 @@ std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lif
   return failed;
 }
 
+std::optional<Layer> layer_of(const FailedOp& failed) {
+  std::optional<Layer> layer;
+  std::optional<std::size_t> input;
+  for (std::size_t at = 0; at < failed.operands.size(); ++at) {
+    const Given& given = failed.operands[at];
+    if (given.kind != "parameter") {
+      if (input) return std::nullopt;
+      input = at;
+      continue;
+    }
+    const std::size_t dot = given.name.rfind('.');
+    if (dot == std::string_view::npos) return std::nullopt;
+    const std::string name(given.name.substr(0, dot));
+    if (layer && (layer->name != name || layer->dtype != given.dtype)) return std::nullopt;
+    layer = Layer{name, given.dtype, 0};
+  }
+  if (!layer || !input || failed.operands[*input].dtype == layer->dtype) return std::nullopt;
+  layer->input = *input;
+  return layer;
+}
+
 }  // namespace faultline

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +37,14 @@ struct FailedOp {
   bool has_all_operands = true;
   bool is_last = false;  // after it the trace only lets go of memory: the program did not go on
 };
+
+// A layer whose parameters are of one type and whose input is of another.
+struct Layer {
+  std::string name;  // "Head.proj"
+  std::string_view dtype;
+  std::size_t input = 0;  // which operand
+};
+std::optional<Layer> layer_of(const FailedOp& failed);
 
 // In the order of their ends. An operation that failed because one inside it failed with the same words is not told again.
 std::vector<FailedOp> failed_operations(const Trace& trace, const Lifetimes& lifetimes, bool ended_in_order);

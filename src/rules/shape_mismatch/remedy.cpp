@@ -113,7 +113,14 @@ std::vector<std::string> dtype_remedies(const FailedOp& failed, const Facts& fac
   for (std::size_t at = 0; at < operands.size(); ++at) {
     if (operands[at].dtype != wanted) which += (which.empty() ? "" : " and ") + operand_text(failed, at);
   }
-  return {"Cast " + which + " with " + cast_text(wanted) + ": the other operands are " + std::string(wanted) + "."};
+  std::vector<std::string> remedies = {"Cast " + which + " with " + cast_text(wanted) + ": the other operands are " +
+                                       std::string(wanted) + "."};
+  const std::optional<Layer> layer = layer_of(failed);
+  if (!layer || failed.operands[layer->input].dtype == "float64") return remedies;
+  remedies.push_back("Or make the layer `" + layer->name + "` " + std::string(failed.operands[layer->input].dtype) +
+                     " as its input is, with `.to(torch." + std::string(failed.operands[layer->input].dtype) + ")`.");
+  remedies.emplace_back("Or call the model under `torch.autocast(\"cuda\")`, which casts both to one type.");
+  return remedies;
 }
 
 std::vector<std::string> device_remedies(const FailedOp& failed, const Facts& facts) {

@@ -1,6 +1,8 @@
 // tensor/shape-mismatch, tensor/dtype-mismatch, tensor/device-mismatch: an operation refused its operands because of their shapes, types or devices; which, from where, and what would fit.
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "base/units.h"
@@ -58,11 +60,37 @@ std::string given_text(const Given& given, Trouble trouble, const Facts& facts) 
   return text;
 }
 
+// Where types are the trouble, those of the rarer type come first: they are what differs.
+std::vector<std::size_t> order_of(const FailedOp& failed, Trouble trouble) {
+  std::vector<std::size_t> order(failed.operands.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (trouble != Trouble::kDtype) return order;
+  const auto alike = [&](std::size_t at) {
+    return std::count_if(failed.operands.begin(), failed.operands.end(),
+                         [&](const Given& other) { return other.dtype == failed.operands[at].dtype; });
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return alike(a) < alike(b); });
+  return order;
+}
+
+// "The layer `Head.proj` is float32 and its input `x` is bfloat16[8,256]"; empty where it is not a layer's weight against its input.
+std::string layer_text(const FailedOp& failed) {
+  const Family family = family_of(bare_op(failed.op));
+  const std::optional<Layer> layer =
+      family == Family::kProduct || family == Family::kConvolution ? layer_of(failed) : std::nullopt;
+  if (!layer) return {};
+  const Given& input = failed.operands[layer->input];
+  return "The layer `" + layer->name + "` is " + std::string(layer->dtype) + " and its input " +
+         (input.kind.empty() ? "" : "`" + std::string(input.name) + "` ") + "is " +
+         tensor_text(input.dtype, input.shape) + ", which " + std::string(failed.op) + " refused";
+}
+
 std::string operands_text(const FailedOp& failed, Trouble trouble, const Facts& facts) {
   std::string text;
-  for (std::size_t at = 0; at < failed.operands.size() && at < kOperandsShown; ++at) {
-    const bool last = at + 1 == failed.operands.size();
-    text += (at == 0 ? "" : last ? " and " : ", ") + given_text(failed.operands[at], trouble, facts);
+  const std::vector<std::size_t> order = order_of(failed, trouble);
+  for (std::size_t at = 0; at < order.size() && at < kOperandsShown; ++at) {
+    const bool last = at + 1 == order.size();
+    text += (at == 0 ? "" : last ? " and " : ", ") + given_text(failed.operands[order[at]], trouble, facts);
   }
   if (failed.operands.size() > kOperandsShown)
     text += " and " + std::to_string(failed.operands.size() - kOperandsShown) + " more";
@@ -91,16 +119,20 @@ Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, c
   finding.location.op = failed.op;
   finding.count = times;
   const std::string raised = times == 1 ? "" : ", " + format_count(times) + " times";
+  const std::string layer = trouble == Trouble::kDtype ? layer_text(failed) : "";
   finding.message =
-      std::string(failed.op) + " refused " +
-      (failed.operands.empty() ? "its operands" : operands_text(failed, trouble, facts)) + raised + ": " +
+      (!layer.empty() ? layer
+                      : std::string(failed.op) + " refused " +
+                            (failed.operands.empty() ? "its operands" : operands_text(failed, trouble, facts))) +
+      raised + ": " +
       (failed.operands.size() == 1 && trouble == Trouble::kShape ? "its shape does not fit" : about(trouble)) +
       (failed.is_last ? ". Nothing was computed after it." : ". The program went on after the error.");
   if (!failed.words.empty()) finding.evidence.push_back({"error", first_words(failed.words)});
   if (const std::string inside = library_detail(facts, calling_frame(facts.trace, failed.stack)); !inside.empty())
     finding.evidence.push_back({"raised", inside});
-  for (std::size_t at = 0; at < failed.operands.size() && at < kOperandsShown; ++at) {
-    finding.related.push_back(origin_of(facts, failed, at));
+  const std::vector<std::size_t> order = order_of(failed, trouble);
+  for (std::size_t at = 0; at < order.size() && at < kOperandsShown; ++at) {
+    finding.related.push_back(origin_of(facts, failed, order[at]));
   }
   std::vector<std::string> remedies = trouble == Trouble::kDtype    ? dtype_remedies(failed, facts)
                                       : trouble == Trouble::kDevice ? device_remedies(failed, facts)

@@ -43,6 +43,39 @@ def test_a_program_that_only_asks_is_tight(plan):
     assert report["plan"]["verdict"] == "fits-tightly" and report["plan"]["filling"] is None, done.stderr
 
 
+@pytest.mark.parametrize("share, depends", [(0.6, True), (0.05, True), (0, False)])
+def test_without_a_gpu_a_program_that_sizes_itself_by_it_is_given_no_number(plan, share, depends):
+    done = plan(f"""
+import torch
+total = torch.cuda.get_device_properties(0).total_memory
+x = torch.empty(int(total * {share}) + (1 << 30), dtype=torch.uint8, device="cuda")
+""")
+    told = done.report["plan"]
+    assert (done.returncode == 4) == depends, done.stderr
+    assert ("WHAT IT NEEDS DEPENDS ON THE GPU" in done.stderr) == depends and bool(told["fits"]) != depends
+    assert ("\nNEEDS 1." in done.stderr) != depends
+
+
+def test_sizes_from_values_are_no_plain_fit(plan):
+    done = plan(
+        "import torch\nx = torch.randn(999, 999, device='cuda')\nn = int(x.max() * 100)\ntorch.zeros(n, 9, device='cuda')\n",
+        "--gpu",
+        "T4",
+    )
+    words = "with sizes from a number that is not computed (program.py:3)"
+    assert done.returncode == 4 and done.report["plan"]["verdict"] == "fits"
+    headline, summary = (next(l for l in done.stderr.splitlines() if l.startswith(w)) for w in ("FITS", "SUMMARY"))
+    assert words in headline and words in summary, done.stderr
+    assert words in [note.get("verdict") for note in done.report["plan"]["notes"]]
+
+
+def test_an_error_of_the_program_comes_before_what_was_seen_of_its_memory(plan):
+    done = plan("import torch\nm = torch.nn.Linear(8, 4).cuda()\nm(torch.ones(2, 6, device='cuda'))\n", "--gpu", "T4")
+    assert done.returncode == 1
+    assert -1 < done.stderr.find("ERROR  tensor/shape-mismatch") < done.stderr.find("NOT PLANNED TO THE END")
+    assert "What fills the memory" not in done.stderr and "at the peak" not in done.stderr
+
+
 def test_a_server_that_takes_more_than_there_is_does_not_fit(plan):
     done = plan(SERVER.format(share=1.3), "--gpu", "T4", "--no-try")
     report = done.report

@@ -1,0 +1,88 @@
+"""Sizes and branches that come from numbers a dry run does not compute: the most they can be, or a verdict that says what it does not know."""
+
+import pytest
+
+START = "import torch\nd = 'cuda'\nx = torch.randn(2000, 2000, device=d)\nids = torch.randint(0, 5000, (64, 4096), device=d)\n"
+
+# The number that is given is the most that it can be.
+MOST = {
+    "randint": ("int(ids.max()) + 1", 5000),
+    "randint_with_a_low_bound": ("torch.randint(10, 700, (400, 400), device=d).max().item()", 699),
+    "random_": ("torch.empty(400, 400, dtype=torch.long, device=d).random_(0, 33).max().item()", 32),
+    "largest_of_a_row": ("ids.max(dim=1).values.max().item()", 4999),
+    "amax": ("ids.amax().item()", 4999),
+    "mask": ("int((ids != 0).sum())", 64 * 4096),
+    "mask_of_floats": ("int((x > 0).sum())", 2000 * 2000),
+    "mask_by_rows": ("int((ids != 0).sum(1).max())", 4096),
+    "mask_as_long": ("(ids > 3).long().sum(1).max().item()", 4096),
+    "equal_to_a_token": ("(ids == 7).sum().item()", 64 * 4096),
+    "argmax": ("int(x.argmax(1).max())", 1999),
+    "of_topk": ("int(x.topk(3, dim=1).indices.max())", 1999),
+    "plus": ("int((ids + 2).max())", 5001),
+    "times": ("int((ids * 2).max())", 9998),
+    "halved": ("int((ids // 2).max())", 2499),
+    "remainder": ("int((ids % 100).max())", 99),
+    "part_of_it": ("int(ids[:, :100].max())", 4999),
+    "from_the_host": ("int(torch.arange(100000).reshape(100, 1000).to(d).max())", 99999),
+    "to_a_list": ("max((ids != 0).sum(1).tolist())", 4096),
+}
+
+
+def test_a_maximum_or_a_sum_is_the_most_it_can_be(dry_run):
+    ran = dry_run(START + "".join(f"print({name!r}, {code})\n" for name, (code, _) in MOST.items()))
+    assert ran.status == 0, ran.err
+    assert ran.out.splitlines() == [f"{name} {most}" for name, (_, most) in MOST.items()]
+
+
+def verdicts(ran):
+    return [note["verdict"] for note in ran.notes() if note.get("verdict")]
+
+
+SIZES = {
+    "int_of_a_float": "n = int(x.abs().max() * 1000)\ntorch.zeros(n, 7, device=d)",
+    "item_then_int": "m = x.max().item()\nn = int(m * 3)\ntorch.zeros(n, 7, device=d)",
+    "picked_token": "n = x.argmax(1)[3].item()\ntorch.zeros(n + 1, 7, device=d)",
+    "slice": "n = x.argmax(1)[3].item()\ny = x[: n + 1] * 2",
+    "through_a_function": "def length():\n    return int(x.sum())\ntorch.zeros(length() + 3, 7, device=d)",
+    "rounds": "keep = []\nfor i in range(int(x.norm())):\n    keep.append(torch.zeros(3, i + 1, device=d))",
+}
+BRANCHES = {
+    "bool_of_a_tensor": "if x.max() > 10:\n    y = torch.zeros(300, device=d)",
+    "else": "if x.max() > 10:\n    print('large')\nelse:\n    y = torch.zeros(300, device=d)",
+    "item_of_a_truth_value": "big = (x > 3).any().item()\nif big:\n    y = torch.zeros(300, device=d)",
+    "whole_number": "n = int(x.max() * 3)\nif n > 50:\n    y = torch.zeros(300, device=d)",
+}
+# Every training loop does these.
+HARMLESS = {
+    "loss": "for i in range(3):\n    loss = (x ** 2).mean()\n    print(i, loss.item())\n    torch.zeros(i + 1, device=d)",
+    "running_loss": "total = 0.0\nfor i in range(3):\n    total += (x ** 2).mean().item()\n    torch.zeros(i + 1, device=d)\nprint(f'{total / 3:.3f}')",
+    "accuracy": "right = 0\nfor i in range(3):\n    y = torch.zeros(2000, dtype=torch.long, device=d)\n    right += (x.argmax(1) == y).sum().item()\n    torch.zeros(i + 1, device=d)\nprint(right / 6000)",
+    "accuracy_of_a_function": "def test():\n    right = 0\n    right += (x.argmax(1) == x.argmin(1)).sum().item()\n    return right / 2000\nacc = test()\nprint(acc)\ntorch.zeros(9, device=d)",
+    "best": "best = 1e9\nv = x.norm().item()\nif v < best:\n    best = v\n    torch.save({'x': 1}, 'b.pt')\ntorch.zeros(9, device=d)",
+    "nan_check": "loss = x.mean()\nif torch.isnan(loss):\n    raise ValueError('nan')\ntorch.zeros(9, device=d)",
+    "end_token": "out = []\nfor i in range(4):\n    t = x.argmax(1)[0].item()\n    if t == 7:\n        break\n    out.append(t)\n    z = torch.tensor([t], device=d)\ntorch.zeros(9, device=d)",
+    "all_done": "done = (x.argmax(1) == 5)\nfor i in range(3):\n    if done.all():\n        break\n    torch.zeros(i + 1, device=d)",
+    "known_number": "n = int(torch.tensor([3, 9], device=d).max())\ntorch.zeros(n, device=d)",
+    "bounded": "n = int(ids.max()) + 1\ntorch.zeros(n, 3, device=d)",
+    "scheduler": "o = torch.optim.SGD([x], 0.1)\ns = torch.optim.lr_scheduler.ReduceLROnPlateau(o)\ns.step(x.mean().item())\ntorch.zeros(9, device=d)",
+    "clipping": "p = torch.nn.Linear(2000, 3).to(d)\np(x).sum().backward()\nn = torch.nn.utils.clip_grad_norm_(p.parameters(), 1.0)\nprint(float(n))\ntorch.zeros(9, device=d)",
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_from_a_number_that_is_not_computed_stands_with_the_verdict(dry_run, name):
+    found = verdicts(dry_run(START + SIZES[name] + "\n"))
+    assert any(words.startswith("with sizes from a number that is not computed (program.py:") for words in found), found
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_branch_that_a_value_decides_stands_with_the_verdict(dry_run, name):
+    found = verdicts(dry_run(START + BRANCHES[name] + "\n"))
+    assert any(words.startswith("with a branch decided by a value that is not computed") for words in found), found
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_numbers_that_decide_nothing_leave_the_verdict_alone(dry_run, name):
+    ran = dry_run(START + HARMLESS[name] + "\n")
+    assert ran.status == 0, ran.err
+    assert verdicts(ran) == []
