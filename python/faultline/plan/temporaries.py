@@ -17,9 +17,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .kernels import (
+from .kernels import (  # noqa: F401 (each adds its models)
+    attention,
     blas,
-)  # noqa: F401
+    convolutions,
+    copies,
+    indexing,
+    linalg,
+    losses,
+    norms,
+    recurrent,
+    reductions,
+    scans,
+    sorting,
+)
 from .kernels.steps import OUT, Call, models, output_models, storage_models
 
 __all__ = ["OUT", "steps", "extra_outputs", "kept_storage", "persistent"]

@@ -17,7 +17,7 @@ import torch
 
 from ..._file_owner import is_own
 from ..unplannable import Unplannable
-from . import stand_ins
+from . import missing_libraries
 
 _READY = {"ImportError", "ModuleNotFoundError"}
 _READY_FOR_ALL = _READY | {"Exception", "BaseException", ""}
@@ -92,7 +92,7 @@ class _LastFinder:
 
     def find_spec(self, name, path=None, target=None):
         root = name.partition(".")[0]
-        library = stand_ins.LIBRARIES.get(root)
+        library = missing_libraries.LIBRARIES.get(root)
         if library is None or not library.has(name):
             return None
         if name != root and not getattr(sys.modules.get(root), "__faultline_stand_in__", False):
