@@ -110,6 +110,7 @@ std::string program_words(const Case& subject) {
     const bool is_start = place.function == "<module>" || (place.function == "main" && file.empty());
     if (is_start && place.file.ends_with(".py") && !is_library_file(place.file)) file = place.file;
   }
+  if (file.empty() && !is_library_file(notes.program)) file = notes.program;
   file = file.substr(file.find_last_of("/\\") + 1);
   if (is_notebook && file.empty()) {
     std::string name = path.ends_with(".ipynb") ? path.substr(path.find_last_of("/\\") + 1) : "notebook.ipynb";

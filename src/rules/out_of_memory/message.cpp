@@ -241,11 +241,10 @@ void judge_bare(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.framework == Framework::kPyTorch) {
     const bool is_cut = stated.text.find("Tr") != std::string::npos;
-    conclude(
-        finding, Confidence::kLikely,
-        std::string("GPU memory ran out in PyTorch's allocator; ") +
-            (is_cut ? "the message is cut, and has no size that was asked for" : "this text has no numbers of it") +
-            ", so how much was missing and who held the memory cannot be told.");
+    conclude(finding, Confidence::kLikely,
+             std::string("GPU memory ran out in PyTorch's allocator; ") +
+                 (is_cut ? "the message is cut, or has no size that can be read" : "this text has no numbers of it") +
+                 ", so how much was missing and who held the memory cannot be told.");
     return add_try(finding,
                    "Since 1.0 the message goes on with numbers (\"Tried to allocate …\"): give Faultline the whole of "
                    "it, or the whole log.");

@@ -187,7 +187,7 @@ void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Tra
   const std::size_t head = text.rfind("Traceback (most recent call last)");
   const bool printed = is_only_printed(text, chosen, head == std::string_view::npos ? 0 : head + 1);
   const LastException other = last_exception(text, chosen.begin, chosen.message.tag);
-  const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 40)) != std::string::npos;
+  const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 30)) != std::string::npos;
   const Link link = link_to_end(text, chosen.begin, chosen.message.tag);
   if (ends_cuda(chosen.message.kind) && !printed && (is_same || link == Link::kNone || may_tell_of_gpu(other.said)))
     return;
@@ -254,6 +254,7 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   const bool of_pytest = text.substr(line_begin(text, chosen.begin, 4096)).starts_with("E  ");
   if (const std::string launcher = of_pytest ? "python -m pytest" : launcher_of(near); !launcher.empty())
     trace.properties["error.launcher"] = launcher;
+  if (const std::string program = program_file(near); !program.empty()) trace.properties["error.program"] = program;
   if (chosen.message.kind == "no-kernel-image") {
     const UnknownGpu gpu = unknown_gpu(near);
     trace.properties["error.gpu.name"] = gpu.name;
@@ -377,9 +378,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   add_properties(trace, message);
   trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));
   const Others others = others_beside(text, seen, chosen, survived);
-  const std::uint64_t count = seen.counts[message.kind];
   trace.properties["error.count"] =
-      std::to_string(std::max<std::uint64_t>(count - std::min(count, others.not_the_same), 1));
+      std::to_string(std::max<std::uint64_t>(others.times != 0 ? others.times : seen.counts[message.kind], 1));
   trace.properties["error.distinct"] = std::to_string(std::max<std::size_t>(seen.texts[message.kind].size(), 1));
   std::size_t told = 0;
   for (const Chosen& before : survived) {

@@ -100,12 +100,15 @@ void add_messages(std::string_view text, const Survey& seen, const Chosen& chose
   if (kernel_line != seen.kernel_log.end() && !of_kernel_log) candidates.push_back(*kernel_line);
   std::set<std::string> kinds;  // of the same writer, each kind once
   for (const Chosen& other : candidates) {
+    if (other.begin == chosen.begin) others.times += other.times;
     if (other.begin == chosen.begin) continue;
     const bool same_kind = other.message.kind == chosen.message.kind,
                other_writer = is_other_writer(chosen.message.tag, other.message.tag);
     const std::optional<TracebackFrame> line = own_of(other);
-    if (same_kind && !is_another(chosen, own, other, line)) continue;
-    if (same_kind) others.not_the_same += other.times;
+    if (same_kind && !is_another(chosen, own, other, line)) {
+      others.times += other.times;
+      continue;
+    }
     if (is_same_place(survived, other.begin)) continue;
     if (of_kernel_log && is_kind(seen.kernel_log, other.message.kind)) continue;  // explained by itself
     if (other.message.weak && other.message.kind != "xid" && !(other_writer && ends_cuda(other.message.kind))) continue;
@@ -192,6 +195,11 @@ std::string writer_words(std::string_view tag) {
                                     : std::string(tag.substr(1, tag.find_first_of(",)") - 1));
   while (!tag.empty() && std::string_view(":| ]").find(tag.back()) != std::string_view::npos) tag.remove_suffix(1);
   if (tag.starts_with('[')) tag.remove_prefix(1);
+  // mpirun's job and rank: "[1,3]<stderr>:"
+  if (const std::size_t comma = tag.find(',');
+      comma != std::string_view::npos && comma + 1 < tag.size() &&
+      std::all_of(tag.begin() + static_cast<std::ptrdiff_t>(comma) + 1, tag.end(), is_digit))
+    return "rank " + std::string(tag.substr(comma + 1));
   if (tag.empty() || tag.size() > 40 || tag.find_first_of(" ,[](){}\"'") != std::string_view::npos) return {};
   return (std::all_of(tag.begin(), tag.end(), is_digit) ? "task " : "") + std::string(tag);
 }

@@ -19,8 +19,8 @@ std::string place_words(std::string_view text, const Chosen& message);
 
 struct Others {
   std::vector<std::string> told;  // at most four, each with its writer, place and words
-  // messages of the chosen one's kind that tell of another error: another request, line or device
-  std::uint64_t not_the_same = 0;
+  // how often the chosen error is told: another request, line or device is another error; 0: not known
+  std::uint64_t times = 0;
 };
 Others others_beside(std::string_view text, const Survey& seen, const Chosen& chosen,
                      const std::vector<Chosen>& survived);

@@ -5,6 +5,7 @@
 
 #include "base/characters.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/traceback.h"
 
 namespace faultline {
 namespace {
@@ -106,6 +107,25 @@ std::string launcher_of(std::string_view text) {
     if (text.find(mark) != std::string_view::npos) return std::string(name);
   }
   return {};
+}
+
+std::string program_file(std::string_view text) {
+  constexpr std::string_view kModule = ", in <module>";
+  std::string program;
+  std::size_t looks = 0;
+  for (std::size_t at = text.find(kModule); at != std::string_view::npos && ++looks < kMostLooks;
+       at = text.find(kModule, at + 1)) {
+    const std::size_t begin = text.rfind('\n', at) + 1;
+    TracebackFrame frame;
+    const std::string_view line = text.substr(begin, at + kModule.size() - begin);
+    const std::size_t file = line.find("File \"");
+    if (file == std::string_view::npos || !parse_frame(line.substr(file), frame) || !frame.file.ends_with(".py") ||
+        frame.file.find("/lib/python") != std::string::npos || frame.file.find("-packages") != std::string::npos)
+      continue;
+    if (!program.empty() && program != frame.file) return {};
+    program = frame.file;
+  }
+  return program;
 }
 
 UnknownGpu unknown_gpu(std::string_view text) {

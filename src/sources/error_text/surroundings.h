@@ -17,6 +17,9 @@ std::string other_framework(std::string_view text);
 // "torchrun", "accelerate launch", "deepspeed": what started the program, where the text shows it; empty: nothing did.
 std::string launcher_of(std::string_view text);
 
+// The file in which the program began, where the tracebacks of the text agree on one; empty: they do not.
+std::string program_file(std::string_view text);
+
 // PyTorch's warning of a GPU that it was not built for: "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible …", and what it was built for.
 struct UnknownGpu {
   std::string name, architecture, built_for;  // "NVIDIA GeForce RTX 5090", "sm_120", "sm_50 sm_60 …"

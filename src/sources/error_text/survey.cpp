@@ -90,7 +90,7 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     }
     const Standing standing = standing_of(text, hit.begin);
     if (standing == Standing::kSource) {
-      if (survey.quoted.empty()) survey.quoted = message->text;
+      if (survey.quoted.empty()) survey.quoted = message->text.substr(0, message->text.find_first_of("\"`\n"));
       continue;
     }
     if (standing == Standing::kQuoted && hit.anchor != Anchor::kKnown) message->words["quoted"] = "yes";
