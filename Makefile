@@ -23,7 +23,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
 beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
-.PHONY: all build build-tests run test check test-native test-python test-versions bench fuzz fuzzers sanitize lint clean
+.PHONY: all build build-tests run test check test-native test-python test-all test-versions bench fuzz fuzzers sanitize lint clean
 
 all: build
 
@@ -102,7 +102,11 @@ test-native: build-tests
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 900
 
 test-python: build-tests $(STAMPS)/venv
-	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python
+	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python $(PYTEST)
+
+# Also the tests that take long (tests/python/conftest.py names them): about twice the time.
+test-all: test-native
+	@$(MAKE) -s --no-print-directory test-python PYTEST=--all
 
 # The dry run with several releases of PyTorch, each in an environment of its own (gigabytes each; VERSIONS="--versions 2.4.1 2.8.0 --keep").
 test-versions: build $(STAMPS)/venv

@@ -19,3 +19,52 @@ def binary():
     path = Path(FAULTLINE).resolve()
     assert path.exists(), f"{path} is not there: run `make build`, or name the binary in FAULTLINE"
     return str(path)
+
+
+# Left out unless --all is given (`make test-all`), so that `make test` stays within minutes on two cores: of large tables of cases every
+# nth, and single tests that start many processes with PyTorch in each.
+EVERY_NTH = {"plan/test_releases.py": 3, "plan/test_leaks.py": 3, "plan/test_ranks.py::test_fsdp_takes": 2}
+LONG = (
+    "test_ranks.py::test_the_worst_end_is_the_launchers",
+    "test_ranks.py::test_ranks_of_multiprocessing",
+    "test_ranks.py::test_ranks_that_part_are_not_planned",
+    "test_ranks.py::test_what_is_not_known_is_said_with_its_line",
+    "test_plan_cli.py::test_the_failure_that_is_named_is_the_one_it_died_of[tries",
+    "test_plan_cli.py::test_the_failure_that_is_named_is_the_one_it_died_of[an error",
+    "test_plan_cli.py::test_no_end_is_taken_for_a_fit[two processes that fit together]",
+    "test_plan_cli.py::test_no_end_is_taken_for_a_fit[two processes that may not]",
+    "test_plan_cli.py::test_a_request_that_failed_is_not_told_by_the_tensor_of_the_next_attempt",
+    "test_plan_verdicts.py::test_a_server_that_takes_more_than_there_is_does_not_fit",
+    "test_plan_verdicts.py::test_a_program_that_only_asks_is_tight",
+    "test_plan_time.py::test_what_was_seen_until_there_is_told[time]",
+    "test_plan_time.py::test_a_program_that_does_not_end_is_ended_when_its_time_is_over[child-away",
+    "test_files.py::test_every_rerun_begins_where_the_first_began",
+    "test_shim_torch.py::test_a_training_step_compiles_into_the_same_graphs",
+    "test_shim_torch.py::test_data_workers_run_as_without_us[spawn]",
+    "test_shim_torch.py::test_a_child_of_torch_multiprocessing_that_fails_is_told_as_without_us",
+    "test_recorder.py::test_no_allocation_that_the_recorder_is_refused_reaches_the_program[all_well",
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="also the tests that take long")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--all") or any("::" in argument for argument in config.args):
+        return
+    seen: dict[str, int] = {}
+
+    def is_left_out(item):
+        if any(name in item.nodeid for name in LONG):
+            return True
+        for name, nth in EVERY_NTH.items():
+            if name in item.nodeid and "[" in item.nodeid:
+                table = item.nodeid.partition("[")[0]
+                seen[table] = seen.get(table, -1) + 1
+                return seen[table] % nth != 0
+        return False
+
+    left_out = [item for item in items if is_left_out(item)]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
