@@ -18,10 +18,11 @@ Plan planned(const DryRunResult& first) {
 }
 
 // Each step keeps 64 MiB; the first also makes 200 MiB that stay.
-DryRunResult growing(std::uint64_t steps, std::uint64_t kept_mib, const std::string& stopped) {
+DryRunResult growing(std::uint64_t steps, std::uint64_t kept_mib, const std::string& stopped,
+                     const std::string& held = "") {
   DryRunResult run = MadeUpProgram::left(kGiB, false);
   std::ofstream file(run.processes.front().trace);
-  file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes
+  file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes << held
        << "\ndevice 0 capacity=" << 8 * kGiB << "\n";
   file << "alloc #o 200MiB driver\nalloc #w 200MiB at train.py:7 main\n";
   for (std::uint64_t step = 1; step <= steps; ++step) {
@@ -44,6 +45,39 @@ TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
     // the 200 MiB of the first step are no growth
     EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB)) << each;
   }
+}
+
+TEST(Verdict, WhatHasALimitFitsWhereThereIsRoomForAllOfIt) {
+  const auto held = [](const std::string& limit) {
+    return R"(
+property dry-run.held.00 = "{\"lines\": [\"train.py:7\"], \"count\": 12, \"bytes\": 805306368, \"holder\": \"buf\", \"length\": 12, \"limit\": )" +
+           limit + "}\"";
+  };
+  const Plan with_room = planned(growing(12, 64, "after 12 optimizer steps", held("24")));
+  EXPECT_EQ(with_room.verdict, Verdict::kFits);
+  ASSERT_EQ(with_room.notes.size(), 1u);
+  EXPECT_NE(with_room.notes[0].text.find("full it takes about"), std::string::npos) << with_room.notes[0].text;
+  EXPECT_EQ(planned(growing(12, 64, "after 12 optimizer steps", held("1000"))).verdict, Verdict::kFitsUntil);
+  EXPECT_EQ(planned(growing(12, 64, "after 12 optimizer steps", held("0"))).verdict, Verdict::kFitsUntil);
+}
+
+TEST(Verdict, WhatAProgramKeptThatRanToItsEndIsANoteWhereItIsSmall) {
+  Plan plan;
+  plan.gpu.emplace();
+  plan.gpu->capacity_bytes = 8 * kGiB;
+  plan.verdict = Verdict::kFits;
+  const auto severity = [&](std::uint64_t bytes) {
+    std::vector<Finding> findings(1);
+    findings[0].rule = "memory/leak";
+    findings[0].severity = Severity::kError;
+    findings[0].bytes = bytes;
+    make_notes_of_what_cannot_hurt(plan, findings);
+    return findings[0].severity;
+  };
+  EXPECT_EQ(severity(10 * kMiB), Severity::kNote);
+  EXPECT_EQ(severity(2 * kGiB), Severity::kError);
+  plan.stopped = "after 30 seconds";
+  EXPECT_EQ(severity(10 * kMiB), Severity::kError);
 }
 
 TEST(Verdict, WhatDoesNotGrowOrCameToItsEndFits) {

@@ -114,20 +114,18 @@ struct Reason {
 };
 
 // As it was seen in the program itself.
-Reason reason_for(const Holding& holding, bool alone) {
-  const std::string kept_by = holding.holder.empty() ? std::string("a result that is kept") : holding.holder;
+Reason reason_for(const Holding& holding) {
+  const std::string& holder = holding.holder;
   if (holding.by_graph) {
     return {
-        (holding.only_graph
-             ? "No object of the program refers to them: an autograd graph holds them, and the graph "
-               "is kept by "
-             : "They are kept with their autograd graph, and the graph keeps its activations; held by ") +
-            kept_by,
+        std::string(holding.only_graph ? "No object of the program refers to those that were looked at: an autograd "
+                                         "graph holds them"
+                                       : "They are kept with their autograd graph, which keeps its activations") +
+            (holder.empty() ? "" : ". What is kept with its graph: " + holder),
         "Keep values, not graphs: keep `.detach()` of it (or `.item()` for a loss); forward passes that no backward "
         "pass follows run under `torch.no_grad()`."};
   }
-  return {"Held by " + kept_by + ", on the GPU and without a graph" +
-              (alone ? "" : "; each line of these is told by itself"),
+  return {"Held by " + holder + ", on the GPU and without a graph",
           "Move what is kept to the host (`.cpu()`), keep only the number you need (`.item()`), or let go of it.",
           holding.limit_bytes != 0};
 }
@@ -148,7 +146,7 @@ Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Gro
                       {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
   if (const std::optional<Holding> holding = held_by.of(growth);
       holding && (holding->by_graph || !holding->holder.empty())) {
-    const Reason reason = reason_for(*holding, true);
+    const Reason reason = reason_for(*holding);
     finding.memory = reason.text + ".";
     finding.tries.push_back({reason.advice, std::nullopt, growth.kept_bytes});
   }
@@ -277,8 +275,8 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
       const std::optional<Holding> holding = held_by.of(growth);
       const bool is_seen = holding && !growth.in_place && (holding->by_graph || !holding->holder.empty());
-      const Reason reason = is_seen ? reason_for(*holding, growths.size() == 1)
-                                    : reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
+      const Reason reason =
+          is_seen ? reason_for(*holding) : reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
       const std::uint64_t still_to_come =
           holding && holding->limit_bytes > growth.kept_bytes ? holding->limit_bytes - growth.kept_bytes : 0;
       const bool has_room = usage.failures.empty() && holding && holding->limit_bytes != 0 &&
@@ -365,7 +363,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
         holder.detail = library_detail(facts, stack.stack);
         finding.holders.push_back(std::move(holder));
       }
-      finding.tries.push_back({reason.advice, std::nullopt, growth.kept_bytes});
+      if (!has_room) finding.tries.push_back({reason.advice, std::nullopt, growth.kept_bytes});
       finding.fingerprint = fingerprint(finding.rule, finding.location);
       findings.push_back(std::move(finding));
     }

@@ -66,5 +66,91 @@ TEST(LeakRule, ADryRunThatGoesOnPastItsFailureIsJudgedByAllItsRounds) {
   EXPECT_TRUE(leaks_of_dry_run(false, true).empty()) << "nothing is kept";
 }
 
+std::string quoted(const std::string& text) {
+  std::string all = "\"";
+  for (const char c : text) all += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return all + "\"";
+}
+
+// Two lines of one function that each keep 8 MiB of every step, and what a dry run saw of who holds what they make.
+std::vector<Finding> leaks_held(const std::string& first, const std::string& second) {
+  std::string lines = "source dry-run\n";
+  if (!first.empty()) lines += "property dry-run.held.00 = " + quoted(first) + "\n";
+  if (!second.empty()) lines += "property dry-run.held.01 = " + quoted(second) + "\n";
+  lines += "device 0 capacity=14GiB\n";
+  for (int step = 1; step <= 20; ++step) {
+    const std::string n = std::to_string(step);
+    lines += "alloc #s" + n + " 20MiB driver\nalloc #a" + n + " 8MiB at serve.py:7 handle\nalloc #b" + n +
+             " 8MiB at serve.py:8 handle\nstep " + n + " Optimizer.step#SGD.step\n";
+  }
+  std::vector<Finding> leaks;
+  for (Finding& finding : judge(traced(lines)).findings) {
+    if (finding.rule == "memory/leak") leaks.push_back(std::move(finding));
+  }
+  return leaks;
+}
+
+std::string held_at(int line, const std::string& rest) {
+  return R"({"lines": ["serve.py:)" + std::to_string(line) + R"(", "serve.py:20"], "count": 20, "bytes": 167772160, )" +
+         rest + "}";
+}
+
+TEST(LeakRule, WhatHoldsItIsNamedAndEachLineCountsItsOwn) {
+  const auto leaks = leaks_held(held_at(7, R"("holder": "feats, a list", "length": 20)"),
+                                held_at(8, R"("holder": "logits, a list", "length": 20)"));
+  ASSERT_EQ(leaks.size(), 2u);
+  for (const Finding& leak : leaks) {
+    EXPECT_EQ(leak.severity, Severity::kError);
+    EXPECT_EQ(leak.number("kept_bytes"), 160ll << 20);
+    EXPECT_NE(leak.memory.find(leak.location.line == 7 ? "feats, a list" : "logits, a list"), std::string::npos);
+    EXPECT_EQ((leak.memory + leak.tries.front().what).find("autograd"), std::string::npos) << leak.memory;
+    EXPECT_EQ(leak.tries.front().what.find("no_grad"), std::string::npos);
+    EXPECT_EQ(leak.tries.front().saves_bytes, 160u << 20);
+  }
+}
+
+TEST(LeakRule, LinesThatAGraphHoldsAreOneLeak) {
+  const auto leaks =
+      leaks_held(held_at(7, R"("graph": true, "holder": "losses, a list")"), held_at(8, R"("graph": true)"));
+  ASSERT_EQ(leaks.size(), 1u);
+  EXPECT_NE(leaks[0].memory.find("autograd graph holds them. What is kept with its graph: losses, a list"),
+            std::string::npos)
+      << leaks[0].memory;
+  EXPECT_NE(leaks[0].tries.front().what.find("detach()"), std::string::npos);
+}
+
+TEST(LeakRule, WhereNobodyLookedBothPossibilitiesAreNamed) {
+  const auto leaks = leaks_held("", "");
+  ASSERT_EQ(leaks.size(), 1u);
+  EXPECT_NE(leaks[0].memory.find("to a list, a dict or an attribute"), std::string::npos) << leaks[0].memory;
+  EXPECT_NE(leaks[0].memory.find("through its autograd graph"), std::string::npos) << leaks[0].memory;
+}
+
+TEST(LeakRule, WhatHasALimitAndRoomUpToItIsANote) {
+  struct {
+    std::string limit;
+    Severity severity;
+    std::int64_t limit_mib;
+  } const cases[] = {{"100", Severity::kNote, 800},
+                     {"1000", Severity::kNote, 8000},
+                     {"10000", Severity::kError, 80000},  // more than the GPU has
+                     {"0", Severity::kError, 0}};
+  for (const auto& one : cases) {
+    const auto leaks = leaks_held(held_at(7, R"("holder": "buf, a deque", "length": 20, "limit": )" + one.limit), "");
+    ASSERT_EQ(leaks.size(), 2u) << one.limit;
+    const Finding& leak = leaks[leaks[0].location.line == 7 ? 0 : 1];
+    EXPECT_EQ(leak.severity, one.severity) << one.limit;
+    EXPECT_EQ(leak.number("limit_bytes").value_or(0), one.limit_mib << 20) << one.limit;
+    EXPECT_EQ(leak.tries.empty(), one.severity == Severity::kNote) << one.limit;
+  }
+}
+
+TEST(LeakRule, WhatADryRunLeftIsReadWithinBounds) {
+  for (const char* text :
+       {"{}", "[]", "7", "{\"lines\": 3, \"count\": -1}", "{\"lines\": [\"serve.py:7\"], \"holder\": 4}",
+        "{\"lines\": [[]], \"limit\": \"x\"}", "not json"})
+    EXPECT_EQ(leaks_held(text, "").size(), 1u) << text;
+}
+
 }  // namespace
 }  // namespace faultline

@@ -1,0 +1,112 @@
+"""Who holds what piles up is looked at in the program itself: the container with its name and limit, or a graph."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+
+HEAD = """
+import functools
+from collections import deque
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step(x):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+"""
+LOOP = "for i in range(40):\n    x = torch.randn(512, 256, device='cuda')\n    step(x)\n"
+# program → words of the holder, whether a graph holds it, whether it has a limit
+CASES = {
+    "a list of the module": ("kept = []\n" + LOOP + "    kept.append(x)\n", "kept, a list", False, False),
+    "a dict": ("seen = {}\n" + LOOP + "    seen[i] = x\n", "seen, a dict", False, False),
+    "tuples in a list": ("pairs = []\n" + LOOP + "    pairs.append((i, x))\n", "pairs, a list", False, False),
+    "a list of a function": (
+        "def main():\n    inner = []\n    " + (LOOP + "    inner.append(x)\n").replace("\n", "\n    ") + "\nmain()\n",
+        "inner, a list in main()",
+        False,
+        False,
+    ),
+    "an attribute": (
+        "class Server:\n    def __init__(self): self.history = []\nserver = Server()\n"
+        + LOOP
+        + "    server.history.append(x)\n",
+        "history of Server, a list",
+        False,
+        False,
+    ),
+    "a deque without a limit": ("queue = deque()\n" + LOOP + "    queue.append(x)\n", "queue, a deque", False, False),
+    "a deque with a limit": (
+        "queue = deque(maxlen=1000)\n" + LOOP + "    queue.append((x, i))\n",
+        "queue, a deque of at most 1,000",
+        False,
+        True,
+    ),
+    "a ring": (
+        "ring = [None] * 1000\n" + LOOP + "    ring[i % 1000] = x\n",
+        "ring, a list",
+        False,
+        True,
+    ),
+    "a cache with a limit": (
+        "@functools.lru_cache(maxsize=100)\ndef table(i):\n    return torch.randn(512, 256, device='cuda')\n"
+        + LOOP
+        + "    table(i)\n",
+        "the lru_cache of table",
+        False,
+        True,
+    ),
+    "a cache without a limit": (
+        "@functools.lru_cache(maxsize=None)\ndef table(i):\n    return torch.randn(512, 256, device='cuda')\n"
+        + LOOP
+        + "    table(i)\n",
+        "the lru_cache of table",
+        False,
+        False,
+    ),
+    "a mean with its graph": (
+        "means = []\n" + LOOP + "    means.append(model[0](x).mean())\n",
+        "means, a list",
+        True,
+        False,
+    ),
+    "a sum with its graph": (
+        "total = 0\n" + LOOP + "    total = total + model(x).mean()\n",
+        "total, a tensor",
+        True,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_holder_is_named(dry_run, name):
+    program, holder, by_graph, limited = CASES[name]
+    ran = dry_run(HEAD + program)
+    assert ran.status == 0, ran.err
+    leaks = [finding for finding in ran.report()["findings"] if finding["rule"] == "memory/leak"]
+    assert leaks, name
+    told = leaks[0]
+    assert holder in told["memory"], told["memory"]
+    assert ("autograd graph" in told["memory"]) == by_graph
+    assert ("limit_bytes" in told["evidence"]) == limited
+    assert (told["severity"] == "note") == limited
+    if not by_graph:
+        assert "no_grad" not in json.dumps(told.get("try", told))
+
+
+def test_looking_changes_nothing(dry_run):
+    """What is looked at lives no longer for it: the variables of a function least of all."""
+    program = HEAD + (
+        "def main():\n    used = set()\n    for i in range(40):\n        x = torch.randn(512, 256, device='cuda')\n"
+        "        step(x)\n        kept = [torch.randn(512, 256, device='cuda') for _ in range(8)]\n        model(x)\n"
+        "        del kept, x\n        used.add(torch.cuda.memory_allocated())\n"
+        "    assert len(used) == 1, used\nmain()\n"
+    )
+    ran = dry_run(program)
+    assert ran.status == 0, ran.err
