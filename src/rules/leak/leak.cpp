@@ -16,12 +16,14 @@ namespace {
 // Lines of one function that grow together are one leak: what the main line keeps keeps the others alive (an output keeps its graph, the
 // graph keeps the input). Where no graph holds them, each line is one.
 std::vector<Growth> gather(const Facts& facts, const HeldBy& held_by, std::vector<Growth> growths) {
+  const auto by_itself = [&](const Growth& growth) {
+    const std::optional<Holding> holding = held_by.of(growth);
+    return holding && !holding->by_graph && !holding->holder.empty();
+  };
   std::vector<Growth> gathered;  // growths come sorted, most bytes first
   for (Growth& growth : growths) {
-    const std::optional<Holding> holding = held_by.of(growth);
-    const bool by_itself = holding && !holding->by_graph && !holding->holder.empty();
     const auto same_function = [&](const Growth& main) {
-      if (by_itself) return false;
+      if (by_itself(main) || by_itself(growth)) return false;
       const Frame& a = facts.trace.stacks.frame(main.program);
       const Frame& b = facts.trace.stacks.frame(growth.program);
       return a.file == b.file && a.function == b.function && main.rounds == growth.rounds &&
