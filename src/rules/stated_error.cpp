@@ -82,10 +82,12 @@ void finish_stated(const Case& subject, Finding& finding) {
     finding.message = (notes.who.starts_with("rank ") || notes.who.starts_with("task ") ? "On " : "In ") + notes.who +
                       ": " + finding.message;
   }
-  std::vector<std::string> others = stated.survived;
-  others.insert(others.end(), notes.also.begin(), notes.also.end());
+  // What ended others comes before what was survived.
+  std::vector<std::string> others = notes.also;
+  others.insert(others.end(), stated.survived.begin(), stated.survived.end());
   for (std::size_t i = 0; i < others.size() && i < 4; ++i)
     finding.message += (i == 0 ? " Also in this text: " : "; ") + first_part(others[i], 200);
+  if (others.size() > 4) finding.message += "; and " + std::to_string(others.size() - 4) + " more";
   if (!others.empty() && !finding.message.ends_with("…")) finding.message += ".";
   if (!stated.torch_version.empty())
     add_evidence(finding, "pytorch",

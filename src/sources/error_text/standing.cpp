@@ -96,14 +96,17 @@ bool is_setting(std::string_view body, std::string_view name) {
   static constexpr std::array<std::string_view, 14> kReports = {"essage",   "msg", "MSG",      "rror",   "rr",
                                                                 "xception", "exc", "raceback", "detail", "text",
                                                                 "reason",   "log", "event",    "MESSAGE"};
-  static constexpr std::array<std::string_view, 17> kSettings = {
-      "on_",    "_on",     "pattern", "match", "regex", "retry", "ignore", "catch", "filter",
-      "expect", "handler", "known",   "allow", "skip",  "words", "when",   "if_"};
+  static constexpr std::array<std::string_view, 10> kBegins = {"on_",   "retry",  "ignore", "skip", "catch",
+                                                               "allow", "expect", "known",  "if_",  "when"};
+  static constexpr std::array<std::string_view, 6> kEnds = {"_on", "pattern", "match", "regex", "filter", "handler"};
+  const bool names_setting =
+      std::any_of(kBegins.begin(), kBegins.end(), [&](std::string_view begin) { return name.starts_with(begin); }) ||
+      std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return name.ends_with(end); });
   static constexpr std::array<std::string_view, 12> kLines = {"config",  "Config",  "settings",   "Settings",
                                                               "args",    "Args",    "Namespace(", "hparams",
                                                               "options", "Options", "params",     "arameters"};
   const std::string_view front = body.substr(0, std::min(body.find_first_of(":={(") + 1, std::size_t{60}));
-  return has_any(name, kSettings) || (has_any(front, kLines) && !has_any(name, kReports));
+  return names_setting || (has_any(front, kLines) && !has_any(name, kReports));
 }
 
 }  // namespace
