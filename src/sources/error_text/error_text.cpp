@@ -388,7 +388,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   }
   for (std::size_t i = 0; i < others.told.size(); ++i)
     trace.properties["error.also." + std::to_string(i + 1)] = others.told[i];
-  if (const std::string who = writer_words(message.tag); !who.empty()) trace.properties["error.who"] = who;
+  if (const std::string who = writer_words(text, message.tag); !who.empty()) trace.properties["error.who"] = who;
   add_further(text, seen, chosen, trace);
   add_ending(text, chosen, life, trace);
   add_surroundings(text, chosen, trace);

@@ -61,8 +61,8 @@ std::string line_words(std::string_view text, std::size_t at, const std::optiona
          (own ? ", " + own->file + ":" + std::to_string(own->line) : "");
 }
 
-std::vector<std::string> writers_of(const std::string& tag) {
-  const std::string who = writer_words(tag);
+std::vector<std::string> writers_of(std::string_view text, const std::string& tag) {
+  const std::string who = writer_words(text, tag);
   return who.empty() ? std::vector<std::string>() : std::vector<std::string>{who};
 }
 
@@ -127,7 +127,7 @@ void add_messages(std::string_view text, const Survey& seen, const Chosen& chose
                   (request == other.message.numbers.end() || !other_writer ? std::string()
                                                                            : std::to_string(request->second.middle())) +
                   (other_writer ? "" : "own") + " " + (line ? line->file + ":" + std::to_string(line->line) : ""),
-              line_words(text, other.begin, line), short_words(other.message), writers_of(other.message.tag)});
+              line_words(text, other.begin, line), short_words(other.message), writers_of(text, other.message.tag)});
   }
 }
 
@@ -140,14 +140,14 @@ bool is_of_waiting(std::string_view words) {
 
 // Exceptions of other writers that are no messages of GPU memory.
 void add_exceptions(std::string_view text, const Survey& seen, const Chosen& chosen, std::vector<Told>& all) {
-  if (writer_words(chosen.message.tag).empty()) return;
+  if (writer_words(text, chosen.message.tag).empty()) return;
   static constexpr std::array<std::string_view, 5> kOfLaunchers = {"ChildFailedError", "CalledProcessError",
                                                                    "ProcessRaisedException", "ProcessExitedException",
                                                                    "KeyboardInterrupt"};
   std::set<std::string> told = {chosen.message.tag};
   for (const Chosen& one : seen.all) told.insert(one.message.tag);
   const auto is_new = [&](const std::string& tag) {
-    return !tag.empty() && !writer_words(tag).empty() && told.insert(tag).second;
+    return !tag.empty() && !writer_words(text, tag).empty() && told.insert(tag).second;
   };
   const auto tag_at = [&](std::size_t at) {
     const std::size_t begin = line_begin(text, at, kLongestLine);
@@ -157,7 +157,7 @@ void add_exceptions(std::string_view text, const Survey& seen, const Chosen& cho
                            const std::optional<TracebackFrame>& own) {
     const bool follows = at > chosen.begin && is_of_waiting(words);
     add(all, {words.substr(0, 60) + (follows ? " follows" : ""), line_words(text, at, own), trimmed(words, 160),
-              writers_of(tag), follows});
+              writers_of(text, tag), follows});
   };
   std::size_t heads = 0;
   for (std::size_t head = text.find(kTracebackHead); head != std::string_view::npos && ++heads < kMostHeads;
@@ -181,7 +181,7 @@ void add_exceptions(std::string_view text, const Survey& seen, const Chosen& cho
 
 }  // namespace
 
-std::string writer_words(std::string_view tag) {
+std::string writer_words(std::string_view text, std::string_view tag) {
   for (const std::string_view word : {"rank", "Rank", "RANK"}) {
     const std::size_t at = tag.find(word);
     if (at == std::string_view::npos) continue;
@@ -201,7 +201,12 @@ std::string writer_words(std::string_view tag) {
       std::all_of(tag.begin() + static_cast<std::ptrdiff_t>(comma) + 1, tag.end(), is_digit))
     return "rank " + std::string(tag.substr(comma + 1));
   if (tag.empty() || tag.size() > 40 || tag.find_first_of(" ,[](){}\"'") != std::string_view::npos) return {};
-  return (std::all_of(tag.begin(), tag.end(), is_digit) ? "task " : "") + std::string(tag);
+  if (!std::all_of(tag.begin(), tag.end(), is_digit)) return std::string(tag);
+  // The number of a task stands before many lines, that of a line before one.
+  const std::string mark = std::string(tag) + ": ";
+  const std::size_t first = text.starts_with(mark) ? 0 : text.find("\n" + mark);
+  const bool again = first != std::string_view::npos && text.find("\n" + mark, first + 1) != std::string_view::npos;
+  return again ? "task " + std::string(tag) : std::string();
 }
 
 bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
