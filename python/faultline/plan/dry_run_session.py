@@ -20,7 +20,6 @@ from .stacks import user_line
 from .._file_owner import is_library, is_own
 
 _session = None
-RANKS_HERE = "FAULTLINE_RANKS_HERE"  # of a program that starts its ranks itself
 _GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
 
 
@@ -49,8 +48,8 @@ class DryRunSession:
         self.release = releases.now()
         self.gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
         on_machine = ranks_on_machine()
-        for_ranks = len(self.gpus) == 1 < on_machine
-        if for_ranks:  # each rank has one
+        self.for_ranks = len(self.gpus) == 1 < on_machine
+        if self.for_ranks:  # each rank has one
             self.gpus *= on_machine
         self.options = options
         no_gpu.prepare(options["library"])
@@ -69,7 +68,7 @@ class DryRunSession:
         for gpu in self.gpus[1:]:
             self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
         self.notes = Notes()
-        if for_ranks:
+        if self.for_ranks:
             self.notes.add(
                 "mode",
                 f"one GPU is named and {on_machine} ranks run on a machine: so many of that kind were planned, one for each, as --gpu {on_machine}xNAME does",
@@ -259,6 +258,10 @@ class DryRunSession:
             self.watch.write()
         compiled.tell_estimates(self)
         self.rank.end(peaks)
+        if self.for_ranks and os.environ.get("LOCAL_RANK", "0") != "0" and self.device.stats(0).allocations:
+            Unplannable(
+                f"cuda:0 is used by several ranks of a machine (rank {os.environ['LOCAL_RANK']} as well as the first), and each was planned alone: torch.cuda.set_device(LOCAL_RANK) gives each its own"
+            )
         self.notes.tell_decided(self.mode.looks())
         self.notes.write(self.device)
         if self.progress.on_round is not None:
@@ -309,7 +312,7 @@ class DryRunSession:
 
 def ranks_on_machine() -> int:
     """By what a launcher told this process; 1: it has none."""
-    told = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get(RANKS_HERE) or "1"
+    told = os.environ.get("LOCAL_WORLD_SIZE") or "1"
     return int(told) if told.isdigit() and 0 < int(told) <= 64 else 1
 
 

@@ -134,7 +134,6 @@ def _spawn_few(session, start_processes):
         turn, contexts = _next_turn(), []
 
         def start(rank):
-            os.environ[dry_run_session.RANKS_HERE] = str(nprocs)
             try:
                 contexts.append(start_processes(_Chosen(fn, rank, turn), args, 1, False, daemon, "spawn"))
             except (AttributeError, TypeError, pickle.PicklingError) as problem:
@@ -144,8 +143,6 @@ def _spawn_few(session, start_processes):
                     f"start_processes() with the start method {start_method!r}: a dry run starts ranks by 'spawn', and what is to be run "
                     f"there cannot be handed over ({problem})"
                 ) from None
-            finally:
-                del os.environ[dry_run_session.RANKS_HERE]
             return contexts[-1]
 
         shared = ranks.Shared(session.options["folder"], turn)

@@ -100,8 +100,6 @@ def _of_results(memory, func, args, operands, count: int, size: int):
             along = operands[0].size(args[1]) if func not in _WHOLE_SUMS and operands[0].dim() else 0
             return [(most * (along or operands[0].numel() // max(1, size)), True)]
         return [(most, reduced or func in _MOST), *places[1:]]
-    if torch.Tag.pointwise not in func.tags:
-        return none
     known = [bound(memory, t) for t in operands]
     value = _arithmetic(func, args, [k and k[0] for k in known])
     return [(value, any(k and k[1] for k in known))] if value is not None else none
