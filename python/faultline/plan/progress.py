@@ -47,7 +47,7 @@ class Progress:
         self.steps = 0
         self.host = None
         self.on_round = None  # told of each step, and of each call of a model by the program
-        self.calls = None  # told to which forwards a backward pass comes
+        self.calls = None  # told of the calls of models, and to which of them a backward pass comes
         self.on_model = None  # told of each model before it first runs
         self.before_first_backward = None
         self.on_step = None  # told after each optimizer step
@@ -69,6 +69,8 @@ class Progress:
             self.phases.model_runs(module)
             if self.on_round is not None:
                 self.on_round()
+        if not running.open and self.calls is not None:
+            self.calls.enter(module)
         running.open.append(running.module)
         path = self._paths.get(module)
         inside = running.module + "." if running.module else ""
@@ -78,6 +80,8 @@ class Progress:
         running = self._running
         if running.open:
             running.module = running.open.pop()
+        if not running.open and self.calls is not None:
+            self.calls.leave(module)
 
     @property
     def module(self) -> str:

@@ -35,6 +35,7 @@ class ModelCalls:
     def __init__(self, session):
         self._progress = session.progress
         self.sites: dict[str, Site] = {}
+        self._begin: int | None = None
         self._begins: list[int] = []
         self._calls: list[tuple[int, Site]] = []  # where the numbers end
 
@@ -57,9 +58,14 @@ class ModelCalls:
             and any(p.requires_grad for p in module.parameters())
         )
 
-    def end(self, module, begin: int) -> None:
+    def enter(self, module) -> None:
+        """The program calls a model."""
+        self._begin = _sequence() if self.watches(module) else None
+
+    def leave(self, module) -> None:
+        begin, self._begin = self._begin, None
         after = _sequence()
-        if after <= begin or len(self._begins) >= _MOST_CALLS:
+        if begin is None or after <= begin or len(self._begins) >= _MOST_CALLS:
             return
         key = self.key(module)
         site = self.sites.get(key)
@@ -88,19 +94,7 @@ class NoGrad(Remedy):
         self.calls = ModelCalls(session)
 
     def install(self) -> None:
-        calls, call, progress = self.calls, torch.nn.Module.__call__, self.session.progress
-        progress.calls = calls
-
-        def faultline(module, *args, **kwargs):
-            if not calls.watches(module):
-                return call(module, *args, **kwargs)
-            begin = _sequence()
-            try:
-                return call(module, *args, **kwargs)
-            finally:
-                calls.end(module, begin)
-
-        torch.nn.Module.__call__ = faultline
+        self.session.progress.calls = self.calls
 
     def _without_backward(self) -> dict[str, Site]:
         """What runs on to its end comes to no backward any more; what was stopped may, unless one passed the call by, or the model is evaluated."""
