@@ -1,6 +1,13 @@
 """torch.no_grad() is offered for the forward passes that no backward pass comes to, and for no other."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
+
+from common import ROOT
 
 pytest.importorskip("torch")
 
@@ -113,3 +120,31 @@ def test_what_was_stopped_may_still_come_to_its_backward(dry_run):
     )
     ran = dry_run(program, seconds=1)
     assert ran.summary["stopped"] and offer_of(ran) is None
+
+
+SERVE = """
+import torch
+from torch import nn
+model = nn.Sequential(*[nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(8)]).cuda().eval()
+kept = []
+def serve():
+    for _ in range(40):
+        out = model(torch.randn(1024, 1024, device="cuda"))
+        kept.append(KEPT)
+serve()
+"""
+
+
+@pytest.mark.parametrize("kept, grows", [("out", True), ("out.mean()", False)])
+def test_a_remedy_under_which_memory_still_grows_says_so(binary, tmp_path, kept, grows):
+    (tmp_path / "program.py").write_text(SERVE.replace("KEPT", kept))
+    subprocess.run(
+        [binary, "plan", "--gpu", "2GiB", "--try", "-o", "out", "--", sys.executable, "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "FAULTLINE_HOME": str(ROOT)},
+        capture_output=True,
+    )
+    plan = json.loads((tmp_path / "out/report.json").read_text())["plan"]
+    [change] = [change for change in plan["changes"] if change["remedies"] == ["no_grad"]]
+    assert change["fits"]
+    assert ("still grows by 4.00 MiB a round" in change["detail"]) == grows, change["detail"]
