@@ -602,6 +602,13 @@ def test_where_two_ranks_part(own, other, to_the_end, expected):
     assert (found and (found[0], found[1][0], found[2][0])) == expected
 
 
+def test_one_gpu_that_is_named_stands_for_one_for_each_rank(dry_run, tmp_path):
+    ran = torchrun(dry_run, tmp_path, gpus=[H200], options=("--nproc-per-node", "2"))
+    assert ran.status == 0, ran.err
+    assert [note for note in all_notes(ran) if "one GPU is named and 2 ranks run on a machine" in note["text"]]
+    assert not [summary["unplanned"] for summary in ran.summaries if summary["unplanned"]]
+
+
 def test_more_ranks_than_gpus_fail_where_the_program_asks_for_one(dry_run, tmp_path):
     ran = torchrun(dry_run, tmp_path, gpus=[H200] * 2)
     assert ran.status == 1 and "The plan has 2 GPUs, cuda:0 to cuda:1; the program asked for cuda:4." in ran.err
