@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "fmt/format.h"
@@ -111,6 +112,9 @@ class Search {
     std::vector<Attempt> attempts;
     for (const std::uint64_t value : values) {
       Attempt attempt{fmt::format("tries/{}={}", in_command_ ? "argument" : vary_.name, value), plan_.command, {}, {}};
+      // a folder holds one run
+      for (std::size_t again = 1; !folders_.insert(attempt.folder).second; ++again)
+        attempt.folder = fmt::format("tries/{}={}-{}", in_command_ ? "argument" : vary_.name, value, again);
       if (in_command_)
         attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
       else
@@ -268,6 +272,7 @@ class Search {
   std::uint64_t measured_ = 0;      // of them, that told what a value needs
   std::uint64_t needed_bytes_ = 0;  // with the largest that fits
   std::uint64_t unit_ = 1;          // values that are tried are multiples of it
+  std::set<std::string> folders_;
   bool accumulated_ = false;
 };
 
