@@ -6,7 +6,6 @@
 Each case leaves OUT_DIR/<case>.pickle (what torch.cuda.memory._snapshot() returned) and a line in OUT_DIR/truth.json:
 PyTorch's own peaks, retries, out-of-memory count and message. File names inside are rewritten, so recordings hold no paths of the machine.
 """
-
 import json
 import os
 import pickle
@@ -23,12 +22,10 @@ def case(conf="", fraction=None, name=None, **history):
     def register(function):
         CASES[name or function.__name__] = (function, conf, fraction, history)
         return function
-
     return register
 
 
 # ---- workloads -------------------------------------------------------------------------------------------------------------
-
 
 def churn(torch, rounds=700, seed=1, live_limit=3 << 30, big=True):
     """Random sizes, random lifetimes: every branch of best fit, split and merge."""
@@ -54,9 +51,7 @@ def churn(torch, rounds=700, seed=1, live_limit=3 << 30, big=True):
 
 
 def mlp(torch, layers=4, width=1024):
-    return torch.nn.Sequential(
-        *[m for _ in range(layers) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())]
-    ).cuda()
+    return torch.nn.Sequential(*[m for _ in range(layers) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())]).cuda()
 
 
 def train(torch, steps, keep=None, batch=64, accumulate=False):
@@ -123,7 +118,6 @@ def empty_cache_calls(torch):
 
 
 # ---- streams, pools, graphs ------------------------------------------------------------------------------------------------
-
 
 def many_streams(torch):
     rng = random.Random(3)
@@ -201,7 +195,6 @@ def mem_pool(torch):
 
 # ---- failures --------------------------------------------------------------------------------------------------------------
 
-
 @case(fraction=0.03)
 def oom_fragmented(torch):
     """Every segment keeps one small survivor: much is free, nothing is whole."""
@@ -255,7 +248,6 @@ def oom_too_large_ever(torch):
 @case()
 def oom_outside_memory(torch):
     import ctypes
-
     torch.zeros(1, device="cuda")
     cudart = ctypes.CDLL([line.split()[-1] for line in open("/proc/self/maps") if "libcudart" in line][0])
     pointer = ctypes.c_void_p()
@@ -372,7 +364,6 @@ def model_load_only(torch):
 @case()
 def deep_forward_only(torch):
     """One forward pass of a deep net: activations pile up inside one step, and that is right."""
-
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -382,7 +373,6 @@ def deep_forward_only(torch):
             for layer in self.layers:
                 x = torch.relu(layer(x))
             return x
-
     model = Net().cuda()
     return model(torch.randn(512, 512, device="cuda")), model
 
@@ -412,26 +402,19 @@ NOTES = []
 def rewrite(snapshot):
     """Shared frame dicts are changed once, in place, so sharing survives."""
     import torch
-
     site = os.path.dirname(os.path.dirname(torch.__file__))
     here = os.path.dirname(os.path.abspath(__file__))
     lib = os.path.dirname(os.__file__)
     seen = set()
-
     def visit(frames):
         for frame in frames or ():
             if not isinstance(frame, dict) or id(frame) in seen:
                 continue
             seen.add(id(frame))
             name = frame["filename"]
-            for old, new in (
-                (here, "/home/user/project"),
-                (site, "/usr/local/lib/python3.12/dist-packages"),
-                (lib, "/usr/lib/python3.12"),
-            ):
+            for old, new in ((here, "/home/user/project"), (site, "/usr/local/lib/python3.12/dist-packages"), (lib, "/usr/lib/python3.12")):
                 name = name.replace(old, new)
             frame["filename"] = name
-
     segments = snapshot if isinstance(snapshot, list) else snapshot["segments"]
     for segment in segments:
         visit(segment.get("frames"))
@@ -446,7 +429,6 @@ def rewrite(snapshot):
 def child(name, out_dir):
     function, conf, fraction, history = CASES[name]
     import torch
-
     torch.manual_seed(0)
     torch.cuda.init()
     if fraction:
@@ -474,19 +456,9 @@ def child(name, out_dir):
         with open(os.path.join(out_dir, "protocol2.pickle"), "wb") as f:
             pickle.dump(snapshot, f, protocol=2)
     free, total = torch.cuda.mem_get_info()
-    truth = {
-        "case": name,
-        "conf": conf,
-        "fraction": fraction,
-        "total": total,
-        "peak_allocated": stats["allocated_bytes.all.peak"],
-        "peak_reserved": stats["reserved_bytes.all.peak"],
-        "retries": stats["num_alloc_retries"],
-        "ooms": stats["num_ooms"],
-        "events": sum(map(len, snapshot["device_traces"])),
-        "message": message,
-        "notes": NOTES,
-    }
+    truth = {"case": name, "conf": conf, "fraction": fraction, "total": total, "peak_allocated": stats["allocated_bytes.all.peak"],
+             "peak_reserved": stats["reserved_bytes.all.peak"], "retries": stats["num_alloc_retries"], "ooms": stats["num_ooms"],
+             "events": sum(map(len, snapshot["device_traces"])), "message": message, "notes": NOTES}
     print("TRUTH " + json.dumps(truth), flush=True)
     del keep
 
@@ -505,18 +477,8 @@ def main():
             else:
                 name = pending.pop(0)
                 env = dict(os.environ, PYTORCH_CUDA_ALLOC_CONF=CASES[name][1])
-                running.append(
-                    (
-                        name,
-                        subprocess.Popen(
-                            [sys.executable, os.path.abspath(sys.argv[0]), "--child", name, out_dir],
-                            env=env,
-                            stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT,
-                            text=True,
-                        ),
-                    )
-                )
+                running.append((name, subprocess.Popen([sys.executable, os.path.abspath(sys.argv[0]), "--child", name, out_dir], env=env,
+                                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)))
                 continue
         for item in list(running):
             if item[1].poll() is not None:
@@ -526,10 +488,7 @@ def main():
                 if lines:
                     truths.append(json.loads(lines[-1][6:]))
                     t = truths[-1]
-                    print(
-                        f"{t['case']:28} events {t['events']:6} peak {t['peak_allocated']:>12} / {t['peak_reserved']:>12} retries {t['retries']} ooms {t['ooms']} {t['message'][:90]}",
-                        flush=True,
-                    )
+                    print(f"{t['case']:28} events {t['events']:6} peak {t['peak_allocated']:>12} / {t['peak_reserved']:>12} retries {t['retries']} ooms {t['ooms']} {t['message'][:90]}", flush=True)
                 else:
                     print(item[0], "FAILED", text[-600:], flush=True)
         time.sleep(0.05)
