@@ -23,8 +23,26 @@ def binary():
 
 # Left out unless --all is given (`make test-all`), so that `make test` stays within minutes on two cores: of large tables of cases every
 # nth, and single tests that start many processes with PyTorch in each.
-EVERY_NTH = {"plan/test_releases.py": 3, "plan/test_leaks.py": 3, "plan/test_ranks.py::test_fsdp_takes": 2}
+EVERY_NTH = {
+    "plan/test_releases.py": 3,
+    "plan/test_leaks.py": 3,
+    "plan/test_ranks.py": 2,
+    "plan/test_accuracy.py": 2,
+    "plan/test_remedies.py": 2,
+    "run/test_recorder.py": 2,
+}
 LONG = (
+    "test_no_grad.py::test_a_remedy_under_which_memory_still_grows_says_so[out-True]",
+    "test_plan_cli.py::test_no_end_is_taken_for_a_fit[a process of several that does not fit]",
+    "test_plan_cli.py::test_the_batch_that_was_found_fits_and_the_next_does_not",
+    "test_plan_cli.py::test_no_end_is_taken_for_a_fit[gives up after an out-of-memory]",
+    "test_plan_verdicts.py::test_without_a_gpu_a_program_that_sizes_itself_by_it_is_given_no_number[0.05-True]",
+    "test_plan_verdicts.py::test_a_server_that_fills_the_gpu_on_purpose_fits_and_is_told_so",
+    "test_ranks.py::test_torchrun_starts_the_first_one_between_and_the_last",
+    "test_ranks.py::test_more_ranks_than_gpus_fail_where_the_program_asks_for_one",
+    "test_ranks.py::test_a_parent_that_waits_for_a_result_of_each_rank_gets_it",
+    "test_plan_time.py::test_what_was_seen_until_there_is_told[signal]",
+    "test_recorder.py::test_no_allocation_that_the_recorder_is_refused_reaches_the_program[graph_after_free",
     "test_ranks.py::test_the_worst_end_is_the_launchers",
     "test_ranks.py::test_ranks_of_multiprocessing",
     "test_ranks.py::test_ranks_that_part_are_not_planned",

@@ -56,6 +56,10 @@ _READS_NOTHING = set(overloads("set_", "is_pinned", "_has_compatible_shallow_cop
 _AT_ONCE = set(overloads("resize_", "_pin_memory"))
 
 
+def _has_storage(value) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_nested
+
+
 class _Part:
     """An operand of a kept operation: a place in the storage that is being filled, or in what another one held at that time."""
 
@@ -225,7 +229,7 @@ class HostTensors:
             if len(self.made) > 4096:
                 self.made.clear()
             key = storage_id(result)
-            if key not in self.made or not any(isinstance(a, torch.Tensor) and storage_id(a) == key for a in args):
+            if key not in self.made or not any(_has_storage(a) and storage_id(a) == key for a in args):
                 self.made[key] = self._dry.memory.stacks.here()  # a view of another was made where that was
         return result
 

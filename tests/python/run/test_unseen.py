@@ -463,7 +463,8 @@ def test_a_process_that_runs_on_after_its_command_is_told_as_that(tmp_path):
         tmp_path,
         "sh",
         "-c",
-        f"{sys.executable} {script} {mark} >/dev/null 2>&1 & while [ ! -e {mark} ]; do sleep 0.1; done",
+        f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {mark} >/dev/null 2>&1 & "
+        f"while [ ! -e {mark} ]; do sleep 0.1; done",
     )
     mark.unlink()
     assert done.returncode == 0
