@@ -9,6 +9,13 @@ constexpr std::uint64_t kToldLessShare = 8;  // of the capacity
 constexpr double kLeastFollowed = 0.5;       // of what it is told less
 constexpr double kLeastFull = 0.5;           // of the capacity; a program that takes less asks for other reasons
 
+// The program once more, told that the GPU has so much less.
+DryRunResult told_of_less(std::uint64_t less, const PlanQuestion& question, const Plan& plan, const Reruns& reruns) {
+  const std::vector<DryRunResult> again = reruns.run(
+      {{"tries/less-free", question.command, {{"less_free", std::to_string(less)}}, {}, plan.steps_to_repeat(), 0}});
+  return again.empty() ? DryRunResult{} : again.front();
+}
+
 }  // namespace
 
 void learn_sizing(const PlanQuestion& question, const DryRunResult& first, bool may_again, const Reruns& reruns,
@@ -22,9 +29,8 @@ void learn_sizing(const PlanQuestion& question, const DryRunResult& first, bool 
     reruns.tell(
         "the program asks how much memory there is; running it once more and telling it of less, to learn whether it "
         "sizes itself by that");
-    const std::vector<DryRunResult> again = reruns.run(
-        {{"tries/less-free", question.command, {{"less_free", std::to_string(less)}}, {}, plan.steps_to_repeat(), 0}});
-    const ProcessSummary* other = again.empty() ? nullptr : again.front().main();
+    const DryRunResult again = told_of_less(less, question, plan, reruns);
+    const ProcessSummary* other = again.main();
     if (other != nullptr && other->ended_in_order && other->peak_reserved == main.peak_reserved) return;
     if (other != nullptr && other->peak_reserved < main.peak_reserved)
       took_less = main.peak_reserved - other->peak_reserved;
@@ -44,9 +50,8 @@ void learn_filling(const PlanQuestion& question, const DryRunResult& first, cons
   reruns.tell(
       "the program asks how much memory is free; running it once more and telling it of less, to learn whether it "
       "fills what there is");
-  const std::vector<DryRunResult> again = reruns.run(
-      {{"tries/less-free", question.command, {{"less_free", std::to_string(less)}}, {}, plan.steps_to_repeat(), 0}});
-  const ProcessSummary* other = again.empty() ? nullptr : again.front().main();
+  const DryRunResult again = told_of_less(less, question, plan, reruns);
+  const ProcessSummary* other = again.main();
   if (other == nullptr || !other->ended_in_order || other->exception || !other->unplanned.empty() ||
       other->peak_reserved >= main.peak_reserved)
     return;

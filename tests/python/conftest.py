@@ -83,6 +83,8 @@ def pytest_collection_modifyitems(config, items):
                 return seen[table] % nth != 0
         return False
 
-    left_out = [item for item in items if is_left_out(item)]
-    items[:] = [item for item in items if item not in left_out]
+    kept, left_out = [], []
+    for item in items:
+        (left_out if is_left_out(item) else kept).append(item)
+    items[:] = kept
     config.hook.pytest_deselected(items=left_out)
