@@ -29,10 +29,16 @@ EVERY_NTH = {
     "plan/test_ranks.py": 2,
     "plan/test_accuracy.py": 2,
     "plan/test_remedies.py": 2,
+    "plan/test_programs.py": 2,
     "run/test_recorder.py": 2,
+    "test_hostile.py": 2,
 }
 LONG = (
-    "test_no_grad.py::test_a_remedy_under_which_memory_still_grows_says_so[out-True]",
+    "test_plan_cli.py::test_inference_that_keeps_its_graph_is_confirmed_to_fit_without",
+    "test_ranks.py::test_one_gpu_that_is_named_stands_for_one_for_each_rank",
+    "test_no_grad.py::test_a_remedy_under_which_memory_still_grows_says_so",
+    "test_plan_verdicts.py::test_without_a_gpu_a_program_that_sizes_itself_by_it_is_given_no_number[0.6-True]",
+    "test_bench_generator.py::test_a_size_in_bytes_is_met_by_repeating_periods",
     "test_plan_cli.py::test_no_end_is_taken_for_a_fit[a process of several that does not fit]",
     "test_plan_cli.py::test_the_batch_that_was_found_fits_and_the_next_does_not",
     "test_plan_cli.py::test_no_end_is_taken_for_a_fit[gives up after an out-of-memory]",
