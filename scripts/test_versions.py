@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans with several releases of PyTorch: the tests of the dry run, and every program of scripts/plan_accuracy/programs that needs no further package.
 
-  python scripts/test_versions.py [--versions 2.4.1 2.8.0] [--keep] [--python-env 2.4.1=/path/to/venv] [--faultline build/faultline] [--gpu H200]
+  python scripts/test_versions.py [--versions 2.4.1 2.8.0] [--keep] [--python-env 2.4.1=/path/to/venv] [--interpreter 2.4.1=python3.10] [--faultline build/faultline] [--gpu H200]
 
 Each release is installed into an environment of its own in .cache/versions, which is removed afterwards unless it is to be kept. Prints a table of the planned
 peaks, program by release, and ends with status 1 where a test fails or a program cannot be planned. No GPU is used.
@@ -33,13 +33,13 @@ def programs() -> list[Path]:
     ]
 
 
-def environment(version: str, folder: Path) -> Path:
+def environment(version: str, folder: Path, interpreter: str) -> Path:
     python = folder / "bin" / "python"
     number = tuple(map(int, version.split("+")[0].split(".")[:2]))
     wanted = [f"torch=={version}", "numpy<2" if number < (2, 3) else "numpy", "pytest", "pytest-xdist"]
     if not (folder / "complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted], check=True)
+        subprocess.run([interpreter, "-m", "venv", folder], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", *wanted], check=True)
         (folder / "complete").touch()
     return python
 
@@ -112,22 +112,33 @@ def main() -> int:
         metavar="VERSION=PATH",
         help="an environment that has that release, numpy, pytest and pytest-xdist",
     )
+    parser.add_argument(
+        "--interpreter",
+        action="append",
+        default=[],
+        metavar="VERSION=PYTHON",
+        help="the Python for that release's environment, where it is another than this one",
+    )
     parser.add_argument("--faultline", default=str(ROOT / "build" / "faultline"))
     parser.add_argument("--gpu", default="H200")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--no-tests", action="store_true", help="the programs alone")
+    parser.add_argument("--no-programs", action="store_true", help="the tests alone")
     options = parser.parse_args()
     options.faultline = os.path.abspath(options.faultline)
     given = dict(pair.split("=", 1) for pair in options.python_env)
+    interpreters = dict(pair.split("=", 1) for pair in options.interpreter)
+    planned = [] if options.no_programs else programs()
     wrong, table, names = [], {}, {}
     for version in options.versions:
         print(f"PyTorch {version}", flush=True)
         folder = ROOT / ".cache" / "versions" / version
         try:
-            python = (
-                Path(given[version]).absolute() / "bin" / "python" if version in given else environment(version, folder)
-            )
-            asked = "import torch; print(torch.__version__, torch.version.cuda and torch.backends.cudnn.version())"
+            if version in given:
+                python = Path(given[version]).absolute() / "bin" / "python"
+            else:
+                python = environment(version, folder, interpreters.get(version, sys.executable))
+            asked = "import platform, torch; print(torch.__version__, torch.version.cuda and torch.backends.cudnn.version(), 'Python', platform.python_version())"
             names[version] = subprocess.run(
                 [python, "-c", asked], capture_output=True, text=True, check=True
             ).stdout.strip()
@@ -136,9 +147,10 @@ def main() -> int:
             continue
         if not options.no_tests and (failed := run_tests(python, options)):
             wrong.append(f"{version}: {failed}")
-        for program in programs():
+        for program in planned:
             peaks, why = plan(python, program, options)
             table[program.stem, version] = peaks
+            print(f"    {program.stem}: {why or peaks}", flush=True)
             if why:
                 wrong.append(f"{version}: {program.stem}: {why}")
         if not options.keep and version not in given:
@@ -146,7 +158,7 @@ def main() -> int:
     there = [version for version in options.versions if version in names]
     print(f"\nPeaks on {options.gpu}, allocated / reserved, MiB:\n")
     print("| program |", " | ".join(there), "|\n|---|" + "---|" * len(there))
-    for program in programs():
+    for program in planned:
         print(f"| {program.stem} |", " | ".join(table[program.stem, version] for version in there), "|")
     print()
     for version in there:

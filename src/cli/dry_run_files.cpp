@@ -115,6 +115,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("ooms", summary.failures);
   read("operations", summary.operations);
   read("steps", summary.steps);
+  read("alike_from", summary.alike_from);
   read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);

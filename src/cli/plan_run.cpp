@@ -52,7 +52,7 @@ DryRunJob job_for(const Attempt& attempt, const DryRunJob& first) {
   if (attempt.ranks != 0) job.request.ranks = attempt.ranks;
   job.request.changes = attempt.changes;
   job.request.vary = attempt.vary;
-  if (attempt.steps != 0 && job.request.steps != 0 && job.request.at_least_seconds != 0) {
+  if (attempt.steps != 0 && job.request.steps != 0 && job.request.go_on) {
     job.request.steps = attempt.steps;
     job.request.at_least_seconds = 0;
   }

@@ -29,7 +29,8 @@ struct ProcessSummary {
   std::uint64_t operations = 0;
   double began_s = 0, ended_s = 0;  // on the machine's clock; 0: not known
   std::uint64_t steps = 0;
-  std::uint64_t ranks = 0;  // of the program that this process is one of; 0: it has no process group
+  std::uint64_t alike_from = 0;  // the last step that was unlike the one before it
+  std::uint64_t ranks = 0;       // of the program that this process is one of; 0: it has no process group
   std::string stopped;
   std::optional<PlanException> exception;
   std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …

@@ -75,6 +75,7 @@ TEST(Needs, OfARerunThatDidNotComeAsFarAreNotKnown) {
     std::uint64_t steps;
     const char* as_is_stopped;
     const char* why;
+    std::uint64_t alike_from = 0;
   };
   for (const Row& row :
        {Row{"", 0, "", 5, "", ""},
@@ -84,7 +85,14 @@ TEST(Needs, OfARerunThatDidNotComeAsFarAreNotKnown) {
             "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
         Row{"", 0, "after 120 seconds", 4, "after 5 optimizer steps",
             "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
-        Row{"", 0, "after 5 optimizer steps", 5, "after 5 optimizer steps", ""}}) {
+        Row{"", 0, "after 5 optimizer steps", 5, "after 5 optimizer steps", ""},
+        Row{"", 0, "after 3 optimizer steps", 3, "after 5 optimizer steps", "", 2},  // the others were alike
+        Row{"", 0, "after 3 optimizer steps", 3, "after 5 optimizer steps",
+            "the dry run of it was stopped after 3 optimizer steps, before it had come as far as the program as it is",
+            3},
+        Row{"", 0, "after 3 optimizer steps", 3, "",
+            "the dry run of it was stopped after 3 optimizer steps, before it had come as far as the program as it is",
+            2}}) {
     DryRunResult rerun = MadeUpProgram::left(kGiB, true);
     rerun.status = row.status;
     rerun.processes.front().unplanned = row.unplanned;
@@ -92,6 +100,7 @@ TEST(Needs, OfARerunThatDidNotComeAsFarAreNotKnown) {
     rerun.processes.front().steps = row.steps;
     Plan as_is;
     as_is.steps = 5;
+    as_is.alike_from = row.alike_from;
     as_is.stopped = row.as_is_stopped;
     const Result<Needs> needs = needs_of(rerun, as_is);
     EXPECT_EQ(needs ? "" : needs.error().what, row.why);

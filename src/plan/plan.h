@@ -178,6 +178,7 @@ struct Plan {
   std::uint64_t steps_before_failure = 0;
   std::uint64_t caught_failures = 0;  // the program went on after them
   std::uint64_t steps = 0;            // optimizer steps seen
+  std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known; not in the report
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
   bool stop_asked = false;            // there, because the user said how far to go (--steps, --seconds)
   std::string how;                    // fake, real
@@ -222,9 +223,11 @@ struct Plan {
     return gpu && gpu->capacity_bytes > whole_need() ? gpu->capacity_bytes - whole_need() : 0;
   }
   std::uint64_t whole_need() const { return needed_bytes > together_bytes ? needed_bytes : together_bytes; }
+  // For a run that shows as much as this one: past the last step where the program ended by itself; of a program that was stopped the steps that were alike need not all be seen.
   std::uint64_t steps_to_repeat() const {
-    return steps + (stopped.empty() ? 1 : 0);
-  }  // for a run that goes as far as this one: past the last step where the program ended by itself
+    if (stopped.empty()) return steps + 1;
+    return alike_from != 0 && !grows && alike_from + 1 < steps ? alike_from + 1 : steps;
+  }
   // Is there a change, or a batch, with which a run fits?
   bool fits_with_something() const {
     for (const PlanChange& change : changes) {

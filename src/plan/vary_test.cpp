@@ -212,13 +212,18 @@ TEST(Vary, TheMarkOfTheLargestIsTightWhereItLeavesLittle) {
 
 // A run that is stopped earlier than the program as it is confirms nothing.
 TEST(Vary, RunsGoAsFarAsTheProgramAsItIs) {
-  for (const auto& [stopped, steps] :
-       {std::pair("", std::uint64_t{21}), std::pair("after 20 optimizer steps", std::uint64_t{20})}) {
+  for (const auto& [stopped, alike_from, grows, steps] :
+       {std::tuple("", 0u, false, 21u), std::tuple("after 20 optimizer steps", 0u, false, 20u),
+        std::tuple("after 20 optimizer steps", 3u, false, 4u),  // those that are alike need not all be seen
+        std::tuple("after 20 optimizer steps", 3u, true, 20u), std::tuple("", 3u, false, 21u),
+        std::tuple("after 20 optimizer steps", 20u, false, 20u)}) {
     MadeUpProgram program;
     program.batch = in_source;
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
     plan.steps = 20;
     plan.stopped = stopped;
+    plan.alike_from = alike_from;
+    plan.grows = grows;
     add_search(program.reruns(), "batch_size", {}, plan);
     ASSERT_FALSE(program.attempts.empty());
     for (const Attempt& attempt : program.attempts) EXPECT_EQ(attempt.steps, steps);

@@ -8,9 +8,6 @@ Operations on the host run as they are, except that large tensors of random numb
 from __future__ import annotations
 
 import functools
-import importlib
-import sys
-import threading
 import time
 
 import torch
@@ -92,7 +89,7 @@ def _is_wrapper(kind: type) -> bool:
     """Does it answer operations itself? (DTensor, jagged nested tensors, sparse ones here, subclasses of quantisation libraries.)"""
     own = next((base for base in kind.__mro__ if "__torch_dispatch__" in vars(base)), None)
     return (
-        own not in (None, Tensor, torch._C.TensorBase, tensors.Maker)
+        own not in (None, Tensor, Tensor.__base__, tensors.Maker)
         and vars(own)["__torch_dispatch__"] is not torch._C._disabled_torch_dispatch_impl
     )
 
@@ -100,14 +97,6 @@ def _is_wrapper(kind: type) -> bool:
 @functools.lru_cache(maxsize=None)
 def _handler(func):
     return operations.HANDLERS.get(func) or functional_collectives.handler(func)
-
-
-def _import_compiler() -> None:
-    """Meta kernels import it when the first one runs, and its modules keep the frames of whoever imports them in a cycle, with the program's tensors: a thread's own frames hold none."""
-    if "torch._dynamo" not in sys.modules:
-        thread = threading.Thread(target=importlib.import_module, args=("torch._dynamo",), daemon=True)
-        thread.start()
-        thread.join(60)
 
 
 class DryRunMode(TorchDispatchMode):
@@ -256,8 +245,6 @@ class DryRunMode(TorchDispatchMode):
         return outcome
 
     def _ask(self, func, args, kwargs, operands) -> Outcome:
-        if not self._outcomes:
-            _import_compiler()
         metas: list[Tensor] = []
 
         def swap(tensor):

@@ -32,6 +32,7 @@ class DryRunSession:
 
     def __init__(self, options: dict):
         from . import custom_operations, no_gpu, places, releases
+        from .alike import Steps
         from .beyond_loops import BeyondLoops
         from .cuda_api import Api
         from .device import Device
@@ -86,6 +87,7 @@ class DryRunSession:
         self.api.less_free_bytes = int((options.get("changes") or {}).get("less_free") or 0)
         self.remedies = Remedies(self)
         self.beyond = BeyondLoops(self)
+        self.each_step = Steps(self)
         self.holders = Holders(self)
         self.rank = Rank(self)
         self.watch = None  # of its process groups
@@ -99,9 +101,10 @@ class DryRunSession:
         self.started = time.monotonic()
 
     def start(self) -> None:
-        from . import torch_hooks
+        from . import awaited_modules, torch_hooks
         from .accumulation import accumulation
 
+        awaited_modules.install()
         self.api.install()
         torch_hooks.install(self)
         self.beyond.install()
@@ -121,13 +124,17 @@ class DryRunSession:
         """After enough steps, and not while the program is so quick that it may as well run on."""
         if self.stopped:
             self._end_now()
-        if (
-            self.options.get("steps")
-            and self.progress.steps >= self.options["steps"]
-            and self._step_seconds() >= (self.options.get("at_least_seconds") or 0)
-        ):
+        steps, gone = self.progress.steps, self._step_seconds()
+        self.each_step.ended(steps)
+        if not self.options.get("steps"):
+            return
+        worth = self.options.get("at_least_seconds") or 0
+        if steps >= self.options["steps"] and gone >= worth:
             if not self.beyond.begin():
-                self._stop(f"after {self.progress.steps} optimizer steps")
+                self._stop(f"after {steps} optimizer steps")
+        elif worth and gone < worth and not self.beyond.on:
+            if why := self.each_step.are_enough(gone / max(1, steps - 1), worth):
+                self._stop(f"after {steps} optimizer steps: {why}")
 
     def _step_seconds(self) -> float:
         """Since the first step, as long as this process itself computed: imports and a busy machine do not count."""
@@ -281,6 +288,7 @@ class DryRunSession:
             Unplannable(f"what the program does was not recorded to its end: {trouble}")
         offers = self.remedies.offers() if not self.options.get("changes") and not self.options.get("vary") else []
         self.memory.closed = True
+            "alike_from": self.each_step.last_other,
         self.summary = {
             **peaks,
             "operations": self.mode.operations,

@@ -1,7 +1,7 @@
 """Who holds the tensors that pile up: a dry run runs in the program's own Python, so what refers to a tensor can be looked at.
 
 It is looked at after 8, 16, 32, … steps or calls of a model, and at the end: what a function holds is gone when the function is. Told for each
-line that has many tensors: the container with its name and its limit, or that no object refers to them, in which case an autograd graph does.
+line that has many tensors, and more than after the first few rounds: the container with its name and its limit, or that no object refers to them, in which case an autograd graph does.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .program_names import _program_frames, _variables
 
 _LEAST_COUNT, _LEAST_BYTES = 5, 1 << 19
 _MOST_LINES, _MOST_FOUND, _SAMPLES, _LEVELS = 10, 40, 3, 5
+_FEW_ROUNDS = 4
 _MOST_SECONDS = 2.0  # for all looks of a run
 _CONTAINERS = (list, deque, dict, OrderedDict, set, tuple)
 _NOT_HOLDERS = (types.FrameType, types.FunctionType, types.ModuleType, types.TracebackType, type, types.CellType)
@@ -33,6 +34,7 @@ class Holders:
     def __init__(self, session):
         self._memory, self._progress = session.memory, session.progress
         self._next = 8
+        self._earlier: dict[int, int] = {}  # how many tensors each stack's line had after a few rounds
         self._calls = 0
         self._seconds = 0.0
         self._found: dict[int, dict] = {}  # by the stack that made them
@@ -41,6 +43,8 @@ class Holders:
     def came_round(self) -> None:
         """A step, or a model's call."""
         self._calls += 1
+        if self._calls == _FEW_ROUNDS:
+            self._earlier = {stack: len(records) for stack, records in self._by_stack().items()}
         if self._calls >= self._next:
             self._next = 2 * self._calls
             self.look()
@@ -61,15 +65,18 @@ class Holders:
 
     # --- which tensors
 
-    def _look(self) -> None:
-        lines: dict[int, list] = {}
+    def _by_stack(self) -> dict[int, list]:
+        stacks: dict[int, list] = {}
         for record in list(self._memory.records.values()):
             if record.allocation:
-                lines.setdefault(record.stack, []).append(record)
+                stacks.setdefault(record.stack, []).append(record)
+        return stacks
+
+    def _look(self) -> None:
         many = [
             (sum(record.size_bytes for record in records), stack, records)
-            for stack, records in lines.items()
-            if len(records) >= _LEAST_COUNT
+            for stack, records in self._by_stack().items()
+            if len(records) >= _LEAST_COUNT and len(records) > self._earlier.get(stack, 0)
         ]
         many = [one for one in many if one[0] >= _LEAST_BYTES]
         if not many:

@@ -227,7 +227,7 @@ def _groups(watch, c10d) -> None:
         return Alone(options.group_rank, options.group_size, kinds[-1], watch)
 
     c10d.Backend.register_backend(_BACKEND, make, extended_api=True, devices=["cpu", "cuda"])
-    if c10d.default_pg_nccl_timeout is None:
+    if getattr(c10d, "default_pg_nccl_timeout", 0) is None:  # since 2.2
         c10d.default_pg_nccl_timeout = datetime.timedelta(minutes=10)
 
     @functools.wraps(helper)

@@ -186,9 +186,17 @@ def arm(values: dict[str, int]) -> None:
     _run_script(values)
 
 
+def _command() -> list[str]:
+    """As this interpreter was started."""
+    if hasattr(sys, "orig_argv"):
+        return list(sys.orig_argv)
+    with open("/proc/self/cmdline", "rb") as file:  # Python 3.9
+        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+
+
 def _script() -> str | None:
     """The file that this interpreter was asked to run, if it was one."""
-    arguments = getattr(sys, "orig_argv", [])[1:]
+    arguments = _command()[1:]
     while arguments and arguments[0].startswith("-"):
         option = arguments.pop(0)
         if option in ("-c", "-m") or option.startswith(("-c", "-m")):
@@ -216,7 +224,8 @@ def _run_script(values: dict[str, int]) -> None:
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=script, __builtins__=builtins, __annotations__={})
     sys.modules["__main__"] = main
-    sys.argv = getattr(sys, "orig_argv", [script])[getattr(sys, "orig_argv", [script]).index(script) :]
+    command = _command()
+    sys.argv = command[command.index(script) :]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     status = 0
     try:

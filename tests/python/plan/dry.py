@@ -1,5 +1,7 @@
 """Runs a piece of a program as a dry run, without the verb: an interpreter that has PyTorch already, the dry run's own options, and what it left."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os
