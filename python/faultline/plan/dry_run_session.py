@@ -288,13 +288,13 @@ class DryRunSession:
             Unplannable(f"what the program does was not recorded to its end: {trouble}")
         offers = self.remedies.offers() if not self.options.get("changes") and not self.options.get("vary") else []
         self.memory.closed = True
-            "alike_from": self.each_step.last_other,
         self.summary = {
             **peaks,
             "operations": self.mode.operations,
             "exception": self.problem,
             "stopped": self.stopped,
             "steps": self.progress.steps,
+            "alike_from": self.each_step.last_other,
             "ranks": self.rank.world or 0,
             "seconds": seconds,
             "changes": self.remedies.applied(),
