@@ -245,6 +245,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.not_reached = main.not_reached;
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
+  plan.alike_from = main.alike_from;
   plan.stopped = main.stopped;
   plan.stop_asked = main.stopped.starts_with("after") && main.stopped.find(" optimizer steps") != std::string::npos
                         ? question.steps_asked
@@ -263,7 +264,6 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   // of several GPUs it is not known which process used which at its fullest
   if (run.judgement.facts->usage.size() < 2) describe_together(first.processes, plan);
   if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
-  plan.alike_from = main.alike_from;
   plan.verdict = verdict_on(first, as_asked, plan, interrupted);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
