@@ -30,6 +30,10 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
     for (const auto& [process, name] : record.unrecorded)
       hint(fmt::format("process {} ({}) of the program used the CUDA driver without the recorder", process, name));
+    if (const std::string words = record.unrecorded.empty() ? cpu_build_words(folder) : std::string(); !words.empty()) {
+      hint(words);
+      return kClean;
+    }
     hint(
         "no call to the CUDA driver was seen: the program made none, or it reaches the driver in a way that goes past "
         "the recorder (a static or setuid program, a container, the environment cleared); nothing can be said of its "

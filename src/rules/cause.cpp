@@ -10,7 +10,6 @@ namespace {
 
 constexpr ByteInterval kMargin = ByteInterval::exactly(kDriverMarginBytes),
                        kUsual = ByteInterval::exactly(kUsualOutsideBytes);
-constexpr std::uint64_t kBeyondAnyDevice = std::uint64_t{1} << 60;
 constexpr std::uint64_t kMaterial = kGiB;  // smaller holdings of others are not called a cause
 // idle pieces below a twentieth of what is reserved are no cause: the next requests would fail all the same
 constexpr std::uint64_t kWasteParts = 20;
@@ -20,7 +19,7 @@ class Judge {
   explicit Judge(const Shortage& shortage) : s_(shortage) {}
 
   CauseVerdict judge() const {
-    if (s_.segment.min >= kBeyondAnyDevice) {
+    if (s_.segment.min >= kExabyte) {
       return {Story::kAbsurd, Confidence::kProved,
               "that is an exabyte or more, so a size has gone wrong before this line (a negative or overflowed "
               "extent); memory is not the problem",

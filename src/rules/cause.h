@@ -31,8 +31,15 @@
 
 namespace faultline {
 
+inline constexpr std::uint64_t kExabyte = std::uint64_t{1} << 60;  // from here on a size has gone wrong
+
 // As it was given: the middle of what a rounded number stands for is that number.
-inline std::string shown(ByteInterval bytes) { return format_bytes(bytes.middle()); }
+inline std::string shown(ByteInterval bytes) {
+  return bytes.min >= kExabyte ? std::string("more than an exabyte") : format_bytes(bytes.middle());
+}
+inline std::string asked_for(ByteInterval bytes) {
+  return bytes.min >= kExabyte ? "More than an exabyte was asked for" : shown(bytes) + " were asked for";
+}
 
 // a device refuses its last pages; beyond this a refusal was not for want of room
 inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;

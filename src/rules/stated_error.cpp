@@ -99,7 +99,36 @@ void finish_stated(const Case& subject, Finding& finding) {
   finding.fingerprint = fingerprint(finding.rule, finding.location, stated.name);
 }
 
+namespace {
+
+// Of a run, as it was typed; empty: it is not known, or too long to be told.
+std::string recorded_command(const Trace& trace) {
+  constexpr std::size_t kLongest = 160;
+  const auto found = trace.properties.find("run.command");
+  return found == trace.properties.end() || found->second.size() > kLongest ? std::string() : found->second;
+}
+
+// The file in which the stacks of a recording begin, where they agree on one.
+std::string first_file(const Case& subject) {
+  const Trace& trace = subject.trace();
+  std::string_view file;
+  for (std::uint32_t at = 1; at < trace.stacks.size(); ++at) {
+    const StackId stack(at);
+    if (trace.stacks.parent(stack).value != 0) continue;
+    const Frame& frame = trace.stacks.frame(stack);
+    const std::string_view name = trace.strings.at(frame.file);
+    if (trace.strings.at(frame.function) != "<module>" || !name.ends_with(".py") || is_library_file(std::string(name)))
+      continue;
+    if (!file.empty() && file != name) return {};
+    file = name;
+  }
+  return std::string(file);
+}
+
+}  // namespace
+
 std::string program_words(const Case& subject) {
+  if (std::string command = recorded_command(subject.trace()); !command.empty()) return command;
   std::string file;
   std::vector<Location> places = callers_of(subject.facts(), stack_of(subject), 64);
   places.insert(places.begin(), location_of(subject.facts(), stack_of(subject)));
@@ -112,7 +141,9 @@ std::string program_words(const Case& subject) {
     const bool is_start = place.function == "<module>" || (place.function == "main" && file.empty());
     if (is_start && place.file.ends_with(".py") && !is_library_file(place.file)) file = place.file;
   }
+  if (!notes.command.empty()) return notes.command;
   if (file.empty() && !is_library_file(notes.program)) file = notes.program;
+  if (file.empty()) file = first_file(subject);
   file = file.substr(file.find_last_of("/\\") + 1);
   if (is_notebook && file.empty()) {
     std::string name = path.ends_with(".ipynb") ? path.substr(path.find_last_of("/\\") + 1) : "notebook.ipynb";

@@ -1,10 +1,13 @@
 #include "sources/bounds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -52,6 +55,34 @@ void merge_counters(Trace& trace) {
 }
 
 }  // namespace
+
+Error absurd_size(std::string_view whose, std::uint64_t size_bytes) {
+  // A negative number was read as one with the highest bit set.
+  const std::string said = size_bytes == ~std::uint64_t{0}
+                               ? "is negative, or no whole number"
+                               : fmt::format("is {} bytes, and no device has more than {}", format_count(size_bytes),
+                                             format_bytes(kMostDeviceBytes));
+  return Error{fmt::format("{} {}", whose, said), {}, "The file is damaged, or was not written by what it looks like."};
+}
+
+Status check_sizes(const Trace& trace) {
+  for (const Device& device : trace.devices) {
+    if (const std::uint64_t most = std::max(device.capacity_bytes, device.allowed_bytes); most > kMostDeviceBytes)
+      return absurd_size(fmt::format("the memory of device {}", device.index), most);
+  }
+  if (trace.source_kind == "dry-run" || trace.properties.contains(std::string(kPlacedBy))) return Ok{};
+  for (const Event& event : trace.events) {
+    const bool takes = makes_allocation(event.kind) || event.kind == EventKind::kMap;
+    if (takes && event.size_bytes > kMostDeviceBytes)
+      return absurd_size(fmt::format("the size of event {} ({})", &event - trace.events.data(), name_of(event.kind)),
+                         event.size_bytes);
+  }
+  for (const FinalSegment& segment : trace.final_segments) {
+    if (segment.size_bytes > kMostDeviceBytes)
+      return absurd_size(fmt::format("the size of the segment at {:#x}", segment.address), segment.size_bytes);
+  }
+  return Ok{};
+}
 
 void keep_in_bounds(Trace& trace) {
   if (trace.strings.cut_count() != 0) trace.lost["texts cut at 64 KiB"] = trace.strings.cut_count();

@@ -42,6 +42,20 @@ TEST(Bounds, WhatIsWithinThemIsLeftAlone) {
   EXPECT_TRUE(trace.lost.empty());
 }
 
+TEST(Bounds, MemoryThatNoDeviceHasIsRefusedFromAnySource) {
+  for (const char* lines :
+       {"alloc #a 17TiB\n", "heap d kind=driver device=0\nalloc #a 1000TiB d\n", "map 400TiB @0x7f0000000000\n",
+        "device 0 capacity=20TiB\nalloc #a 1MiB\n", "host-pin #p 17TiB\n"}) {
+    const Result<Trace> parsed = parse_trace_text(std::string("faultline-trace-text 1\n") + lines);
+    ASSERT_TRUE(parsed.ok()) << lines << parsed.error().what;
+    const Status sound = check_sizes(*parsed);
+    ASSERT_FALSE(sound.ok()) << lines;
+    EXPECT_NE(sound.error().what.find("no device has more than 16.00 TiB"), std::string::npos) << sound.error().what;
+  }
+  for (const char* lines : {"alloc #a 2TiB\n", "alloc-failed 17TiB\n", "source dry-run\nalloc #a 17TiB\n"})
+    EXPECT_TRUE(check_sizes(trace_of(lines)).ok()) << lines;
+}
+
 TEST(Bounds, LongTextsAreCutAndCounted) {
   Trace trace = trace_of("alloc 1MiB at " + std::string(1 << 20, 'x') + ".py:3 f\n");
   keep_in_bounds(trace);

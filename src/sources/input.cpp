@@ -32,6 +32,7 @@ Result<Input> guarded(const Source& source, const std::string& path, Read read) 
     if (input->kind.empty()) input->kind = source.kind;
     input->path = path;
     for (InputPart& part : input->parts) {
+      if (Status sound = check_sizes(part.trace); !sound) return sound.error();
       keep_in_bounds(part.trace);
       part.statements = read_statements(part.trace);
     }

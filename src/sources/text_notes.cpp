@@ -13,6 +13,7 @@ TextNotes read_text_notes(const Trace& trace) {
   notes.quoted_by = word("quoted_by");
   notes.who = word("who");
   notes.launcher = word("launcher");
+  notes.command = word("command");
   notes.program = word("program");
   notes.gpu = {word("gpu.name"), word("gpu.architecture"), word("gpu.built_for")};
   for (int i = 1; i <= 4; ++i) {

@@ -21,6 +21,7 @@ struct TextNotes {
   bool ended_because = false;  // the exception that ended the program was raised from this one
   bool of_request = false;     // a server met the message while it served a request
   std::string launcher;        // "torchrun", where the text shows one
+  std::string command;         // "python train.py --lr 3", where the text shows it
   std::string program;         // "/w/train.py", where its tracebacks agree on one
   struct Gpu {
     std::string name, architecture, built_for;

@@ -50,7 +50,9 @@ class Recording:
         self.write()
 
     def write(self):
-        self.process.know(frameworks={name: str(version) for name, version in _versions()})
+        self.process.know(
+            frameworks={name: str(version) for name, version in _versions()}, cpu_builds=list(_cpu_builds())
+        )
         if self.torch is not None:
             self.process.know(torch=self.torch.state())
         self.process.write()
@@ -87,6 +89,30 @@ class Recording:
         self.process.after_fork(start_ns)
         if self.torch is not None:
             self.torch.after_fork()
+
+
+def _cpu_builds():
+    """The frameworks in this process that were built without a GPU's code, by their names and versions."""
+    for name, called, is_one in (
+        ("torch", "PyTorch", lambda torch: torch.version.cuda is None and getattr(torch.version, "hip", None) is None),
+        ("tensorflow", "TensorFlow", lambda tensorflow: not tensorflow.sysconfig.get_build_info()["is_cuda_build"]),
+        ("jax", "JAX", lambda _jax: not _has_gpu_of_jax()),
+    ):
+        module = sys.modules.get(name)
+        try:
+            if module is not None and is_one(module):
+                yield f"{called} {module.__version__}"
+        except Exception:
+            pass  # still being imported, or a release without the answer: nothing is claimed
+
+
+def _has_gpu_of_jax():
+    from importlib.metadata import distributions, version
+
+    return "cuda" in version("jaxlib") or any(
+        (found.metadata["Name"] or "").lower().replace("_", "-").startswith(("jax-cuda", "jax-rocm"))
+        for found in distributions()
+    )
 
 
 def _versions():

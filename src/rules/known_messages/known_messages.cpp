@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/units.h"
+#include "rules/cause.h"
 #include "rules/describe.h"
 #include "rules/known_messages/meanings.h"
 #include "rules/stated_error.h"
@@ -99,7 +100,7 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   finding.confidence = meaning->confidence;
   finding.message = std::string(meaning->message) + ".";
   if (stated.requested && meaning->rule == kHost)
-    finding.message = format_bytes(stated.requested->middle()) + " were asked for. " + finding.message;
+    finding.message = asked_for(*stated.requested) + ". " + finding.message;
   if (stated.requested) {
     finding.bytes = stated.requested->middle();
     add_evidence(finding, "requested_bytes", finding.bytes);

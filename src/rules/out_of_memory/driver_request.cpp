@@ -66,9 +66,10 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
   finding.cause = verdict.cause();
   finding.bytes = event.size_bytes;
   finding.count = times;
-  finding.message = (asker.empty() ? format_bytes(event.size_bytes) + " were asked for"
-                                   : asker + " asked the driver for " + format_bytes(event.size_bytes)) +
-                    ": " + verdict.why + ".";
+  finding.message =
+      (asker.empty() ? asked_for(ByteInterval::exactly(event.size_bytes))
+                     : asker + " asked the driver for " + shown(ByteInterval::exactly(event.size_bytes))) +
+      ": " + verdict.why + ".";
   if (has_framework && asker != "PyTorch" && !on_host)
     finding.memory = "The request went past PyTorch's allocator, straight to the driver.";
   if (finding.severity == Severity::kWarning)

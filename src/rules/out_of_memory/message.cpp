@@ -89,8 +89,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   }
   finding.cause = verdict.cause();
   conclude(finding, verdict.story == Story::kFreeUnknown ? Confidence::kLikely : verdict.confidence,
-           (verdict.story == Story::kAbsurd ? "More than an exabyte was" : shown(*stated.requested) + " were") +
-               " asked for: " + verdict.why + ".");
+           asked_for(*stated.requested) + ": " + verdict.why + ".");
   add_evidence(finding, "inequality", verdict.inequality);
   AdviceContext context;
   context.program = program_words(subject);
@@ -381,7 +380,7 @@ void name_as_hip(std::string& words) {
 Finding describe_message(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   Finding finding = begin_stated(subject, "memory/out-of-memory");
-  if (stated.requested) finding.bytes = stated.requested->middle();
+  if (stated.requested && stated.requested->min < kExabyte) finding.bytes = stated.requested->middle();
   if (stated.kind == ErrorKind::kLibraryMemory)
     judge_library(subject, finding);
   else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone ||

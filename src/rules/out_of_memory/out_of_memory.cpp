@@ -10,6 +10,7 @@
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/request.h"
+#include "rules/stated_error.h"
 
 namespace faultline {
 
@@ -80,7 +81,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   finding.call_path = where.callers;
   finding.bytes = event.size_bytes;
   finding.count = times;
-  finding.message = format_bytes(event.size_bytes) + " were asked for" + (where.in_backward ? " in backward" : "") +
+  finding.message = asked_for(ByteInterval::exactly(event.size_bytes)) + (where.in_backward ? " in backward" : "") +
                     ": " + verdict.why + ".";
   if (where.in_backward && event.stack.value == 0) {
     finding.memory = "A result of backward; Python has no line for it, the place shown is where backward() was called.";
@@ -116,6 +117,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
         fmt::format("Held by tells of the fullest moment, when {} are in use.", format_bytes(shortage.whole_live->max));
   try_settings(subject, slot, shortage, moment, finding);
   AdviceContext context;
+  context.program = program_words(subject);
   context.live = facts.live_by_category(slot, fullest);
   context.when = shortage.whole_live ? " at the fullest" : "";
   context.roles = facts.stacks.roles(event.stack);

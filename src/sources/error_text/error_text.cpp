@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "sources/bounds.h"
 #include "sources/error_text/afterlife.h"
 #include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
@@ -112,6 +113,13 @@ StackId add_stack(Trace& trace, const std::vector<TracebackFrame>& outermost_fir
 const ByteInterval* number(const ErrorMessage& message, const char* name) {
   const auto found = message.numbers.find(name);
   return found == message.numbers.end() ? nullptr : &found->second;
+}
+
+// A program may ask for anything; what a device has, and what is held of it, has a limit.
+void drop_absurd_sizes(Trace& trace, ErrorMessage& message) {
+  trace.count("sizes in the message that no device has", std::erase_if(message.numbers, [](const auto& named) {
+                return named.first != "requested" && named.second.min > kMostDeviceBytes;
+              }));
 }
 
 void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
@@ -255,6 +263,7 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   if (const std::string launcher = of_pytest ? "python -m pytest" : launcher_of(near); !launcher.empty())
     trace.properties["error.launcher"] = launcher;
   if (const std::string program = program_file(near); !program.empty()) trace.properties["error.program"] = program;
+  if (const std::string command = command_of(near); !command.empty()) trace.properties["error.command"] = command;
   if (chosen.message.kind == "no-kernel-image") {
     const UnknownGpu gpu = unknown_gpu(near);
     trace.properties["error.gpu.name"] = gpu.name;
@@ -300,16 +309,28 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
+// What stands behind "python" in the command that the text shows, else the file that its tracebacks begin in; words where there is neither.
+std::string python_arguments(std::string_view text) {
+  const std::string command = command_of(text), file = program_file(text);
+  const std::size_t blank = command.find(' ');
+  if (command.starts_with("python") && blank != std::string::npos) return command.substr(blank + 1);
+  return file.empty() ? "PROGRAM.py" : file.substr(file.find_last_of("/\\") + 1);
+}
+
 Result<Trace> read_plain(std::string_view text, std::string path) {
   const AnchorHits found = find_anchors(text);
   Survey seen = survey(text, found);
   if (!seen.first && !seen.first_weak) {
     const std::string other = last_exception(text, 0, {}).words();
-    if (const OtherError* known = other_error(text))
+    if (const OtherError* known = other_error(text)) {
+      std::string next(known->next);
+      if (const std::size_t place = next.find(kProgram); place != std::string::npos)
+        next.replace(place, kProgram.size(), python_arguments(text));
       return Error{"no GPU memory error was found in this text: " + std::string(known->what) +
                        (other.empty() ? "" : " (" + other + ")"),
                    {},
-                   std::string(known->next)};
+                   std::move(next)};
+    }
     if (!seen.quoted.empty()) {
       return Error{
           "no GPU memory error was found in this text: \"" + trimmed(seen.quoted, 100) +
@@ -374,6 +395,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed)) frames.clear();
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
+  drop_absurd_sizes(trace, message);
   add_event(trace, message, stack);
   add_properties(trace, message);
   trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));

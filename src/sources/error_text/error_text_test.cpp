@@ -37,6 +37,37 @@ TEST(PrintedSize, CoversEveryByteCountThatRoundsToIt) {
   EXPECT_EQ(printed(size.max + 2), "5.21");
 }
 
+TEST(Surroundings, TheCommandThatATextShows) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"$ python main.py\nboom", "python main.py"},
+      {"me@box:~/w$ python3 -m pkg.fit --lr 1 > log 2>&1", "python3 -m pkg.fit --lr 1"},
+      {"!python fit.py --n 3", "python fit.py --n 3"},
+      {"+ torchrun --nproc_per_node 4 fit.py", "torchrun --nproc_per_node 4 fit.py"},
+      {"run.sh: line 3: 4711 Killed                  python big.py", "python big.py"},
+      {"bash: line 1: 12 Segmentation fault      (core dumped) python a.py -x", "python a.py -x"},
+      {"$ python old.py\n$ python new.py\n", "python new.py"},
+      {"try python train.py again", ""},
+      {"File \"/usr/lib/python3/site.py\", line 3", ""},
+      {"$ python\n>>> import torch", ""},
+  };
+  for (const auto& [text, command] : cases) EXPECT_EQ(command_of(text), command) << text;
+}
+
+TEST(OtherErrors, ASegmentationFaultNamesTheProgramOfTheText) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"bash: line 1: 12 Segmentation fault      (core dumped) python a.py -x", "faulthandler a.py -x prints"},
+      {"Fatal Python error: Segmentation fault\n\nCurrent thread 0x7f (most recent call first):\n  File "
+       "\"/w/fit.py\", line 44 in <module>",
+       "faulthandler fit.py prints"},
+      {"Segmentation fault (core dumped)", "faulthandler PROGRAM.py prints"},
+  };
+  for (const auto& [text, words] : cases) {
+    const auto trace = read_error_text(std::string(text), "log.txt");
+    ASSERT_FALSE(trace.ok());
+    EXPECT_NE(trace.error().next.find(words), std::string::npos) << trace.error().next;
+  }
+}
+
 TEST(PrintedSize, IsExactWithoutDecimals) {
   EXPECT_EQ(size_of("512 bytes"), ByteInterval::exactly(512));
   EXPECT_EQ(size_of("4,000,000,000 bytes"), ByteInterval::exactly(4000000000));

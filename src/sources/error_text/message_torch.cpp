@@ -65,7 +65,8 @@ void read_fields(const ErrorPassage& passage, std::size_t end, SizeStyle style, 
     } else {
       for (const Field& field : kFields) {
         if (!before.ends_with(field.before) || !after.starts_with(field.after)) continue;
-        if (is_stated(size->bytes)) message.numbers.try_emplace(std::string(field.name), size->bytes);
+        if (is_stated(size->bytes) || field.name == "requested")
+          message.numbers.try_emplace(std::string(field.name), size->bytes);
         break;
       }
     }

@@ -26,10 +26,10 @@ constexpr auto kOthers = std::to_array<OtherError>({
     {"element 0 of tensors does not require grad", "this is backward on a tensor that depends on nothing to train",
      "Look for torch.no_grad(), .detach(), .item() or frozen parameters between the model and the loss."},
     {"Segmentation fault", "this is a segmentation fault: the host's code touched memory of the host that it may not",
-     "python -X faulthandler train.py prints the Python lines where it happened; an extension or library of another "
+     "python -X faulthandler … prints the Python lines where it happened; an extension or library of another "
      "version is the usual reason."},
     {"Signal 11 (SIGSEGV)", "this is a segmentation fault: the host's code touched memory of the host that it may not",
-     "python -X faulthandler train.py prints the Python lines where it happened; an extension or library of another "
+     "python -X faulthandler … prints the Python lines where it happened; an extension or library of another "
      "version is the usual reason."},
 });
 

@@ -13,7 +13,7 @@
 namespace faultline {
 namespace {
 
-constexpr std::size_t kMostTold = 4, kMostHeads = 256;
+constexpr std::size_t kMostTold = 4, kMostHeads = 256, kMostCauses = 12;
 constexpr std::string_view kWatchdog = "Watchdog caught collective operation timeout";
 
 // One error, of one writer or of several.
@@ -23,6 +23,18 @@ struct Told {
   bool follows = false;  // by its words and its place it comes of a rank that has ended
   std::size_t more = 0;  // of the same writer, at the same line, with other numbers
 };
+
+// What several of them have in common: the words, whatever their numbers.
+std::string cause_of(const Told& one) {
+  std::string cause;
+  for (const char letter : one.words.substr(0, 60)) {
+    if (!is_digit(letter))
+      cause += letter;
+    else if (cause.empty() || cause.back() != '#')
+      cause += '#';
+  }
+  return cause;
+}
 
 // Of an allocator's message what tells it from others.
 std::string short_words(const ErrorMessage& message) {
@@ -226,8 +238,34 @@ Others others_beside(std::string_view text, const Survey& seen, const Chosen& ch
   std::vector<Told> all;
   add_messages(text, seen, chosen, survived, all, others);
   add_exceptions(text, seen, chosen, all);
-  for (std::size_t i = 0; i < all.size() && i < kMostTold; ++i) others.told.push_back(written(all[i]));
-  if (all.size() > kMostTold) others.told.back() += " (and " + std::to_string(all.size() - kMostTold) + " more errors)";
+  if (all.size() <= kMostTold) {
+    for (const Told& one : all) others.told.push_back(written(one));
+    return others;
+  }
+  // Too many to be told one by one: each cause once, by the first that tells of it.
+  std::vector<Told> causes;
+  for (Told& one : all) {
+    one.key = cause_of(one);
+    const auto known =
+        std::find_if(causes.begin(), causes.end(), [&](const Told& other) { return other.key == one.key; });
+    if (known == causes.end()) {
+      causes.push_back(std::move(one));
+      continue;
+    }
+    known->more += 1 + one.more;
+    for (std::string& writer : one.writers) {
+      if (std::find(known->writers.begin(), known->writers.end(), writer) == known->writers.end())
+        known->writers.push_back(std::move(writer));
+    }
+  }
+  for (std::size_t i = 0; i < causes.size() && i < kMostTold; ++i) others.told.push_back(written(causes[i]));
+  std::string rest;
+  for (std::size_t i = kMostTold; i < causes.size() && i < kMostCauses; ++i)
+    rest += (rest.empty() ? "" : "; ") + (causes[i].writers.empty() ? "" : causes[i].writers.front() + ", ") +
+            trimmed(causes[i].words, 60);
+  if (causes.size() > kMostTold)
+    others.told.back() += " (and " + std::to_string(causes.size() - kMostTold) + " more causes: " + rest +
+                          (causes.size() > kMostCauses ? "; …)" : ")");
   return others;
 }
 

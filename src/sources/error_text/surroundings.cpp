@@ -1,5 +1,6 @@
 #include "sources/error_text/surroundings.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -109,21 +110,50 @@ std::string launcher_of(std::string_view text) {
   return {};
 }
 
+std::string command_of(std::string_view text) {
+  // What stands before a command: a prompt, "!" of a notebook, "+" of set -x, or how the shell says that it ended.
+  static constexpr std::array<std::string_view, 11> kBefore = {
+      "$", "%", "#", "!", "+", "Killed", "Aborted", "(core dumped)", "Bus error", "Terminated", "Segmentation fault"};
+  static constexpr std::array<std::string_view, 4> kStarters = {"python", "torchrun ", "accelerate launch ",
+                                                                "deepspeed "};
+  constexpr std::size_t kLongest = 160;
+  std::string command;
+  std::size_t looks = 0;
+  for (const std::string_view starter : kStarters) {
+    for (std::size_t at = text.rfind(starter); at != std::string_view::npos && ++looks < kMostLooks && command.empty();
+         at = at == 0 ? std::string_view::npos : text.rfind(starter, at - 1)) {
+      const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
+      std::string_view before = text.substr(begin, at - begin), line = text.substr(at, text.find('\n', at) - at);
+      while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
+      if (std::none_of(kBefore.begin(), kBefore.end(), [&](std::string_view mark) { return before.ends_with(mark); }))
+        continue;
+      line = line.substr(0, line.find_first_of("|;&<>\r#`\""));
+      while (!line.empty() && (line.back() == ' ' || line.ends_with(" 2"))) line.remove_suffix(1);
+      const bool starts_program =
+          line.find(".py") != std::string_view::npos || line.find(" -m ") != std::string_view::npos;
+      if (starts_program && line.size() <= kLongest) command = line;
+    }
+    if (!command.empty()) break;
+  }
+  return command;
+}
+
 std::string program_file(std::string_view text) {
-  constexpr std::string_view kModule = ", in <module>";
+  constexpr std::string_view kModule = " in <module>";  // after a comma, or as Python's faulthandler writes it
   std::string program;
   std::size_t looks = 0;
   for (std::size_t at = text.find(kModule); at != std::string_view::npos && ++looks < kMostLooks;
        at = text.find(kModule, at + 1)) {
     const std::size_t begin = text.rfind('\n', at) + 1;
-    TracebackFrame frame;
-    const std::string_view line = text.substr(begin, at + kModule.size() - begin);
-    const std::size_t file = line.find("File \"");
-    if (file == std::string_view::npos || !parse_frame(line.substr(file), frame) || !frame.file.ends_with(".py") ||
-        frame.file.find("/lib/python") != std::string::npos || frame.file.find("-packages") != std::string::npos)
+    const std::string_view line = text.substr(begin, at - begin);
+    const std::size_t name = line.find("File \"");
+    if (name == std::string_view::npos) continue;
+    const std::string_view file = line.substr(name + 6, line.find('"', name + 6) - name - 6);
+    if (!file.ends_with(".py") || file.find("/lib/python") != std::string_view::npos ||
+        file.find("-packages") != std::string_view::npos)
       continue;
-    if (!program.empty() && program != frame.file) return {};
-    program = frame.file;
+    if (!program.empty() && program != file) return {};
+    program = file;
   }
   return program;
 }

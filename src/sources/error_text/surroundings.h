@@ -17,6 +17,9 @@ std::string other_framework(std::string_view text);
 // "torchrun", "accelerate launch", "deepspeed": what started the program, where the text shows it; empty: nothing did.
 std::string launcher_of(std::string_view text);
 
+// "python main.py --lr 3": the command that a prompt, a notebook's "!" or the shell's word of its end shows; of several the last. Empty: there is none.
+std::string command_of(std::string_view text);
+
 // The file in which the program began, where the tracebacks of the text agree on one; empty: they do not.
 std::string program_file(std::string_view text);
 

@@ -82,6 +82,20 @@ std::string best_snapshot(const std::vector<std::string>& paths) {
                            [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
 }
 
+// As it would be typed.
+std::string typed(const nlohmann::json& words) {
+  std::string line;
+  for (const nlohmann::json& word : words) {
+    if (!word.is_string()) continue;
+    const std::string text = word.get<std::string>();
+    const bool plain = !text.empty() && text.find_first_of(" \t\n'\"$&|;<>()*?[]`\\#~") == std::string::npos;
+    std::string quoted = "'";
+    for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+    line += (line.empty() ? "" : " ") + (plain ? text : quoted + "'");
+  }
+  return line;
+}
+
 void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) {
   if (trace.properties.size() >= kMostProperties)
     return trace.count("values of the run's JSON files beyond the first " + std::to_string(kMostProperties));
@@ -91,6 +105,8 @@ void flatten(const nlohmann::json& json, const std::string& name, Trace& trace) 
     trace.properties.try_emplace(name, json.get<std::string>());
   } else if (json.is_primitive() && !json.is_null()) {
     trace.properties.try_emplace(name, json.dump());
+  } else if (json.is_array() && name == "run.command") {
+    trace.properties.try_emplace(name, typed(json));
   }
 }
 
@@ -284,6 +300,7 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
     if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process, {}});
   }
   if (input.parts.empty()) {
+    if (std::string words = cpu_build_words(folder); !words.empty()) return Error{std::move(words), {}, {}};
     return Error{lost.empty() ? "this folder holds no record of a process: no GPU was used, or none could be recorded"
                               : "nothing in this folder could be read: " + lost.begin()->first,
                  {},
@@ -325,6 +342,40 @@ std::vector<std::string> notes_in(const std::string& folder) {
     }
   }
   return notes;
+}
+
+std::vector<std::string> cpu_builds_in(const std::string& folder) {
+  std::vector<std::string> builds;
+  std::error_code problem;
+  std::size_t read = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    const auto [process, rest] = split_name(entry.path().filename().string(), layout::kProcess);
+    if (process.empty() || rest != layout::kFactsEnd || read++ == kMostProcesses) continue;
+    for (std::string& build : sentences_of(JsonFile(entry.path().string()), "cpu_builds")) {
+      if (std::find(builds.begin(), builds.end(), build) == builds.end() && builds.size() < kMostNotes)
+        builds.push_back(std::move(build));
+    }
+  }
+  std::sort(builds.begin(), builds.end());
+  return builds;
+}
+
+std::string cpu_build_words(const std::string& folder) {
+  const std::vector<std::string> builds = cpu_builds_in(folder);
+  if (builds.empty()) return {};
+  std::string names;
+  for (const std::string& build : builds) names += (names.empty() ? "" : " and ") + build;
+  const bool has_torch =
+      std::any_of(builds.begin(), builds.end(), [](const std::string& build) { return build.starts_with("PyTorch"); });
+  const JsonFile run((fs::path(folder) / layout::kCommand).string());
+  const bool is_known = run.json && run.json->is_object() && run.json->contains("command");
+  const std::string command = is_known ? typed((*run.json)["command"]) : "python PROGRAM.py";
+  return fmt::format(
+      "no call to the CUDA driver was seen: the program uses {}, built for the CPU alone, which never calls the "
+      "driver; "
+      "nothing can be said of its GPU memory.{} To record it, install a build with CUDA",
+      names,
+      has_torch ? " What it would take on a GPU is told without one: faultline plan --gpu T4 -- " + command + "." : "");
 }
 
 bool holds_processes(const std::string& folder) { return !processes_in(folder).empty(); }

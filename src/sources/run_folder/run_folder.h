@@ -30,4 +30,9 @@ Result<Input> read_run(const std::string& folder);
 // What the program's processes had to say while they were recorded, each sentence once; also where none of them was recorded.
 std::vector<std::string> notes_in(const std::string& folder);
 
+// The builds of frameworks without a GPU's code that were loaded: "PyTorch 2.13.0+cpu"; such a program never calls the driver.
+std::vector<std::string> cpu_builds_in(const std::string& folder);
+// What such a run is to be told, and what to type instead; empty: no such build was seen.
+std::string cpu_build_words(const std::string& folder);
+
 }  // namespace faultline

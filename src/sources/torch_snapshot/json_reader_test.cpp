@@ -45,10 +45,12 @@ TEST(JsonSnapshot, GivesTheTraceOfThePickle) {
 }
 
 TEST(JsonSnapshot, SaturatesNumbersBeyondSixtyThreeBits) {
-  const Trace trace = trace_of(
-      std::string(R"({"device_traces": [[{"action": "alloc", "addr": 18446744073709551615, "size": 1e300}]]})"));
+  const Trace trace =
+      trace_of(std::string(R"({"device_traces": [[{"action": "alloc", "addr": 18446744073709551615, "size": 512}]]})"));
   EXPECT_EQ(trace.events.at(0).address, 0x7fffffffffffffffu);
-  EXPECT_EQ(trace.events.at(0).size_bytes, 0u) << "a float is no size";
+  const Error refused = refusal_of(R"({"device_traces": [[{"action": "alloc", "addr": 4096, "size": 1e300}]]})");
+  EXPECT_NE(refused.what.find("the size of entry 0 is negative, or no whole number"), std::string::npos)
+      << refused.what;
 }
 
 TEST(JsonThatIsWrong, IsRefusedWithItsOffset) {

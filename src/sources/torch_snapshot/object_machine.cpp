@@ -311,6 +311,12 @@ std::uint64_t ObjectMachine::unsigned_field(Key wanted) const {
   return value && *value > 0 ? static_cast<std::uint64_t>(*value) : 0;
 }
 
+std::uint64_t ObjectMachine::size_field(Key wanted) const {
+  if (!fields_.has(wanted) || fields_[wanted].tag() == Tag::kNone) return 0;
+  const auto value = integer(fields_[wanted]);
+  return value && *value >= 0 ? static_cast<std::uint64_t>(*value) : ~std::uint64_t{0};
+}
+
 StringId ObjectMachine::trace_string(Value value) {
   if (value.tag() != Tag::kString || value.index() == 0) return {};
   StringId& known = name_uses_[value.index()].in_trace;
@@ -385,7 +391,7 @@ void ObjectMachine::lower_entry(Value dict) {
   const Value action_value = fields_[Key::k_action];
   const Action action = action_value.tag() == Tag::kString ? name_uses_[action_value.index()].action : Action::kUnknown;
   Event event;
-  event.size_bytes = unsigned_field(Key::k_size);
+  event.size_bytes = size_field(Key::k_size);
   event.address = unsigned_field(Key::k_addr);
   if (fields_.has(Key::k_time_us))
     event.time_ns =
@@ -406,7 +412,7 @@ void ObjectMachine::lower_entry(Value dict) {
     tensor.name = trace_string(fields_[Key::k_user_metadata]);
     event.extra = trace_.tensors.intern(tensor).value;
   }
-  if (action == Action::kOutOfMemory) event.address = unsigned_field(Key::k_device_free);
+  if (action == Action::kOutOfMemory) event.address = size_field(Key::k_device_free);
   if (action == Action::kUnknown) trace_.count("entries with an unknown action");
   trace_.events.push_back(event);
   set_node(dict, NodeKind::kEntry, trace_.events.size() - 1);
@@ -415,8 +421,8 @@ void ObjectMachine::lower_entry(Value dict) {
 void ObjectMachine::lower_block(Value dict) {
   FinalBlock block;
   block.address = unsigned_field(Key::k_address);
-  block.size_bytes = unsigned_field(Key::k_size);
-  block.requested_bytes = fields_.has(Key::k_requested_size) ? unsigned_field(Key::k_requested_size) : block.size_bytes;
+  block.size_bytes = size_field(Key::k_size);
+  block.requested_bytes = fields_.has(Key::k_requested_size) ? size_field(Key::k_requested_size) : block.size_bytes;
   const std::string_view state = text(fields_[Key::k_state]);
   if (state == "active_allocated") {
     block.state = FinalBlock::State::kActive;
@@ -442,7 +448,7 @@ void ObjectMachine::lower_history(Value dict) {
 void ObjectMachine::lower_segment(Value dict) {
   FinalSegment segment;
   segment.address = unsigned_field(Key::k_address);
-  segment.size_bytes = unsigned_field(Key::k_total_size);
+  segment.size_bytes = size_field(Key::k_total_size);
   segment.device = static_cast<std::uint16_t>(std::min<std::uint64_t>(unsigned_field(Key::k_device), 1023));
   if (fields_.has(Key::k_stream)) segment.stream = stream_of(fields_[Key::k_stream]);
   if (fields_.has(Key::k_segment_pool_id)) segment.heap = HeapId(pool_of(fields_[Key::k_segment_pool_id]));
@@ -469,6 +475,8 @@ void ObjectMachine::lower_segment(Value dict) {
     }
   }
   trace_.final_segments.push_back(segment);
+  claimed_bytes_.push_back(
+      std::max({size_field(Key::k_allocated_size), size_field(Key::k_active_size), size_field(Key::k_requested_size)}));
   set_node(dict, NodeKind::kSegment, trace_.final_segments.size() - 1);
 }
 

@@ -218,6 +218,7 @@ class ObjectMachine {
   StreamId stream_of(Value handle);
   std::uint16_t pool_of(Value tuple);
   std::uint64_t unsigned_field(Key wanted) const;
+  std::uint64_t size_field(Key wanted) const;  // all bits set where it is negative or no whole number
 
   Trace& trace_;
   std::vector<Value> stack_;
@@ -243,9 +244,10 @@ class ObjectMachine {
   std::vector<PoolKey> pools_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint16_t> pool_numbers_;  // by major and minor
   std::vector<StackId> history_stacks_;
-  std::uint64_t owned_blocks_ = 0;     // final blocks below this belong to a segment already
-  std::uint64_t regrown_frames_ = 0;   // frames interned for stacks that came in parts …
-  std::uint64_t appended_frames_ = 0;  // … and those among them that were new
+  std::vector<std::uint64_t> claimed_bytes_;  // by final segment: the largest size that it states of its blocks
+  std::uint64_t owned_blocks_ = 0;            // final blocks below this belong to a segment already
+  std::uint64_t regrown_frames_ = 0;          // frames interned for stacks that came in parts …
+  std::uint64_t appended_frames_ = 0;         // … and those among them that were new
 
   std::vector<Value> cached_values_;
   HashMultimap<std::uint64_t, CachedStack> stack_cache_;

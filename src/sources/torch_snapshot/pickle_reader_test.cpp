@@ -359,7 +359,7 @@ TEST(PickleCost, BlocksSharedBetweenSegmentsAreTakenOnce) {
   std::string segments = "](";
   for (int device = 0; device < 20'000; ++device) {
     segments += "}(" + pickled_text("device") + pickled_integer(device % 60) + pickled_text("total_size") +
-                "J\x00\x00\x01\x00"s + pickled_text("blocks") + (device == 0 ? blocks : "h\x00"s) + "u";
+                "J\x00\x71\x02\x00"s + pickled_text("blocks") + (device == 0 ? blocks : "h\x00"s) + "u";
   }
   const Trace trace = trace_of(pickle("}(" + pickled_text("segments") + segments + "eu"));
   EXPECT_EQ(trace.final_segments.size(), 20'000u);

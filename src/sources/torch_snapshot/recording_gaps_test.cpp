@@ -36,7 +36,7 @@ TEST(RecordingWithoutItsBeginning, HasTheBlocksOfTheEndStateThatNoEntryNames) {
   const Trace trace = trace_of(snapshot({entry("alloc", 0x100400, 256)},
                                         {segment(0x100000, 4096,
                                                  {block(0x100000, 512), block(0x100200, 512, "active_pending_free"),
-                                                  block(0x100400, 256), block(0x100500, 100, "inactive")})}));
+                                                  block(0x100400, 256), block(0x100500, 2816, "inactive")})}));
   EXPECT_EQ(trace.preexisting_count, 4u) << "the segment, two blocks, and the request to free one of them";
   EXPECT_EQ(live_at_end(trace), live_in_end_state(trace));
   EXPECT_TRUE(trace.lost.empty());
@@ -68,7 +68,7 @@ TEST(RecordingWithoutCompletedFrees, TakesTheRequestForBothHalves) {
   const Trace trace = trace_of(
       snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512), entry("alloc", 0x1000, 256),
                 entry("free_requested", 0x1000, 256), entry("free_requested", 0x9000, 64), entry("alloc", 0x1000, 128)},
-               {segment(0x1000, 4096, {block(0x1000, 128)})}));
+               {segment(0x1000, 512, {block(0x1000, 128), block(0x1080, 384, "inactive")})}));
   EXPECT_EQ(free_phases(trace), std::vector<FreePhase>(3, FreePhase::kBoth));
   EXPECT_EQ(counter(trace, "recordings without completed frees"), 1u);
   EXPECT_EQ(trace.lost.size(), 1u) << "nothing else is odd about it";
@@ -78,7 +78,7 @@ TEST(RecordingWithoutCompletedFrees, TakesTheRequestForBothHalves) {
 TEST(RecordingWithoutRequestedFrees, TakesTheCompletionForBothHalves) {
   const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_completed", 0x1000, 512),
                                          entry("alloc", 0x1000, 256), entry("free_completed", 0x9000, 64)},
-                                        {segment(0x1000, 4096, {block(0x1000, 256)})}));
+                                        {segment(0x1000, 512, {block(0x1000, 256), block(0x1100, 256, "inactive")})}));
   EXPECT_EQ(free_phases(trace), std::vector<FreePhase>(2, FreePhase::kBoth));
   EXPECT_EQ(live_at_end(trace), live_in_end_state(trace));
   EXPECT_TRUE(trace.lost.empty());
@@ -86,7 +86,7 @@ TEST(RecordingWithoutRequestedFrees, TakesTheCompletionForBothHalves) {
 
 TEST(RecordingWhoseOnlyFreeIsStillPending, KeepsItPending) {
   const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("free_requested", 0x1000, 512)},
-                                        {segment(0x1000, 4096, {block(0x1000, 512, "active_pending_free")})}));
+                                        {segment(0x1000, 512, {block(0x1000, 512, "active_pending_free")})}));
   EXPECT_EQ(free_phases(trace), std::vector<FreePhase>{FreePhase::kRequested});
   EXPECT_EQ(live_at_end(trace), live_in_end_state(trace));
   EXPECT_TRUE(trace.lost.empty());

@@ -18,6 +18,7 @@ Status TraceBuilder::build(Value top) {
   if (Status taken = take_top(top); !taken) return taken;
   deduce_version();
   assign_kinds();
+  if (Status sound = check_sizes(); !sound) return sound;
   make_heaps();
   pair_events();
   compare_with_final_state();

@@ -34,6 +34,8 @@ class TraceBuilder {
   void deduce_version();
   Status take_traces(Value list);
   void assign_kinds();
+  Status check_sizes();
+  Status check_segments() const;
   void make_heaps();
   HeapId heap_for(std::uint16_t device, std::uint16_t pool);
   void pair_events();
