@@ -31,11 +31,12 @@ Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const Sta
   for (std::size_t stack = 1; stack < trace.stacks.size() && !saw_backward_; ++stack) {
     saw_backward_ = stacks.has(StackId(static_cast<std::uint32_t>(stack)), kInBackward);
   }
+  find_named_parameters();
   find_workspaces();
   // Parameters first: their sizes tell gradients from other results of backward.
   for (int pass = 0; pass < 2; ++pass) {
     lifetimes.for_each([&](AllocationId id, const Lifetime&, const Event& birth) {
-      const bool parameter_like = (stacks.roles(birth.stack) & kSetupRoles) != 0;
+      const bool parameter_like = (stacks.roles(birth.stack) & kSetupRoles) != 0 || is_named_parameter(id);
       if (trace.heaps[birth.heap.index()].kind == HeapKind::kDriver || parameter_like != (pass == 0)) return;
       categories_[id.index()] = judge(id);
       if (pass == 0 && of(id) == Category::kParameters) parameter_sizes_.push_back(birth.size_bytes);
@@ -43,6 +44,21 @@ Categories::Categories(const Trace& trace, const Lifetimes& lifetimes, const Sta
     std::sort(parameter_sizes_.begin(), parameter_sizes_.end());
   }
   follow_siblings();
+}
+
+// A dry run looks at the program's own models and optimizers.
+void Categories::find_named_parameters() {
+  if (trace_.source_kind != "dry-run") return;
+  for (const Event& event : trace_.events) {
+    if (event.kind == EventKind::kTensorNote && event.allocation.value != 0 && event.extra != 0 &&
+        trace_.strings.at(trace_.tensors.at(TensorId(event.extra)).op) == "parameter")
+      named_parameters_.push_back(event.allocation);
+  }
+  std::sort(named_parameters_.begin(), named_parameters_.end());
+}
+
+bool Categories::is_named_parameter(AllocationId id) const {
+  return std::binary_search(named_parameters_.begin(), named_parameters_.end(), id);
 }
 
 // A workspace stays, and there is one per thread and stream. A tensor that happens to have its size goes again, at the latest with its step, or
@@ -110,6 +126,7 @@ Category Categories::judge(AllocationId id) const {
   const bool ends_in_backward = released && in_backward(trace_.events[life.released]);
   const bool lasts = !released || crosses_step(life);
 
+  if (is_named_parameter(id)) return Category::kParameters;
   if (released && (end_roles & kInZeroGrad)) return Category::kGradients;
   if (birth.stack.value == 0 && birth.has(kPreexisting)) return Category::kOther;
   const bool parameter_sized = std::binary_search(parameter_sizes_.begin(), parameter_sizes_.end(), birth.size_bytes);

@@ -37,8 +37,10 @@ class Categories {
 
  private:
   Category judge(AllocationId id) const;
+  void find_named_parameters();
   void find_workspaces();
   void follow_siblings();
+  bool is_named_parameter(AllocationId id) const;
   bool crosses_step(const Lifetime& life) const;
 
   const Trace& trace_;
@@ -48,6 +50,7 @@ class Categories {
   std::uint32_t focus_;
   bool saw_backward_ = false;
   std::vector<std::uint64_t> parameter_sizes_;  // sorted
+  std::vector<AllocationId> named_parameters_;  // which a model or an optimizer of a dry run holds; sorted
   std::vector<AllocationId> workspaces_;        // the libraries' scratch memory; sorted
   std::vector<Category> categories_;
 };

@@ -37,8 +37,9 @@ class Api:
 
     def set_stream(self, stream) -> None:
         cuda_streams.remember(stream)
-        self.memory.streams[stream.device_index] = (
-            self.memory.device.stream(stream.cuda_stream, stream.device_index) if stream.cuda_stream else 0
+        self.memory.choose_stream(
+            stream.device_index,
+            self.memory.device.stream(stream.cuda_stream, stream.device_index) if stream.cuda_stream else 0,
         )
 
     # --- numbers

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from . import (
     custom_operations,
     functional_collectives,
+    indices,
     layouts,
     missing_shapes,
     operations,
@@ -190,6 +191,8 @@ class DryRunMode(TorchDispatchMode):
         self._check_devices(func, operands)
         self._check_operands(func, args)
         outcome = self.outcome(func, args, kwargs, operands)
+        if func in indices.CHECKED:
+            indices.check(self, func, args, kwargs)
         result, fresh = self._realize(func, outcome, operands)
         for index, size, stride, offset, grows in outcome.changed:
             self._change(operands[index], size, stride, offset, grows)

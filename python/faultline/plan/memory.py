@@ -35,6 +35,7 @@ class Record(StorageRef):
         "share",
         "classes",
         "most",
+        "extremes",
         "stack",
         "tensor",
         "kept",
@@ -54,6 +55,7 @@ class Record(StorageRef):
         self.stand_in = None  # what one element reads as where there is no shadow; None: the usual
         self.share = self.classes = None  # of unknown values: see shares.py
         self.most = None  # what unknown whole numbers are at most: see ranges.py
+        self.extremes = None  # the least and the largest of all of them, where that is sure: see indices.py
         self.kept = None  # another storage that must live as long as this one
 
 
@@ -64,12 +66,17 @@ def gib(size_bytes: int) -> str:
     return f"{size_bytes} bytes"
 
 
+class _Thread(threading.local):
+    streams: list[int] | None = None  # of each GPU, ids of the trace; None: the thread has chosen none
+
+
 class Memory:
     def __init__(self, device: Device, stacks: Stacks):
         self.device = device
         self.stacks = stacks
         self.records: dict[int, Record] = {}
-        self.streams = [0] * places.count  # of each GPU, ids of the trace
+        self._thread = _Thread()
+        self.backward_streams = None  # of the thread that runs backward: the engine's own threads follow it
         self.heap = HEAP_TORCH
         self.thread_heaps: dict[
             int, list
@@ -80,6 +87,17 @@ class Memory:
         self.allocations_at_failure = -1  # how many had been served when one last failed
         self._refusals_left = -1  # until the GPU grows; -1: it does not
         self.unseen = False  # what is made now is Faultline's own, and not on the device
+
+    @property
+    def streams(self) -> list[int]:
+        """The thread's current streams, of each GPU one."""
+        chosen = self._thread.streams
+        if chosen is None and threading.get_ident() not in threading._active:
+            chosen = self.backward_streams
+        return chosen or [0] * places.count
+
+    def choose_stream(self, place: int, stream: int) -> None:
+        self._thread.streams = [stream if at == place else other for at, other in enumerate(self.streams)]
 
     def find(self, tensor: torch.Tensor) -> Record | None:
         if not self.records or _is_wrapped(tensor):

@@ -43,6 +43,7 @@ class Progress:
         self._models: dict[str, object] = {}  # by name
         self._forward: dict[int, tuple[int, str]] = {}
         self._backwards = self._failures = 0
+        self._optimized: set[int] = set()  # allocations of which the trace knows that an optimizer has them
         self.saw_backward = False
         self.steps = 0
         self.host = None
@@ -142,6 +143,7 @@ class Progress:
             if self.on_backward is not None:
                 self.on_backward(first)
             self._memory.stacks.enter_backward()
+            self._memory.backward_streams = self._memory.streams
             self._backwards += 1
             try:
                 return run(*args, **kwargs)
@@ -157,8 +159,19 @@ class Progress:
 
     # --- steps
 
+    def optimizes(self, given) -> None:
+        """What an optimizer holds is a parameter, whether or not a module has it."""
+        for tensor in given:
+            is_plain = tensor.is_cuda and tensor.layout is torch.strided
+            record = self._memory.find(tensor) if is_plain else None
+            if record is not None and record.allocation and record.allocation not in self._optimized:
+                self._optimized.add(record.allocation)
+                number = self._memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), "parameter")
+                self._memory.device.tensor_note(record.allocation, number, 0)
+
     def step(self, optimizer, _args=None, _kwargs=None) -> None:
         notice_deaths()
+        self.optimizes(p for group in getattr(optimizer, "param_groups", ()) for p in group["params"])
         self.phases.trains()
         if self.before_step is not None:
             self.before_step(optimizer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from . import indices
 from .operations import overloads
 
 _TOO_MUCH = 1 << 40
@@ -115,6 +116,8 @@ def follow(memory, values, func, args, operands, outcome, fresh) -> None:
     for tensor, known in zip(results, found):
         if is_whole(tensor) and tensor.is_cuda:
             note(memory, tensor, known)
+            if func in _DRAWS:
+                _note_draw(memory, tensor, args)
             if known is not None and known[1] and tensor.numel() <= 1024 and values.is_assumed(tensor):
                 values.assume(tensor, _within(known[0], tensor.dtype))
 
@@ -136,7 +139,22 @@ def note(memory, tensor, known) -> None:
         known = None
     if tensor.numel() * tensor.dtype.itemsize < record.size_bytes and record.most is not None and known is not None:
         known = max(known[0], record.most[0]), known[1] and record.most[1]
-    record.most = known
+    record.most, record.extremes = known, None
+
+
+def _note_draw(memory, tensor, args) -> None:
+    numbers = [a for a in args if type(a) is int][:2]
+    record = memory.find(tensor)
+    if numbers and record is not None and tensor.numel() * tensor.dtype.itemsize >= record.size_bytes:
+        record.extremes = indices.of_draw(numbers[0] if len(numbers) > 1 else 0, numbers[-1], tensor.numel())
+
+
+def note_host(memory, tensor, host) -> None:
+    """The tensor has the numbers of a tensor of the host."""
+    note(memory, tensor, of_host(host))
+    record = memory.find(tensor)
+    if record is not None and record.most is not None and tensor.numel() * tensor.dtype.itemsize >= record.size_bytes:
+        record.extremes = int(host.min()), record.most[0]
 
 
 def is_most(memory, tensor) -> bool:

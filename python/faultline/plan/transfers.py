@@ -41,7 +41,7 @@ def to_copy(dry, func, args, kwargs):
             dry.values.know(result, host, assumed)
         else:
             if not source.is_cuda and not assumed:
-                ranges.note(dry.memory, result, ranges.of_host(source))
+                ranges.note_host(dry.memory, result, source)
             if result.numel() <= 1024:
                 dry.values.assume(result)
         return result

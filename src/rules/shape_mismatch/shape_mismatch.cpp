@@ -1,4 +1,4 @@
-// tensor/shape-mismatch, tensor/dtype-mismatch, tensor/device-mismatch: an operation refused its operands because of their shapes, types or devices; which, from where, and what would fit.
+// tensor/shape-mismatch, tensor/dtype-mismatch, tensor/device-mismatch, tensor/index-out-of-range: an operation of a dry run refused its operands because of their shapes, types, devices or values; which, from where, and what would fit.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -35,6 +35,7 @@ std::string_view rule_for(Trouble trouble) {
   switch (trouble) {
     case Trouble::kDtype: return "tensor/dtype-mismatch";
     case Trouble::kDevice: return "tensor/device-mismatch";
+    case Trouble::kIndex: return "tensor/index-out-of-range";
     default: return "tensor/shape-mismatch";
   }
 }
@@ -111,10 +112,29 @@ Related origin_of(const Facts& facts, const FailedOp& failed, std::size_t index)
   return {"operand", std::move(text), 0, location_of(facts, given.made_at)};
 }
 
+std::vector<std::string> index_remedies(const FailedOp& failed) {
+  const std::string_view op = bare_op(failed.op);
+  if (op.starts_with("nll_loss"))
+    return {
+        "Labels are numbered from 0: one that is the number of classes or more needs an output more in the last layer, "
+        "or is counted from 1.",
+        "A label that stands for padding is told to the loss: ignore_index=…"};
+  if (op.find("embedding") != std::string_view::npos)
+    return {
+        "Give the table a row for every index (num_embeddings, resize_token_embeddings after tokens were added), or "
+        "find why the data has an index beyond it: another tokenizer, padding with −1, positions beyond the longest "
+        "length."};
+  return {"Find where the index is made: assert index.min() >= 0 and index.max() < size before this line."};
+}
+
 Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, const Facts& facts) {
   const bool from_user = facts.stacks.user(failed.stack).value != 0;
   // A library that tries an operation and catches the error knows what it does.
-  const Severity severity = failed.is_last ? Severity::kError : from_user ? Severity::kWarning : Severity::kNote;
+  // After a device-side assert a GPU does nothing more, whoever catches the error.
+  const bool by_index = trouble == Trouble::kIndex;
+  const Severity severity = failed.is_last || by_index ? Severity::kError
+                            : from_user                ? Severity::kWarning
+                                                       : Severity::kNote;
   Finding finding = finding_at(facts, rule_for(trouble), severity, Confidence::kProved, failed.device, failed.stack);
   finding.location.op = failed.op;
   finding.count = times;
@@ -127,7 +147,13 @@ Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, c
       raised + ": " +
       (failed.operands.size() == 1 && trouble == Trouble::kShape ? "its shape does not fit" : about(trouble)) +
       (failed.is_last ? ". Nothing was computed after it." : ". The program went on after the error.");
-  if (!failed.words.empty()) finding.evidence.push_back({"error", first_words(failed.words)});
+  if (by_index)
+    finding.message = std::string(failed.op) + " got " + operands_text(failed, trouble, facts) + raised + ": " +
+                      std::string(index_words(failed.words)) +
+                      ". On a GPU a check in the kernel stops the program here or at a later line, with \"device-side "
+                      "assert triggered\"; nothing runs on the GPU after it.";
+  else if (!failed.words.empty())
+    finding.evidence.push_back({"error", first_words(failed.words)});
   if (const std::string inside = library_detail(facts, calling_frame(facts.trace, failed.stack)); !inside.empty())
     finding.evidence.push_back({"raised", inside});
   const std::vector<std::size_t> order = order_of(failed, trouble);
@@ -136,6 +162,7 @@ Finding describe(const FailedOp& failed, Trouble trouble, std::uint64_t times, c
   }
   std::vector<std::string> remedies = trouble == Trouble::kDtype    ? dtype_remedies(failed, facts)
                                       : trouble == Trouble::kDevice ? device_remedies(failed, facts)
+                                      : by_index                    ? index_remedies(failed)
                                                                     : shape_remedies(failed, facts);
   if (remedies.size() > kTriesShown) remedies.resize(kTriesShown);
   for (std::string& what : remedies) add_try(finding, std::move(what));

@@ -110,7 +110,14 @@ bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 bool say_no_kernel(std::string_view words) { return words.find("not implemented for") != std::string_view::npos; }
 
+std::string_view index_words(std::string_view words) {
+  constexpr std::string_view kBegin = "CUDA error: device-side assert triggered (";
+  if (!words.starts_with(kBegin) || !words.ends_with(')')) return {};
+  return words.substr(kBegin.size(), words.size() - kBegin.size() - 1);
+}
+
 Trouble trouble_of(std::string_view words) {
+  if (!index_words(words).empty()) return Trouble::kIndex;
   if (has_any(words, kUnrelated)) return Trouble::kUnrelated;
   if (has_any(words, kDevice)) return Trouble::kDevice;
   // "Input type (torch.cuda.HalfTensor) and weight type (torch.HalfTensor) should be the same" says both in one form.

@@ -16,11 +16,15 @@ enum class Trouble : std::uint8_t {
   kShape,
   kDtype,
   kDevice,
+  kIndex,  // a dry run saw that an index lies outside its dimension
 };
 
 Trouble trouble_of(std::string_view words);
 // There is no kernel for a type that was given.
 bool say_no_kernel(std::string_view words);
+
+// What a dry run says of such an index: "index 10 is out of range for dimension 1, which has 10"; empty: it is another error.
+std::string_view index_words(std::string_view words);
 
 // The first "[2, 3]" behind the marker.
 std::optional<Shape> list_after(std::string_view words, std::string_view marker);

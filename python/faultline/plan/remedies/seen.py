@@ -184,6 +184,7 @@ class Seen:
                 params = change(this, params)
             init(this, params, defaults)
             self._session.progress.phases.optimizes(tensors_of(params))
+            self._session.progress.optimizes(tensors_of(params))
             with contextlib.suppress(Exception):  # what is looked at for remedies never breaks the program
                 self.optimizers.append(Optimizer(type(this), user_line(), tensors_of(params), self.modules))
 
