@@ -211,16 +211,7 @@ BlockIndex DryRunDevice::serve_beyond(const Event& request, ListIndex list, std:
     return kNoIndex;
   }
   allocator_.claim_new(block, rounded_bytes, {});
-  count_overcommitted();
   return block;
-}
-
-void DryRunDevice::count_overcommitted() {
-  ++overcommitted_;
-  TraceFileWriter& writer = recorder_.writer();
-  recorder_.keep(writer.define_property("dry-run.overcommitted_requests", std::to_string(overcommitted_)));
-  if (grown_limit_bytes_)
-    recorder_.keep(writer.define_property("dry-run.needed_limit_bytes", std::to_string(*grown_limit_bytes_)));
 }
 
 bool DryRunDevice::take_outside(std::uint64_t size_bytes, StackId stack) {
@@ -232,7 +223,6 @@ bool DryRunDevice::take_outside(std::uint64_t size_bytes, StackId stack) {
     if (!overcommit_ || !told_) refused(event, size_bytes);
     if (!overcommit_) return false;
     told_ = true;
-    count_overcommitted();
   }
   outside_bytes_ += size_bytes;
   if (spec_.capacity_bytes != 0) {

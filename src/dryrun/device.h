@@ -56,7 +56,6 @@ class DryRunDevice final : private NotingDriver {
 
   DryRunDevice(const DeviceSpec& spec, std::uint16_t index, Recorder& recorder, DryRunTables& tables);
 
-  HeapId torch_heap() const { return torch_heap_; }
   void know_streams();  // all in the tables, in their order
   HeapId pool(std::uint64_t major, std::uint64_t minor);
   void release_pool(std::uint64_t major, std::uint64_t minor, std::optional<StackId> empty_now);
@@ -106,7 +105,6 @@ class DryRunDevice final : private NotingDriver {
   Event freeing(const Live& live, AllocationId id, StackId stack) const;
   void refused(const Event& request, std::uint64_t rounded_bytes);
   BlockIndex serve_beyond(const Event& request, ListIndex list, std::uint64_t rounded_bytes);
-  void count_overcommitted();
 
   Recorder& recorder_;
   DryRunTables& tables_;
@@ -127,7 +125,6 @@ class DryRunDevice final : private NotingDriver {
   std::optional<std::uint64_t> grown_limit_bytes_;  // with overcommit, once it was too low
   bool overcommit_ = false;
   bool told_ = false;  // the first failure of an overcommitted device is in the trace
-  std::uint64_t overcommitted_ = 0;
   std::uint64_t outside_bytes_ = 0;
   DeviceStats stats_;
 };

@@ -89,9 +89,8 @@ FAULTLINE_API void faultline_empty_cache(faultline_dryrun* handle, uint32_t devi
 FAULTLINE_API void faultline_set_limit(faultline_dryrun* handle, uint32_t device, uint64_t limit_bytes);
 
 /* With overcommit on, a request that would fail is served all the same: the device (or the program's own limit) grows by just what is missing
- * after PyTorch's own attempts. The first such request is in the trace as a failure right before it is served; later ones are counted. The
- * trace's properties then say "dry-run.overcommitted_requests", and where the program's own limit was too low "dry-run.needed_limit_bytes", the one
- * that would have been enough; which device would have been is for a replay to tell. Only a request beyond any device, or beyond the addresses of an
+ * after PyTorch's own attempts. The first such request is in the trace as a failure right before it is served. Which device
+ * or limit would have been enough is for a replay to tell. Only a request beyond any device, or beyond the addresses of an
  * expandable segment, is still refused. */
 FAULTLINE_API void faultline_set_overcommit(faultline_dryrun* handle, int32_t on);
 

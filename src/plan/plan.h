@@ -64,6 +64,7 @@ struct PlanNote {
   std::string line;  // "train.py:12"; may be empty
   std::uint64_t count = 1;
   std::string verdict;  // words that the verdict is not said without: "run eagerly instead of compiled"; may be empty
+  bool most = false;    // sizes that depend on values were counted as large as they can be
 };
 
 // A program that asks how much memory is free and takes of it: told of less it took less.

@@ -56,6 +56,7 @@ void fields(auto& archive, PlanNote& note) {
   archive("line", note.line);
   archive("count", note.count);
   archive("verdict", note.verdict);
+  archive("most", note.most);
 }
 
 void fields(auto& archive, PlanFilling& filling) {

@@ -92,6 +92,7 @@ void fields(auto& archive, Finding& finding) {
 void fields(auto& archive, NotJudged& item) {
   archive("rule", item.rule);
   archive("why", item.why);
+  archive("always", item.always);
 }
 
 template <class Archive>

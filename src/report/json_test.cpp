@@ -99,7 +99,8 @@ TEST(Json, EveryFieldOfTheContractIsThere) {
   EXPECT_EQ(finding["holders"].size(), 5u);
   EXPECT_EQ(finding["allocated_at"], nullptr);
   EXPECT_EQ(finding["fingerprint"], "memory/out-of-memory:train.py:training_step");
-  EXPECT_EQ(report["not_judged"][0], (json{{"rule", "order/stream-race"}, {"why", "this input records no accesses"}}));
+  EXPECT_EQ(report["not_judged"][0],
+            (json{{"rule", "order/stream-race"}, {"why", "this input records no accesses"}, {"always", false}}));
 
   const json& device = report["devices"][0];
   EXPECT_EQ(device["index"], 0);

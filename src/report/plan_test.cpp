@@ -181,11 +181,35 @@ TEST(Plan, TheCauseIsToldBeforeTheFailureThatComesOfIt) {
   }
 }
 
+TEST(PlanText, WhereALeakGoesOnNoGpuIsLargeEnough) {
+  for (const bool stopped : {true, false}) {
+    Report report = samples::out_of_memory();
+    report.findings.push_back(leak_at(114, 10 * kGiB));
+    report.findings.back().bytes = 10 * kGiB;
+    Plan plan = sample_plan();
+    plan.exception.reset();
+    plan.stopped = stopped ? "after 450 optimizer steps" : "";
+    plan.changes.clear();
+    for (int at = 0; at < 4; ++at)
+      plan.changes.push_back({"program", "Change number " + std::to_string(at), "", true, !stopped, kGiB, ""});
+    plan.where = {{PlanGpu{"NVIDIA H200", 140 * kGiB, "measured", 500 * kMiB, "measured"}, ""}};
+    attach_plan(report, std::move(plan));
+    TerminalOptions options;
+    options.width = 100;
+    const std::string text = to_terminal(report, options);
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 45) << text;
+    EXPECT_EQ(text.find("Mend the leak, told below: 10.00 GiB of what it needs") != std::string::npos, stopped) << text;
+    EXPECT_EQ(text.find("The smallest GPUs on which it fits") == std::string::npos, stopped) << text;
+    EXPECT_EQ(text.find("Change number") == std::string::npos, stopped) << text;
+  }
+}
+
 TEST(PlanText, AFailingPlanIsOneScreenAndTellsNothingTwice) {
   Report report = samples::out_of_memory();
   report.findings.push_back(leak_at(114, 10 * kGiB));
   Plan plan = sample_plan();
   plan.exception.reset();
+  plan.stopped.clear();
   plan.fits.clear();
   plan.effects.confined = plan.effects.known = true;
   report.not_judged.resize(2);
@@ -347,7 +371,7 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
       {[](Plan& plan) {
          plan.notes = {{"value",
                         "masked_select() with an unknown mask: all 9 elements were taken, the most there can be",
-                        "train.py:3", 1}};
+                        "train.py:3", 1, "", true}};
        },
        "so it may need less: --real computes them", "FITS on"},
       {[](Plan&) {}, "DOES NOT FIT", "so it may need less"},

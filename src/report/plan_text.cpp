@@ -100,8 +100,7 @@ std::string caught_text(const Plan& plan) {
 
 // Sizes that depend on values which a dry run does not compute are taken as large as they can be.
 std::string most_text(const Plan& plan) {
-  const bool any = std::any_of(plan.notes.begin(), plan.notes.end(),
-                               [](const PlanNote& note) { return note.text.ends_with("the most there can be"); });
+  const bool any = std::any_of(plan.notes.begin(), plan.notes.end(), [](const PlanNote& note) { return note.most; });
   return any ? " Where sizes depend on values it counts the most there can be, so it may need less: --real computes "
                "them."
              : "";
@@ -325,6 +324,16 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
 
 }  // namespace
 
+// Where the program goes on after what was planned nothing else helps for long, and no GPU is large enough.
+static void print_leak(Page& page, const Finding& leak) {
+  page.blank();
+  page.paragraph(0, "What would make it fit", Style::kStrong);
+  page.item(page.dot(),
+            fmt::format("Mend the leak, told below: {} of what it needs had piled up when the plan ended, and "
+                        "every further round adds to it, on a larger GPU too. What else was tried: --verbose.",
+                        format_bytes(leak.bytes)));
+}
+
 void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   page.line({headline_of(page, plan)});
   page.paragraph(2, page.clean(sizes_of(plan)));
@@ -332,6 +341,15 @@ void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   page.blank();
   print_facts(page, plan, context);
   print_modules(page, plan, context.verbose);
+  if (context.leak != nullptr && !context.verbose) {  // it is told below, with the lines that hold the memory
+    const bool any_fits =
+        std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& c) { return c.tried && c.fits; });
+    if (plan.stopped.empty() && any_fits)
+      print_remedies(page, plan, false);
+    else
+      print_leak(page, *context.leak);
+    return print_notes(page, plan, false);
+  }
   if (context.failure != nullptr && !context.verbose) print_holders(page, "made at", context.failure->holders, false);
   print_phases(page, plan);
   print_fits(page, plan, context.verbose);

@@ -12,6 +12,8 @@ namespace faultline {
 struct PlanContext {
   // the out-of-memory that ended it, where the plan's page tells of it and no finding does
   const Finding* failure = nullptr;
+  // what piles up until the GPU is full, where a finding below tells of it
+  const Finding* leak = nullptr;
   bool exception_is_judged = false;  // a finding explains it
   bool verbose = false;
   bool brief = false;  // the verdict alone: a finding stands above and says why the program ended

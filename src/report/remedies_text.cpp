@@ -82,7 +82,9 @@ void print_where(Page& page, const Plan& plan) {
     list += (list.empty() ? "" : ", ") + page.clean(where.gpu.name) +
             (where.with.empty() ? "" : " (" + page.clean(where.with) + ")");
   }
-  if (!as_is.empty()) page.item(page.dot(), "The smallest GPUs on which it fits as it is: " + as_is + ".");
+  if (!as_is.empty())
+    page.item(page.dot(), "The smallest GPUs on which it fits as it is" +
+                              std::string(plan.stopped.empty() ? "" : ", as far as it was run") + ": " + as_is + ".");
   if (as_is.empty()) page.item(page.dot(), "As it is it fits on no GPU of the catalogue.");
   if (!with.empty()) page.item(page.dot(), "Smaller ones on which it fits with a change: " + with + ".");
 }

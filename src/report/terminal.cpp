@@ -43,6 +43,14 @@ const Finding* failure_of_plan(const Report& report, const std::vector<FindingGr
   return found == groups.end() ? nullptr : &found->first();
 }
 
+// What piles up until the GPU is full: it stands before the out-of-memory that comes of it.
+const Finding* leak_of_plan(const Report& report, const std::vector<FindingGroup>& groups) {
+  if (!report.plan || !report.plan->failed || groups.empty()) return nullptr;
+  const Finding& first = groups.front().first();
+  return first.rule == "memory/leak" && first.severity == Severity::kError && first.number("full_at_step") ? &first
+                                                                                                           : nullptr;
+}
+
 // An operation that refused its operands, or a checkpoint that does not fit.
 bool judges_exception(const Report& report) {
   return std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
@@ -171,6 +179,34 @@ void print_model(Page& page, const DeviceReport& device) {
   page.row("model", text + " where the recording has them" + (exact ? "" : "; what-if numbers are estimates"));
 }
 
+// What no input of a kind can show is told to those who ask, and where something is open that it might have settled.
+bool could_have_mattered(const Report& report, const NotJudged& item) {
+  if (!item.always) return true;
+  const auto group = [](std::string_view rule) { return rule.substr(0, rule.find('/')); };
+  bool any_error = false;
+  for (const Finding& finding : report.findings) {
+    if (finding.severity != Severity::kError) continue;
+    any_error = true;
+    if (finding.confidence != Confidence::kProved && group(finding.rule) == group(item.rule)) return true;
+  }
+  return !any_error && !report.unseen.empty() && !report.plan;
+}
+
+// What the page for those who ask has beyond this one; empty: nothing.
+std::string what_else_there_is(const Report& report, bool all_told) {
+  const bool has_memory = std::any_of(report.devices.begin(), report.devices.end(), [](const DeviceReport& device) {
+    return device.peak_allocated != 0 || device.peak_reserved != 0;
+  });
+  const bool has_numbers = std::any_of(report.findings.begin(), report.findings.end(),
+                                       [](const Finding& finding) { return finding.evidence.size() > 1; });
+  std::vector<std::string_view> parts;
+  if (has_memory) parts.push_back("who holds what");
+  if (has_numbers) parts.push_back("the numbers behind each finding");
+  if (has_memory) parts.push_back("memory over time");
+  if (!all_told && !parts.empty()) parts.push_back("what was not judged");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 // A plan's page has the peak and names its program; both are told for those who ask.
 void print_footnotes(Page& page, const Report& report, bool clean, bool verbose) {
   const std::size_t models = verbose ? report.devices.size() : 0;
@@ -199,14 +235,20 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
   if (!lost.empty()) page.row("lost or odd", lost, Style::kWarning);
 
   std::map<std::string, std::vector<std::string>> rules_by_reason;
-  for (const NotJudged& item : report.not_judged) rules_by_reason[item.why].push_back(page.clean(item.rule));
+  bool all_told = true;
+  for (const NotJudged& item : report.not_judged) {
+    if (verbose || could_have_mattered(report, item))
+      rules_by_reason[item.why].push_back(page.clean(item.rule));
+    else
+      all_told = false;
+  }
   for (const auto& [why, rules] : rules_by_reason) {
     const std::string named = verbose || rules.size() <= kRulesNamed ? fmt::format("{}", fmt::join(rules, ", "))
                                                                      : plural(rules.size(), "rule");
     page.row("not judged:", named + ": " + page.clean(why), Style::kDim);
   }
-  if (!verbose)
-    page.row("more", "--verbose: who holds what, the numbers behind each finding, memory over time", Style::kDim);
+  if (const std::string more = verbose ? std::string() : what_else_there_is(report, all_told); !more.empty())
+    page.row("more", "--verbose: " + more, Style::kDim);
 }
 
 void print_summary(Page& page, const Report& report, const std::vector<FindingGroup>& groups) {
@@ -272,7 +314,8 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
     print_findings(page, report, groups, told, options.verbose);
     page.blank();
   }
-  if (report.plan) print_plan(page, *report.plan, {told, judged, options.verbose, error_first});
+  if (report.plan)
+    print_plan(page, *report.plan, {told, leak_of_plan(report, groups), judged, options.verbose, error_first});
   if (clean && !report.plan) print_clean(page, report);
   if (!error_first) print_findings(page, report, groups, told, options.verbose);
   print_devices(page, report, options);

@@ -93,6 +93,7 @@ void add_try(Finding& finding, std::string what);
 struct NotJudged {
   std::string rule;
   std::string why;
+  bool always = false;  // of every input of this kind, whatever is in it
 };
 
 }  // namespace faultline

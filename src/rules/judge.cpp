@@ -39,7 +39,7 @@ void add_beyond_message(Judgement& judgement) {
     };
     if (rule.beyond_messages.empty() || std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near))
       continue;
-    judgement.not_judged.push_back({std::string(rule.name), std::string(rule.beyond_messages)});
+    judgement.not_judged.push_back({std::string(rule.name), std::string(rule.beyond_messages), true});
   }
 }
 
@@ -54,14 +54,17 @@ void add_unshown(const Trace& trace, const Statements& statements, Judgement& ju
     if (!statements.shows_calls) {
       judgement.not_judged.push_back(
           {std::string(rule.name),
-           statements.placed_by_model
-               ? "nothing ran on a GPU: a dry run has no faults, and no launches, copies or frees of the driver"
-               : "an allocator's own history does not show faults, launches, copies or the driver's frees; faultline "
-                 "run does"});
+           !statements.placed_by_model
+               ? "an allocator's own history does not show faults, launches, copies or the driver's frees; faultline "
+                 "run does"
+           : rule.name == "tensor/index-out-of-range"
+               ? "indices that a dry run does not compute; those whose values are the program's own are looked at"
+               : "nothing ran on a GPU: a dry run has no faults, and no launches, copies or frees of the driver",
+           true});
     } else if (statements.is_recorded && !sees_accesses && !rule.reads_calls && rule.name.starts_with("access/")) {
       judgement.not_judged.push_back(
           {std::string(rule.name),
-           "kernels' accesses are not checked one by one; only what the GPU reports as a fault is seen"});
+           "kernels' accesses are not checked one by one; only what the GPU reports as a fault is seen", true});
     }
   }
 }
@@ -122,7 +125,8 @@ Judgement judge(const Trace& trace, const Statements& statements) {
       rule.judge(subject, judgement.findings, judgement.not_judged);
       keep_in_bounds(rule, before, judgement);
     } else if (!statements.message_only) {
-      judgement.not_judged.push_back({std::string(rule.name), lacks});
+      judgement.not_judged.push_back(
+          {std::string(rule.name), lacks, (rule.needs & ~trace.capabilities & ~kTensors) == 0});
     }
   }
   if (statements.message_only)

@@ -75,7 +75,7 @@ def answer(dry, func, args, kwargs, operands):
     if told is not None:
         return _as_told(dry, func, told, args, kwargs, operands)
     if op_name(func) in _AT_MOST:
-        dry.notes.add("value", f"{op_name(func)} keeps as many as values say: all were counted, the most there can be")
+        dry.notes.at_most(f"{op_name(func)} keeps as many as values say: all were counted, the most there can be")
         return _make(dry, func, _AT_MOST[op_name(func)](operands), operands, 0)
     has_rule = _has_shape_rule(func)
     kernel = _kernel_of(func)

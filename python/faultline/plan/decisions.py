@@ -3,6 +3,9 @@
 The number that the program reads is a plain one, so its way is followed in the source, from the statement that reads it: through assignments, arithmetic and what functions of the
 same file return, to a call, a slice or a condition. What is only printed, logged, kept in a list or divided to a share (a loss, an accuracy) decides nothing, and neither does a
 condition that only ends a loop or raises: the dry run goes on there, which is the most. Reads that a library makes are its own affair.
+
+A fraction that is compared (a loss with the best so far) decides a branch for certain only where the branch itself makes tensors, or calls what does; calls that nobody can look into are
+worth a note, and no more: they save checkpoints and write logs in every other program.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ import sys
 
 from .._file_owner import is_library, is_own
 
-SIZE, BRANCH = "size", "branch"
-_FRACTION, _WHOLE, _TRUTH = "fraction", "whole", "truth"
+SIZE, BRANCH, PERHAPS = "size", "branch", "perhaps"  # the last: a branch that may take something, or not
+_FRACTION, _WHOLE, _TRUTH, _COMPARED = "fraction", "whole", "truth", "compared"
 _ROUNDS = {"int", "round", "ceil", "floor", "trunc"}
 _KEEPS = {"max", "min", "abs", "sum", "list", "tuple", "sorted", "item", "tolist", "pow", "bool", "zip", "any", "all"}
 _ONLY_TELLS = set(
@@ -24,6 +27,10 @@ _ONLY_TELLS = set(
     "assertEqual synchronize exit".split()
 )
 _IN_LIGHT = _ONLY_TELLS | _KEEPS | _ROUNDS | {"detach", "clone", "cpu", "state_dict", "numpy"}
+_MAKES = set(
+    "zeros ones rand randn empty full randint arange linspace eye cat stack zeros_like ones_like rand_like randn_like empty_like full_like new_zeros new_ones "
+    "new_empty new_full repeat repeat_interleave cuda matmul bmm einsum backward".split()
+)
 _trees: dict = {}
 _judged: dict = {}
 
@@ -127,7 +134,7 @@ class _Way:
 
     def _first(self, results) -> str | None:
         results = set(results)
-        return SIZE if SIZE in results else BRANCH if BRANCH in results else None
+        return next((what for what in (SIZE, BRANCH, PERHAPS) if what in results), None)
 
     def _statement(self, line: int):
         inner = None
@@ -137,10 +144,51 @@ class _Way:
                     inner = node
         return inner
 
-    def _condition(self, node) -> str | None:
+    def _condition(self, node, level: str = _TRUTH) -> str | None:
         if isinstance(node, ast.While):
             return None  # how often it goes round: it is told as a wait
-        return None if _is_light(node.body) and _is_light(node.orelse) else BRANCH
+        if _is_light(node.body) and _is_light(node.orelse):
+            return self._numbers_set(node.body + node.orelse)
+        if level != _COMPARED or self._takes(node.body + node.orelse, set()):
+            return BRANCH
+        return self._numbers_set(node.body + node.orelse) or PERHAPS
+
+    def _numbers_set(self, statements) -> str | None:
+        """A whole number that a branch chooses, and what it then decides; 0 and 1 are marks and counters."""
+        return self._first(
+            self._uses(target, _WHOLE)
+            for statement in statements
+            if isinstance(statement, ast.Assign) and _is_number(statement.value) and statement.value.value > 1
+            for target in statement.targets
+        )
+
+    def _takes(self, statements, seen: set) -> bool:
+        """Makes tensors, or calls what does, as far as the file shows it."""
+        return any(
+            self._makes(node, seen)
+            for statement in statements
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Call)
+        )
+
+    def _makes(self, call, seen: set) -> bool:
+        name = _name(call.func)
+        if name == "to":
+            return not any(isinstance(a, ast.Constant) and a.value == "cpu" for a in call.args)
+        if name in _MAKES or name in seen or not name:
+            return name in _MAKES
+        seen.add(name)
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+                if self._takes(node.body, seen):
+                    return True
+            elif isinstance(node, ast.Assign) and isinstance(call.func, ast.Name):  # a model that was moved
+                if any(_name(target) == name for target in node.targets) and self._is_moved(node.value):
+                    return True
+        return False
+
+    def _is_moved(self, value) -> bool:
+        return any(isinstance(n, ast.Call) and _name(n.func) in ("cuda", "to") for n in ast.walk(value))
 
     def _climb(self, node, level: str) -> str | None:
         """From an expression that has the number to what it decides."""
@@ -152,13 +200,17 @@ class _Way:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
                 level = _FRACTION
             elif isinstance(node, ast.Compare):
-                if level == _FRACTION:
-                    return None
-                level = _TRUTH
+                level = _COMPARED if level in (_FRACTION, _COMPARED) else _TRUTH
             elif isinstance(node, (ast.If, ast.While, ast.IfExp)) and before is node.test:
                 if level == _FRACTION:
                     return None
-                return BRANCH if isinstance(node, ast.IfExp) else self._condition(node)
+                if not isinstance(node, ast.IfExp):
+                    return self._condition(node, level)
+                if level == _TRUTH or self._takes([node.body, node.orelse], set()):
+                    return BRANCH
+                if not (_is_number(node.body) and _is_number(node.orelse)):
+                    return None
+                level = _WHOLE
             elif isinstance(node, ast.Call):
                 name = _name(node.func)
                 if name in _ROUNDS:
@@ -208,6 +260,10 @@ class _Way:
         function = getattr(self._scope(node), "name", None)
         calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and function and _name(n.func) == function]
         return self._first(self._climb(call, level) for call in calls)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, ast.Constant) and type(value.value) is int
 
 
 def _heads(statement) -> list:

@@ -14,6 +14,7 @@ _MANY_TRUTHS = 100  # reads at one line that look like a loop's condition
 class Notes:
     def __init__(self):
         self._found: dict[tuple[str, str, str], tuple[str, int]] = {}
+        self._most: set[str] = set()  # texts about sizes that were counted as large as they can be
         self._verdicts: dict[tuple[str, str], str] = {}  # (text, line) → what belongs beside the verdict
         self.stand_in_read = ""  # the line that last read a stand-in
         self._decided: dict[tuple[str, str], tuple[bool, int]] = {}  # (what, line) → the most it can be, looks before
@@ -26,6 +27,11 @@ class Notes:
         self._found[key] = first, count + 1
         if verdict:
             self._verdicts[first, key[2]] = verdict
+
+    def at_most(self, text: str, line: str | None = None) -> None:
+        """A size that depends on values was counted as large as it can be."""
+        self._most.add(text)
+        self.add("value", text, line)
 
     def set_total(self, kind: str, group: str, text: str) -> None:
         """A note about a sum: the last text holds."""
@@ -51,9 +57,14 @@ class Notes:
                     line,
                     verdict=f"with a branch decided by a value that is not computed ({decisions.at(line)})",
                 )
-            elif looks > before and is_most:
+            elif what == decisions.PERHAPS:
                 self.add(
                     "value",
+                    "a branch is decided by a fraction that a dry run does not compute, and what it calls may take memory: the other way was not seen (--real computes it)",
+                    line,
+                )
+            elif looks > before and is_most:
+                self.at_most(
                     "sizes may come from a number that a dry run does not compute: it was taken as the most there can be",
                     line,
                 )
@@ -90,6 +101,7 @@ class Notes:
                         "text": text,
                         "line": line,
                         **({"verdict": self._verdicts[text, line]} if (text, line) in self._verdicts else {}),
+                        **({"most": True} if text in self._most else {}),
                         "count": count,
                     }
                 ),

@@ -145,9 +145,8 @@ def _distinct(indices, size) -> int:
     """How many different places there are."""
     known = _dry.values.view(indices)
     if known is None or _dry.values.is_assumed(indices):
-        _dry.notes.add(
-            "value",
-            f"coalesce() of {indices.size(1)} unknown indices: all were counted as different, the most there can be",
+        _dry.notes.at_most(
+            f"coalesce() of {indices.size(1)} unknown indices: all were counted as different, the most there can be"
         )
         return indices.size(1)
     return torch.unique(known, dim=1).size(1)

@@ -21,7 +21,7 @@ def _dynamic(dry, func, args, kwargs, worst_size, text: str):
         result = func(*host_args, **host_kwargs)
         assumed = any(t.is_cuda and dry.values.is_assumed(t) for t in operands)
         return _bring(dry, func, args, kwargs, result, assumed, operands)
-    dry.notes.add("value", text)
+    dry.notes.at_most(text)
     return _bring_unknown(dry, func, args, kwargs, worst_size(), operands)
 
 
@@ -120,9 +120,8 @@ def index(dry, func, args, kwargs):
                 with dry:
                     known += [torch.empty(count, dtype=torch.int64, device=i.device) for _ in range(i.dim())]
             elif host is None:
-                dry.notes.add(
-                    "value",
-                    f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be",
+                dry.notes.at_most(
+                    f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be"
                 )
                 with dry:
                     known += [torch.empty(i.numel(), dtype=torch.int64, device=i.device) for _ in range(i.dim())]

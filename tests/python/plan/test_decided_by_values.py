@@ -44,12 +44,19 @@ SIZES = {
     "picked_token": "n = x.argmax(1)[3].item()\ntorch.zeros(n + 1, 7, device=d)",
     "slice": "n = x.argmax(1)[3].item()\ny = x[: n + 1] * 2",
     "through_a_function": "def length():\n    return int(x.sum())\ntorch.zeros(length() + 3, 7, device=d)",
+    "chosen_by_a_fraction": "n = 64 if x.std().item() > 3 else 8\ntorch.zeros(n, 7, device=d)",
+    "set_in_a_branch": "n = 8\nif x.std().item() > 3:\n    n = 64\ntorch.zeros(n, 7, device=d)",
     "rounds": "keep = []\nfor i in range(int(x.norm())):\n    keep.append(torch.zeros(3, i + 1, device=d))",
 }
 BRANCHES = {
     "bool_of_a_tensor": "if x.max() > 10:\n    y = torch.zeros(300, device=d)",
     "else": "if x.max() > 10:\n    print('large')\nelse:\n    y = torch.zeros(300, device=d)",
     "item_of_a_truth_value": "big = (x > 3).any().item()\nif big:\n    y = torch.zeros(300, device=d)",
+    "fraction": "v = x.norm()\nif v.item() > 5:\n    y = torch.zeros(300, device=d)",
+    "fraction_of_a_variable": "v = x.mean().item()\nif v <= 0.5 and v > -3:\n    y = x.repeat(2, 1)",
+    "fraction_by_a_function": "def grow():\n    return torch.ones(4000, 400, device=d)\nif float(x.std()) > 2:\n    y = grow()",
+    "fraction_by_a_model": "m = torch.nn.Linear(2000, 900).to(d)\nif x.mean().item() > 0:\n    y = m(x)",
+    "fraction_in_an_expression": "y = torch.zeros(900, device=d) if x.std().item() > 3 else None",
     "whole_number": "n = int(x.max() * 3)\nif n > 50:\n    y = torch.zeros(300, device=d)",
 }
 # Every training loop does these.
@@ -65,6 +72,12 @@ HARMLESS = {
     "known_number": "n = int(torch.tensor([3, 9], device=d).max())\ntorch.zeros(n, device=d)",
     "bounded": "n = int(ids.max()) + 1\ntorch.zeros(n, 3, device=d)",
     "scheduler": "o = torch.optim.SGD([x], 0.1)\ns = torch.optim.lr_scheduler.ReduceLROnPlateau(o)\ns.step(x.mean().item())\ntorch.zeros(9, device=d)",
+    "best_by_a_function": "best = 1e9\ndef keep(step):\n    torch.save({'s': step, 'x': x.to('cpu')}, 'b.pt')\nv = x.norm().item()\nif v < best:\n    best = v\n    keep(3)\ntorch.zeros(9, device=d)",
+    "early_stopping": "best, bad = 1e9, 0\nfor i in range(3):\n    v = (x ** 2).mean().item()\n    if v < best - 1e-3:\n        best, bad = v, 0\n        bad = 0\n    else:\n        bad += 1\n    if bad > 1:\n        break\n    torch.zeros(i + 1, device=d)",
+    "is_nan": "import math\nv = x.mean().item()\nif math.isnan(v) or v > 1e4:\n    print('bad')\n    raise SystemExit(3)\ntorch.zeros(9, device=d)",
+    "rate_by_loss": "lr = 0.1 if x.mean().item() > 1 else 0.01\no = torch.optim.SGD([x], lr)\ntorch.zeros(9, device=d)",
+    "skipped_step": "o = torch.optim.SGD([x], 0.1)\nif x.norm().item() > 10:\n    o.zero_grad()\ntorch.zeros(9, device=d)",
+    "scaler": "p = torch.nn.Linear(2000, 3).to(d)\no = torch.optim.SGD(p.parameters(), 0.1)\ns = torch.amp.GradScaler('cuda')\ns.scale(p(x).sum()).backward()\ns.step(o)\ns.update()\nprint(s.get_scale())\ntorch.zeros(9, device=d)",
     "clipping": "p = torch.nn.Linear(2000, 3).to(d)\np(x).sum().backward()\nn = torch.nn.utils.clip_grad_norm_(p.parameters(), 1.0)\nprint(float(n))\ntorch.zeros(9, device=d)",
 }
 
@@ -86,3 +99,9 @@ def test_numbers_that_decide_nothing_leave_the_verdict_alone(dry_run, name):
     ran = dry_run(START + HARMLESS[name] + "\n")
     assert ran.status == 0, ran.err
     assert verdicts(ran) == []
+
+
+def test_what_a_fraction_decides_and_nobody_can_look_into_is_a_note(dry_run):
+    ran = dry_run(START + "import copy\nbest = 0.0\nif x.norm().item() > best:\n    kept = copy.deepcopy({'a': 1})\n")
+    assert verdicts(ran) == []
+    assert any("decided by a fraction" in note["text"] for note in ran.notes())
