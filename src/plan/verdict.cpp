@@ -173,6 +173,22 @@ void describe_unplanned(const DryRunResult& run, Plan& plan) {
   }
 }
 
+// A dry run knows neither how its GPU was called nor the command: "--gpu 4xNAME -- COMMAND" becomes what is to be typed.
+void fill_in_command(const PlanQuestion& question, Plan& plan) {
+  const auto fill = [&](std::string_view word, const std::string& with) {
+    if (const std::size_t at = plan.unplanned.find(word); at != std::string::npos)
+      plan.unplanned.replace(at, word.size(), with);
+  };
+  if (plan.unplanned.find("xNAME -- COMMAND") == std::string::npos) return;
+  std::string command;
+  for (const std::string& word : question.command) command += (command.empty() ? "" : " ") + word;
+  const Gpu* const gpu = question.gpus.empty() ? nullptr : &question.gpus.front();
+  fill("NAME", gpu == nullptr      ? "T4"
+               : gpu->name.empty() ? std::to_string(gpu->capacity_bytes / kMiB) + "MiB"
+                                   : std::string(gpu->name));
+  fill("COMMAND", command);
+}
+
 // A trace that is not whole tells less than the program took.
 void describe_losses(const Trace& trace, Plan& plan) {
   const auto lost = std::find_if(trace.lost.begin(), trace.lost.end(), [](const auto& counter) {
@@ -260,6 +276,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
     plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
+  fill_in_command(question, plan);
   describe_losses(run.trace, plan);
   // of several GPUs it is not known which process used which at its fullest
   if (run.judgement.facts->usage.size() < 2) describe_together(first.processes, plan);

@@ -212,7 +212,7 @@ class DryRunSession:
         self.died_of_memory = comes_of_memory(problem)
         if places.ASKED_FOR in str(problem):
             Unplannable(
-                f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{str(problem).rpartition(':')[2].rstrip('.)')}, and {'one GPU is' if places.count == 1 else f'{places.count} GPUs are'} planned (--gpu {_asked_for(problem) + 1}xNAME plans so many)",
+                _more_gpus(_asked_for(problem), _spawned(problem)),
                 f"{place.filename}:{place.lineno}" if place else None,
             )
         if (missing := _missing_cuda(problem)) is not None:
@@ -274,12 +274,6 @@ class DryRunSession:
         if self.progress.on_round is not None:
             self.holders.look()
             self.holders.write(self.device)
-        self.device.property("dry-run.operations", str(self.mode.operations))
-        for key, value in (
-            ("dry-run.gpu", self.gpus[0].name),
-            ("dry-run.how", "real" if self.values.everything else "fake"),
-        ):
-            self.device.property(key, value)
         if self.stopped:
             self.device.property("dry-run.stopped", self.stopped)
         if self.problem:
@@ -325,8 +319,27 @@ def ranks_on_machine() -> int:
 
 
 def _asked_for(problem: BaseException) -> int:
-    number = str(problem).rpartition(":")[2].rstrip(".)")
-    return int(number) if number.isdigit() else 1
+    from . import places
+
+    found = re.search(rf"{places.ASKED_FOR} cuda:(\d+)", str(problem))
+    return int(found[1]) if found else 1
+
+
+def _spawned(problem: BaseException) -> int:
+    found = re.search(r"one of (\d+) processes that it started", str(problem))
+    return int(found[1]) if found else 1
+
+
+def _more_gpus(index: int, started: int) -> str:
+    """What was asked for, and what to type; how the GPU and the command are called is known to the verb."""
+    from . import places
+
+    planned = "one GPU is" if places.count == 1 else f"{places.count} GPUs are"
+    ranks = f" in one of the {started} processes that it started" if started > 1 else ""
+    return (
+        f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{index}{ranks}, and {planned} planned. "
+        f"To plan so many, type: faultline plan --gpu {max(index + 1, started)}xNAME -- COMMAND"
+    )
 
 
 def process_began() -> float:

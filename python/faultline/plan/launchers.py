@@ -13,7 +13,7 @@ import sys
 import time
 
 from .. import _import_watch
-from . import dry_run_session, ranks
+from . import dry_run_session, places, ranks
 from .dispatch_mode import Unplannable
 
 _LAUNCHER = "torch.distributed.launcher.api"
@@ -37,10 +37,11 @@ def _noting_death(function):
 class _Chosen:
     """What spawn() calls in a process of a rank that stands for others: the number it is given is that of its place in the list."""
 
-    def __init__(self, function, rank: int, turn: str):
-        self.function, self.rank, self.turn = function, rank, turn
+    def __init__(self, function, rank: int, turn: str, of: int):
+        self.function, self.rank, self.turn, self.of = function, rank, turn, of
 
     def __call__(self, _index, *args):
+        places.started = self.of
         os.environ.update(ranks.started(self.rank, self.turn))
         return _noting_death(self.function)(self.rank, *args)
 
@@ -135,7 +136,7 @@ def _spawn_few(session, start_processes):
 
         def start(rank):
             try:
-                contexts.append(start_processes(_Chosen(fn, rank, turn), args, 1, False, daemon, "spawn"))
+                contexts.append(start_processes(_Chosen(fn, rank, turn, nprocs), args, 1, False, daemon, "spawn"))
             except (AttributeError, TypeError, pickle.PicklingError) as problem:
                 if start_method == "spawn":
                     raise

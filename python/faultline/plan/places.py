@@ -12,6 +12,7 @@ import torch
 
 ASKED_FOR = "the program asked for"  # says which GPU it was, of those that a plan does not have
 count = 1
+started = 1  # processes that the program started together with this one (mp.spawn)
 _devices = (torch.device("cuda", 0),)
 _own: ctypes.CDLL | None = None
 
@@ -37,8 +38,9 @@ def check(index: int) -> int:
     if not 0 <= index < count:
         kind = getattr(torch, "AcceleratorError", RuntimeError)
         planned = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+        among = f" in one of {started} processes that it started" if started > 1 else ""
         raise kind(
-            f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has {planned}; {ASKED_FOR} cuda:{index}.)"
+            f"CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs? (The plan has {planned}; {ASKED_FOR} cuda:{index}{among}.)"
         )
     return index
 
