@@ -8,9 +8,10 @@ import sys
 
 
 class ImportWatch:
-    def __init__(self, names, after, before=None):
+    def __init__(self, names, after, before=None, failed=None):
         self._waiting = set(names)
         self._after, self._before = after, before
+        self._failed = failed  # told of an import that raised, and of a module that is not there (None)
         self._busy = set()
         sys.meta_path.insert(0, self)
 
@@ -35,6 +36,8 @@ class ImportWatch:
                     return self._watched(name, spec)
         finally:
             self._busy.discard(here)
+        if self._failed is not None:
+            self._failed(name, None)
         return None
 
     def _watched(self, name, spec):
@@ -44,7 +47,12 @@ class ImportWatch:
             return spec
 
         def exec_module(module):
-            load(module)
+            try:
+                load(module)
+            except BaseException as problem:
+                if self._failed is not None:
+                    self._failed(name, problem)
+                raise
             vars(loader).pop("exec_module", None)
             self._imported(name, module)
 

@@ -140,6 +140,10 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   if (is_there) summary.exception = std::move(exception);
   read_offers(read, summary);
   read("lasting", summary.lasting);
+  if (const auto lengths = parsed->find("token_lengths"); lengths != parsed->end() && lengths->is_array()) {
+    for (const Json& length : *lengths)
+      if (length.is_number_unsigned()) summary.token_lengths.push_back(length.get<std::uint64_t>());
+  }
   read("not_reached", summary.not_reached);
   read("phases", summary.phases);
   struct Number {
@@ -228,6 +232,15 @@ std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   std::vector<ProcessSummary> summaries;
   for (auto& [process, summary] : by_process) summaries.push_back(std::move(summary));
   return summaries;
+}
+
+std::string read_import_trouble(const std::string& folder) {
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+    if (!entry.path().filename().string().starts_with(layout::kImport)) continue;
+    if (Result<std::string> text = read_text_file(entry.path().string()); text && !text->empty()) return *text;
+  }
+  return {};
 }
 
 }  // namespace faultline::cli

@@ -44,4 +44,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
 // Of all processes, the one the plan is about first: the one that ran out of memory, else the one that needs most.
 std::vector<ProcessSummary> read_summaries(const std::string& folder);
 
+// Why PyTorch could not be imported, as a process of the program tells; empty: it could, or nobody tried.
+std::string read_import_trouble(const std::string& folder);
+
 }  // namespace faultline::cli

@@ -40,6 +40,7 @@ struct ProcessSummary {
   std::vector<Offer> offers;                     // remedies that apply to what it did
   std::map<std::string, std::uint64_t> lasting;  // bytes that stay from step to step: parameters, gradients, optimizer
   std::set<std::string> numbers;                 // names of batches and lengths that its own files have
+  std::vector<std::uint64_t> token_lengths;      // of what it looked up in embeddings
   std::uint64_t vary_value = 0;                  // the number as the program has it, and where
   std::string vary_where;
   std::string unsupported;
@@ -59,7 +60,8 @@ struct DryRunResult {
   bool out_of_time = false;               // it was ended because it had not ended by itself
   std::vector<ProcessSummary> processes;  // see most_needing_first
   PlanEffects effects;
-  std::string log;  // what it printed, of a run that was kept quiet; empty: it is not kept
+  std::string import_trouble;  // why PyTorch could not be imported, in a process of it
+  std::string log;             // what it printed, of a run that was kept quiet; empty: it is not kept
   const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
 };
 

@@ -76,10 +76,15 @@ std::string nothing_planned(const PlanQuestion& question, const DryRunResult& fi
   for (const ProcessSummary& process : first.processes) {
     if (process.unsupported.empty()) continue;
     return "this program cannot be dry-run: " + process.unsupported +
-           (question.real ? "" : ". --real runs it with real numbers instead, which is slower");
+           (question.real || process.unsupported.starts_with("PyTorch ")
+                ? ""
+                : ". --real runs it with real numbers instead, which is slower");
   }
   const ProcessSummary* main = first.main();
   if (main != nullptr && !main->trace.empty()) return {};
+  if (!first.import_trouble.empty())
+    return "nothing was planned: " + first.import_trouble +
+           (first.status > 128 ? fmt::format(" (signal {})", first.status - 128) : "");
   return fmt::format(
       "nothing was planned: {} did not import PyTorch{}", question.command.front(),
       first.status != 0 ? fmt::format(" and ended with status {}", first.status) : " (or is no Python program)");

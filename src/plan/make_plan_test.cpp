@@ -127,6 +127,14 @@ TEST(MakePlan, NothingIsPlannedWithoutATraceOrWhereSomethingIsUnsupported) {
   EXPECT_EQ(nothing_planned(question, run),
             "this program cannot be dry-run: sparse tensors (train.py:3). --real runs it with real numbers instead, "
             "which is slower");
+  run.processes.front().unsupported = "PyTorch 1.13.1 is older than 2.1";
+  EXPECT_EQ(nothing_planned(question, run), "this program cannot be dry-run: PyTorch 1.13.1 is older than 2.1");
+  DryRunResult broken;
+  broken.import_trouble = "PyTorch could not be imported by python";
+  EXPECT_EQ(nothing_planned(question, broken), "nothing was planned: PyTorch could not be imported by python");
+  broken.status = 135;
+  EXPECT_EQ(nothing_planned(question, broken),
+            "nothing was planned: PyTorch could not be imported by python (signal 7)");
 }
 
 TEST(DryRun, ThePlanIsAboutTheProcessThatRanOutElseTheOneThatTookMost) {

@@ -37,6 +37,9 @@ class RemedySearch {
     std::vector<Offer> batches = batches_in_command(plan.command);
     if (!batches.empty()) std::erase_if(offers_, [](const Offer& offer) { return offer.name == "batch"; });
     offers_.insert(offers_.end(), batches.begin(), batches.end());
+    std::vector<Offer> lengths = lengths_in_command(plan.command, as_run.token_lengths);
+    if (!lengths.empty()) std::erase_if(offers_, [](const Offer& offer) { return offer.name == "sequence"; });
+    offers_.insert(offers_.end(), lengths.begin(), lengths.end());
     for (const Offer& offer : offers_) {
       const auto running = offer.keeps.find("running");
       running_.try_emplace(offer.name, running == offer.keeps.end() ? 1.0 : running->second);
@@ -131,8 +134,10 @@ class RemedySearch {
       one.folder += (number == chosen.front() ? "" : "+") + chosen_one.name +
                     (value == "true" || value == "false" ? "" : "-" + value);
       if (!chosen_one.command.empty()) {
-        one.command = chosen_one.command;
-        one.changes["accumulate"] = "true";
+        for (std::size_t word = 0; word < one.command.size() && word < chosen_one.command.size(); ++word) {
+          if (chosen_one.command[word] != plan_.command[word]) one.command[word] = chosen_one.command[word];
+        }
+        if (chosen_one.name == "batch") one.changes["accumulate"] = "true";
       } else {
         one.changes[chosen_one.name] = chosen_one.value;
       }

@@ -21,6 +21,10 @@ constexpr std::array<std::string_view, 6> kUsualNames = {
 constexpr std::array<std::string_view, 6> kUsualArguments = {
     "--batch-size", "--per-device-train-batch-size", "--train-batch-size", "--batch", "--bs", "-b"};
 
+constexpr std::array<std::string_view, 13> kUsualLengths = {
+    "sequence_length", "seq_length", "seq_len", "seqlen", "block_size", "context_length", "context_len", "max_seq_len",
+    "max_seq_length",  "max_length", "max_len", "n_ctx",  "seq"};
+
 std::string with_dashes(std::string_view name) {
   std::string text(name);
   std::replace(text.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, text.size())), text.end(), '_', '-');
@@ -277,6 +281,31 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<Offer> lengths_in_command(const std::vector<std::string>& command,
+                                      const std::vector<std::uint64_t>& token_lengths) {
+  std::vector<Offer> offers;
+  for (const std::string_view name : kUsualLengths) {
+    const std::optional<InCommand> found = find_in_command(command, std::string(name));
+    const auto is_it = [&](std::uint64_t length) { return length <= found->value + 1 && found->value <= length + 1; };
+    if (!found || found->value < 32 || std::none_of(token_lengths.begin(), token_lengths.end(), is_it)) continue;
+    for (std::uint64_t value = found->value / 2, number = 0; number < 3 && value >= 1; value /= 2, ++number) {
+      Offer offer;
+      offer.name = "sequence";
+      offer.value = std::to_string(value);
+      offer.label = fmt::format("{} {}", found->name, value);
+      offer.what = fmt::format("Use {} {} (now {}): shorter sequences", found->name, value, found->value);
+      offer.cost = 110 + 10 * number;
+      offer.keeps = {{"running", 0.0}};
+      offer.dose = 1 - static_cast<double>(value) / static_cast<double>(found->value);
+      offer.command = command;
+      offer.command[found->word] = found->head + std::to_string(value);
+      offers.push_back(std::move(offer));
+    }
+    break;
+  }
+  return offers;
+}
 
 std::vector<Offer> batches_in_command(const std::vector<std::string>& command) {
   std::vector<Offer> offers;

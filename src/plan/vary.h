@@ -17,4 +17,8 @@ void add_search(const Reruns& reruns, const std::string& name, const ProcessSumm
 // Where the batch is a number of the command: smaller ones, as remedies for combinations.
 std::vector<Offer> batches_in_command(const std::vector<std::string>& command);
 
+// Where the length of the tokens that the program looks up is one: shorter ones.
+std::vector<Offer> lengths_in_command(const std::vector<std::string>& command,
+                                      const std::vector<std::uint64_t>& token_lengths);
+
 }  // namespace faultline

@@ -230,5 +230,29 @@ TEST(Vary, RunsGoAsFarAsTheProgramAsItIs) {
   }
 }
 
+TEST(Vary, ALengthInTheCommandIsOfferedShorterWhereTokensAreSoLong) {
+  struct Row {
+    std::vector<std::string> command;
+    std::vector<std::uint64_t> token_lengths;
+    std::vector<std::string> values;
+  };
+  for (const Row& row :
+       {Row{{"python", "t.py", "--seq-len", "1024"}, {1024}, {"512", "256", "128"}},
+        Row{{"python", "t.py", "--block_size=256"}, {255}, {"128", "64", "32"}},  // one less: the targets are shifted
+        Row{{"python", "t.py", "model.max_length=64"}, {64, 8}, {"32", "16", "8"}},
+        Row{{"python", "t.py", "--max-length", "2048"}, {512}, {}},  // a limit that no batch reaches
+        Row{{"python", "t.py", "--seq-len", "1024"}, {}, {}},        // no tokens
+        Row{{"python", "t.py", "--seq-len", "16"}, {16}, {}},
+        Row{{"python", "t.py", "--batch-size", "1024"}, {1024}, {}}}) {
+    std::vector<std::string> values;
+    for (const Offer& offer : lengths_in_command(row.command, row.token_lengths)) {
+      values.push_back(offer.value);
+      EXPECT_EQ(offer.name, "sequence");
+      EXPECT_TRUE(offer.command.back().ends_with(offer.value)) << offer.command.back();
+    }
+    EXPECT_EQ(values, row.values);
+  }
+}
+
 }  // namespace
 }  // namespace faultline

@@ -8,39 +8,90 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import sys
 
 from .._import_watch import ImportWatch
+from .._private import private
 from . import vary
+
+_OLDEST = (2, 1)
 
 
 def start(options: dict) -> None:
     from . import dry_run_session
-    from .no_gpu import Unsupported
 
     try:
+        _refuse_older()
         dry_run_session.begin(options)
     except Exception as problem:  # whatever it is, it is ours and not the program's
-        why = (
-            str(problem) if isinstance(problem, (Unsupported, RuntimeError)) else f"{type(problem).__name__}: {problem}"
-        )
+        why = _why_not(problem)
         dry_run_session.leave_summary(options, {"unsupported": why})
-        print(
-            f"faultline: {'this PyTorch cannot be dry-run' if isinstance(problem, Unsupported) else 'the dry run could not start'}: {problem}",
-            file=sys.stderr,
-        )
+        print(f"faultline: the dry run could not start: {why}", file=sys.stderr)
         os._exit(2)
 
 
-def _start_after_import(options: dict) -> None:
-    """PyTorch's import makes hundreds of thousands of objects that stay: to look for garbage among them takes a tenth of its time."""
-    before = gc.get_threshold()
+def _refuse_older() -> None:
+    version = str(getattr(sys.modules["torch"], "__version__", ""))
+    numbers = [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:2]]
+    if numbers and tuple(numbers) < _OLDEST:
+        raise RuntimeError(f"PyTorch {version} is older than 2.1, the oldest that is planned")
 
-    def after(_name, _torch):
-        gc.set_threshold(*before)
-        start(options)
 
-    ImportWatch(("torch",), after, lambda _name: gc.set_threshold(200_000, *before[1:]))
+def _why_not(problem: Exception) -> str:
+    """An installation that is not whole has no module or attribute that every release has."""
+    if isinstance(problem, (ImportError, AttributeError)):
+        torch = sys.modules.get("torch")
+        version, place = getattr(torch, "__version__", "of no version"), getattr(torch, "__file__", None)
+        return (
+            f"PyTorch {version} in {os.path.dirname(place) if place else 'a folder without __init__.py'} is not whole, or not as any release from 2.1 on is "
+            f"({type(problem).__name__}: {problem}). Install it anew, or plan with another: the program's own Python decides which"
+        )
+    return str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}"
+
+
+class _Import:
+    """PyTorch's import, of which a file in the run's folder tells as long as it is not over: it may end the process."""
+
+    def __init__(self, options: dict):
+        self._options = options
+        self._thresholds = gc.get_threshold()
+        self._file = os.path.join(options["folder"], f"import-{os.getpid()}.txt")
+
+    def begins(self, _name) -> None:
+        # It makes hundreds of thousands of objects that stay: to look for garbage among them takes a tenth of its time.
+        gc.set_threshold(200_000, *self._thresholds[1:])
+        self._tell(
+            "PyTorch's import did not come to its end: the process ended in it, as with a library that is broken"
+        )
+
+    def failed(self, _name, problem) -> None:
+        gc.set_threshold(*self._thresholds)
+        if problem is None:
+            return self._tell(f"PyTorch is not installed for {sys.executable}")
+        text = (str(problem).strip().splitlines() or [""])[0].strip()
+        trace, place = problem.__traceback__, ""
+        while trace is not None:
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            trace = trace.tb_next
+        self._tell(
+            f"PyTorch could not be imported by {sys.executable}: {type(problem).__name__}: {text} ({place}). It is broken or half installed, or something of its name hides it; Faultline has no part in it: python -c 'import torch' should fail in the same way"
+        )
+
+    def is_over(self, _name, _torch) -> None:
+        gc.set_threshold(*self._thresholds)
+        try:
+            os.unlink(self._file)
+        except OSError:
+            pass
+        start(self._options)
+
+    def _tell(self, text: str) -> None:
+        try:
+            with open(self._file, "w", encoding="utf-8", opener=private) as file:
+                file.write(text)
+        except OSError:
+            pass
 
 
 def arm(plan_path: str) -> None:
@@ -49,6 +100,7 @@ def arm(plan_path: str) -> None:
     if "torch" in sys.modules:
         start(options)
     else:
-        _start_after_import(options)
+        watched = _Import(options)
+        ImportWatch(("torch",), watched.is_over, watched.begins, watched.failed)
     if values := vary.wanted(options):
         vary.arm(values)

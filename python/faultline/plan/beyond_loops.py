@@ -87,10 +87,16 @@ def not_reached(seen: list[str]) -> list[str]:
 
 
 def _phase_of(node) -> str | None:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(node.func, ast.Name):
+        return phases.SAVING if node.func.id == "save_file" else None
+    if not isinstance(node.func, ast.Attribute):
         return None
     attribute, base = node.func.attr, node.func.value
     if attribute == "save" and isinstance(base, ast.Name) and base.id == "torch":
+        return phases.SAVING
+    if attribute in ("save_file", "save_pretrained"):
         return phases.SAVING
     if attribute == "generate":
         return phases.GENERATION

@@ -69,6 +69,8 @@ class DryRunSession:
         for gpu in self.gpus[1:]:
             self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
         self.notes = Notes()
+        if unknown := releases.unknown():
+            self.notes.add("mode", unknown, "")
         if self.for_ranks:
             self.notes.add(
                 "mode",
@@ -298,6 +300,7 @@ class DryRunSession:
             "not_reached": not_reached(self.progress.phases.seen) if self.stopped or self.problem else [],
             "lasting": self.remedies.seen.lasting,
             "numbers": self.remedies.seen.numbers,
+            "token_lengths": sorted(self.remedies.seen.token_lengths)[-100:],
             "vary": {"found": vary.found} if vary.found else None,
             "asked_free": self.api.asked_free_line,
             "unsupported": None,
@@ -338,7 +341,7 @@ def _more_gpus(index: int, started: int) -> str:
     ranks = f" in one of the {started} processes that it started" if started > 1 else ""
     return (
         f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{index}{ranks}, and {planned} planned. "
-        f"To plan so many, type: faultline plan --gpu {max(index + 1, started)}xNAME -- COMMAND"
+        f"To plan so many, type: faultline plan --gpu {max(index + 1, started, ranks_on_machine())}xNAME -- COMMAND"
     )
 
 

@@ -45,7 +45,7 @@ def take_host_memory_as_pinned(library_path: str) -> None:
         pass  # there is none, but now it has been asked for
 
 
-class Unsupported(Exception):
+class Unsupported(RuntimeError):
     """This PyTorch is not built the way the dry run knows."""
 
 

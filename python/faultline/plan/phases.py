@@ -1,5 +1,5 @@
 """Which phase the program is in, told from what it does: building until a model runs; training (a model that computes gradients, a backward pass, an optimizer's step);
-evaluation (a model that is trained runs in eval mode or without gradients); generation (that inside a function called generate); saving (torch.save). A
+evaluation (a model that is trained runs in eval mode or without gradients); generation (that inside a function called generate); saving (torch.save, safetensors). A
 model that is not trained, run without gradients in a training step, is a part of the step. Each change is a mark in the trace: an operation "phase NAME".
 """
 

@@ -24,6 +24,7 @@ _WHEELS = (
     ((2, 4), (12, 1), 90100),
     ((0, 0), (12, 1), 8902),
 )
+NEWEST = (2, 13)  # that is known
 # Of the others, where it differs.
 _CUDNN_WITH = {
     ((2, 6), (12, 6)): 90501,
@@ -292,10 +293,28 @@ def installed() -> Release:
     if assumed:
         return Release.of(assumed)
     found = Release.of(
-        torch.__version__, torch.version.cuda, torch.backends.cudnn.version() if torch.version.cuda else None
+        str(torch.__version__) if is_numbered() else ".".join(map(str, NEWEST)),
+        torch.version.cuda,
+        torch.backends.cudnn.version() if torch.version.cuda else None,
     )
     returned = torch.ops.aten._scaled_dot_product_flash_attention.default._schema.returns
     return replace(found, tells_random_state=any(value.name == "rng_state" for value in returned))
+
+
+def is_numbered() -> bool:
+    """Builds of one's own may be called anything."""
+    return _numbers(str(torch.__version__), 2) != (0, 0)
+
+
+def unknown() -> str:
+    """What is to be said of a release that is not among those that are known."""
+    version = str(torch.__version__)
+    newest = ".".join(map(str, NEWEST))
+    if not is_numbered():
+        return f"this PyTorch calls itself {version!r}, which is no release: it was planned as {newest}, the newest that is known"
+    if _numbers(version, 2) > NEWEST:
+        return f"PyTorch {version} is newer than {newest}, the newest that is known: it was planned as that"
+    return ""
 
 
 _now: Release | None = None

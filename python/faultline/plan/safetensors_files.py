@@ -30,15 +30,15 @@ _NAMES = {
 }
 
 
-def install(notes, confined: bool) -> None:
+def install(notes, confined: bool, around_save) -> None:
     """Now, or when the program imports it."""
     if "safetensors.torch" in sys.modules:
-        _patch(sys.modules["safetensors.torch"], notes, confined)
+        _patch(sys.modules["safetensors.torch"], notes, confined, around_save)
         return
-    ImportWatch(("safetensors.torch",), lambda _name, module: _patch(module, notes, confined))
+    ImportWatch(("safetensors.torch",), lambda _name, module: _patch(module, notes, confined, around_save))
 
 
-def _patch(module, notes, confined) -> None:
+def _patch(module, notes, confined, around_save) -> None:
     save_file = module.save_file
 
     def planned_save_file(tensors, filename, metadata=None):
@@ -55,7 +55,7 @@ def _patch(module, notes, confined) -> None:
             file.truncate(8 + len(header) + size_bytes)
         return None
 
-    module.save_file = planned_save_file
+    module.save_file = around_save(planned_save_file)
 
 
 def _name(tensor) -> str | None:

@@ -42,7 +42,7 @@ def install(session) -> None:
     checkpoint_files.CheckpointFiles(
         session.notes, session.mode.host, confined, session.options.get("token") or secrets.token_hex()
     ).install()
-    safetensors_files.install(session.notes, confined)
+    safetensors_files.install(session.notes, confined, session.progress.phases.around_save)
     session.progress.phases.install()
     storages.install(session.mode.host, session.memory)
     legacy_tensor_types.install()

@@ -20,5 +20,6 @@ inline constexpr std::string_view kFactsEnd = ".json";
 inline constexpr std::string_view kHistory = "torch-";  // torch-12-oom.pickle
 inline constexpr std::string_view kCore = "core-";      // core-12
 inline constexpr std::string_view kNotes = "notes-";    // notes-12.txt
+inline constexpr std::string_view kImport = "import-";  // import-12.txt: PyTorch's import did not end well
 
 }  // namespace faultline::layout

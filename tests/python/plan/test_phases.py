@@ -37,6 +37,10 @@ CASES = {
     "eval mode with a graph": ("train(); model.eval(); model(x())", ["building", "training", "evaluation"]),
     "generation": ("train(); model.eval(); generate()", ["building", "training", "generation"]),
     "saving": ("train(); torch.save(model.state_dict(), 'm.pt')", ["building", "training", "saving"]),
+    "saving by safetensors": (
+        "train(); from safetensors.torch import save_file; save_file(model.state_dict(), 'm.safetensors')",
+        ["building", "training", "saving"],
+    ),
     "nothing runs": ("", ["building"]),
 }
 

@@ -470,7 +470,7 @@ def test_a_layer_is_split_over_the_ranks(rank_of):
 
 
 def test_an_optimizer_keeps_its_part_of_the_states(rank_of):
-    good(
+    ran = good(
         rank_of("""
         from torch.distributed.optim import ZeroRedundancyOptimizer
         dist.init_process_group("nccl")
@@ -483,6 +483,7 @@ def test_an_optimizer_keeps_its_part_of_the_states(rank_of):
         assert abs(states - 2 * 64) < 1, "one of eight layers has its states here"
     """)
     )
+    assert "sharding" in ran.summary["uses"], "so other numbers of ranks are worth a try"
 
 
 def test_a_rank_that_runs_out_of_memory_is_told_by_its_line(rank_of):
@@ -613,6 +614,7 @@ def test_more_ranks_than_gpus_fail_where_the_program_asks_for_one(dry_run, tmp_p
     ran = torchrun(dry_run, tmp_path, gpus=[H200] * 2)
     assert ran.status == 1 and "The plan has 2 GPUs, cuda:0 to cuda:1; the program asked for cuda:4." in ran.err
     assert [summary["exception"]["line"] for summary in ran.summaries if summary["exception"]] == [7]
+    assert any("--gpu 8xNAME" in (summary["unplanned"] or {}).get("text", "") for summary in ran.summaries)
     assert "rank 7" not in ran.out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import vary
 from .adapters import Lora
 from .checkpointing import Checkpoint
+from .edits import with_imports
 from .no_grad import NoGrad
 from .numbers import Accumulate, Batch, Sequence, usual_numbers
 from .optimizers import Foreach, SetToNone, States
@@ -63,7 +64,9 @@ class Remedies:
         found = []
         for remedy in self._all:
             try:
-                found += [offer.told(remedy.name) for offer in remedy.offers()]
+                for offer in remedy.offers():
+                    offer.edits = with_imports(offer.edits)
+                    found.append(offer.told(remedy.name))
             except Exception as problem:  # of ours: the plan is whole without it
                 self._session.notes.add("mode", f"whether {remedy.name} would help could not be told: {problem}", "")
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from dataclasses import dataclass
 
 from ..._file_owner import is_library, is_own
@@ -99,10 +100,110 @@ class Statement:
 
 def number_edit(file: str, line: int, old: int, new: int) -> list[Edit]:
     """Another number on a line where it stands once."""
-    import re
-
     text = linecache.getline(file, line).rstrip("\n")
     pattern = rf"(?<![\w.]){old}(?![\w.])"
     if len(re.findall(pattern, text)) != 1:
         return []
     return [Edit(file, line, [text], [re.sub(pattern, str(new), text)])]
+
+
+# What new lines may name, and what makes it known.
+_IMPORTS = {
+    "torch": "import torch",
+    "bitsandbytes": "import bitsandbytes",
+    "peft": "import peft",
+    "torchao": "import torchao.optim",
+    "fully_shard": "from torch.distributed.fsdp import fully_shard",
+}
+
+
+def with_imports(edits: list[Edit]) -> list[Edit]:
+    """And the imports that their new lines need and that the file has not."""
+    more = []
+    for file in dict.fromkeys(edit.file for edit in edits):
+        try:
+            tree = ast.parse("".join(linecache.getlines(file)))
+        except (SyntaxError, ValueError):
+            continue
+        new = "\n".join(line for edit in edits if edit.file == file for line in edit.new)
+        imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        if not imports:
+            continue
+        known = {(a.asname or a.name).partition(".")[0] for node in imports for a in node.names}
+        lines = [
+            text for name, text in _IMPORTS.items() if re.search(rf"(?<![\w.]){name}\b", new) and name not in known
+        ]
+        if "torch.utils.checkpoint." in new:  # a module of its own, which import torch need not bring
+            whole = {a.name for node in imports if isinstance(node, ast.Import) for a in node.names}
+            lines += [] if "torch.utils.checkpoint" in whole else ["import torch.utils.checkpoint"]
+        if lines:
+            more.append(Edit(file, imports[-1].end_lineno + 1, [], lines))
+    return more + edits
+
+
+def accumulation_edits(step_place: str, many: int) -> list[Edit]:
+    """Gradients of so many batches for one step: the loop around optimizer.step(), where its lines are of the usual form."""
+    file, at = split_place(step_place)
+    if not at or is_library(file) or is_own(file):
+        return []
+    lines = [line.rstrip("\n") for line in linecache.getlines(file)]
+    try:
+        tree = ast.parse("\n".join(lines) + "\n")
+    except (SyntaxError, ValueError):
+        return []
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and node.lineno < at <= node.end_lineno]
+    if not loops:
+        return []
+    loop = max(loops, key=lambda node: node.lineno)
+    calls = {node.lineno: node for node in loop.body if _is_method_call(node) and node.lineno == node.end_lineno}
+    if at not in calls or any(";" in lines[line - 1] for line in calls):
+        return []
+    counter, header = _counter(file, loop, lines)
+    backward = [node for node in calls.values() if node.value.func.attr == "backward"]
+    if not counter or len(backward) != 1:
+        return []
+    text = lines[backward[0].lineno - 1]
+    divided = re.sub(r"^(\s*)(\w+)\.backward\(\)", rf"\1({{0}} / {many}).backward()", text).replace(
+        "{0}", text.strip().partition(".")[0]
+    )
+    if divided == text:
+        divided = re.sub(r"\((\w+)\)\.backward\(\)", rf"(\1 / {many}).backward()", text)
+    if divided == text:
+        return []
+    edits = [*header, Edit(file, backward[0].lineno, [text], [divided])]
+    owner = ast.unparse(calls[at].value.func.value)
+    for line, node in calls.items():
+        method = node.value.func.attr
+        ends = line == at or method == "update" and ast.unparse(node.value.func.value) == owner
+        if ends or method == "zero_grad":
+            done = f"({counter} + 1) % {many}" if ends or line > at else f"{counter} % {many}"
+            indent = lines[line - 1][: node.col_offset]
+            new = [f"{indent}if {done} == 0:", "    " + lines[line - 1]]
+            edits.append(Edit(file, line, [lines[line - 1]], new))
+    return edits
+
+
+def _is_method_call(node) -> bool:
+    return (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+    )
+
+
+def _counter(file: str, loop: ast.For, lines: list[str]) -> tuple[str, list[Edit]]:
+    """The name that counts the rounds, and the loop's line with one where it has none."""
+    called = loop.iter.func.id if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) else ""
+    if isinstance(loop.target, ast.Name) and called in ("range", "trange") and loop.target.id != "_":
+        return loop.target.id, []
+    if isinstance(loop.target, ast.Tuple) and called == "enumerate" and isinstance(loop.target.elts[0], ast.Name):
+        return loop.target.elts[0].id, []
+    text = lines[loop.lineno - 1]
+    if loop.iter.end_lineno != loop.lineno or not text.rstrip().endswith(":"):
+        return "", []
+    target = ast.unparse(loop.target)
+    target = f"({target.strip('()')})" if isinstance(loop.target, ast.Tuple) else target
+    plain = target == "_" and called in ("range", "trange")
+    head = (
+        f"for i in {ast.unparse(loop.iter)}:" if plain else f"for i, {target} in enumerate({ast.unparse(loop.iter)}):"
+    )
+    new = text[: loop.col_offset] + head
+    return "i", [Edit(file, loop.lineno, [text], [new])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .edits import number_edit
+from .edits import accumulation_edits, number_edit
 from .remedy import Offer, Remedy
 
 BATCHES = (
@@ -80,7 +80,8 @@ class Batch(_Number):
                 30 + step,
                 {"running": 0.0},
                 dose=dose,
-                edits=number_edit(number["file"], number["line"], number["value"], value),
+                edits=number_edit(number["file"], number["line"], number["value"], value)
+                + (accumulation_edits(self.seen.step_place, many) if self.seen.trains() else []),
             )
 
     def apply(self, value) -> None:

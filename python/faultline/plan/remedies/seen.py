@@ -52,6 +52,7 @@ class Seen:
         self.moved: dict[int, str] = {}  # where a model was put onto the GPU
         self.lasting: dict[str, int] = {}
         self.numbers: list[dict] = []  # of the source, see numbers.py
+        self.step_place = ""  # where the program calls optimizer.step()
         self.token_lengths: set[int] = set()  # of what is looked up in embeddings, two dimensions each
         self.backwards_in_step = self._backwards = 0
         self.before_optimizer = []  # asked for other parameters: function(optimizer, parameters) → parameters
@@ -183,6 +184,8 @@ class Seen:
             for change in self.before_optimizer:
                 params = change(this, params)
             init(this, params, defaults)
+            if type(this).__name__ == "ZeroRedundancyOptimizer" and torch.distributed.get_world_size() > 1:
+                self.uses.add("sharding")  # of the optimizer's state: it broadcasts, and gathers nothing
             self._session.progress.phases.optimizes(tensors_of(params))
             self._session.progress.optimizes(tensors_of(params))
             with contextlib.suppress(Exception):  # what is looked at for remedies never breaks the program
@@ -207,6 +210,7 @@ class Seen:
 
     def stepped(self, optimizer) -> None:
         """At the end of an optimizer's step: parameters, gradients and state are all there."""
+        self.step_place = self.step_place or user_line() or ""
         self.backwards_in_step = max(self.backwards_in_step, self._backwards)
         if self._backwards > 1:
             self.uses.add("accumulates")
