@@ -133,7 +133,7 @@ bool has_filter_of_its_own(int number) {
   const auto is_one_of = [=](const auto& calls) {
     return std::find(calls.begin(), calls.end(), number) != calls.end();
   };
-  return number == SYS_newfstatat || number == SYS_sendto || number == SYS_fcntl || is_one_of(kReadingCalls) ||
+  return number == SYS_sendto || number == SYS_fcntl || is_one_of(kReadingCalls) ||
          is_one_of(kDuplicatingCalls);
 }
 

@@ -101,13 +101,6 @@ std::vector<sock_filter> confining_filter(bool watch_standard_input) {
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(EPERM));
   }
   program.where_equal(SYS_ioctl, [&] { look_at_ioctl(program); });
-  program.where_equal(SYS_newfstatat, [&] {  // most are of descriptors, without words
-    program.load(low_half(0));
-    program.answer_if_equal(static_cast<std::uint32_t>(AT_FDCWD), kLook);
-    program.load(low_half(3));
-    program.answer_if_any_bit(AT_EMPTY_PATH, SECCOMP_RET_ALLOW);
-    program.answer(kLook);
-  });
   program.where_equal(SYS_sendto, [&] {  // a datagram says where it goes, or the socket knows
     program.load(low_half(4));
     program.where_equal(0, [&] {

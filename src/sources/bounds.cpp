@@ -57,11 +57,13 @@ void merge_counters(Trace& trace) {
 }  // namespace
 
 Error absurd_size(std::string_view whose, std::uint64_t size_bytes) {
-  // A negative number was read as one with the highest bit set.
+  // What is negative was read as all bits set, what is beyond 63 bits as the most of them.
+  constexpr std::uint64_t kMost = ~std::uint64_t{0} >> 1;
   const std::string said = size_bytes == ~std::uint64_t{0}
                                ? "is negative, or no whole number"
-                               : fmt::format("is {} bytes, and no device has more than {}", format_count(size_bytes),
-                                             format_bytes(kMostDeviceBytes));
+                               : fmt::format("is {} bytes{}, and no device has more than {}",
+                                             size_bytes >= kMost ? "2^63" : format_count(size_bytes),
+                                             size_bytes >= kMost ? " or more" : "", format_bytes(kMostDeviceBytes));
   return Error{fmt::format("{} {}", whose, said), {}, "The file is damaged, or was not written by what it looks like."};
 }
 

@@ -99,6 +99,25 @@ def test_every_call_answers_as_the_kernel_does(confined, tmp_path, seed):
     assert everything(free) != before  # the walk does change things where nobody keeps them
 
 
+def test_a_path_beside_the_flag_for_none_is_looked_at(confined, home):
+    """fstatat() with AT_EMPTY_PATH is of the descriptor only where the path is empty."""
+    done = confined.python(
+        home,
+        """
+        import ctypes, os
+        libc, status = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(256)
+        def size(folder, path):
+            failed = libc.syscall(262, folder, path, status, 0x1000)
+            return -ctypes.get_errno() if failed else int.from_bytes(status[48:56], "little")
+        os.remove("a")
+        open("b", "w").write("longer than before")
+        folder, file = os.open(".", os.O_RDONLY), os.open("b", os.O_RDONLY)
+        print([size(folder, b"a"), size(folder, os.path.abspath("a").encode()), size(folder, b"b"), size(file, b"")])
+        """,
+    )
+    assert done.stdout.strip() == "[-2, -2, 18, 18]", done.stderr
+
+
 def test_all_ways_of_writing_are_kept_aside_and_seen(confined, home):
     before = everything(home)
     done = confined.python(
