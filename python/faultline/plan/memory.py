@@ -92,8 +92,10 @@ class Memory:
     def streams(self) -> list[int]:
         """The thread's current streams, of each GPU one."""
         chosen = self._thread.streams
-        if chosen is None and threading.get_ident() not in threading._active:
-            chosen = self.backward_streams
+        if chosen is None and self.backward_streams is not None:
+            known = threading._active.get(threading.get_ident())
+            if known is None or isinstance(known, threading._DummyThread):  # Python did not start it
+                chosen = self.backward_streams
         return chosen or [0] * places.count
 
     def choose_stream(self, place: int, stream: int) -> None:
