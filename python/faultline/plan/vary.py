@@ -188,8 +188,8 @@ def arm(values: dict[str, int]) -> None:
 
 def _command() -> list[str]:
     """As this interpreter was started."""
-    if hasattr(sys, "orig_argv"):
-        return list(sys.orig_argv)
+    if (command := getattr(sys, "orig_argv", None)) is not None:
+        return list(command)
     with open("/proc/self/cmdline", "rb") as file:  # Python 3.9
         return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
 
