@@ -71,6 +71,36 @@ TEST(Terminal, ReportsReadAsTheirGoldenFiles) {
   }
 }
 
+TEST(Terminal, WhatNoInputOfItsKindShowsIsToldToThoseWhoAsk) {
+  struct Row {
+    bool always, proved, told;
+  };
+  for (const Row& row :
+       {Row{false, true, true}, Row{true, true, false}, Row{true, false, true}, Row{false, false, true}}) {
+    Report report = samples::out_of_memory();
+    report.findings.front().confidence = row.proved ? Confidence::kProved : Confidence::kLikely;
+    report.not_judged = {{"memory/fragmentation", "no pieces are seen", row.always}};
+    EXPECT_EQ(contains(to_terminal(report, options_of(80)), "no pieces are seen"), row.told)
+        << row.always << row.proved;
+    EXPECT_TRUE(contains(to_terminal(report, verbose_of(80)), "no pieces are seen"));
+    EXPECT_TRUE(contains(to_json(report), "no pieces are seen"));
+  }
+  Report report = samples::clean();
+  report.not_judged = {{"access/out-of-bounds", "nothing ran", true}};
+  EXPECT_FALSE(contains(to_terminal(report, options_of(80)), "nothing ran"));
+  report.unseen = {"It was ended by a signal."};
+  EXPECT_TRUE(contains(to_terminal(report, options_of(80)), "nothing ran"));
+}
+
+TEST(Terminal, MoreIsNamedOnlyWhereThereIsMore) {
+  Report report = samples::clean();
+  EXPECT_TRUE(contains(to_terminal(report, options_of(80)), "--verbose: who holds what, memory over time"));
+  EXPECT_FALSE(contains(to_terminal(report, verbose_of(80)), "--verbose"));
+  for (DeviceReport& device : report.devices) device.peak_allocated = device.peak_reserved = 0;
+  report.not_judged = {{"access/out-of-bounds", "nothing ran", true}};
+  EXPECT_FALSE(contains(to_terminal(report, options_of(80)), "  more "));
+}
+
 TEST(Terminal, NoLineIsWiderThanTheTerminalButTheSummary) {
   for (const int width : {48, 60, 72, 80, 100, 120}) {
     for (const bool unicode : {true, false}) {

@@ -6,12 +6,13 @@ import torch
 
 from . import ranges, shares, stand_ins
 from .memory import Memory
-from .operations import only_written
+from .operations import only_written, overloads
 from .outcome import replace_tensors
 from .values import Values
 
 Tensor = torch.Tensor
 _MOST_STAND_INS = 64
+_EMPTY = set(overloads("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"))
 
 
 class ValueFollower:
@@ -70,6 +71,7 @@ class ValueFollower:
         values = self.values
         written_only = only_written(func)
         unknown = set()  # ids of hosts whose values are stand-ins
+        unset = func in _EMPTY
         hosts = {}
         for index, operand in enumerate(operands):
             if not operand.is_cuda:
@@ -87,8 +89,11 @@ class ValueFollower:
                 if host is None:
                     self._unknown(operands, outcome, fresh)
                     return
-            elif index not in written_only and values.is_assumed(operand):
-                unknown.add(id(host))
+            elif index not in written_only:
+                if values.is_assumed(operand):
+                    unknown.add(id(host))
+                record = self.memory.find(operand)
+                unset = unset or index not in outcome.mutated and record is not None and record.unset
             hosts[index] = host
         if not values.everything and not all(values.worth_knowing(t.numel(), t.dtype) for t in fresh):
             self._unknown(operands, outcome, fresh)
@@ -114,9 +119,12 @@ class ValueFollower:
         for tensor, host in zip(fresh, made):
             if isinstance(host, Tensor) and host.size() == tensor.size():
                 values.know(tensor, host, assumed)
+                if unset and (record := self.memory.find(tensor)) is not None:
+                    record.unset = True
         for index in outcome.mutated:
             record = self.memory.find(operands[index])
             if record is not None:
+                record.unset = unset
                 whole = (
                     operands[index].numel() * operands[index].dtype.itemsize >= record.size_bytes
                 )  # else the rest is as it was

@@ -36,7 +36,7 @@ def _known(dry, tensor, ignored=None):
     host = tensor
     if tensor.is_cuda:
         record = dry.memory.find(tensor)
-        if record is None:
+        if record is None or record.unset:
             return None
         host = dry.values.view(tensor, record)
         if host is None or record.assumed:

@@ -36,6 +36,7 @@ class Record(StorageRef):
         "classes",
         "most",
         "extremes",
+        "unset",
         "stack",
         "tensor",
         "kept",
@@ -56,6 +57,7 @@ class Record(StorageRef):
         self.share = self.classes = None  # of unknown values: see shares.py
         self.most = None  # what unknown whole numbers are at most: see ranges.py
         self.extremes = None  # the least and the largest of all of them, where that is sure: see indices.py
+        self.unset = False  # nobody has written it (torch.empty), or it follows from what nobody has
         self.kept = None  # another storage that must live as long as this one
 
 

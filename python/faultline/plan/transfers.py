@@ -98,6 +98,8 @@ def copy_into(dry, func, args, kwargs):
             dry.host.fill(source.untyped_storage())
         host = dry.values.view(source) if source.is_cuda else (None if dry.host.is_unfilled(source) else source)
         record = dry.memory.find(target)
+        if record is not None:
+            record.unset = False
         if (
             host is not None
             and record is not None

@@ -38,6 +38,10 @@ OUTSIDE = {
     "put": ("x[torch.tensor([0, 21], device=d)] = 0", "index 21 is"),
     "take": ("x.take(torch.tensor([600], device=d))", "a tensor of 600"),
     "bag": ("F.embedding_bag(torch.tensor([[100]], device=d), table.weight)", "index 100 is"),
+    "written_later": (
+        "i = torch.empty(3, dtype=torch.long, device=d)\nfor k in range(3):\n    i[k] = k + 98\ntable(i)",
+        "index 100 is",
+    ),
     "bound_by_arithmetic": ("table(torch.arange(50, device=d) * 2 + 2)", "index 100 is"),
 }
 INSIDE = {
@@ -58,6 +62,9 @@ INSIDE = {
     "fill_from_the_end": "x.index_fill(0, torch.tensor([-1], device=d), 0.0)",
     "mask": "x[torch.ones(20, 30, dtype=torch.bool, device=d)] = 0\nx[torch.arange(20, device=d) > 3]",
     "mask_then_index": "x[torch.ones(20, dtype=torch.bool, device=d), torch.tensor([29], device=d)]",
+    "not_written": "i = torch.empty(300, dtype=torch.long, device=d)\ntable(i)\ntable(i.clone() + 5)",
+    "mask_that_is_not_known": "x[torch.randn(20, 30, device=d) > 0]\nx[torch.randn(20, 30, device=d).argmax(1) == 3]",
+    "written_later": "i = torch.empty(3, dtype=torch.long, device=d)\nfor k in range(3):\n    i[k] = k\ntable(i)",
     "nothing": "table(torch.empty(0, dtype=torch.long, device=d))\nx[torch.empty(0, dtype=torch.long)]",
     "gather": "x.gather(1, torch.tensor([[29]] * 20).to(d))",
     "topk": "x.gather(1, x.topk(3, dim=1).indices)",
