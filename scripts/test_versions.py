@@ -123,12 +123,16 @@ def main() -> int:
     parser.add_argument("--gpu", default="H200")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--no-tests", action="store_true", help="the programs alone")
+    parser.add_argument("--programs", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--no-programs", action="store_true", help="the tests alone")
     options = parser.parse_args()
     options.faultline = os.path.abspath(options.faultline)
     given = dict(pair.split("=", 1) for pair in options.python_env)
     interpreters = dict(pair.split("=", 1) for pair in options.interpreter)
-    planned = [] if options.no_programs else programs()
+    chosen = programs()
+    if options.programs:
+        chosen = [path for path in chosen if path.stem in options.programs]
+    planned = [] if options.no_programs else chosen
     wrong, table, names = [], {}, {}
     for version in options.versions:
         print(f"PyTorch {version}", flush=True)

@@ -24,7 +24,7 @@ from . import (
     storages,
 )
 from .dispatch_mode import Unplannable
-from .older_torch import OutOfMemoryError, autocast_dtype, watch_backward
+from .older_torch import OutOfMemoryError, autocast_dtype, check_distributions_as_newer, watch_backward
 from .outcome import flatten
 from .program_names import argument_names
 from .stacks import user_line
@@ -44,6 +44,7 @@ def install(session) -> None:
     ).install()
     safetensors_files.install(session.notes, confined, session.progress.phases.around_save)
     session.progress.phases.install()
+    check_distributions_as_newer()
     storages.install(session.mode.host, session.memory)
     legacy_tensor_types.install()
     printing.install(session)

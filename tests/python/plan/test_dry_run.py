@@ -584,3 +584,19 @@ def test_a_product_copies_its_operands_before_it_asks_for_the_workspace(dry_run,
         """)
     assert ran.status == 0, ran.err[-400:]
     assert int(ran.out) == (20 if copies else 0)
+
+
+def test_samples_of_distributions_pass_their_own_checks(dry_run):
+    good(
+        dry_run("""
+        import torch
+        from torch.distributions import Bernoulli, Categorical, Normal
+        logits = torch.nn.Linear(8, 18).cuda()(torch.randn(128, 8, device="cuda"))
+        policy = Categorical(logits=logits)
+        assert policy.log_prob(policy.sample()).shape == (128,) and policy.entropy().shape == (128,)
+        other = torch.randint(18, (128,), device="cuda")
+        Categorical(probs=logits.softmax(-1)).log_prob(other).mean().backward()
+        Normal(logits, logits.exp()).log_prob(torch.randn_like(logits)).sum().item()
+        Bernoulli(logits=logits).log_prob((logits > 0).float())
+    """)
+    )
