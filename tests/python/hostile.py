@@ -93,7 +93,7 @@ def many_growing_lines(lines, rounds):
     text = [MARK] + [f"stack s{i} = train.py:{i + 1} f{i}\n" for i in range(lines)]
     for r in range(rounds):
         text.append(f"step {r}\n")
-        text.extend(f"alloc {2**62 + r} stack=s{i}\n" if r == 0 else f"alloc 1MiB stack=s{i}\n" for i in range(lines))
+        text.extend(f"alloc {2**44} stack=s{i}\n" if r == 0 else f"alloc 1MiB stack=s{i}\n" for i in range(lines))
     return "".join(text)
 
 
