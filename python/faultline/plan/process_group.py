@@ -16,6 +16,7 @@ from torch._C._distributed_c10d import ProcessGroup, _create_work_from_future
 from .dispatch_mode import Unplannable
 
 Tensor = torch.Tensor
+_SHAPE = 8  # whole numbers at most that are taken for one
 _NO_COLLECTIVES = ("boxed", "unbox", "get_group_store", "use_pg_for_symm_mem_rendezvous")
 
 
@@ -296,6 +297,12 @@ class Alone(ProcessGroup):
         return self._done(tensors)
 
     def recv(self, tensors, rank, tag=0):
+        for tensor in tensors:
+            if tensor.dtype in (torch.int32, torch.int64) and tensor.dim() <= 1 and 0 < tensor.numel() <= _SHAPE:
+                sender = "another rank" if rank < 0 else f"rank {rank} of its group"
+                raise Unplannable(
+                    f"recv() takes {tensor.numel()} whole number{'s' * (tensor.numel() > 1)} from {sender}, as a stage of a pipeline that is told a shape: they are not known here, and neither is what is made by them. Give the shape to each stage by its own settings to plan it"
+                )
         self._watch.unknown(tensors, "recv()")
         return self._done(tensors)
 

@@ -180,6 +180,14 @@ def test_gloo_has_no_note_of_nccl(rank_of):
             "takes an object from rank 0, which has not been run before this one",
         ),
         ("dist.recv_object_list([None], src=0)", "recv_object_list() takes objects from another rank"),
+        (
+            "dist.recv(torch.zeros(3, dtype=torch.long, device='cuda'), 2)",
+            "recv() takes 3 whole numbers from rank 2 of its group",
+        ),
+        (
+            "dist.irecv(torch.zeros(1, dtype=torch.int32, device='cuda'), 2)",
+            "recv() takes 1 whole number from rank 2 of its group",
+        ),
         ("store.get('of another')", "the store's key 'of another' is set by a rank that is not run"),
         ("dist.new_group(backend='mpi')", "the backend mpi of torch.distributed is not known to a dry run"),
         ("dist.group.WORLD.merge_remote_group(store, 9)", "is not known to a dry run"),
@@ -189,6 +197,19 @@ def test_what_is_not_known_is_said_with_its_line(rank_of, line, said):
     ran = rank_of(f"store = dist.TCPStore('10.0.0.1', 29500, 8, False)\ndist.init_process_group('nccl')\n{line}")
     assert ran.status == 1 and said in ran.summary["unplanned"]["text"], ran.err
     assert ran.summary["unplanned"]["line"].endswith("program.py:12")
+
+
+def test_what_a_stage_sends_in_a_shape_that_is_known_is_planned(rank_of):
+    ran = good(
+        rank_of("""
+        dist.init_process_group("nccl")
+        for received in (torch.zeros(4, 512, device="cuda"), torch.zeros(4, 512, dtype=torch.long, device="cuda")):
+            dist.recv(received, 2)
+            dist.send(received, 4)
+    """)
+    )
+    assert ran.summary["unplanned"] is None
+    assert any("recv() takes values from another rank" in note["text"] for note in ran.notes())
 
 
 def test_host_tensors_have_no_place_in_nccl(rank_of):
