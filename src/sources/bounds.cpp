@@ -60,7 +60,7 @@ Error absurd_size(std::string_view whose, std::uint64_t size_bytes) {
   // What is negative was read as all bits set, what is beyond 63 bits as the most of them.
   constexpr std::uint64_t kMost = ~std::uint64_t{0} >> 1;
   const std::string said = size_bytes == ~std::uint64_t{0}
-                               ? "is negative, or no whole number"
+                               ? "is negative, or no whole number, or beyond all memory"
                                : fmt::format("is {} bytes{}, and no device has more than {}",
                                              size_bytes >= kMost ? "2^63" : format_count(size_bytes),
                                              size_bytes >= kMost ? " or more" : "", format_bytes(kMostDeviceBytes));

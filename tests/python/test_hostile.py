@@ -87,9 +87,15 @@ TRACES = {
     "fragments": (lambda: hostile.fragmented(60_000), "memory/out-of-memory memory/fragmentation"),
     "requests among mappings": (lambda: hostile.allocated_among_mappings(50_000), ""),
     "mappings": (lambda: hostile.mapped_bit_by_bit(40_000), "memory/out-of-memory"),
-    "sizes beyond all memory": (lambda: hostile.sizes_beyond_all_memory(20_000), "memory/out-of-memory"),
     "a kernel's name that grows": (lambda: hostile.kernel_name_that_grows(60), "access/illegal-address"),
 }
+
+
+def test_sizes_beyond_all_memory_are_refused_in_one_sentence(bounded, tmp_path):
+    path = write(tmp_path / "trace.txt", hostile.sizes_beyond_all_memory(20_000))
+    done = bounded("explain", path)
+    assert done.returncode == 2 and not done.stdout
+    assert b"the memory of device 0 is negative" in done.stderr and b"beyond all memory" in done.stderr
 
 
 @pytest.mark.parametrize("name", TRACES)
