@@ -170,7 +170,8 @@ class DryRunMode(TorchDispatchMode):
                     return result
             if is_made_of_others(func):  # seen whole only in inference mode; its parts come back here one by one
                 with self:
-                    return func.decompose(*args, **kwargs)
+                    # PyTorch's own code: what it has in Python for some may copy where that does not (dropout of an evaluation)
+                    return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
             if custom_operations.is_foreign(func):
                 result = custom_operations.answer(self, func, args, kwargs, operands)
                 if result is not NotImplemented:

@@ -600,3 +600,44 @@ def test_samples_of_distributions_pass_their_own_checks(dry_run):
         Bernoulli(logits=logits).log_prob((logits > 0).float())
     """)
     )
+
+
+def test_inference_mode_takes_what_no_grad_takes(dry_run):
+    ran = good(
+        dry_run("""
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+        x, w = torch.randn(64, 128, 256, device="cuda"), torch.randn(256, 256, device="cuda")
+        q = torch.randn(8, 4, 128, 64, device="cuda")
+        image = torch.randn(4, 3, 32, 32, device="cuda")
+        layer = nn.TransformerDecoderLayer(256, 4, batch_first=True).cuda().eval()
+        conv = nn.Conv2d(3, 8, 3, padding="same").cuda()
+        x @ w  # the first has the workspace of cuBLAS made
+        works = {
+            "dropout": lambda: F.dropout(x, 0.5, False), "training dropout": lambda: F.dropout(x, 0.5, True),
+            "feature dropout": lambda: F.dropout2d(image, 0.5, False), "alpha dropout": lambda: F.alpha_dropout(x, 0.5, False),
+            "linear": lambda: F.linear(x, w), "matmul": lambda: x @ w, "einsum": lambda: torch.einsum("bti,ij->btj", x, w),
+            "layer norm": lambda: F.layer_norm(x, (256,)), "attention": lambda: F.scaled_dot_product_attention(q, q, q),
+            "reshape": lambda: x.transpose(0, 1).reshape(-1, 256), "chunk": lambda: torch.cat(x.chunk(4)),
+            "pad": lambda: F.pad(x, (1, 1)), "conv": lambda: conv(image), "decoder": lambda: layer(x, x),
+            "cross entropy": lambda: F.cross_entropy(x.flatten(0, 1), torch.zeros(8192, dtype=torch.long, device="cuda")),
+            "type as": lambda: x.half().type_as(x), "to": lambda: x.to(x.dtype), "contiguous": lambda: x.contiguous(),
+            "repeat": lambda: x.repeat_interleave(2, dim=0), "interpolate": lambda: F.interpolate(image, scale_factor=2),
+        }
+        for name, work in works.items():
+            taken = []
+            for mode in (torch.no_grad, torch.inference_mode):
+                torch.cuda.empty_cache()
+                torch.cuda.reset_peak_memory_stats()
+                before = torch.cuda.memory_allocated()
+                with mode():
+                    result = work()
+                taken.append((torch.cuda.max_memory_allocated() - before, torch.cuda.memory_allocated() - before))
+                del result
+            print(name, *taken, sep="\\t")
+        """)
+    )
+    taken = [line.split("\t") for line in ran.out.splitlines()]
+    assert len(taken) == 20 and not [name for name, no_grad, inference in taken if no_grad != inference], taken
+    assert dict((name, inference) for name, _, inference in taken)["dropout"] == "(0, 0)"
