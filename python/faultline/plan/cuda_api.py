@@ -17,6 +17,7 @@ from .cuda_streams import Event, Graph, Stream, current_stream, default_stream, 
 from .gpu import Gpu, Properties
 from .memory import Memory
 from .older_torch import notice_deaths
+from .random_state import RandomState
 from .stacks import user_line
 
 
@@ -191,6 +192,7 @@ class Api:
     def _patch_cuda(self) -> None:
         cuda = torch.cuda
         generator = torch.Generator()
+        state = RandomState(generator)
         answers = {
             "is_available": lambda: True,
             "is_initialized": lambda: True,
@@ -242,10 +244,10 @@ class Api:
             "seed": generator.seed,
             "seed_all": generator.seed,
             "initial_seed": generator.initial_seed,
-            "get_rng_state": lambda device="cuda": generator.get_state(),
-            "get_rng_state_all": lambda: [generator.get_state()] * places.count,
-            "set_rng_state": lambda state, device="cuda": generator.set_state(state),
-            "set_rng_state_all": lambda states: generator.set_state(states[0]) if states else None,
+            "get_rng_state": state.get,
+            "get_rng_state_all": lambda: [state.get() for _ in range(places.count)],
+            "set_rng_state": lambda new_state, device="cuda": state.set(new_state),
+            "set_rng_state_all": lambda new_states: state.set(new_states[0]) if new_states else None,
             "default_generators": (generator,) * places.count,
             "CUDAGraph": Graph,
             "graph_pool_handle": Graph.new_pool,

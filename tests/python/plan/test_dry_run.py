@@ -641,3 +641,31 @@ def test_inference_mode_takes_what_no_grad_takes(dry_run):
     taken = [line.split("\t") for line in ran.out.splitlines()]
     assert len(taken) == 20 and not [name for name, no_grad, inference in taken if no_grad != inference], taken
     assert dict((name, inference) for name, _, inference in taken)["dropout"] == "(0, 0)"
+
+
+def test_the_state_of_random_numbers_is_that_of_a_gpu(dry_run):
+    good(
+        dry_run("""
+        import torch
+        torch.cuda.manual_seed(7)
+        state = torch.cuda.get_rng_state()
+        assert state.dtype is torch.uint8 and state.shape == (16,) and state[:8].view(torch.int64).item() == 7
+        assert state[8:].view(torch.int64).item() % 4 == 0 and len(torch.cuda.get_rng_state_all()) == 1
+        first = torch.rand(3, device="cuda")
+        torch.rand(5, device="cuda")
+        torch.cuda.set_rng_state(state)
+        again = torch.rand(3, device="cuda")
+        with torch.random.fork_rng(devices=[0]):
+            torch.cuda.manual_seed(1)
+        torch.cuda.set_rng_state_all([state])
+        other = state.clone()
+        other[8:].view(torch.int64).fill_(4000)
+        torch.cuda.set_rng_state(other)
+        try:
+            torch.cuda.set_rng_state(torch.get_rng_state())
+        except RuntimeError as problem:
+            assert "RNG state is wrong size" in str(problem)
+        else:
+            raise AssertionError("the host's state is another")
+    """)
+    )
