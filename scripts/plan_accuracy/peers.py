@@ -6,7 +6,7 @@
   accelerate   what `accelerate estimate-memory` prints for training with Adam: four times the parameters in float32 (commands/estimate.py)
   MemTracker   torch.distributed._tools.mem_tracker of PyTorch, with fake tensors: the program's own code under FakeTensorMode, its modules and
                optimizers tracked. It needs lines in the program; they are put in here from outside, and "cuda" is read as "cpu", because a build
-               without CUDA makes no fake tensors for it; .item() gives 0, and a module is not moved. "fails": it ends with an error, which is named.
+               without CUDA makes no fake tensors for it; .item() gives 1, and a module is not moved. "fails": it ends with an error, which is named.
 
 Runs without a GPU, each program in a process of its own.
 """
@@ -52,7 +52,7 @@ def run_inside(program):
 
     torch.optim.Optimizer.__init__ = with_tracker
     torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_args, **_options: self
-    torch.Tensor.item = lambda _self: 0.0  # a fake tensor has no value, and most programs print one
+    torch.Tensor.item = lambda _self: 1.0  # a fake tensor has no value, and most programs print one
     to = torch.nn.Module.to  # a module of fake tensors cannot be moved, and is where it should be
     torch.nn.Module.to = lambda self, *given, **named: (
         self if given == ("cpu",) and not named else to(self, *given, **named)
