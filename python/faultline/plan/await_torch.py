@@ -13,7 +13,7 @@ import sys
 
 from .._import_watch import ImportWatch
 from .._private import private
-from . import vary
+from . import environment, vary
 
 _OLDEST = (2, 1)
 
@@ -97,6 +97,7 @@ class _Import:
 def arm(plan_path: str) -> None:
     with open(plan_path, encoding="utf-8") as file:
         options = json.load(file)
+    environment.show_users()
     if "torch" in sys.modules:
         start(options)
     else:

@@ -79,7 +79,12 @@ class Api:
             "num_device_free": s.segments_returned,
         }
 
+    def is_available(self) -> bool:
+        return self.visible.are_seen()
+
     def device_count(self):
+        if not self.visible.are_seen():
+            return 0
         if not is_library(sys._getframe(1).f_code.co_filename):
             self.notes.add("mode", f"torch.cuda.device_count() is {places.count}, as planned (--gpu 2xNAME plans two)")
         return places.count
@@ -194,13 +199,13 @@ class Api:
         generator = torch.Generator()
         state = RandomState(generator)
         answers = {
-            "is_available": lambda: True,
+            "is_available": self.is_available,
             "is_initialized": lambda: True,
             "init": lambda: None,
             "_lazy_init": lambda: None,
             "_lazy_call": lambda function, **_: function(),
             "device_count": self.device_count,
-            "_device_count_nvml": lambda: places.count,
+            "_device_count_nvml": lambda: self.is_available() and places.count or 0,
             "current_device": places.current,
             "set_device": lambda device: places.exchange(places.of(device)) and None,
             "get_device_properties": lambda device=None: self.properties[places.of(device)],
@@ -266,9 +271,14 @@ class Api:
             if hasattr(torch, name):
                 setattr(torch, name, _either(getattr(torch, name), planned))
         for name, answer in (
-            ("is_available", lambda: True),
-            ("current_accelerator", lambda check_available=False: torch.device("cuda")),
-            ("device_count", lambda: places.count),
+            ("is_available", self.is_available),
+            (
+                "current_accelerator",
+                lambda check_available=False: (
+                    torch.device("cuda") if not check_available or self.is_available() else None
+                ),
+            ),
+            ("device_count", lambda: places.count if self.is_available() else 0),
             ("synchronize", lambda device=None: None),
             ("current_device_index", places.current),
             ("current_device_idx", places.current),

@@ -15,11 +15,12 @@ import types
 
 from . import vary
 from .._private import private
-from .gpu import Gpu
+from .gpu import Gpu, VisibleGpus
 from .stacks import user_line
 from .._file_owner import is_library, is_own
 
 _session = None
+_STOP_MARK = "dry run stopped"  # what is let go after it the stop let go (facts/growth.h)
 _GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
 
 
@@ -42,6 +43,7 @@ class DryRunSession:
         from .notes import Notes
         from .ranks import Rank
         from .holders import Holders
+        from .loop_rounds import LoopRounds
         from .remedies import Remedies
         from .stacks import Stacks
         from .values import Values
@@ -86,10 +88,12 @@ class DryRunSession:
         self.mode = DryRunMode(self.memory, self.values, self.notes, self.gpus, self.progress, told)
         self.progress.host = self.mode.host
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
+        self.api.visible = VisibleGpus(self.mode)
         self.api.less_free_bytes = int((options.get("changes") or {}).get("less_free") or 0)
         self.remedies = Remedies(self)
         self.beyond = BeyondLoops(self)
         self.each_step = Steps(self)
+        self.loop_rounds = LoopRounds(self)
         self.holders = Holders(self)
         self.rank = Rank(self)
         self.watch = None  # of its process groups
@@ -121,6 +125,7 @@ class DryRunSession:
         self._other_threads()
         sys.excepthook = self._around_excepthook(sys.excepthook)
         os.register_at_fork(after_in_child=self._forked)
+        os._exit = self._around_exit(os._exit)
 
     def _after_step(self) -> None:
         """After enough steps, and not while the program is so quick that it may as well run on."""
@@ -128,6 +133,7 @@ class DryRunSession:
             self._end_now()
         steps, gone = self.progress.steps, self._step_seconds()
         self.each_step.ended(steps)
+        self.loop_rounds.ended(steps)
         if not self.options.get("steps"):
             return
         worth = self.options.get("at_least_seconds") or 0
@@ -152,7 +158,10 @@ class DryRunSession:
         """Ends the program as sys.exit() would: its own clean-up still runs."""
         self.stopped = why
         if self.progress.on_round is not None:
-            self.holders.look()
+            self.holders.look(last=True)
+        here = self.memory.stacks.here()
+        self.device.op_begin(_STOP_MARK, here)
+        self.device.op_end("", False, here)
         self.mode.deadline, self.mode.on_deadline = time.monotonic() + _GRACE_SECONDS, self._end_now
         last = threading.Timer(2 * _GRACE_SECONDS, self._end_now)
         last.daemon = True
@@ -187,6 +196,17 @@ class DryRunSession:
                 },
             },
         )
+
+    def _around_exit(self, before):
+        """os._exit() is the program's own end, and nothing is run after it."""
+
+        def _exit(status):
+            try:
+                self.finish(settle=False)
+            finally:
+                before(status)
+
+        return _exit
 
     def _around_excepthook(self, before):
         def faultline(kind, problem, trace):
@@ -257,6 +277,7 @@ class DryRunSession:
         from .dispatch_mode import Unplannable
         from .older_torch import notice_deaths
 
+        operations = self.mode.operations  # the program's: what settles makes some
         if settle:
             _settle_backward_threads()
         if self.beyond.on and not self.stopped:
@@ -274,7 +295,7 @@ class DryRunSession:
         self.notes.tell_decided(self.mode.looks())
         self.notes.write(self.device)
         if self.progress.on_round is not None:
-            self.holders.look()
+            self.holders.look(last=not self.stopped)
             self.holders.write(self.device)
         if self.stopped:
             self.device.property("dry-run.stopped", self.stopped)
@@ -286,11 +307,12 @@ class DryRunSession:
         self.memory.closed = True
         self.summary = {
             **peaks,
-            "operations": self.mode.operations,
+            "operations": operations,
             "exception": self.problem,
             "stopped": self.stopped,
             "steps": self.progress.steps,
             "alike_from": self.each_step.last_other,
+            "loop": self.loop_rounds.summary(),
             "ranks": self.rank.world or 0,
             "seconds": seconds,
             "changes": self.remedies.applied(),

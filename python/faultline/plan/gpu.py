@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import environment
+from .unplannable import Unplannable
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -61,3 +64,25 @@ class Properties:
             f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self._gpu.capacity_bytes >> 20}MB, "
             f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)"
         )
+
+
+class VisibleGpus:
+    """Whether the program may see the planned GPUs: CUDA_VISIBLE_DEVICES of its user, or of itself until it first uses one."""
+
+    def __init__(self, mode):
+        self._mode = mode
+        self._used = False
+        mode.on_gpu_after_fork = self._first_use
+
+    def are_seen(self) -> bool:
+        value = None if self._used else environment.hides_gpus()
+        if value is not None:
+            Unplannable(
+                f'CUDA_VISIBLE_DEVICES is "{value}" in the program\'s environment: CUDA shows it no GPU then, on any machine, and so did the plan. To plan it on a GPU, unset that variable'
+            )
+        return value is None
+
+    def _first_use(self) -> None:
+        if not self.are_seen():
+            raise RuntimeError("No CUDA GPUs are available")
+        self._used, self._mode.on_gpu_after_fork = True, None
