@@ -33,6 +33,8 @@ _MAKES = set(
 )
 _trees: dict = {}
 _judged: dict = {}
+_ends: dict = {}
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
 def _tree(file: str):
@@ -73,6 +75,19 @@ def of_copy() -> tuple[str, str] | None:
     return of_read(0)
 
 
+def ends_after(file: str, line: int) -> list[End]:
+    """The statements by which a number that is read on that line may end a loop, or a function before its work."""
+    key = file, line
+    if key not in _ends:
+        way = _Way(file)
+        try:
+            way.judge(line, _WHOLE)
+        except RecursionError:
+            pass
+        _ends[key] = list(way.ends.values())
+    return _ends[key]
+
+
 def at(line: str) -> str:
     return os.path.basename(line)
 
@@ -97,10 +112,56 @@ def _is_light(statements) -> bool:
     return True
 
 
+class End:
+    """A condition that ends a loop: `while`, or an `if` that leaves it or sets a mark by which it ends."""
+
+    def __init__(self, statement, around, scope: str, mark=None, decided=None):
+        """decided: the part of a condition that the value decides."""
+        self.statement, self._around, self.scope, self._mark = statement, around, scope, mark
+        self._limits = []
+        self.is_unlimited = False
+        if isinstance(statement, ast.While):
+            test = statement.test
+            parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else []
+            self._limits = [part for part in parts if part is not decided and not _calls(part)]
+            leaves = any(isinstance(n, (ast.Break, ast.Return, ast.Raise)) for n in ast.walk(statement))
+            self.is_unlimited = not self._limits and not leaves
+
+    def holds(self, line: int) -> bool:
+        """Is it the statement's own line? Of an `if`, also what stands under it."""
+        ends = self.statement.test if isinstance(self.statement, ast.While) or self._mark else self.statement
+        return self.statement.lineno <= line <= (ends.end_lineno or line)
+
+    def is_taken(self, line: int, frame) -> bool:
+        """line: the first one behind it; 0: the function returns."""
+        if self._mark is not None:
+            name, value = self._mark
+            return frame.f_locals.get(name, frame.f_globals.get(name)) is value
+        if line and self._around.lineno <= line <= self._around.end_lineno:
+            return False
+        return not any(_is_false(limit, frame) for limit in self._limits)
+
+
+def _is_false(limit, frame) -> bool:
+    """A condition of plain numbers that no longer holds."""
+    names = [n.id for n in ast.walk(limit) if isinstance(n, ast.Name)]
+    values = {name: frame.f_locals.get(name, frame.f_globals.get(name)) for name in names}
+    if any(isinstance(n, ast.Attribute) for n in ast.walk(limit)) or any(
+        type(value) not in (int, float, bool) for value in values.values()
+    ):
+        return False
+    try:
+        return not eval(compile(ast.Expression(limit), "limit", "eval"), {"__builtins__": {}}, values)
+    except Exception:
+        return False
+
+
 class _Way:
     def __init__(self, file: str):
         self.found = _tree(file)
         self.seen: set = set()
+        self.ends: dict = {}  # of loops, by their statement
+        self.part = None  # of the last `and` on the way
 
     def judge(self, line: int, kind: str) -> str | None:
         if self.found is None:
@@ -137,16 +198,51 @@ class _Way:
         return next((what for what in (SIZE, BRANCH, PERHAPS) if what in results), None)
 
     def _statement(self, line: int):
+        """The innermost one; of `if …: break` on one line the first, which computes something."""
         inner = None
         for node in ast.walk(self.tree):
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-                if inner is None or node.lineno >= inner.lineno:
+                is_under = inner is not None and node.lineno == inner.lineno and isinstance(inner, (ast.If, ast.While))
+                if inner is None or node.lineno >= inner.lineno and not (is_under and _calls(inner.test)):
                     inner = node
         return inner
 
-    def _condition(self, node, level: str = _TRUTH) -> str | None:
+    def _note_end(self, node) -> None:
+        """Does the condition end a loop, or a function before what it does?"""
+        scope = self._scope(node)
+        name = getattr(scope, "name", "<module>")
+        around = self.parents.get(node)
+        while around is not None and around is not scope and not isinstance(around, _LOOPS):
+            around = self.parents.get(around)
+        in_loop = isinstance(around, _LOOPS)
         if isinstance(node, ast.While):
-            return None  # how often it goes round: it is told as a wait
+            self.ends.setdefault(node, End(node, node, name, decided=self.part))
+            return
+        under = [n for branch in (*node.body, *node.orelse) for n in _of_this_loop(branch)]
+        if in_loop and any(isinstance(n, (ast.Break, ast.Return)) for n in under):
+            self.ends.setdefault(node, End(node, around, name))
+        elif any(isinstance(n, ast.Return) for n in under) and around is scope and node in getattr(scope, "body", ()):
+            if not _is_light(scope.body[scope.body.index(node) + 1 :]):
+                self.ends.setdefault(node, End(node, scope, name))
+        for one in under:
+            if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and type(one.value.value) is bool:
+                for target in one.targets:
+                    if isinstance(target, ast.Name) and self._is_mark(target.id, scope):
+                        self.ends.setdefault(node, End(node, around, name, (target.id, one.value.value)))
+
+    def _is_mark(self, name: str, scope) -> bool:
+        """By which a loop ends."""
+        return any(
+            isinstance(node, (ast.While, ast.If))
+            and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.test))
+            and (isinstance(node, ast.While) or any(isinstance(n, (ast.Break, ast.Return)) for n in ast.walk(node)))
+            for node in ast.walk(scope or self.tree)
+        )
+
+    def _condition(self, node, level: str = _TRUTH) -> str | None:
+        self._note_end(node)
+        if isinstance(node, ast.While):
+            return None  # how often it goes round: see loop_ends.py
         if _is_light(node.body) and _is_light(node.orelse):
             return self._numbers_set(node.body + node.orelse)
         if level != _COMPARED or self._takes(node.body + node.orelse, set()):
@@ -192,13 +288,16 @@ class _Way:
 
     def _climb(self, node, level: str) -> str | None:
         """From an expression that has the number to what it decides."""
+        before = None
         while (node, level) not in self.seen:
             self.seen.add((node, level))
-            before, node = node, self.parents.get(node)
+            inner, before, node = before, node, self.parents.get(node)
             if node is None or isinstance(node, (ast.JoinedStr, ast.FormattedValue, ast.Expr, ast.Assert, ast.Raise)):
                 return None
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
                 level = _FRACTION
+            elif isinstance(node, ast.BoolOp):
+                self.part = before
             elif isinstance(node, ast.Compare):
                 level = _COMPARED if level in (_FRACTION, _COMPARED) else _TRUTH
             elif isinstance(node, (ast.If, ast.While, ast.IfExp)) and before is node.test:
@@ -224,6 +323,8 @@ class _Way:
                 return SIZE if level == _WHOLE else None
             elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if isinstance(before, ast.Tuple):  # a, b = x, y
+                    targets = [_same_place(target, before, inner) for target in targets]
                 result = self._first(self._uses(target, level) for target in targets)
                 if result or not isinstance(node, ast.NamedExpr):
                     return result
@@ -260,6 +361,23 @@ class _Way:
         function = getattr(self._scope(node), "name", None)
         calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and function and _name(n.func) == function]
         return self._first(self._climb(call, level) for call in calls)
+
+
+def _of_this_loop(node):
+    """It and what is in it, but for what belongs to loops and functions inside."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield from _of_this_loop(child)
+
+
+def _same_place(target, given: ast.Tuple, part):
+    is_alike = isinstance(target, ast.Tuple) and len(target.elts) == len(given.elts)
+    return target.elts[given.elts.index(part)] if is_alike and part in given.elts else target
+
+
+def _calls(node) -> bool:
+    return any(isinstance(n, ast.Call) for n in ast.walk(node))
 
 
 def _is_number(value) -> bool:

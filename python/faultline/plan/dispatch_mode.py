@@ -31,6 +31,7 @@ from . import (
     value_sized_results,  # noqa: F401
 )
 from .follow_values import ValueFollower
+from .loop_ends import LoopEnds
 from .host_tensors import HostTensors
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -106,6 +107,7 @@ class DryRunMode(TorchDispatchMode):
         self.told_operations = told_operations or {}
         self.memory, self.values, self.notes, self.gpus, self.progress = memory, values, notes, gpus, progress
         self.follower = ValueFollower(memory, values)
+        self.loop_ends = LoopEnds(notes, self.looks)
         self.host = HostTensors(self)
         sparse_tensors.install(self)
         self._outcomes: dict = {}

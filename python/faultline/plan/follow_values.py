@@ -110,8 +110,10 @@ class ValueFollower:
                 raise
             self._unknown(operands, outcome, fresh)
             return
-        if assumed and func in stand_ins.EQUAL and args[0] is not args[1]:
+        if assumed and (func in stand_ins.EQUAL and args[0] is not args[1] or func in stand_ins.AMONG):
             result = torch.zeros_like(result)  # stand-ins are alike; that values are is not to be taken for granted
+        elif assumed and func in stand_ins.NOT_EQUAL and args[0] is not args[1] and ranges.is_whole(args[0]):
+            result = torch.ones_like(result)
         elif assumed and func in stand_ins.CHECKED:
             result = torch.ones_like(result)
         leaves = list(result) if isinstance(result, (list, tuple)) else [result]

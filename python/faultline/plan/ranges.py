@@ -9,6 +9,7 @@ from . import indices
 from .operations import overloads
 
 _TOO_MUCH = 1 << 40
+_LEAST_CHOICE = 5  # with fewer the first stands for the place
 _LARGEST_LOOKED_AT = 1 << 24  # elements of the host
 
 
@@ -26,6 +27,7 @@ _MOST = _set("max", "amax", "cummax")
 _CHOOSES = _set("min", "amin", "sort", "topk", "kthvalue", "median", "mode", "cummin", "clone", "_to_copy", "index")
 _CHOOSES |= _set("index_select", "gather", "flip", "roll", "repeat", "take", "masked_select", "constant_pad_nd")
 _JOINS = _set("cat", "stack", "where", "maximum", "minimum")
+_DRAWN = _set("multinomial")
 _TOPK, _WHERE = _set("topk"), _set("where")
 _WHOLE_SUMS = _set("sum")
 _SAME_TENSORS = _set("eq") & {torch.ops.aten.eq.Tensor}
@@ -80,6 +82,8 @@ def _of_results(memory, func, args, operands, count: int, size: int):
         return [(value, False)] if isinstance(value, int) else none
     if func in _ZEROS:
         return [(0, False)]
+    if func in _DRAWN:
+        return [(operands[0].size(-1) - 1, False)]
     if func in _SAME_TENSORS:
         return [(0, False)]  # nothing is taken to be equal to something else
     places = none
@@ -118,8 +122,22 @@ def follow(memory, values, func, args, operands, outcome, fresh) -> None:
             note(memory, tensor, known)
             if func in _DRAWS:
                 _note_draw(memory, tensor, args)
+            if _is_place(func, tensor, results) and known is not None and known[0] >= _LEAST_CHOICE:
+                record = memory.find(tensor)
+                if record is not None and record.stand_in is None and (record.shadow is None or record.assumed):
+                    record.stand_in = _place(known[0])
+                    values.assume(tensor)
             if known is not None and known[1] and tensor.numel() <= 1024 and values.is_assumed(tensor):
                 values.assume(tensor, _within(known[0], tensor.dtype))
+
+
+def _is_place(func, tensor, results) -> bool:
+    return func in _ONLY_PLACES or func in _DRAWN or func in _PLACES and len(results) > 1 and tensor is results[-1]
+
+
+def _place(last: int) -> int:
+    """Which of 0 to last stands for one that was chosen: none of those that mark an end or a gap, which are the first few and the last, so that a loop over tokens goes on."""
+    return max(4, last * 5 // 8)
 
 
 def is_whole(tensor) -> bool:

@@ -30,7 +30,10 @@ def read_scalar(dry, func, args, kwargs):
         dry.notes.stand_in(
             f"a {kind} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group=group
         )
-        dry.notes.may_decide(decisions.of_read(value), ranges.is_most(dry.memory, args[0]), dry.looks())
+        is_most = ranges.is_most(dry.memory, args[0])
+        dry.notes.may_decide(decisions.of_read(value), is_most, dry.looks())
+        if not is_most:
+            dry.loop_ends.read()
     return value
 
 

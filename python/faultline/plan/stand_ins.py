@@ -155,6 +155,7 @@ _COMPARED, _DIFFERENCES, EQUAL = (
     set(overloads("sub", "sub_", "rsub")),
     set(overloads("eq")),
 )
+NOT_EQUAL, AMONG = set(overloads("ne")), set(overloads("isin"))
 CHECKED = set(overloads("_is_all_true"))  # by torch.distributions
 _DECIDES_TRUTH = set(
     overloads(*(name + end for name in ("logical_and", "logical_or") for end in ("", "_")), "where")
@@ -204,6 +205,8 @@ def of_result(func, args, given: tuple):
         return None
     if func in EQUAL:
         return len(args) > 1 and args[0] is args[1]
+    if func in NOT_EQUAL and not args[0].dtype.is_floating_point:
+        return len(args) > 1 and args[0] is not args[1]
     order = iter(given)
 
     def one(value):

@@ -82,6 +82,8 @@ def _to_host(dry, source, dtype, memory_format=None, non_blocking=False) -> Tens
             dry.notes.stand_in("values copied to the host are stand-ins: a dry run does not compute them")
             if ranges.is_whole(source):
                 dry.notes.may_decide(decisions.of_copy(), ranges.is_most(dry.memory, source), dry.looks())
+                if not ranges.is_most(dry.memory, source):
+                    dry.loop_ends.read()
         result = host.to(dtype)
         if memory_format not in (None, torch.preserve_format):
             result = result.contiguous(memory_format=memory_format)
