@@ -1,14 +1,16 @@
-"""Steps that are alike: they make as many operations and requests, and leave the same memory. A program whose last steps are alike, in a loop whose source says that every further round
-does the same and that there are more than there is time for, has shown what it will show."""
+"""Steps that are alike: they make as many operations and requests, and leave the same memory. A program whose last steps are alike, in a loop whose source shows nothing by which a further
+round would differ (a counter, an attribute, a hook, a container that changes) and that has more of them than there is time for, is not run on for them."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 import types
 
 import torch
 
+from . import vary
 from .._file_owner import is_library, is_own
 
 _ALIKE = 3  # so many steps in a row
@@ -41,6 +43,8 @@ _COUNTING = {
     "append",
     "join",
 }
+# What changes a container, which the next round finds.
+_CHANGING = {"append", "appendleft", "extend", "insert", "pop", "popleft", "popitem", "setdefault", "put", "get_nowait"}
 
 
 class Steps:
@@ -76,7 +80,7 @@ class Steps:
             return ""
         if loop is None or loop.left * seconds_each <= worth_seconds:
             return ""
-        return f"the last {self._in_a_row} were alike, and every round of their loop is the same ({loop.where}, {loop.rounds:,} rounds)"
+        return f"the last {self._in_a_row} were alike, and the source shows nothing by which a later one would not be ({loop.where}, {loop.rounds:,} rounds)"
 
 
 class _Loop:
@@ -109,9 +113,7 @@ def _judged(loop, frame, inside) -> _Loop | None:
     counters = {loop.target.id} | {
         node.target.id
         for node in _within(loop)
-        if isinstance(node, ast.AugAssign)
-        and isinstance(node.target, ast.Name)
-        and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
     }
     if loop.orelse or now not in span or not _is_plain(loop.body, frame, frame.f_lineno, counters, inside, 0):
         return None
@@ -219,7 +221,26 @@ def _statement_is_plain(node, frame, line, counters, inside, depth) -> bool:
         or type(node).__name__ == "Match"
     ):
         return isinstance(node, ast.Delete)
-    return _only_tells(node) or _is_same([node], frame, counters, inside, depth)
+    return _only_tells(node) or not _keeps_state(node) and _is_same([node], frame, counters, inside, depth)
+
+
+def _keeps_state(node) -> bool:
+    """Something that the next round finds: an attribute, an entry, a variable of another function, a number that is counted on."""
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return True
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+        ends = node.value.left, node.value.right
+        read = {one.id for one in ends if isinstance(one, ast.Name)}
+        if any(isinstance(one, ast.Constant) for one in ends) and read & {getattr(t, "id", "") for t in targets}:
+            return True
+    is_constant = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    return not is_constant and any(
+        isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store)
+        for target in targets
+        if target is not None
+        for part in ast.walk(target)
+    )
 
 
 def _only_tells(node) -> bool:
@@ -228,7 +249,7 @@ def _only_tells(node) -> bool:
         return all(_only_tells(one) for one in (*node.body, *node.orelse))
     if isinstance(node, ast.Pass):
         return True
-    if not isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign)):
+    if not isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign)) or _keeps_state(node):
         return False
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     if isinstance(node, ast.Expr) and not calls:
@@ -248,7 +269,9 @@ def _is_same(nodes, frame, counters, inside, depth) -> bool:
         for node in (top, *_within(top)):
             if isinstance(node, ast.Name) and node.id in counters and isinstance(node.ctx, ast.Load):
                 return False
-            if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+            if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)):
+                return False
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node.attr in _properties():
                 return False
             if isinstance(node, ast.Call) and not _call_is_same(node, frame, inside, depth):
                 return False
@@ -256,21 +279,34 @@ def _is_same(nodes, frame, counters, inside, depth) -> bool:
 
 
 def _call_is_same(call, frame, inside, depth) -> bool:
-    """What the program's own functions do is looked at; a model, and what is a library's, does the same for the same sizes."""
+    """What the program's own functions do is looked at, its models' too; what is a library's does the same for the same sizes."""
     name = _name_of(call)
-    if name in ("next", "iter", "eval", "exec", "__next__"):
+    if (
+        name in ("next", "iter", "eval", "exec", "__next__")
+        or name in _CHANGING
+        and isinstance(call.func, ast.Attribute)
+    ):
         return False
-    function = _number(call.func, frame) if isinstance(call.func, ast.Name) else None
-    if isinstance(call.func, ast.Attribute):
+    function = _number(call.func, frame)
+    if isinstance(call.func, ast.Attribute) and not callable(function):
         owner = _number(call.func.value, frame)
         if isinstance(owner, torch.nn.Module) and name not in vars(type(owner)):
             return True
-        function = (
-            getattr(type(owner), name, None) if owner is not None and not isinstance(owner, types.ModuleType) else None
-        )
-        if isinstance(owner, types.ModuleType):
-            function = vars(owner).get(name)
+        if isinstance(owner, torch.optim.Optimizer) and _has_hooks(owner):
+            return False
+        function = vars(owner).get(name) if isinstance(owner, types.ModuleType) else getattr(type(owner), name, None)
+        if owner is None and name in _functions():
+            return False  # one of the program's, of which it is not known which
     function = getattr(function, "__wrapped__", function)
+    if isinstance(function, torch.nn.Module):
+        return _model_is_same(function, inside, depth)
+    if not isinstance(function, (types.FunctionType, type)):
+        called = getattr(type(function), "__call__", None)
+        function = called if isinstance(called, types.FunctionType) else function
+    return _function_is_same(function, inside, depth)
+
+
+def _function_is_same(function, inside, depth) -> bool:
     if not isinstance(function, types.FunctionType) or is_library(function.__code__.co_filename):
         return True
     if is_own(function.__code__.co_filename) or function.__code__ in inside:
@@ -280,3 +316,45 @@ def _call_is_same(call, frame, inside, depth) -> bool:
     inside.add(function.__code__)
     there = types.SimpleNamespace(f_locals={}, f_globals=function.__globals__)
     return _is_plain(_function_of(function.__code__).body, there, 0, set(), inside, depth + 1)
+
+
+def _has_hooks(owner) -> bool:
+    """Functions of the program's own that run with it."""
+    return any(
+        not is_own(code.co_filename) and not is_library(code.co_filename)
+        for name, hooks in vars(owner).items()
+        if "hooks" in name and isinstance(hooks, dict)
+        for hook in hooks.values()
+        for code in [getattr(hook, "__code__", _has_hooks.__code__)]
+    )
+
+
+def _model_is_same(model, inside, depth) -> bool:
+    for module in model.modules():
+        if _has_hooks(module) or not _function_is_same(type(module).forward, inside, min(depth, _DEEPEST - 1)):
+            return False
+    return all(
+        not getattr(parameter, "_backward_hooks", None) and not getattr(parameter, "_post_accumulate_grad_hooks", None)
+        for parameter in model.parameters()
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _defined() -> tuple[frozenset, frozenset]:
+    """Names of the program's functions, and of those that an attribute's look runs."""
+    functions, properties = set(), set()
+    for _file, tree in vary.program_trees():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                functions.add(node.name)
+                if any("property" in ast.dump(decorator) for decorator in node.decorator_list):
+                    properties.add(node.name)
+    return frozenset(functions), frozenset(properties)
+
+
+def _functions() -> frozenset:
+    return _defined()[0]
+
+
+def _properties() -> frozenset:
+    return _defined()[1]

@@ -49,15 +49,16 @@ class Holders:
             self._next = 2 * self._calls
             self.look()
 
-    def look(self) -> None:
-        began = time.monotonic()
-        if self._seconds > _MOST_SECONDS:
+    def look(self, last: bool = False) -> None:
+        """last: whatever the others took; what is counted then is what the report is about."""
+        began = time.process_time()  # a busy machine does not count
+        if self._seconds > _MOST_SECONDS and not last:
             return
         try:
             self._look()
         except Exception:  # of ours: the plan is whole without it
             pass
-        self._seconds += time.monotonic() - began
+        self._seconds += time.process_time() - began
 
     def write(self, device) -> None:
         for number, found in enumerate(self._found.values()):
@@ -167,14 +168,14 @@ class Holders:
             for one in gc.get_referrers(*current):
                 if one is current or one is tensors or id(one) in chain or id(one) in self._own:
                     continue
-                if isinstance(one, _NOT_HOLDERS) or type(one) is dict and id(one) in self._globals:
+                if _is(one, _NOT_HOLDERS) or type(one) is dict and id(one) in self._globals:
                     continue
-                if isinstance(one, _Cache):
+                if _is(one, _Cache):
                     info = one.cache_info()
                     limit = f"maxsize={info.maxsize}" if info.maxsize else "without a limit"
                     text = f"the lru_cache of {getattr(one, '__name__', 'a function')} ({limit})"
                     named.append({"holder": text, "limit": info.maxsize or 0, "length": info.currsize})
-                elif isinstance(one, _CONTAINERS):
+                elif _is(one, _CONTAINERS):
                     if type(one) is not tuple and not self._is_attributes(one):
                         limits = max(limits, self._limit(one, count), key=lambda known: known.get("length", 0))
                     if id(one) in names:
@@ -184,7 +185,7 @@ class Holders:
                         above.append(one)
                 elif (attribute := _attribute(one, chain)) is not None:
                     name, value = attribute
-                    if isinstance(one, torch.optim.Optimizer):
+                    if _is(one, torch.optim.Optimizer):
                         return {"holder": _OPTIMIZER}
                     text = f"{name} of {type(one).__name__}, {_kind(value)}"
                     named.append({"holder": text, **(limits or self._limit(value, count))})
@@ -200,26 +201,24 @@ class Holders:
     def _is_attributes(self, one) -> bool:
         """Of an object: then it is the object that holds."""
         return type(one) is dict and any(
-            getattr(owner, "__dict__", None) is one
-            for owner in gc.get_referrers(one)
-            if not isinstance(owner, _NOT_HOLDERS)
+            _dictionary(owner) is one for owner in gc.get_referrers(one) if not _is(owner, _NOT_HOLDERS)
         )
 
     def _limit(self, one, count: int) -> dict:
-        if isinstance(one, deque):
+        if _is(one, deque):
             return {"limit": one.maxlen or 0, "length": len(one)}
         if type(one) is list:  # one that was as long before, with fewer of the tensors: filled in place
             length, earlier = self._lengths.get(id(one), (0, count))
             self._lengths[id(one)] = (len(one), count)
             return {"limit": len(one) if length == len(one) and count > earlier else 0, "length": len(one)}
-        return {"limit": 0, "length": len(one) if isinstance(one, _CONTAINERS) else 1}
+        return {"limit": 0, "length": len(one) if _is(one, _CONTAINERS) else 1}
 
     def _holder_of_graphs(self, graphs, names) -> str:
         """The container of tensors with a graph; else the variable with the longest graph."""
         ids = {id(tensor) for tensor in graphs}
         most, container = 2, None
         for one in gc.get_objects():
-            if isinstance(one, _CONTAINERS) and id(one) not in self._own and id(one) not in self._globals:
+            if _is(one, _CONTAINERS) and id(one) not in self._own and id(one) not in self._globals:
                 count = sum(map(ids.__contains__, map(id, gc.get_referents(one))))
                 if count > most:
                     most, container = count, one
@@ -242,6 +241,19 @@ def _line(code, instruction: int) -> int:
     return code.co_firstlineno
 
 
+def _is(one, kinds) -> bool:
+    """By its type alone: isinstance() asks the object for its __class__, which may run code of its own (a lazy module's import, a deprecated name's warning)."""
+    return issubclass(type(one), kinds)
+
+
+def _dictionary(one):
+    """The attributes that it has itself, without asking it."""
+    try:
+        return object.__getattribute__(one, "__dict__")
+    except (AttributeError, TypeError):
+        return None
+
+
 def _kind(one) -> str:
     if isinstance(one, deque):
         return f"a deque of at most {one.maxlen:,}" if one.maxlen is not None else "a deque"
@@ -250,10 +262,7 @@ def _kind(one) -> str:
 
 def _attribute(one, chain: set[int]):
     """The attribute of an object that is on the way."""
-    try:
-        variables = object.__getattribute__(one, "__dict__")
-    except (AttributeError, TypeError):
-        return None
+    variables = _dictionary(one)
     if type(one).__module__.startswith("faultline") or type(variables) is not dict:
         return None
     return next(((name, value) for name, value in list(variables.items()) if id(value) in chain), None)

@@ -31,6 +31,7 @@ ALIKE = {
     "a product": "epochs, each = 1000, 1000\nfor i in range(0, epochs * each):\n    step(batch())\n",
     "sums for printing": "for i in range(1_000_000):\n    loss = step(batch())\n    total += loss.item()\n    losses.append(loss.item())\n    if i % 50 == 0:\n        print(total / 50)\n        total = 0.0\n",
     "in a function": "def main():\n    for i in range(1_000_000):\n        x = batch()\n        with torch.enable_grad():\n            step(x)\nmain()\n",
+    "a model of its own": "class Net(nn.Module):\n    def __init__(self):\n        super().__init__(); self.l = nn.Linear(64, 64)\n    def forward(self, x):\n        return self.l(x).relu()\nmodel = Net().cuda()\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor i in range(1_000_000):\n    step(batch())\n",
     "micro-batches": "for i in range(1_000_000):\n    for part in range(2):\n        model(batch()).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
 }
 OTHERS = {
@@ -43,6 +44,16 @@ OTHERS = {
     "a leak": "for i in range(1_000_000):\n    losses.append(step(batch()))\n",
     "a loop that ends": "for i in range(1_000_000):\n    step(batch())\n    if i == 2000:\n        break\n",
     "a short loop": "for epoch in range(1000):\n    for i in range(20):\n        step(batch())\n    model(torch.randn(1000, 64, device='cuda'))\n",
+    "a hook": "calls = [0]\ndef hook(m, i, o):\n    calls[0] += 1\n    losses.extend([o] * (calls[0] % 50 == 0))\nmodel.register_forward_hook(hook)\nfor i in range(1_000_000):\n    step(batch())\n",
+    "a hook of a gradient": "model.weight.register_hook(lambda g: losses.append(g))\nfor i in range(1_000_000):\n    step(batch())\n",
+    "a hook of the optimizer": "optimizer.register_step_post_hook(lambda *a: evaluate(len(losses)))\nfor i in range(1_000_000):\n    step(batch())\n",
+    "a property": "class Data:\n    n = 0\n    @property\n    def x(self):\n        self.n += 1\n        return torch.randn(8 if self.n < 2000 else 8000, 64, device='cuda')\ndata = Data()\nfor i in range(1_000_000):\n    step(data.x)\n",
+    "a method that counts": "class Data:\n    n = 0\n    def give(self):\n        self.n = self.n + 1\n        return torch.randn(8 if self.n < 2000 else 8000, 64, device='cuda')\ndata = Data()\nfor i in range(1_000_000):\n    step(data.give())\n",
+    "an object that is called": "class Data:\n    n = 0\n    def __call__(self):\n        self.n += 1\n        return torch.randn(8 if self.n < 2000 else 8000, 64, device='cuda')\ndata = Data()\nfor i in range(1_000_000):\n    step(data())\n",
+    "a model that counts": "class Net(nn.Module):\n    def __init__(self):\n        super().__init__(); self.l = nn.Linear(64, 64); self.t = 0\n    def forward(self, x):\n        self.t = self.t + 1\n        return self.l(x.repeat(max(1, min(self.t - 3000, 50)), 1))\nmodel = Net().cuda()\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor i in range(1_000_000):\n    step(batch())\n",
+    "a global number": "n = 0\ndef give():\n    global n\n    n = n + 1\n    return torch.randn(8 if n < 2000 else 8000, 64, device='cuda')\nfor i in range(1_000_000):\n    step(give())\n",
+    "a number that is counted on": "n = 0\nfor i in range(1_000_000):\n    n = n + 1\n    step(torch.randn(max(8, n - 2000), 64, device='cuda'))\n",
+    "a list that is used up": "sizes = [8] * 2000 + [8000] * 998_000\nfor i in range(1_000_000):\n    step(torch.randn(sizes.pop(0), 64, device='cuda'))\n",
     "no end that is known": "i = 0\nwhile i < 1_000_000:\n    step(batch())\n    i += 1\n",
 }
 

@@ -110,3 +110,33 @@ def test_looking_changes_nothing(dry_run):
     )
     ran = dry_run(program)
     assert ran.status == 0, ran.err
+
+
+# What looks at every object must not ask one: names that warn or import when they are looked at, and filters that make errors of warnings.
+ASKED = {
+    "a warning": "class Old:\n    def __getattribute__(self, name):\n        import warnings; warnings.warn(f'{name} is old', FutureWarning); return object.__getattribute__(self, name)",
+    "an import": "class Old:\n    @property\n    def __class__(self): print('asked'); return Old",
+    "an error": "class Old:\n    def __getattribute__(self, name): print('asked'); raise RuntimeError(name)",
+    "nothing": "class Old: pass",
+}
+
+
+@pytest.mark.parametrize("filters", ["", "import warnings; warnings.simplefilter('error')"], ids=["plain", "errors"])
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
+def test_objects_are_looked_at_without_being_asked(dry_run, asked, filters):
+    ran = dry_run(f"""import torch
+import torch.distributed
+{asked}
+old, olds = Old(), [Old(), {{"old": Old()}}]
+{filters}
+net = torch.nn.Linear(512, 512).cuda()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+total = 0
+for i in range(40):
+    x = torch.randn(512, 512, device="cuda")
+    loss = net(x).square().mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    total = total + net(x).mean()
+""")
+    assert ran.status == 0 and "Warning" not in ran.err and "asked" not in ran.out, ran.out + ran.err
+    assert b"total, a tensor" in ran.traces[0].read_bytes()
