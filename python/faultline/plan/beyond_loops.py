@@ -19,8 +19,8 @@ _SECONDS = 6
 class _Loop:
     """A DataLoader's iterator, which may end early."""
 
-    def __init__(self, inner, beyond):
-        self._inner, self._beyond, self._given = inner, beyond, 0
+    def __init__(self, loader, inner, beyond):
+        self.of, self._inner, self._beyond, self.given = loader, inner, beyond, 0
 
     def __iter__(self):
         return self
@@ -32,10 +32,10 @@ class _Loop:
         return getattr(self._inner, name)
 
     def __next__(self):
-        if self._beyond.on and (self._given >= _BATCHES or self._beyond.cut is not None and self._beyond.cut() is self):
+        if self._beyond.on and (self.given >= _BATCHES or self._beyond.cut is not None and self._beyond.cut() is self):
             raise StopIteration
         batch = next(self._inner)
-        self._given += 1
+        self.given += 1
         self._beyond.last = weakref.ref(self)
         return batch
 
@@ -54,7 +54,7 @@ class BeyondLoops:
         original = loader.__iter__
 
         def faultline(this):
-            return _Loop(original(this), beyond)
+            return _Loop(this, original(this), beyond)
 
         loader.__iter__ = faultline
 

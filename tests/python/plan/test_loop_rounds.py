@@ -1,0 +1,87 @@
+"""How many steps the program's own loops make, where their source says it; and nothing where it does not."""
+
+import pytest
+
+pytest.importorskip("torch")
+
+HEAD = """
+import types
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+options = types.SimpleNamespace(epochs=3, n=40)
+model = nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+other = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.zeros(200, 8)), batch_size=10)
+def step(optimizer=optimizer):
+    optimizer.zero_grad()
+    model(torch.randn(2, 8, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+# program → (rounds, steps in all)
+KNOWN = {
+    "a range": ("for i in range(500):\n    step()\n", 500, 500),
+    "a range with an end": ("for i in range(100, 500, 4):\n    step()\n", 100, 100),
+    "a number of the options": ("for i in range(options.n * 5):\n    step()\n", 200, 200),
+    "two optimizers": ("for i in range(300):\n    step()\n    step(other)\n", 300, 600),
+    "accumulation": ("for i in range(400):\n    if i % 4 == 3:\n        step()\n", 400, 100),
+    "a warm-up": ("for i in range(300):\n    if i >= 32:\n        step()\n", 300, 268),
+    "epochs of a loader": ("for e in range(options.epochs):\n    for (x,) in loader:\n        step()\n", 60, 60),
+    "a loader that is counted": ("for e in range(5):\n    for i, x in enumerate(loader):\n        step()\n", 100, 100),
+    "a loader's length": ("for i in range(len(loader)):\n    step()\n", 20, 20),
+    "in functions": ("def fit(n):\n    for i in range(n):\n        step()\nfit(250)\n", 250, 250),
+    "a break": ("for i in range(500):\n    step()\n    if i > 400: break\n", 500, 500),
+}
+UNKNOWN = {
+    "while": "i = 0\nwhile i < 500:\n    step()\n    i += 1\n",
+    "while around": "while True:\n    for i in range(5):\n        step()\n",
+    "a generator": "def data():\n    yield from [1] * 500\nfor x in data():\n    step()\n",
+    "a comprehension": "[step() for i in range(500)]\n",
+    "a number that is changed": "n = 500\nfor i in range(n):\n    n = 3\n    step()\n",
+    "a counter that is changed": "for i in range(500):\n    i = i % 2\n    step()\n",
+    "no loop": "step()\nstep()\nstep()\n",
+}
+
+
+def loop(dry_run, program):
+    ran = dry_run(HEAD + program, steps=9, go_on=True)
+    assert ran.status == 0, ran.err
+    return ran.summary["loop"]
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_steps_of_a_loop_are_known(dry_run, name):
+    program, rounds, steps = KNOWN[name]
+    found = loop(dry_run, program)
+    assert (found["rounds"], found["steps"]) == (rounds, steps)
+    assert found["where"].endswith(".py:%d" % (1 + (HEAD + program).split("\n").index(_innermost(program))))
+
+
+def _innermost(program):
+    return [line for line in program.split("\n") if line.strip().startswith("for ")][-1]
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_the_source_does_not_say_is_not_known(dry_run, name):
+    assert loop(dry_run, UNKNOWN[name]) is None
+
+
+KEPT = """
+class Trainer:
+    def __init__(self):
+        self.losses = []
+    def fit(self):
+        for i in range(500):
+            out = model(torch.randn(2, 8, device="cuda") + torch.zeros(1 << 20, 8, device="cuda")[:2])
+            out.sum().backward()
+            optimizer.step()
+            self.losses.append(torch.zeros(1 << 18, device="cuda") + i)
+Trainer().fit()
+"""
+
+
+def test_what_the_stop_lets_go_of_is_held(dry_run):
+    [leak] = [one for one in dry_run(HEAD + KEPT, steps=30).report()["findings"] if one["rule"] == "memory/leak"]
+    assert leak["severity"] == "error" and "are still held" in leak["message"]
+    assert "losses of Trainer, a list" in leak["memory"]
