@@ -116,6 +116,18 @@ constexpr std::array<Loss, 5> kOddities = {
      {kLostBadDefinitions, "definition makes no sense", "definitions make no sense"},
      {kLostUnknownReferences, "event names something that is not there", "events name something that is not there"},
      {kLostFinalState, "final state is not complete", "final states are not complete"}}};
+// What cannot be so: of what else it says nothing is certain either.
+constexpr std::array<std::string_view, 3> kContradictions = {"frees of memory that was not allocated",
+                                                             "blocks placed over others in use",
+                                                             "segments taken twice at one address"};
+// "frees of memory that …" of one of them: "free of memory that …".
+std::string one_of(std::string counter) {
+  std::size_t end = counter.find(' ');
+  if (end != std::string::npos && end > 0 && counter[end - 1] != 's') end = counter.find(' ', end + 1);
+  if (end == std::string::npos || counter[end - 1] != 's') return counter;
+  if (counter.substr(0, end).ends_with("ies")) return counter.replace(end - 3, 3, "y");
+  return counter.erase(end - 1, 1);
+}
 const Loss* loss_of(std::string_view counter) {
   const auto at =
       std::find_if(kLosses.begin(), kLosses.end(), [&](const Loss& loss) { return loss.counter == counter; });
@@ -184,7 +196,8 @@ std::string loss_words(const std::string& counter, std::uint64_t count) {
   const auto odd =
       std::find_if(kOddities.begin(), kOddities.end(), [&](const Loss& one) { return one.counter == counter; });
   if (loss == nullptr && odd != kOddities.end()) loss = &*odd;
-  return format_count(count) + " " + (loss == nullptr ? counter : std::string(count == 1 ? loss->one : loss->several));
+  if (loss == nullptr) return format_count(count) + " " + (count == 1 ? one_of(counter) : counter);
+  return format_count(count) + " " + std::string(count == 1 ? loss->one : loss->several);
 }
 
 std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
@@ -213,7 +226,7 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
   }
   add_unrecorded(input.parts.front().trace, unseen);
   std::map<std::string, std::uint64_t> losses, refused;
-  std::string why_lost;
+  std::string why_lost, contradictions;
   add_losses(input.lost, losses);
   for (const InputPart& part : input.parts) {
     const std::string who = part.name.empty() ? "the process" : part.name;
@@ -222,6 +235,11 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
       unseen.push_back(
           fmt::format("The driver refused every call that was recorded of {} ({}), first {}: it did nothing on a GPU.",
                       who, format_count(calls), call));
+    }
+    for (const std::string_view name : kContradictions) {
+      const auto found = part.trace.lost.find(std::string(name));
+      if (found != part.trace.lost.end() && found->second != 0)
+        contradictions += (contradictions.empty() ? "" : ", ") + loss_words(found->first, found->second);
     }
     const RecordedPart recorded = recorded_part(part.trace);
     if (const std::string own = how_process_ended(part.statements.ending); !own.empty() && !is_explained)
@@ -253,6 +271,8 @@ std::vector<std::string> unseen_of(const Input& input, bool is_explained) {
     unseen.push_back("Not all of the recording could be read: " + names +
                      (why_lost.empty() ? "." : "; " + why_lost + "."));
   }
+  if (!contradictions.empty())
+    unseen.push_back("The recording contradicts itself: " + contradictions + "; what it shows of memory can be wrong.");
   if (!refused.empty()) unseen.push_back(virtual_words(refused));
   for (std::string& sentence : unseen)
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));

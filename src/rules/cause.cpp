@@ -208,22 +208,25 @@ class Judge {
       const std::string limit_words =
           s_.allowed ? " of " + shown(*s_.allowed) : ", which is at least " + shown(*let_through);
       return CauseVerdict{
-          Story::kPiecesUnderLimit, certain && picture_known() ? Confidence::kProved : Confidence::kLikely,
+          Story::kPiecesUnderLimit,
+          certain && s_.allowed && picture_known() ? Confidence::kProved : Confidence::kLikely,
           pieces_words() + "; without them the request would fit the program's own memory limit" + limit_words,
           compared({{*let_through, "within the limit"}}, "≥", {{*s_.live, "in use"}, {s_.requested, "asked for"}})};
     }
-    const std::string value =
-        s_.allowed ? "limit of " + shown(*s_.allowed)
-                   : fmt::format("limit (between {} and {})", shown(let_through.value_or(held())), shown(wanted));
-    std::string why = fmt::format("the program's own memory {} was reached; {}", value,
-                                  held_words().empty() ? shown(held()) + " were held" : held_words());
-    if (has_room) why = free_words() + ", but " + why;
+    const std::string holds = held_words().empty() ? shown(held()) + " were held" : held_words();
+    std::string why =
+        s_.allowed ? fmt::format("the program's own memory limit of {} was reached; {}", shown(*s_.allowed), holds)
+                   : fmt::format(
+                         "refused: it was not full. A limit that the program set itself (between {} and {}) is "
+                         "the likely reason, though nothing here states one; {}",
+                         shown(let_through.value_or(held())), shown(wanted), holds);
+    if (has_room) why = free_words() + (s_.allowed ? ", but " : " and ") + why;
     const std::string comparison =
         !s_.allowed ? enough({{*s_.free, "free"}}, s_.segment)
         : certain   ? compared({{held(), "held"}, {s_.segment, "asked for"}}, ">", {{*s_.allowed, "allowed"}})
                     : std::string();
-    return CauseVerdict{Story::kLimit, certain && (has_room || !room) ? Confidence::kProved : Confidence::kLikely, why,
-                        comparison};
+    const bool proved = certain && s_.allowed && (has_room || !room);  // a limit that nobody states is inferred
+    return CauseVerdict{Story::kLimit, proved ? Confidence::kProved : Confidence::kLikely, why, comparison};
   }
 
   // The device had room and still said no.

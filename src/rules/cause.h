@@ -33,12 +33,15 @@ namespace faultline {
 
 inline constexpr std::uint64_t kExabyte = std::uint64_t{1} << 60;  // from here on a size has gone wrong
 
-// As it was given: the middle of what a rounded number stands for is that number.
+// As it was given: the middle of what a rounded number stands for is that number, unless that was 0.00.
 inline std::string shown(ByteInterval bytes) {
+  if (bytes.min == 0 && bytes.max != 0) return "less than " + format_bytes(bytes.max + 1);
   return bytes.min >= kExabyte ? std::string("more than an exabyte") : format_bytes(bytes.middle());
 }
 inline std::string asked_for(ByteInterval bytes) {
-  return bytes.min >= kExabyte ? "More than an exabyte was asked for" : shown(bytes) + " were asked for";
+  return bytes.min >= kExabyte              ? "More than an exabyte was asked for"
+         : bytes.min == 0 && bytes.max != 0 ? "L" + shown(bytes).substr(1) + " were asked for"
+                                            : shown(bytes) + " were asked for";
 }
 
 // a device refuses its last pages; beyond this a refusal was not for want of room

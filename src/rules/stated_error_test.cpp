@@ -160,6 +160,53 @@ TEST_P(ErrorTexts, AreJudgedAsTheirVerdictSays) {
   for (const Try& attempt : findings[0].tries) EXPECT_FALSE(attempt.confirmed.has_value());
 }
 
+// Everything that a report says of a text, its path aside.
+std::string said_of(const std::string& text) {
+  auto trace = read_error_text(text, "text");
+  if (!trace) return trace.error().message();
+  const Judgement judgement = judge(*trace);
+  std::ostringstream said;
+  for (const Finding& finding : judgement.findings) {
+    said << finding.rule << '|' << finding.cause << '|' << name_of(finding.confidence) << '|'
+         << name_of(finding.severity) << '|' << finding.location.file << ':' << finding.location.line << '|'
+         << finding.message << '\n';
+    for (const Try& attempt : finding.tries) said << "  " << attempt.what << '\n';
+    for (const Evidence& evidence : finding.evidence)
+      said << "  " << evidence.name << '=' << value_of(evidence) << '\n';
+  }
+  return said.str();
+}
+
+std::string with_line_ends(const std::string& text, const std::string& end) {
+  std::string other;
+  for (const char c : text) other += c == '\n' ? end : std::string(1, c);
+  return other;
+}
+
+// Of ASCII alone.
+std::string in_utf16(const std::string& text, bool little) {
+  std::string wide;
+  for (const char c : text) wide += little ? std::string{c, '\0'} : std::string{'\0', c};
+  return wide;
+}
+
+TEST_P(ErrorTexts, AreJudgedAlikeInEveryFormOfTheirLines) {
+  std::string text = slurp(GetParam());
+  if (text.find('\r') != std::string::npos) GTEST_SKIP() << "has forms of its own";
+  const std::string said = said_of(text);
+  EXPECT_EQ(said_of(with_line_ends(text, "\r\n")), said) << "Windows";
+  EXPECT_EQ(said_of(with_line_ends(text, "\r\r\n")), said) << "translated twice";
+  EXPECT_EQ(said_of(with_line_ends(text, "\r")), said) << "returns alone";
+  EXPECT_EQ(said_of("\xEF\xBB\xBF" + text), said) << "with a mark of UTF-8";
+  EXPECT_EQ(said_of(std::string(500, '\0') + text), said) << "cut while it was written";
+  if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) return;
+  EXPECT_EQ(said_of("\xFF\xFE" + in_utf16(with_line_ends(text, "\r\n"), true)), said) << "of PowerShell";
+  EXPECT_EQ(said_of("\xFE\xFF" + in_utf16(text, false)), said) << "UTF-16, the other order";
+  if (text.size() < 8) return;
+  EXPECT_EQ(said_of(in_utf16(text, true)), said) << "UTF-16 without a mark";
+  EXPECT_EQ(said_of(in_utf16(text, false)), said) << "UTF-16 without a mark, the other order";
+}
+
 std::vector<std::filesystem::path> texts() {
   std::vector<std::filesystem::path> found;
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FAULTLINE_FIXTURES) / "errors")) {

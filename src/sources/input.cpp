@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <new>
@@ -117,6 +118,11 @@ Result<Input> open_input(const std::string& path, NamedBy named_by) {
 Result<Input> open_input(ByteStream& stream, const std::string& path) {
   // Let the window hold enough to recognise the input by.
   if (Result<const std::uint8_t*> head = stream.more(stream.begin(), kHeadBytes); !head) return head.error();
+  // A log that was cut while its writer went on begins with as many NULs as it had bytes.
+  if (std::all_of(stream.begin(), stream.end(), [](std::uint8_t byte) { return byte == 0; })) {
+    if (Result<const std::uint8_t*> more = stream.more(stream.begin(), ByteStream::kWindowBytes); !more)
+      return more.error();
+  }
   const std::span<const std::uint8_t> head(stream.begin(), stream.end());
   if (head.empty()) return Error{"the file is empty", {}, {}};
   for (const Source& source : all_sources()) {

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/plain_text.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"
 
@@ -47,9 +48,10 @@ constexpr std::array<std::string_view, 8> kMeasures = {"loss", "acc", "accuracy"
                                                        "val",  "ppl", "reward",   "value"};
 
 struct Counted {
-  unsigned counters = 0, measures = 0;  // one bit for each word that has a number right behind it
-  bool begins = false;                  // the line begins with one
-  bool of_all = false;                  // and is "Epoch 2/3"
+  unsigned counters = 0, measures = 0;                 // one bit for each word that has a number right behind it
+  std::array<std::uint64_t, kCounters.size()> most{};  // of each counter
+  bool begins = false;                                 // the line begins with one
+  bool of_all = false;                                 // and is "Epoch 2/3"
 };
 
 // "loss=8.3", "Epoch 2/2", "'train_loss': 0.3", "step 12"; not "--epoch 3", which is an option.
@@ -67,6 +69,7 @@ Counted counted_words(std::string_view lower) {
         ++behind;
       if (behind == lower.size() || !is_digit(lower[behind])) continue;
       (counts ? counted.counters : counted.measures) |= 1u << number;
+      if (counts) counted.most[number] = std::max(counted.most[number], number_at(lower, behind).value_or(0));
       const bool begins = lower.substr(0, at).find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
       const std::size_t end = lower.find_first_not_of("0123456789", behind);
       counted.begins |= begins;
@@ -107,6 +110,7 @@ struct Before {
   Counted counted;
   Bars bars;
   HashMap<std::string, std::vector<std::uint64_t>> forms;  // the largest counts that each had
+  HashSet<std::string> lines;                              // those of these forms
   std::vector<std::string> first;  // the text's first lines: a program that begins anew prints them again
 };
 
@@ -147,7 +151,8 @@ void look_at_lines(std::string_view above, bool from_start, Before& before) {
     if (from_start && !is_known && before.first.size() < 3 && body.size() >= 12 && !is_answer(body))
       before.first.push_back(body);
     const Form form = form_of(body);
-    if (form.counts.empty() || before.forms.size() >= kMostLogLines) continue;
+    if (form.shape == body || before.lines.size() >= kMostLogLines) continue;  // without a number
+    before.lines.insert(body);
     std::vector<std::uint64_t>& most = before.forms[form.shape];
     most.resize(std::max(most.size(), form.counts.size()));
     for (std::size_t at = 0; at < form.counts.size(); ++at) most[at] = std::max(most[at], form.counts[at]);
@@ -165,13 +170,36 @@ Before look_before(std::string_view text, std::size_t at) {
   for (std::size_t percent = above.find("%|"); percent != std::string_view::npos;
        percent = above.find("%|", percent + 2)) {
     const auto bar =
-        bar_of(above.substr(percent, std::min<std::size_t>(above.find_first_of("\r\n[", percent) - percent, 400)));
+        bar_of(above.substr(percent, std::min<std::size_t>(above.find_first_of("\n[", percent) - percent, 400)));
     if (bar) before.bars[bar->second] = std::max(before.bars[bar->second], bar->first);
   }
   return before;
 }
 
-Afterlife shown_by(std::string_view body, Before& before) {
+// What a program prints of its whole run once it ends, as a "finally" does; "Trial 5 finished" is of a part.
+bool is_summary(std::string_view lower, const Counted& counted) {
+  static constexpr std::array<std::string_view, 18> kWords = {
+      "best",    "final",    "total",   "summary", "overall", "average", "elapsed",     "ended",   "aborted",
+      "stopped", "stopping", "crashed", "last ",   "took ",   "history", "interrupted", "exiting", "result"};
+  static constexpr std::array<std::string_view, 2> kOfParts = {"finished", "done"};
+  return has_any(lower, kWords) || (!counted.begins && has_any(lower, kOfParts));
+}
+
+// A line of training: one that goes on from those before, not one that tells again how far they came.
+bool is_new_work(const std::string& body, const std::string& lower, const Counted& counted, Before& before) {
+  if (is_summary(lower, counted)) return false;
+  const unsigned known = counted.counters & before.counted.counters;
+  for (std::size_t at = 0; at < kCounters.size(); ++at) {
+    if ((known >> at & 1u) != 0 && counted.most[at] > before.counted.most[at]) return true;
+  }
+  const Form form = form_of(body);
+  const bool is_other = before.lines.insert(body).second;
+  const bool is_known = !before.forms.emplace(form.shape, form.counts).second;
+  if (is_known) return is_other;  // one place of the program writes on
+  return counted.begins && known == 0;
+}
+
+Afterlife shown_by(const std::string& body, Before& before) {
   const auto by_shape = [](bool shown) { return shown ? Afterlife::kByShape : Afterlife::kNone; };
   if (body.find("%|") != std::string_view::npos) {
     const auto bar = bar_of(body);
@@ -187,12 +215,11 @@ Afterlife shown_by(std::string_view body, Before& before) {
   if (is_prose(body, lower) || lower.find("fail") != std::string::npos) return Afterlife::kNone;
   const Counted counted = counted_words(lower);
   const bool is_short = std::count(lower.begin(), lower.end(), ' ') < 8;
-  if (counted.measures != 0 &&
-      (counted.counters != 0 || (counted.measures & (counted.measures - 1)) != 0 || before.counted.measures != 0))
-    return Afterlife::kByShape;
-  if (counted.measures == 0 && is_short && counted.begins &&
-      (counted.of_all || (counted.counters & before.counted.counters) != 0))
-    return Afterlife::kByShape;
+  const bool is_training =
+      counted.measures != 0
+          ? counted.counters != 0 || (counted.measures & (counted.measures - 1)) != 0 || before.counted.measures != 0
+          : is_short && counted.begins && (counted.of_all || (counted.counters & before.counted.counters) != 0);
+  if (is_training) return by_shape(is_new_work(body, lower, counted, before));
   if (may_be_work(body)) {
     const Form form = form_of(body);
     const auto known = before.forms.find(form.shape);
@@ -238,13 +265,13 @@ Afterlife afterlife(std::string_view text, std::size_t from, const std::string& 
   constexpr std::size_t kAnew = 2;  // so many of its first lines, and the program was begun anew
   std::set<std::string> again;
   std::size_t lines = 0;
-  for (std::size_t begin = line_end(text, from, text.size()) + 1; begin < text.size() && ++lines < kMostLogLines;) {
+  for (std::size_t begin = line_end(text, from, text.size()) + 1; begin < text.size() && lines < kMostLogLines;) {
     const std::size_t end = line_end(text, begin, text.size());
-    // Of a line that a progress bar has written over and over, the last state.
     std::string_view raw = text.substr(begin, end - begin);
     begin = end + 1;
-    while (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
-    if (const std::size_t over = raw.rfind('\r'); over != std::string_view::npos) raw.remove_prefix(over + 1);
+    // Of a line that a progress bar has written over and over, the last state.
+    if (raw.ends_with(kOverwritten) && raw.find("%|") != std::string_view::npos) continue;
+    ++lines;
     raw = raw.substr(0, kLongestLine);
     const LinePrefix prefix = split_prefix(raw);
     const std::string body = clean_line(raw.substr(prefix.length), kLongestLine);

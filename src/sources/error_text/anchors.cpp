@@ -1,6 +1,8 @@
 #include "sources/error_text/anchors.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/result.h"
 #include "sources/error_text/known_messages.h"
@@ -131,6 +133,15 @@ class Automaton {
   std::uint16_t step(std::uint16_t state, char c) const {
     return next_[state * letters_ + letter_[static_cast<unsigned char>(c)]];
   }
+  // Whether a word begins within the first bytes of a line, the prefix that another line's broken word would go on behind ("NVRM: Xid (").
+  bool begins_within(std::string_view line, std::size_t bytes) const {
+    std::uint16_t state = 0;
+    for (std::size_t at = 0; at < line.size() && at < bytes + kRing && line[at] != '\n'; ++at) {
+      state = step(state, line[at]);
+      if (const Word* found = word(state); found != nullptr && at + 1 - found->text.size() < bytes) return true;
+    }
+    return false;
+  }
   const Word* word(std::uint16_t state) const { return word_[state] == 0 ? nullptr : &words_[word_[state] - 1u]; }
 
  private:
@@ -192,6 +203,7 @@ AnchorHits find_anchors(std::string_view text) {
   AnchorHits found;
   std::array<std::size_t, kRing> offsets{};  // where in the text the latest letters stood
   std::size_t fed = 0;
+  std::size_t last_end = 0;  // of those that are not kept
   std::uint16_t state = 0;
   bool blank = true;
   for (std::size_t at = 0; at < text.size();) {
@@ -220,13 +232,17 @@ AnchorHits find_anchors(std::string_view text) {
           found.hits.back() = hit;  // the bare words were its beginning
         else if (found.hits.size() < kMaxAnchorHits)
           found.hits.push_back(hit);
-        else
+        else if (const std::size_t from = std::min(std::exchange(last_end, hit.end), hit.begin);
+                 text.substr(from, hit.begin - from).find('\n') != std::string_view::npos)
           ++found.not_kept;
       }
     }
     blank = is_blank;
     // A word that a wrapped line has broken goes on behind the next line's prefix.
-    if (c == '\n' && state != 0) at += split_prefix(text.substr(at, 512)).length;
+    if (c == '\n' && state != 0) {
+      const std::size_t prefix = split_prefix(text.substr(at, 512)).length;
+      if (prefix != 0 && !automaton.begins_within(text.substr(at), prefix)) at += prefix;
+    }
   }
   return found;
 }

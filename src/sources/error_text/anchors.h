@@ -60,7 +60,7 @@ struct AnchorHit {
 
 struct AnchorHits {
   std::vector<AnchorHit> hits;  // in order, at most kMaxAnchorHits
-  std::uint64_t not_kept = 0;   // found beyond that
+  std::uint64_t not_kept = 0;   // lines with some beyond that
 };
 inline constexpr std::size_t kMaxAnchorHits = 50000;
 

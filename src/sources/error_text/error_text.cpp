@@ -12,10 +12,12 @@
 #include "sources/error_text/other_errors.h"
 #include "sources/error_text/others.h"
 #include "sources/error_text/peak_buffers.h"
+#include "sources/error_text/plain_text.h"
 #include "sources/error_text/pool_dump.h"
 #include "sources/error_text/standing.h"
 #include "sources/error_text/surroundings.h"
 #include "sources/error_text/survey.h"
+#include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -30,17 +32,28 @@ bool is_only_printed(std::string_view text, const Chosen& chosen, std::size_t to
          traceback_at(text, chosen.begin, chosen.message.tag).empty();
 }
 
+// Nothing more is allocated after an error that ends all work with CUDA: a request that an allocator refuses in numbers, with a traceback of its own, is another program's.
+// The traceback of the error itself, below the line that its kernel printed, is none, nor is one that was raised while the error was handled.
+bool is_of_other_program(std::string_view text, const Survey& seen, const Chosen& chosen, const Chosen& later) {
+  if (later.message.framework != "pytorch" || later.message.numbers.count("requested") == 0 ||
+      later.begin <= chosen.begin || later.message.words.count("quoted") != 0)
+    return false;
+  std::size_t from = std::max(chosen.begin, later.begin - std::min(later.begin, kLookAheadBytes));
+  for (const Chosen& same : seen.all) {
+    if (!ends_cuda(same.message.kind) || same.message.tag != chosen.message.tag) continue;
+    for (const std::size_t at : {same.begin, same.again}) from = at < later.begin ? std::max(from, at) : from;
+  }
+  const std::string_view between = text.substr(from, later.begin - from);
+  return between.find("\nTraceback (most recent call last)") != std::string_view::npos &&
+         between.find("During handling of the above exception") == std::string_view::npos &&
+         between.find("The above exception was the direct cause") == std::string_view::npos;
+}
+
 // Steps over what was survived, from the first message on.
 Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>& survived) {
   Chosen chosen = seen.first ? *seen.first : *seen.first_weak;
   for (const Chosen& later : seen.all) {
-    // Nothing more is allocated after it: a request that an allocator refuses in numbers, with a traceback of its own, is another program's.
-    const std::size_t near = std::max(chosen.begin, later.begin - std::min(later.begin, std::size_t{1} << 20));
-    const bool other_program =
-        ends_cuda(chosen.message.kind) && later.message.framework == "pytorch" &&
-        later.message.numbers.count("requested") != 0 && later.begin > chosen.begin &&
-        text.substr(near, later.begin - near).find("\nTraceback (most recent call last)") != std::string_view::npos &&
-        !later.message.words.count("quoted");
+    const bool other_program = ends_cuda(chosen.message.kind) && is_of_other_program(text, seen, chosen, later);
     if (ends_cuda(chosen.message.kind) && !(other_program && later.message.tag == chosen.message.tag)) continue;
     const bool other_writer =
         !chosen.message.tag.empty() && !later.message.tag.empty() && chosen.message.tag != later.message.tag;
@@ -250,10 +263,12 @@ constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::s
 void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace) {
   std::string part;
   std::string_view near = text;
+  std::size_t at = chosen.begin;  // in `near`
   if (text.size() > 4 * kAroundBytes) {
     const std::size_t from = chosen.begin > kAroundBytes ? chosen.begin - kAroundBytes : 0;
     part = std::string(text.substr(0, kHeadBytes)) + std::string(text.substr(from, 2 * kAroundBytes));
     near = part;
+    at = kHeadBytes + (chosen.begin - from);
   }
   if (const std::string version = torch_version(near); !version.empty())
     trace.properties["error.torch_version"] = version;
@@ -263,7 +278,7 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   if (const std::string launcher = of_pytest ? "python -m pytest" : launcher_of(near); !launcher.empty())
     trace.properties["error.launcher"] = launcher;
   if (const std::string program = program_file(near); !program.empty()) trace.properties["error.program"] = program;
-  if (const std::string command = command_of(near); !command.empty()) trace.properties["error.command"] = command;
+  if (const std::string command = command_of(near, at); !command.empty()) trace.properties["error.command"] = command;
   if (chosen.message.kind == "no-kernel-image") {
     const UnknownGpu gpu = unknown_gpu(near);
     trace.properties["error.gpu.name"] = gpu.name;
@@ -301,6 +316,8 @@ std::string unescaped(std::string_view text) {
     const char next = text[at] == '\\' && at + 1 < text.size() ? text[at + 1] : '\0';
     if (next == 'n' || next == '"') {
       plain += next == 'n' ? '\n' : '"';
+      ++at;
+    } else if (text.substr(at, 4) == "\\r\\n") {
       ++at;
     } else {
       plain += text[at];
@@ -414,13 +431,15 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   add_further(text, seen, chosen, trace);
   add_ending(text, chosen, life, trace);
   add_surroundings(text, chosen, trace);
-  trace.count("error messages not looked at", found.not_kept + seen.not_read);
+  trace.count("lines with error messages that were not looked at", found.not_kept + seen.not_read);
   return trace;
 }
 
 }  // namespace
 
 Result<Trace> read_error_text(std::string_view text, std::string path) {
+  std::string plain;
+  if (needs_plain_form(text)) text = plain = plain_text(text);
   if (text.find(kEscapedFrame) == std::string_view::npos) return read_plain(text, std::move(path));
   Result<Trace> trace = read_plain(unescaped(text), std::move(path));
   if (trace) trace->properties["error.line"] = "0";  // lines of the text as it was are not counted through

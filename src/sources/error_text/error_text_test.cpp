@@ -37,6 +37,13 @@ TEST(PrintedSize, CoversEveryByteCountThatRoundsToIt) {
   EXPECT_EQ(printed(size.max + 2), "5.21");
 }
 
+TEST(PrintedSize, OfNumpyAndOfAlmostNothing) {
+  EXPECT_EQ(size_of("745. GiB"), (ByteInterval{1489 * kGiB / 2, 1491 * kGiB / 2}));
+  EXPECT_EQ(size_of("1. MiB"), (ByteInterval{kMiB / 2, 3 * kMiB / 2}));
+  EXPECT_EQ(size_of("0.00 MiB"), (ByteInterval{0, 5242}));
+  EXPECT_FALSE(parse_printed_size("745. Gone", 0).has_value());
+}
+
 TEST(Surroundings, TheCommandThatATextShows) {
   const std::pair<const char*, const char*> cases[] = {
       {"$ python main.py\nboom", "python main.py"},
@@ -51,6 +58,118 @@ TEST(Surroundings, TheCommandThatATextShows) {
       {"$ python\n>>> import torch", ""},
   };
   for (const auto& [text, command] : cases) EXPECT_EQ(command_of(text), command) << text;
+  const std::pair<const char*, const char*> whole[] = {
+      {"$ python t.py --batch 2", "python t.py --batch 2"},
+      {"$ python t.py --batch 2 2>err.log", "python t.py --batch 2"},
+      {"$ python t.py --name \"a | b\" --n 1 | tee x", "python t.py --name \"a | b\" --n 1"},
+      {"$ python t.py --tag 'x > y'", "python t.py --tag 'x > y'"},
+      {"$ python t.py --tag #1 # the first", "python t.py --tag"},
+      {"$ python t.py \\\n    --batch 2 \\\n    --lr 3\nboom", "python t.py --batch 2 --lr 3"},
+      {"$ python t.py --n 1\" he said", "python t.py --n 1"},
+  };
+  for (const auto& [text, command] : whole) EXPECT_EQ(command_of(text), command) << text;
+  // The one that failed, not the one that was tried behind it.
+  const std::pair<const char*, const char*> tries[] = {
+      {"$ python t.py --batch 8\nMESSAGE\n$ python t.py --batch 2\nfine\n", "python t.py --batch 8"},
+      {"MESSAGE\n$ python t.py --batch 2\nfine\n", ""},
+      {"MESSAGE\nrun.sh: line 3: 4711 Killed    python t.py --batch 8\n", "python t.py --batch 8"},
+      {"$ python a.py\nfine\n$ python b.py\nMESSAGE\n", "python b.py"},
+  };
+  for (const auto& [text, command] : tries)
+    EXPECT_EQ(command_of(text, std::string_view(text).find("MESSAGE")), command) << text;
+}
+
+TEST(PlainText, AProgressBarThatWritesOverItsLine) {
+  // What stands behind a bar on one line of a file stands on a line of its own, with the number that viewers give it.
+  const std::string text =
+      "start\n 10%|#   | 1/10 [00:01<00:09]\r 20%|##  | 2/10 [00:02<00:08]\rRuntimeError: CUDA error: misaligned "
+      "address\rbye\n";
+  const auto trace = read_error_text(text, "log");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->properties.at("error.kind"), "misaligned-address");
+  EXPECT_EQ(trace->properties.at("error.line"), "2");
+  const std::string oom = std::string("  0%|    | 0/9\r 11%|#   | 1/9\rRuntimeError: ") + kMessage + "\n";
+  const auto lives = [&](const std::string& behind) {
+    return read_error_text(oom + behind, "log")->properties.contains("error.lives_on");
+  };
+  EXPECT_FALSE(lives(" 11%|#   | 1/9\r 11%|#   | 1/9\n"));  // as it stood
+  EXPECT_TRUE(lives(" 22%|##  | 2/9\r 33%|### | 3/9\n"));
+}
+
+TEST(PlainText, IsToldFromOtherFiles) {
+  const auto is = [](std::string bytes) {
+    return recognises_error_text({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  };
+  const std::string nul(1, '\0'), words = "RuntimeError: CUDA error: misaligned address\n";
+  for (const std::string& text : {words, std::string("x\n"), std::string(9000, '\0') + words, words + nul + words,
+                                  "\xFF\xFE" + words, "\x1b[31m" + words + "\b\a", std::string("caf\xE9 ") + words})
+    EXPECT_TRUE(is(text)) << text;
+  for (const std::string& other : {"\x7f"
+                                   "ELF\x02\x01\x01\xff\xff" +
+                                       words,
+                                   "\x7f"
+                                   "ELF" +
+                                       nul + words,
+                                   nul + "\x01\x02" + words + nul + "\x03", std::string(4096, '\0'),
+                                   "PK\x03\x04" + words, std::string(100, '\x01') + words})
+    EXPECT_FALSE(is(other)) << other;
+}
+
+TEST(Afterlife, ASummaryOfTheWholeRunIsNoWork) {
+  const auto lives = [](const std::string& before, const std::string& behind) {
+    return read_error_text(before +
+                               "Traceback (most recent call last):\n  File \"/w/t.py\", line 2, in f\n    g()\n"
+                               "torch.OutOfMemoryError: " +
+                               kMessage + "\n" + behind,
+                           "log")
+        ->properties.contains("error.lives_on");
+  };
+  const std::pair<const char*, const char*> ended[] = {
+      {"Epoch 3: val_loss 0.31\n", "Best val_loss 0.31 (epoch 3), total time 120 s\n"},
+      {"step 10 loss 0.5\n", "best loss: 0.5 at epoch 3\n"},
+      {"step 10 loss 0.5\n", "Final loss 0.5 after step 10\n"},
+      {"step 10 loss 0.5\n", "step 10 loss 0.5\n"},
+      {"epoch 2 step 10 loss 0.5\n", "Average loss 0.61, average acc 0.7 over epoch 2\n"},
+      {"Epoch 2/9\nloss 0.5\n", "Epoch 2 aborted\n"},
+      {"iter 7 loss 0.5\n", "trained until iter 7, loss 0.5\n"},
+      {"", "Training stopped: loss 0.5, epoch 3\n"},
+  };
+  for (const auto& [before, behind] : ended) EXPECT_FALSE(lives(before, behind)) << before << behind;
+  const std::pair<const char*, const char*> works[] = {
+      {"Epoch 3: val_loss 0.31\n", "Epoch 4: val_loss 0.30\n"},
+      {"step 10 loss 0.5\n", "step 11 loss 0.5\n"},
+      {"step 10 loss 0.5\n", "skipped\nbatch 3 step 12 loss 0.4\n"},
+      {"step 10 loss 0.5\n", "step 1 loss 0.9\nstep 2 loss 0.8\n"},
+      {"Trial 3 finished with value: 0.7\n", "Trial 5 finished with value: 0.8\n"},
+      {"Epoch 2/9\n", "Epoch 3/9\n"},
+      {"", "epoch 2 loss 0.3\nepoch 3 loss 0.2\n"},
+  };
+  for (const auto& [before, behind] : works) EXPECT_TRUE(lives(before, behind)) << before << behind;
+}
+
+TEST(FindAnchors, AWordAtTheEndOfOneLineDoesNotHideTheBeginningOfTheNext) {
+  for (const char* end : {"on GPU", "out of", "CUDA", "the host ran out of", "failed to", "error:"}) {
+    const std::string text = std::string("a line ") + end + "\nNVRM: Xid (PCI:0000:86:00): 999, weird\n";
+    EXPECT_EQ(find_anchors(text).hits.size(), 1u) << text;
+  }
+  EXPECT_EQ(find_anchors("[rank0]: CUDA out of\n[rank0]: memory. Tried to allocate 2.00 GiB").hits.size(), 1u);
+}
+
+TEST(ReadErrorText, WhatFollowsAnErrorOfAKernelIsItsConsequence) {
+  const std::string kernel = "x.cu:250: k: block: [0,0,0], thread: [5,0,0] Assertion `t < n` failed.\n",
+                    own = "Traceback (most recent call last):\n  File \"a.py\", line 5, in f\n    g()\n",
+                    error = "RuntimeError: CUDA error: device-side assert triggered\n",
+                    fault = "RuntimeError: CUDA error: an illegal memory access was encountered\n",
+                    during = "\nDuring handling of the above exception, another exception occurred:\n\n",
+                    other = "Traceback (most recent call last):\n  File \"b.py\", line 7, in g\n    h()\n",
+                    oom = std::string("torch.OutOfMemoryError: ") + kMessage + "\n";
+  const auto kind = [](const std::string& text) { return read_error_text(text, "t")->properties.at("error.kind"); };
+  EXPECT_EQ(kind(kernel + own + error + during + oom), "device-assert");
+  EXPECT_EQ(kind(kernel + own + error + oom), "device-assert");
+  EXPECT_EQ(kind(own + error + during + other + oom), "device-assert");
+  EXPECT_EQ(kind(own + fault + during + other + oom), "illegal-address");
+  EXPECT_EQ(kind(own + fault + oom), "illegal-address");
+  EXPECT_EQ(kind(own + fault + "$ python b.py\n" + other + oom), "out-of-memory");  // another program's
 }
 
 TEST(OtherErrors, ASegmentationFaultNamesTheProgramOfTheText) {
@@ -152,7 +271,7 @@ TEST(ReadErrorText, CountsWhatItDidNotLookAt) {
   for (std::size_t i = 0; i < kMaxAnchorHits + 10; ++i) text += "CUDA error: x\n";
   const auto trace = read_error_text(text, "");
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(trace->lost.at("error messages not looked at"), kMaxAnchorHits + 11 - 5000);
+  EXPECT_EQ(trace->lost.at("lines with error messages that were not looked at"), kMaxAnchorHits + 11 - 5000);
 }
 
 TEST(FindAnchors, SeesWordsAcrossWrapsColoursAndPrefixes) {
@@ -213,14 +332,15 @@ TEST(OtherFramework, IsNamedOnlyWherePyTorchIsNot) {
 TEST(LivesOn, IsWorkOfTheProgramAndNotWhatIsWrittenBelowIt) {
   for (const std::string_view work :
        {"step 12 loss 1.9", "Epoch 2/3", "skipping this batch", "{'train_runtime': 60.1, 'train_loss': 0.3}",
-        "lr 0.1, val loss: 0.2, acc: 0.9", "50%|#####     | 100/200 [00:10<00:10]", "saved checkpoint to out/3.pt"}) {
+        "lr 0.1, val loss: 0.2, acc: 0.9\nlr 0.1, val loss: 0.1, acc: 0.9", "50%|#####     | 100/200 [00:10<00:10]",
+        "saved checkpoint to out/3.pt"}) {
     EXPECT_TRUE(lives_on(std::string("10%|#   | 20/200 [00:02<00:20]\nboom\n") + std::string(work) + "\n", 31, {}))
         << work;
   }
   for (const std::string_view other :
-       {"", "wandb: loss 0.4", "10%|#   | 20/200 [00:02<00:22]", "How can I train epoch 3?",
-        "Epoch 5 is where it always happens, before that the memory looks fine", "My batch size: 8, epoch: 3",
-        "cleaning up", "Sending process 4712 closing signal SIGTERM\nstep 12 loss 1.9",
+       {"", "wandb: loss 0.4", "lr 0.1, val loss: 0.2, acc: 0.9", "10%|#   | 20/200 [00:02<00:22]",
+        "How can I train epoch 3?", "Epoch 5 is where it always happens, before that the memory looks fine",
+        "My batch size: 8, epoch: 3", "cleaning up", "Sending process 4712 closing signal SIGTERM\nstep 12 loss 1.9",
         "$ python train.py\nstep 12 loss 1.9", "- CUDA 11.6", "epoch: 30\nbatch: 8",
         "Command: python train.py --batch 8 --epoch 30", "        print('epoch 1 loss 0.3')",
         " 5%|5   | 100/2000 [10:00<3:10:00]", "[rank1]: step 12 loss 1.9"}) {

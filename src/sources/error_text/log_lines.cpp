@@ -203,6 +203,10 @@ std::size_t line_end(std::string_view text, std::size_t at, std::size_t limit) {
 Passage passage_from(std::string_view text, std::size_t at, const std::string& tag, std::size_t limit) {
   Passage passage;
   bool first_line = true;
+  const auto end_first_line = [&] {  // whatever blanks it ends in
+    passage.first_line_length = passage.words.size() - (passage.words.ends_with(' ') ? 1 : 0);
+    first_line = false;
+  };
   const std::size_t stop = std::min(text.size(), at + limit * 16);
   while (at < stop && passage.words.size() < limit) {
     const std::string_view rest = text.substr(at, stop - at);
@@ -223,8 +227,7 @@ Passage passage_from(std::string_view text, std::size_t at, const std::string& t
         passage.words += ' ';
       continue;
     }
-    if (first_line) passage.first_line_length = passage.words.size();
-    first_line = false;
+    if (first_line) end_first_line();
     if (!passage.words.empty() && passage.words.back() != ' ') passage.words += ' ';
     ++at;
     // Lines of other writers are stepped over whole.
@@ -238,7 +241,7 @@ Passage passage_from(std::string_view text, std::size_t at, const std::string& t
       at = end + 1;
     }
   }
-  if (first_line) passage.first_line_length = passage.words.size();
+  if (first_line) end_first_line();
   return passage;
 }
 

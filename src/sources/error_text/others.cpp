@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/characters.h"
 #include "sources/error_text/log_lines.h"
+#include "sources/error_text/plain_text.h"
 #include "sources/error_text/standing.h"
 #include "sources/error_text/text_limits.h"
 
@@ -103,7 +105,12 @@ bool is_kind(const std::vector<Chosen>& all, const std::string& kind) {
 
 void add_messages(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived,
                   std::vector<Told>& all, Others& others) {
-  const auto own_of = [&](const Chosen& one) { return own_line(traceback_at(text, one.begin, one.message.tag)); };
+  std::map<std::size_t, std::optional<TracebackFrame>> lines;  // by where the message stands
+  const auto own_of = [&](const Chosen& one) -> const std::optional<TracebackFrame>& {
+    const auto [at, fresh] = lines.try_emplace(one.begin);
+    if (fresh) at->second = own_line(traceback_at(text, one.begin, one.message.tag));
+    return at->second;
+  };
   const std::optional<TracebackFrame> own = own_of(chosen);
   const bool of_kernel_log = is_kind(seen.kernel_log, chosen.message.kind);
   std::vector<Chosen> candidates = seen.all;
@@ -224,7 +231,10 @@ std::string writer_words(std::string_view text, std::string_view tag) {
 bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
 
 std::uint64_t line_number(std::string_view text, std::size_t at) {
-  return 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  std::uint64_t lines = 1;
+  for (std::size_t end = text.find('\n'); end < at; end = text.find('\n', end + 1))
+    lines += end == 0 || text[end - 1] != kOverwritten ? 1 : 0;
+  return lines;
 }
 
 std::string place_words(std::string_view text, const Chosen& message) {

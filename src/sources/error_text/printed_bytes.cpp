@@ -61,6 +61,12 @@ std::optional<SizeToken> parse_printed_size(std::string_view text, std::size_t a
     ++at;
   }
   if (count == 0) return std::nullopt;
+  // numpy rounds to three digits and writes "745. GiB"
+  const bool whole_rounded = !fraction && at + 1 < text.size() && text[at] == '.' && text[at + 1] == ' ';
+  if (whole_rounded) {
+    fraction = true;
+    ++at;
+  }
   std::size_t unit_at = at;
   if (unit_at < text.size() && text[unit_at] == ' ') ++unit_at;
   std::string word;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "base/characters.h"
 #include "sources/error_text/message.h"
+#include "sources/error_text/plain_text.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -42,6 +44,59 @@ std::string version_behind(std::string_view rest) {
 // The last PyTorch that was made for each Python.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLastOfPython = {
     {{"python3.5", "1.5"}, {"python3.6", "1.10"}, {"python3.7", "1.13"}, {"python3.8", "2.4"}, {"python3.9", "2.8"}}};
+
+constexpr std::size_t kLongestCommand = 160;
+
+// The words of one command, up to what the shell does with its output; lines that go on behind a backslash are joined.
+std::string one_command(std::string_view text) {
+  std::string command;
+  char quote = 0;
+  std::size_t opened = 0;
+  for (std::size_t at = 0; at < text.size() && command.size() <= kLongestCommand; ++at) {
+    const char c = text[at];
+    if (text.substr(at, 2) == "\\\n") {
+      at = std::min(text.find_first_not_of(" \t", at + 2), text.size()) - 1;
+      continue;
+    }
+    if (c == '\n' || (quote == 0 && std::string_view("|;&<>`").find(c) != std::string_view::npos)) {
+      // "2>&1": the number is the stream's
+      if (c == '>' && command.size() > 2 && is_digit(command.back()) && command[command.size() - 2] == ' ')
+        command.pop_back();
+      break;
+    }
+    if (c == '#' && quote == 0 && command.ends_with(' ')) break;
+    if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+      opened = command.size();
+    } else if (c == quote) {
+      quote = 0;
+    }
+    command += c;
+  }
+  if (quote != 0) command.resize(opened);  // not this command's own
+  while (!command.empty() && (command.back() == ' ' || command.back() == kOverwritten)) command.pop_back();
+  return command.size() <= kLongestCommand ? command : std::string();
+}
+
+// The last one that stands behind one of the marks.
+std::string last_command(std::string_view text, std::span<const std::string_view> marks) {
+  static constexpr std::array<std::string_view, 4> kStarters = {"python", "torchrun ", "accelerate launch ",
+                                                                "deepspeed "};
+  std::size_t looks = 0;
+  for (const std::string_view starter : kStarters) {
+    for (std::size_t at = text.rfind(starter); at != std::string_view::npos && ++looks < kMostLooks;
+         at = at == 0 ? std::string_view::npos : text.rfind(starter, at - 1)) {
+      const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
+      std::string_view before = text.substr(begin, at - begin);
+      while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
+      if (std::none_of(marks.begin(), marks.end(), [&](std::string_view mark) { return before.ends_with(mark); }))
+        continue;
+      std::string command = one_command(text.substr(at, 4 * kLongestCommand));
+      if (command.find(".py") != std::string::npos || command.find(" -m ") != std::string::npos) return command;
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -110,32 +165,13 @@ std::string launcher_of(std::string_view text) {
   return {};
 }
 
-std::string command_of(std::string_view text) {
-  // What stands before a command: a prompt, "!" of a notebook, "+" of set -x, or how the shell says that it ended.
-  static constexpr std::array<std::string_view, 11> kBefore = {
-      "$", "%", "#", "!", "+", "Killed", "Aborted", "(core dumped)", "Bus error", "Terminated", "Segmentation fault"};
-  static constexpr std::array<std::string_view, 4> kStarters = {"python", "torchrun ", "accelerate launch ",
-                                                                "deepspeed "};
-  constexpr std::size_t kLongest = 160;
-  std::string command;
-  std::size_t looks = 0;
-  for (const std::string_view starter : kStarters) {
-    for (std::size_t at = text.rfind(starter); at != std::string_view::npos && ++looks < kMostLooks && command.empty();
-         at = at == 0 ? std::string_view::npos : text.rfind(starter, at - 1)) {
-      const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
-      std::string_view before = text.substr(begin, at - begin), line = text.substr(at, text.find('\n', at) - at);
-      while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
-      if (std::none_of(kBefore.begin(), kBefore.end(), [&](std::string_view mark) { return before.ends_with(mark); }))
-        continue;
-      line = line.substr(0, line.find_first_of("|;&<>\r#`\""));
-      while (!line.empty() && (line.back() == ' ' || line.ends_with(" 2"))) line.remove_suffix(1);
-      const bool starts_program =
-          line.find(".py") != std::string_view::npos || line.find(" -m ") != std::string_view::npos;
-      if (starts_program && line.size() <= kLongest) command = line;
-    }
-    if (!command.empty()) break;
-  }
-  return command;
+std::string command_of(std::string_view text, std::size_t at) {
+  // What stands before a command: a prompt, "!" of a notebook, "+" of set -x; or how the shell says that it ended.
+  static constexpr std::array<std::string_view, 5> kPrompts = {"$", "%", "#", "!", "+"};
+  static constexpr std::array<std::string_view, 6> kEnds = {"Killed",    "Aborted",    "(core dumped)",
+                                                            "Bus error", "Terminated", "Segmentation fault"};
+  const std::string shown = last_command(text.substr(0, at), kPrompts);
+  return shown.empty() ? last_command(text, kEnds) : shown;
 }
 
 std::string program_file(std::string_view text) {

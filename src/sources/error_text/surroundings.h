@@ -17,8 +17,9 @@ std::string other_framework(std::string_view text);
 // "torchrun", "accelerate launch", "deepspeed": what started the program, where the text shows it; empty: nothing did.
 std::string launcher_of(std::string_view text);
 
-// "python main.py --lr 3": the command that a prompt, a notebook's "!" or the shell's word of its end shows; of several the last. Empty: there is none.
-std::string command_of(std::string_view text);
+// "python main.py --lr 3": the last command in front of `at`, where the message stands, that a prompt, a notebook's "!" or "+" of the shell shows; else the one of which the
+// shell says that it ended. What was started behind the message is another attempt. Empty: there is none.
+std::string command_of(std::string_view text, std::size_t at = std::string_view::npos);
 
 // The file in which the program began, where the tracebacks of the text agree on one; empty: they do not.
 std::string program_file(std::string_view text);

@@ -1,6 +1,7 @@
 #include "sources/error_text/survey.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/standing.h"
@@ -71,16 +72,19 @@ Survey survey(std::string_view text, const AnchorHits& found) {
   std::string owner;
   const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
   std::string last_kind;
+  std::size_t unread_end = 0;
   for (const AnchorHit& hit : found.hits) {
     if (hit.anchor == Anchor::kAssertLine && survey.assertion) {
       const std::size_t begin = hit.begin > 120 ? hit.begin - 120 : 0;
       if (text.substr(begin, hit.begin - begin).find("thread: [") != std::string_view::npos) ++survey.assertion_lines;
       continue;
     }
-    if (survey.readings == kMostReadings) {
-      ++survey.not_read;
+    if (survey.readings == kMostReadings) {  // several anchors of a line are one message
+      const std::size_t from = std::min(std::exchange(unread_end, hit.end), hit.begin);
+      if (text.substr(from, hit.begin - from).find('\n') != std::string_view::npos) ++survey.not_read;
       continue;
     }
+    unread_end = hit.end;
     ++survey.readings;
     auto message = read_message(text, hit);
     if (!message) continue;

@@ -29,8 +29,8 @@ struct Survey {
   std::vector<Chosen> kernel_log;      // lines of the system's kernel (Xid, its killer), each kind and number once
   std::uint64_t assertion_lines = 0;
   std::uint64_t readings = 0;
-  std::uint64_t not_read = 0;
-  std::string quoted;  // the first message that stands only in source text or in a sentence about it
+  std::uint64_t not_read = 0;  // lines with further messages
+  std::string quoted;          // the first message that stands only in source text or in a sentence about it
   std::map<std::string, std::uint64_t> counts;  // messages by kind
   std::map<std::string, HashSet<std::string>> texts;
   std::map<std::string, std::size_t> last;  // where each writer's last message stands

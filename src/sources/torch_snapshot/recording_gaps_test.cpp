@@ -133,6 +133,24 @@ TEST(RecordingWithASecondFree, CountsItAndNamesNoAllocation) {
   EXPECT_EQ(trace.events[4].allocation.value, 0u);
 }
 
+TEST(RecordingThatContradictsItself, CountsBlocksPlacedOverOthers) {
+  const auto over = [](Object entries) -> std::uint64_t {
+    const Trace trace = trace_of(snapshot(std::move(entries)));
+    const auto found = trace.lost.find("blocks placed over others in use");
+    return found == trace.lost.end() ? 0 : found->second;
+  };
+  EXPECT_EQ(over({entry("alloc", 0x1000, 4096), entry("alloc", 0x1200, 512)}), 1u);   // inside
+  EXPECT_EQ(over({entry("alloc", 0x1200, 512), entry("alloc", 0x1000, 4096)}), 1u);   // around
+  EXPECT_EQ(over({entry("alloc", 0x1000, 4096), entry("alloc", 0x1e00, 4096)}), 1u);  // across its end
+  EXPECT_EQ(over({entry("alloc", 0x1000, 4096), entry("alloc", 0x2000, 4096)}), 0u);  // behind
+  EXPECT_EQ(over({entry("alloc", 0x1000, 4096), entry("free_requested", 0x1000, 4096),
+                  entry("free_completed", 0x1000, 4096), entry("alloc", 0x1200, 512)}),
+            0u);
+  EXPECT_EQ(over({entry("alloc", 0x1000, 4096), entry("free_requested", 0x1000, 4096), entry("alloc", 0x1200, 512),
+                  entry("free_completed", 0x1000, 4096)}),
+            1u);  // a stream may still use it
+}
+
 TEST(RecordingThatDisagreesWithItsEndState, SaysOnHowManyBlocks) {
   const Trace trace = trace_of(snapshot({entry("alloc", 0x1000, 512), entry("alloc", 0x2000, 512),
                                          entry("free_requested", 0x2000, 512), entry("free_completed", 0x2000, 512)},

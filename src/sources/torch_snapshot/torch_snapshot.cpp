@@ -8,6 +8,7 @@
 #include "sources/torch_snapshot/json_reader.h"
 #include "sources/torch_snapshot/keys.h"
 #include "sources/torch_snapshot/object_machine.h"
+#include "sources/torch_snapshot/overlaps.h"
 #include "sources/torch_snapshot/pickle_reader.h"
 #include "sources/torch_snapshot/trace_builder.h"
 
@@ -78,6 +79,7 @@ Result<Trace> read_torch_snapshot(ByteStream& stream, const std::string&) {
     if (Status read = pickle ? read_pickle(stream, machine) : read_json(stream, machine); !read) return read.error();
     if (Status built = torch_snapshot::TraceBuilder(trace, machine).build(machine.top()); !built) return built.error();
   }
+  trace.count("blocks placed over others in use", torch_snapshot::overlapping_blocks(trace));
   return trace;
 }
 
