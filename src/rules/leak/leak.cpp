@@ -44,6 +44,20 @@ std::vector<Growth> gather(const Facts& facts, const HeldBy& held_by, std::vecto
   return gathered;
 }
 
+// Of what a growth keeps, what was made at a line or by what it calls.
+std::uint64_t kept_under(const Facts& facts, const Growth& growth, const Location& line) {
+  const auto is_under = [&](StackId frame) {
+    for (; frame.value != 0; frame = facts.trace.stacks.parent(frame)) {
+      const Location at = location_of_frame(facts.trace, frame);
+      if (at.file == line.file && at.line == line.line) return true;
+    }
+    return false;
+  };
+  std::uint64_t count = 0;
+  for (const GrowingStack& stack : growth.stacks) count += is_under(stack.stack) ? stack.kept_count : 0;
+  return count;
+}
+
 // How often the program can go round before the device is full: what the program has taken stays taken, beside it are its context and whatever else is there.
 std::int64_t rounds_until_full(const Facts& facts, std::size_t slot, const DeviceUsage& usage,
                                std::uint64_t bytes_per_round) {
@@ -302,10 +316,13 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                                : growth.least_bytes == growth.bytes_per_round
                                    ? format_bytes(growth.least_bytes) + " each " + unit
                                    : "at least " + format_bytes(growth.least_bytes) + " each " + unit;
+      const std::uint64_t here = kept_under(facts, growth, finding.location);
+      const bool all_here = here == 0 || here >= growth.kept_count;  // 0: a line that stands for a thread without any
       finding.message = "Memory grows by " + pace + ": " + format_count(growth.kept_count) +
-                        (has_framework ? " tensors made " : " allocations made ") + (inside ? "under" : "at") +
-                        " this line in " + format_count(growth.rounds) + " " + unit + held +
-                        format_bytes(growth.kept_bytes) + " in all.";
+                        (has_framework ? " tensors" : " allocations") +
+                        (all_here ? "" : ", " + format_count(here) + " of them") + " made " +
+                        (inside ? "under" : "at") + " this line" + (all_here ? "" : ",") + " in " +
+                        format_count(growth.rounds) + " " + unit + held + format_bytes(growth.kept_bytes) + " in all.";
       if (growth.in_place) {
         finding.message = "The tensor that is made at this line grows by " +
                           std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") +

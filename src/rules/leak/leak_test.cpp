@@ -26,6 +26,36 @@ std::string advice_in_training() {
   return "no leak was found";
 }
 
+// Each of 40 rounds keeps so many results of line 10 and the batch of line `batch`, which the graph keeps with them.
+std::string message_of_kept(int results, int batch) {
+  std::string lines = "device 0 capacity=80GiB\n";
+  for (int round = 1; round <= 40; ++round) {
+    const std::string n = std::to_string(round);
+    lines += "alloc #x" + n + " 32MiB at train.py:" + std::to_string(batch) + " main\n";
+    for (int result = 0; result < results; ++result)
+      lines += "alloc #r" + n + "_" + std::to_string(result) + " 33MiB at train.py:10 main\n";
+    lines += "step " + n + " Optimizer.step#SGD.step\n";
+  }
+  const Trace trace = traced(lines);
+  for (const Finding& finding : judge(trace).findings) {
+    if (finding.rule == "memory/leak") return finding.message;
+  }
+  return "no leak was found";
+}
+
+TEST(LeakRule, TheNumberOfALineIsThatOfTheLine) {
+  struct Row {
+    int results, batch;
+    std::string expected;
+  };
+  for (const Row& row : {Row{3, 7, "160 tensors, 120 of them made at this line, in 40 step"},
+                         Row{1, 8, "80 tensors, 40 of them made at this line, in 40 step"},
+                         Row{3, 10, "160 tensors made at this line in 40 step"}}) {
+    const std::string message = message_of_kept(row.results, row.batch);
+    EXPECT_NE(message.find(row.expected), std::string::npos) << message;
+  }
+}
+
 TEST(LeakRule, ALoopThatTrainsIsNotToldToDoWithoutGradients) {
   // its twin without training is the golden case memory-leak/eval-keeps-graph
   const std::string advice = advice_in_training();
