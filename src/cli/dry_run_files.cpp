@@ -116,6 +116,8 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("operations", summary.operations);
   read("steps", summary.steps);
   read("alike_from", summary.alike_from);
+  bool has_loop = false;
+  read.group("loop", has_loop, [&](JsonReader& inside) { fields(inside, summary.loop); });
   read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);

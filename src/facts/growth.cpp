@@ -39,6 +39,14 @@ std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& u
 
 }  // namespace
 
+std::uint32_t stop_of(const Trace& trace) {
+  for (auto at = static_cast<std::uint32_t>(trace.events.size()); at-- > 0;) {
+    const Event& event = trace.events[at];
+    if (event.kind == EventKind::kOpBegin && trace.strings.at(StringId(event.extra)) == kStopMark) return at;
+  }
+  return kNever;
+}
+
 // A library makes its workspaces when a line first calls it; what comes later has their size by chance.
 void GrowthFinder::find_workspaces(const std::vector<AllocationId>& candidates) {
   constexpr std::uint8_t kFirst = 3;
@@ -65,7 +73,7 @@ void GrowthFinder::tally() {
     line.kept_bytes += lifetimes_.held_bytes(id);
     line.last_kept = std::max(line.last_kept, life.born);
     if (line.oldest.value == 0) line.oldest = id;
-    line.let_go_later += life.released != kNever;
+    line.let_go_later += life.released < stop_;
     const auto round =
         by_steps_ ? static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin())
                   : line.kept;
@@ -236,6 +244,7 @@ std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
 std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
                                 const Steps& steps, const Categories& categories, std::uint16_t device,
                                 std::uint32_t end, std::uint64_t peak_bytes) {
+  end = std::min(end, stop_of(trace));
   std::vector<std::uint32_t> marks = steps.ends;
   RoundsBy by = RoundsBy::kSteps;
   std::string how = steps.how;

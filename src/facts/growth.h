@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "facts/categories.h"
@@ -61,6 +62,10 @@ struct Growth {
   bool in_place = false;      // one tensor, made anew in each round, larger each time
   std::uint32_t first_event = 0;
 };
+
+// What is let go after it the dry run's stop let go, and not the program. kNever: the program was not stopped.
+inline constexpr std::string_view kStopMark = "dry run stopped";  // the name of an operation
+std::uint32_t stop_of(const Trace& trace);
 
 // `end`: the moment to judge at, a failure or the last event.
 std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,

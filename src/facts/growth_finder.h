@@ -76,6 +76,7 @@ class GrowthFinder {
   std::vector<AllocationId> workspaces_;
   std::uint16_t device_;
   std::uint32_t end_;
+  std::uint32_t stop_ = stop_of(trace_);
   std::uint32_t from_;
   std::vector<std::uint32_t> marks_;
   bool by_steps_;

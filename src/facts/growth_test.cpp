@@ -150,6 +150,20 @@ TEST(Growth, WhatIsLetGoAfterTheLastStepIsSaid) {
   EXPECT_TRUE(found[0].let_go_later);
 }
 
+// What a dry run's own stop lets go of the program would have kept; what it had let go of before, it had not.
+TEST(Growth, WhatTheStopLetsGoOfIsHeld) {
+  const std::string steps = each_round(
+      12, "alloc #k 2MiB at run.py:5 main\nalloc #t 1MiB at run.py:6 main\nfree #t\nstep 1 Optimizer.step#SGD.step\n");
+  std::string frees;
+  for (int i = 0; i < 12; ++i) frees += "free #" + std::to_string(i) + "_k\n";
+  const std::string stop = "op-begin \"dry run stopped\" at run.py:9 main\nop-end \"\"\n";
+  for (const bool by_the_stop : {true, false}) {
+    const auto found = growths(traced(by_the_stop ? steps + stop + frees : steps + frees + stop));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].let_go_later, !by_the_stop);
+  }
+}
+
 TEST(Growth, WhatIsKeptInSomeStepsOnlyGrowsToo) {
   std::string lines;
   for (int i = 0; i < 62; ++i) {

@@ -30,6 +30,7 @@ struct ProcessSummary {
   double began_s = 0, ended_s = 0;  // on the machine's clock; 0: not known
   std::uint64_t steps = 0;
   std::uint64_t alike_from = 0;  // the last step that was unlike the one before it
+  PlanLoop loop;                 // around its steps
   std::uint64_t ranks = 0;       // of the program that this process is one of; 0: it has no process group
   std::string stopped;
   std::optional<PlanException> exception;

@@ -148,7 +148,8 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   }
   if (main->stopped.empty() && rerun.status != 0 && rerun.status < 128)
     return Error{fmt::format("the program then ends with status {}", rerun.status), {}, {}};
-  if (!main->stopped.empty() && (as_is.stopped.empty() || main->steps < as_is.steps_to_repeat()))
+  // A smaller batch makes more rounds of the same data: more steps than the program as it is made are far enough, and the phases behind its loop are asked for below.
+  if (!main->stopped.empty() && main->steps < as_is.steps_to_repeat())
     return Error{fmt::format("the dry run of it was stopped {}, before it had come as far as the program as it is",
                              main->stopped),
                  {},

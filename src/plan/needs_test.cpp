@@ -85,6 +85,8 @@ TEST(Needs, OfARerunThatDidNotComeAsFarAreNotKnown) {
             "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
         Row{"", 0, "after 120 seconds", 4, "after 5 optimizer steps",
             "the dry run of it was stopped after 120 seconds, before it had come as far as the program as it is"},
+        Row{"", 0, "after 6 optimizer steps", 6, "", ""},  // more rounds, of a smaller batch
+        Row{"", 0, "in its loop over a DataLoader after 6 optimizer steps", 9, "", ""},
         Row{"", 0, "after 5 optimizer steps", 5, "after 5 optimizer steps", ""},
         Row{"", 0, "after 3 optimizer steps", 3, "after 5 optimizer steps", "", 2},  // the others were alike
         Row{"", 0, "after 3 optimizer steps", 3, "after 5 optimizer steps",

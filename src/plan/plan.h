@@ -67,6 +67,13 @@ struct PlanNote {
   bool most = false;    // sizes that depend on values were counted as large as they can be
 };
 
+// The loops of the program around its optimizer steps, where their source says how many rounds they have.
+struct PlanLoop {
+  std::string where;         // the innermost, "train.py:12"
+  std::uint64_t rounds = 0;  // of all of them together
+  std::uint64_t steps = 0;   // about so many in all; 0: not known
+};
+
 // A program that asks how much memory is free and takes of it: told of less it took less.
 struct PlanFilling {
   std::string line;  // where it asked, "server.py:12"
@@ -193,8 +200,12 @@ struct Plan {
   std::string unplanned_line;  // "train.py:12"; may be empty
   // the program failed, and may have for a value that was not computed, which it last read here
   std::string stand_in_line;
-  std::uint64_t until_step = 0;  // kFitsUntil: about the last that fits
-  std::string until_unit;        // what is counted: step, round
+  std::uint64_t until_step = 0;    // kFitsUntil: about the last that fits
+  std::uint64_t until_latest = 0;  // by the slower growth, where it is not even
+  std::string until_unit;          // what is counted: step, round
+  PlanLoop loop;
+  // where memory grows and the loop ends before the GPU is full: about what is needed when it ends; 0: another case
+  std::uint64_t needed_at_end_bytes = 0;
   bool grows = false;  // a line keeps what it makes, round after round; not in the report, whose findings say it
 
   std::vector<PlanFit> fits;  // without a GPU: the catalogue

@@ -59,6 +59,12 @@ void fields(auto& archive, PlanNote& note) {
   archive("most", note.most);
 }
 
+void fields(auto& archive, PlanLoop& loop) {
+  archive("where", loop.where);
+  archive("rounds", loop.rounds);
+  archive("steps", loop.steps);
+}
+
 void fields(auto& archive, PlanFilling& filling) {
   archive("line", filling.line);
   archive("told_less", filling.told_less_bytes);
@@ -142,7 +148,10 @@ void fields(Archive& archive, Plan& plan) {
   archive("unplanned_line", plan.unplanned_line);
   archive("stand_in_line", plan.stand_in_line);
   archive("until_step", plan.until_step);
+  archive("until_latest", plan.until_latest);
   archive("until_unit", plan.until_unit);
+  archive("loop", plan.loop);
+  archive("needed_at_end", plan.needed_at_end_bytes);
   archive("fits", plan.fits);
   archive.each("changes", plan.changes, [&](auto& inside, PlanChange& change) {
     inside("kind", change.kind);

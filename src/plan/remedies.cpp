@@ -420,7 +420,8 @@ void add_where(Plan& plan) {
                         std::find(change.remedies.begin(), change.remedies.end(), "fsdp") == change.remedies.end();
       if (here && (least == nullptr || change.cost < least->cost)) least = &change;
     }
-    if (least != nullptr && plan.where.empty() && with.size() < kEach)
+    const bool is_asked = plan.gpu && plan.gpu->name == gpu.name;  // told above
+    if (least != nullptr && !is_asked && plan.where.empty() && with.size() < kEach)
       with.push_back({plan_gpu(gpu), least->label.empty() ? least->what : least->label});
   }
   plan.where.insert(plan.where.end(), with.begin(), with.end());

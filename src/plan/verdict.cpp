@@ -101,12 +101,26 @@ std::vector<double> live_at_steps(const Facts& facts, std::size_t slot) {
   return live;
 }
 
-// Over the later half of the steps: what is made once is in the earlier one.
-double growth_per_step(const Facts& facts, std::size_t slot) {
+// Over the later half of the steps, what is made once being in the earlier one, and over the middle of them. Steps need not be alike (two optimizers take turns, every tenth is
+// followed by an evaluation), so the lowest of a quarter is compared with the lowest of the next.
+struct GrowthPerStep {
+  double late = 0, middle = 0;
+};
+
+GrowthPerStep growth_per_step(const Facts& facts, std::size_t slot) {
   const std::vector<double> live = live_at_steps(facts, slot);
-  if (live.size() < 4) return 0;
-  const std::size_t middle = (live.size() - 1) / 2;
-  return (live.back() - live[middle]) / static_cast<double>(live.size() - 1 - middle);
+  const std::size_t steps = live.size();
+  if (steps < 4) return {};
+  std::array<std::size_t, 3> lowest{};  // of the second, third and fourth quarter
+  for (std::size_t quarter = 1; quarter < 4; ++quarter) {
+    const auto begin = live.begin() + static_cast<std::ptrdiff_t>(quarter * steps / 4),
+               end = live.begin() + static_cast<std::ptrdiff_t>((quarter + 1) * steps / 4);
+    lowest[quarter - 1] = static_cast<std::size_t>(std::min_element(begin, end) - live.begin());
+  }
+  const auto between = [&](std::size_t from, std::size_t to) {
+    return (live[to] - live[from]) / static_cast<double>(to - from);
+  };
+  return {between(lowest[1], lowest[2]), between(lowest[0], lowest[1])};
 }
 
 // A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
@@ -128,11 +142,22 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
     bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;
   }
   if (bytes_each <= 0) return;
-  if (const double measured = growth_per_step(facts, slot); plan.steps != 0 && measured > 0) bytes_each = measured;
+  constexpr double kEven = 1.25;  // growth that differs by less is the same
+  const GrowthPerStep measured = growth_per_step(facts, slot);
+  double slowest = 0;
+  if (plan.steps != 0 && measured.late > 0) {
+    bytes_each = measured.late;
+    const auto [less, more] = std::minmax(measured.late, measured.middle);
+    if (less > 0 && plan.steps >= 16 && more > kEven * less) slowest = less, bytes_each = more;
+  }
   const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
   plan.until_unit = plan.steps != 0 ? "step" : "round";
   const double spare = std::max(0.0, static_cast<double>(plan.spare_bytes()) - filling_bytes);
   plan.until_step = static_cast<std::uint64_t>(seen + spare / bytes_each);
+  if (slowest > 0) plan.until_latest = static_cast<std::uint64_t>(seen + spare / slowest);
+  if (plan.steps == 0 || plan.loop.steps == 0 || plan.loop.steps > plan.until_step) return;
+  const double to_come = std::max(0.0, static_cast<double>(plan.loop.steps) - seen) * bytes_each;
+  plan.needed_at_end_bytes = plan.whole_need() + static_cast<std::uint64_t>(to_come + filling_bytes);
 }
 
 // What is still to come of what has a limit.
@@ -232,8 +257,8 @@ Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Pl
   // after the dry run's own stop it is the stop that the program reports
   if (failed && main.stopped.empty()) return Verdict::kProgramError;
   if (!plan.gpu) return Verdict::kMeasured;
-  if (plan.until_step != 0) return Verdict::kFitsUntil;
-  return is_tight(*plan.gpu, plan.whole_need()) ? Verdict::kTight : Verdict::kFits;
+  if (plan.until_step != 0 && plan.needed_at_end_bytes == 0) return Verdict::kFitsUntil;
+  return is_tight(*plan.gpu, std::max(plan.whole_need(), plan.needed_at_end_bytes)) ? Verdict::kTight : Verdict::kFits;
 }
 
 }  // namespace
@@ -262,6 +287,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
   plan.alike_from = main.alike_from;
+  plan.loop = main.loop;
   plan.stopped = main.stopped;
   plan.stop_asked = main.stopped.starts_with("after") && main.stopped.find(" optimizer steps") != std::string::npos
                         ? question.steps_asked
@@ -323,6 +349,21 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
 
 void make_notes_of_what_cannot_hurt(const Plan& plan, std::vector<Finding>& findings) {
   constexpr std::uint64_t kSmall = 20;  // of the GPU's parts
+  for (Finding& finding : findings) {
+    if (finding.rule != "memory/leak" || plan.until_step == 0) continue;
+    // what fills the GPU is all that grows
+    for (Evidence& one : finding.evidence) {
+      if (one.name == "steps_until_full")
+        one.value = static_cast<std::int64_t>(plan.until_step - std::min(plan.until_step, plan.steps));
+    }
+    if (plan.needed_at_end_bytes == 0 || plan.verdict != Verdict::kFits) continue;
+    finding.severity = Severity::kNote;
+    finding.message += fmt::format(
+        " The program's own loop ({}, {} rounds) ends before that fills the GPU: at about step {}, when about {} of "
+        "the {} are needed.",
+        plan.loop.where, format_count(plan.loop.rounds), format_count(plan.loop.steps),
+        format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes));
+  }
   if (!plan.gpu || !plan.stopped.empty() || plan.verdict != Verdict::kFits) return;
   for (Finding& finding : findings) {
     if (finding.rule != "memory/leak" || finding.severity == Severity::kNote ||

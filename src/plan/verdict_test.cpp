@@ -47,6 +47,59 @@ TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
   }
 }
 
+// The GPU has room for about 117 steps of 64 MiB.
+TEST(Verdict, WhatGrowsFitsWhereTheLoopEndsBeforeTheGpuIsFull) {
+  struct Row {
+    std::uint64_t steps;  // of the loop; 0: not known
+    Verdict verdict;
+  };
+  for (const Row& row : {Row{0, Verdict::kFitsUntil}, Row{20, Verdict::kFits}, Row{60, Verdict::kFits},
+                         Row{115, Verdict::kTight}, Row{1000, Verdict::kFitsUntil}}) {
+    DryRunResult run = growing(12, 64, "after 12 optimizer steps");
+    run.processes.front().loop = {"train.py:5", row.steps, row.steps};
+    MadeUpProgram program;
+    PlanQuestion question = program.question();
+    question.no_try = true;
+    const Result<std::unique_ptr<PlannedRun>> made = make_plan(question, run, program.reruns());
+    ASSERT_TRUE(made.ok());
+    const Plan& plan = (*made)->plan;
+    EXPECT_EQ(plan.verdict, row.verdict) << row.steps;
+    if (row.verdict != Verdict::kFitsUntil) {
+      EXPECT_EQ(plan.needed_at_end_bytes, kContextBytes + (200 + row.steps * 64) * kMiB);
+    }
+    for (const Finding& finding : (*made)->judgement.findings) {
+      EXPECT_EQ(finding.severity == Severity::kNote, row.verdict == Verdict::kFits) << finding.message;
+      EXPECT_EQ(finding.number("steps_until_full"), std::optional<std::int64_t>(plan.until_step - 12));
+    }
+    EXPECT_EQ((*made)->judgement.findings.size(), 1u);
+  }
+}
+
+// Two optimizers take turns, and more is alive after one than after the other.
+TEST(Verdict, StepsThatTakeTurnsGrowAsOneOfThemDoes) {
+  for (const std::uint64_t steps : {24, 41, 60, 183}) {
+    DryRunResult run = MadeUpProgram::left(kGiB, false);
+    std::ofstream file(run.processes.front().trace);
+    file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes
+         << "\ndevice 0 capacity=" << 8 * kGiB << "\n";
+    file << "alloc #s 1GiB driver\n";
+    for (std::uint64_t step = 1; step <= steps; ++step) {
+      if (step % 2 == 1)
+        file << "alloc #k" << step << " 4MiB at train.py:7 main\nalloc #t" << step << " 100MiB at train.py:8 main\n";
+      else
+        file << "free #t" << step - 1 << "\n";
+      file << "step " << step << " Optimizer.step#SGD.step\n";
+    }
+    file.close();
+    run.processes.front().steps = steps;
+    run.processes.front().stopped = "after some optimizer steps";
+    const Plan plan = planned(run);
+    ASSERT_EQ(plan.verdict, Verdict::kFitsUntil) << steps;
+    EXPECT_EQ(plan.until_step, steps + plan.spare_bytes() / (2 * kMiB)) << steps;
+    EXPECT_EQ(plan.until_latest, 0u) << steps;
+  }
+}
+
 TEST(Verdict, WhatHasALimitFitsWhereThereIsRoomForAllOfIt) {
   const auto held = [](const std::string& limit) {
     return R"(

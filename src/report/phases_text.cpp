@@ -20,9 +20,14 @@ void print_phases(Page& page, const Plan& plan) {
   for (auto phase = plan.phases.begin(); phase != plan.phases.end(); ++phase) {
     const std::string head = fmt::format("  {}  {}  ", pad_right(page.clean(phase->name), columns),
                                          pad_left(format_bytes(phase->allocated_bytes), 10));
-    std::string place =
-        phase->location.known() ? page.place(phase->location, page.width() - display_width(head) - 12) : "";
-    if (phase->name == plan.failed_phase) place += place.empty() ? "fails here" : ", fails here";
+    // where it is fullest, by a run that went on, need not be where it fails
+    const bool fails = phase->name == plan.failed_phase;
+    const bool elsewhere = fails && phase->location.known() && plan.failed_at.known() &&
+                           (phase->location.file != plan.failed_at.file || phase->location.line != plan.failed_at.line);
+    const int room = (page.width() - display_width(head) - 12) / (elsewhere ? 2 : 1);
+    std::string place = phase->location.known() ? page.place(phase->location, room) : "";
+    if (fails) place += place.empty() ? "" : ", ";
+    if (fails) place += elsewhere ? "fails at " + page.place(plan.failed_at, room) : "fails here";
     page.line({{head, phase == fullest ? Style::kStrong : Style::kPlain}, {place, Style::kDim}});
   }
   for (const std::string& what : plan.not_reached)

@@ -375,6 +375,36 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
        },
        "so it may need less: --real computes them", "FITS on"},
       {[](Plan&) {}, "DOES NOT FIT", "so it may need less"},
+      {[](Plan& plan) { plan.stopped.clear(); }, "It needs 18.00 GiB and the GPU has 14.00 GiB: 4.00 GiB too little.",
+       "at least"},
+      {[](Plan& plan) { plan.stopped = "after 437 optimizer steps"; },
+       "As far as it was run it needs 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.",
+       "It needs 18.00 GiB"},
+      {[](Plan& plan) {
+         plan.failed_phase = "training";
+         plan.phases = {{"building", 1, kGiB, {"train.py", 3, {}, {}, {}}}, {"training", 1, 2 * kGiB, plan.failed_at}};
+       },
+       "fails here", "fails at train.py"},
+      {[](Plan& plan) {
+         plan.failed_phase = "training";
+         plan.phases = {{"building", 1, kGiB, {"train.py", 3, {}, {}, {}}},
+                        {"training", 1, 2 * kGiB, {"train.py", 30, {}, {}, {}}}};
+       },
+       "train.py:30, fails at …/llm/train.py:12", "fails here"},
+      {[&](Plan& plan) {
+         fits(plan);
+         plan.until_unit = "step";
+         plan.loop = {"train.py:9", 500, 1000};
+         plan.needed_at_end_bytes = 7 * kGiB;
+       },
+       "own loop (train.py:9, 500 rounds) makes about 1,000 optimizer steps. It then needs about 7.00 GiB",
+       "is not known"},
+      {[](Plan& plan) {
+         plan.verdict = Verdict::kFitsUntil;
+         plan.until_unit = "step";
+         plan.until_step = 300;
+       },
+       "full at about optimizer step 300. How many steps the program makes is not known.", "own loop"},
       {[](Plan& plan) { plan.taken_bytes = 17 * kGiB; }, "That is 1.00 GiB more than it takes at the fullest",
        "Where there is room"},
       {[](Plan& plan) {
@@ -406,7 +436,7 @@ TEST(PlanText, TheVerdictComesFirstAndStaysWithinThePage) {
     options.cwd = "/home/ada/llm";
     const std::string text = to_terminal(report, options);
     EXPECT_TRUE(text.starts_with("DOES NOT FIT on Tesla T4\n")) << text;
-    EXPECT_NE(text.find("SUMMARY: does not fit, 4.00 GiB too little"), std::string::npos) << text;
+    EXPECT_NE(text.find("SUMMARY: does not fit, at least 4.00 GiB too little"), std::string::npos) << text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
       if (line.starts_with("SUMMARY")) continue;

@@ -135,6 +135,25 @@ std::string sized_text(const Plan& plan) {
           : ", and whether that follows from the answer is not known");
 }
 
+std::string unit_text(const Plan& plan) { return plan.until_unit == "step" ? "optimizer step" : plan.until_unit; }
+
+// How many steps the program makes, by the source of its loops.
+std::string loop_text(const Plan& plan) {
+  if (plan.until_unit != "step") return {};
+  if (plan.loop.steps == 0) return " How many steps the program makes is not known.";
+  return fmt::format(" The program's own loop ({}, {} rounds) makes about {} optimizer steps.", plan.loop.where,
+                     format_count(plan.loop.rounds), format_count(plan.loop.steps));
+}
+
+// It grows, and comes to its end before the GPU is full.
+std::string growing_text(const Plan& plan) {
+  if (plan.needed_at_end_bytes == 0) return {};
+  return fmt::format(
+      " Memory grows with every optimizer step.{} It then needs about {} of the {}{}.", loop_text(plan),
+      format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes),
+      is_tight(*plan.gpu, plan.needed_at_end_bytes) ? ", which leaves less than the figures are sure of" : "");
+}
+
 std::string sizes_of(const Plan& plan) {
   const std::string needed = format_bytes(plan.needed_bytes);
   const std::string capacity = plan.gpu ? format_bytes(plan.gpu->capacity_bytes) : "";
@@ -145,26 +164,35 @@ std::string sizes_of(const Plan& plan) {
                            format_bytes(plan.limit_bytes), needed, capacity);
       }
       if (plan.missing_bytes() == 0) return "A request could not be served.";
-      return fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity,
-                         format_bytes(plan.missing_bytes())) +
+      return (plan.stopped.empty()
+                  ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity,
+                                format_bytes(plan.missing_bytes()))
+                  : fmt::format("As far as it was run it needs {} and the GPU has {}: at least {} too little.", needed,
+                                capacity, format_bytes(plan.missing_bytes()))) +
              (plan.failed_in_step > 1
                   ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step))
                   : "") +
              more_than_taken_text(plan) + most_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
-                 "Memory grows with every {}. It needs {} after {} of the {}, and the GPU is full at about {} {}.",
-                 plan.until_unit, needed, plan.steps != 0 ? format_count(plan.steps) + " steps" : "what was seen",
-                 capacity, plan.until_unit, format_count(plan.until_step)) +
-             not_seen_text(plan);
+                 "Memory grows with every {}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
+                 unit_text(plan), needed, plan.steps != 0 ? format_count(plan.steps) + " of them" : "what was seen",
+                 capacity, unit_text(plan), format_count(plan.until_step),
+                 plan.until_latest == 0
+                     ? ""
+                     : fmt::format(" to {}, for it does not grow evenly", format_count(plan.until_latest))) +
+             loop_text(plan) + not_seen_text(plan);
     case Verdict::kUnplanned:
       return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned,
                          plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") +
              (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
-    case Verdict::kFits: return fits_text(plan) + "." + taken_text(plan) + caught_text(plan) + not_seen_text(plan);
+    case Verdict::kFits:
+      return fits_text(plan) + "." + growing_text(plan) + taken_text(plan) + caught_text(plan) + not_seen_text(plan);
     case Verdict::kTight:
-      return fits_text(plan) + ", which is less than the figures are sure of." + caught_text(plan) + most_text(plan) +
-             not_seen_text(plan);
+      return fits_text(plan) +
+             (plan.gpu && is_tight(*plan.gpu, plan.whole_need()) ? ", which is less than the figures are sure of."
+                                                                 : ".") +
+             growing_text(plan) + caught_text(plan) + most_text(plan) + not_seen_text(plan);
     case Verdict::kMeasured:
       if (plan.filling) return sized_text(plan);
       return fmt::format("{} of it are for the CUDA context and libraries, an assumption.",
@@ -365,11 +393,13 @@ std::string summary_of(const Plan& plan) {
                          plan.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes())) +
              beside_verdict(plan);
     case Verdict::kFitsUntil:
-      return fmt::format("fits until about {} {}", plan.until_unit, format_count(plan.until_step));
+      return fmt::format("fits until about {} {}", unit_text(plan), format_count(plan.until_step));
     case Verdict::kUnplanned: return "not planned: " + plan.unplanned;
     case Verdict::kDoesNotFit:
-      return plan.missing_bytes() == 0 ? "does not fit"
-                                       : fmt::format("does not fit, {} too little", format_bytes(plan.missing_bytes()));
+      return plan.missing_bytes() == 0
+                 ? "does not fit"
+                 : fmt::format("does not fit, {}{} too little", plan.stopped.empty() ? "" : "at least ",
+                               format_bytes(plan.missing_bytes()));
     case Verdict::kMeasured:
       if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
       return "needs " + format_bytes(plan.needed_bytes) + beside_verdict(plan);

@@ -93,7 +93,8 @@ def check(dry, func, args, kwargs) -> None:
         else:
             continue
         where = f"dimension {dim}, which has {size}" if dim is not None else f"a tensor of {size}"
-        span = "" if None in known else f"; the indices go from {least} to {most}"
+        span = f"; allowed {-size if both_ends else 0} to {size - 1}"
+        span += "" if None in known else f", found {least} to {most}"
         raise RuntimeError(
             f"CUDA error: device-side assert triggered (index {wrong} is out of range for {where}{span})"
         )

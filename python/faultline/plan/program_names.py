@@ -134,6 +134,12 @@ def _called_as(frame) -> str:
     return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
 
 
+def called_as() -> str:
+    """What the program calls in the line of it that runs now; empty: not known."""
+    frame = next(_program_frames(), None)
+    return _called_as(frame) if frame is not None else ""
+
+
 def model_name(model, taken: dict) -> str:
     """The class, where that says which model it is; else the program's variable or attribute, else the class and a number. taken: names to what refers to their models."""
     kind = type(model).__name__

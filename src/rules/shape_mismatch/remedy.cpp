@@ -78,6 +78,13 @@ std::vector<std::string> shape_remedies(const FailedOp& failed, const Facts& fac
   }
 }
 
+// In products and convolutions it casts float32, float16 and bfloat16 to one of the half types; it leaves float64 as it is.
+static bool autocast_casts(const std::vector<std::string_view>& types) {
+  return std::all_of(types.begin(), types.end(), [](std::string_view type) {
+    return type == "float32" || type == "float16" || type == "bfloat16";
+  });
+}
+
 std::vector<std::string> dtype_remedies(const FailedOp& failed, const Facts& facts) {
   const std::string_view bare = bare_op(failed.op);
   const Family family = family_of(bare);
@@ -107,7 +114,8 @@ std::vector<std::string> dtype_remedies(const FailedOp& failed, const Facts& fac
   }
   if (wanted.empty()) {
     return {"Give all operands one type, " + std::string(types[0]) + " or " + std::string(types[1]) +
-            ", for example with `.to(other.dtype)`; or run the code under `torch.autocast`, which does it."};
+            ", for example with `.to(other.dtype)`" +
+            (autocast_casts(types) ? "; or run the code under `torch.autocast(\"cuda\")`, which does it." : ".")};
   }
   std::string which;
   for (std::size_t at = 0; at < operands.size(); ++at) {
@@ -117,9 +125,16 @@ std::vector<std::string> dtype_remedies(const FailedOp& failed, const Facts& fac
                                        std::string(wanted) + "."};
   const std::optional<Layer> layer = layer_of(failed);
   if (!layer || failed.operands[layer->input].dtype == "float64") return remedies;
-  remedies.push_back("Or make the layer `" + layer->name + "` " + std::string(failed.operands[layer->input].dtype) +
-                     " as its input is, with `.to(torch." + std::string(failed.operands[layer->input].dtype) + ")`.");
-  remedies.emplace_back("Or call the model under `torch.autocast(\"cuda\")`, which casts both to one type.");
+  const std::string as_input = std::string(failed.operands[layer->input].dtype) + " as its input is, with ";
+  // its weight was made so, and is mended there
+  if (layer->dtype == "float64")
+    return {"Make the layer `" + layer->name + "` " + as_input + cast_text(wanted) +
+            " where it is made: it is float64, from a `.double()` or a default type of float64. torch.autocast leaves "
+            "float64 as it is."};
+  remedies.push_back("Or make the layer `" + layer->name + "` " + as_input + "`.to(torch." +
+                     std::string(failed.operands[layer->input].dtype) + ")`.");
+  if (autocast_casts(types))
+    remedies.emplace_back("Or call the model under `torch.autocast(\"cuda\")`, which casts both to one type.");
   return remedies;
 }
 

@@ -155,6 +155,40 @@ TEST(ShapeMismatchRule, TypesThatNothingDecidesAreLeftToTheUser) {
                   .empty());  // the shapes would not fit either
 }
 
+// It casts float32, float16 and bfloat16 to one type, and leaves float64 as it is.
+TEST(ShapeMismatchRule, AutocastIsProposedOnlyWhereItCastsBoth) {
+  struct Row {
+    const char* input;
+    const char* weight;
+    bool proposed;
+  };
+  for (const Row& row :
+       {Row{"float32", "float16", true}, Row{"float32", "bfloat16", true}, Row{"float16", "float32", true},
+        Row{"bfloat16", "float16", true}, Row{"float32", "float64", false}, Row{"float64", "float32", false},
+        Row{"float16", "float64", false}, Row{"bfloat16", "float64", false}, Row{"float64", "float16", false}}) {
+    const std::string input = row.input, weight = row.weight;
+    for (const bool is_layer : {true, false}) {
+      const std::string words = is_layer ? " op=parameter name=net.fc.weight operands=mat2" : "";
+      const std::vector<Finding> found =
+          mismatches_of("tensor w = " + weight + "[16,8]" + words +
+                        "\nop-begin aten::mm at run.py:9 main > "
+                        "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py:134 forward\ntensor-note tensor=" +
+                        input + "[4,16] at run.py:3 main\ntensor-note tensor=w at run.py:4 main\n" +
+                        "op-end \"mat1 and mat2 must have the same dtype\" failed\n");
+      ASSERT_EQ(found.size(), 1u) << input << weight;
+      ASSERT_FALSE(found[0].tries.empty()) << input << weight;
+      bool proposed = false;
+      for (const Try& one : found[0].tries)
+        proposed |=
+            one.what.find("under `torch.autocast") != std::string::npos && one.what.find("cast") != std::string::npos;
+      EXPECT_EQ(proposed, row.proposed && is_layer) << input << weight << is_layer;
+      if (is_layer && weight == "float64") {
+        EXPECT_TRUE(found[0].tries[0].what.starts_with("Make the layer `net.fc` " + input)) << found[0].tries[0].what;
+      }
+    }
+  }
+}
+
 TEST(ShapeMismatchRule, TheOperandOnTheHostIsTheOneToMove) {
   const std::vector<Finding> found = mismatches_of(
       "alloc #x 24 tensor=float32[2,3] at run.py:3 main\nop-begin aten::mm at run.py:9 main\ntensor-note #x "

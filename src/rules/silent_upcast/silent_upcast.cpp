@@ -27,12 +27,14 @@ struct Group {
   std::uint64_t held_at_focus = 0;   // all bytes of the same
   std::uint64_t alive_at_focus = 0;  // how many
   std::uint64_t most = 0;            // extra bytes alive at once, at any time
-  AllocationId largest;
+  AllocationId largest;              // the one that is told of
+  AllocationId largest_at_focus;     // of those alive there
 };
 
 void measure(const Facts& facts, std::uint32_t focus, Group& group) {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> changes;  // what is taken away is added as its two's complement
-  std::uint64_t largest = 0;
+  std::uint64_t largest = 0, largest_at_focus = 0;
+  AllocationId of_focus;
   for (const Widened& member : group.members) {
     const Lifetime& life = facts.lifetimes.of(member.id);
     changes.emplace_back(life.born, member.extra_bytes);
@@ -45,7 +47,11 @@ void measure(const Facts& facts, std::uint32_t focus, Group& group) {
     group.at_focus += member.extra_bytes;
     group.held_at_focus += facts.lifetimes.held_bytes(member.id);
     ++group.alive_at_focus;
+    if (member.extra_bytes <= largest_at_focus) continue;
+    largest_at_focus = member.extra_bytes;
+    of_focus = member.id;
   }
+  group.largest_at_focus = of_focus;
   std::sort(changes.begin(), changes.end());
   std::uint64_t now = 0;
   for (const auto& [event, change] : changes) {
@@ -191,6 +197,7 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
                                             ? capacity / 100 * kLeastPercentOfDevice
                                             : usage.peak_allocated.allocated / 100 * kLeastPercentOfPeakElsewhere;
   if (!at_focus && group.most < std::max(kLeastBytes, least_elsewhere)) return std::nullopt;
+  if (at_focus) group.largest = group.largest_at_focus;  // what is counted there
   // A copy that a library makes is nothing that the program can change, unless memory ran out and there is a way around it; a norm in float32 is numerics that its authors chose.
   const bool can_change =
       group.how != Widening::kCopy ||
@@ -200,7 +207,7 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
   Finding finding = finding_at(facts, "tensor/silent-upcast", severity, confidence, usage.device,
                                facts.lifetimes.birth(group.largest).stack);
   finding.bytes = at_focus ? group.at_focus : group.most;
-  finding.count = group.members.size();
+  finding.count = at_focus ? group.alive_at_focus : group.members.size();
   const std::string when = !at_focus                ? "at one time, though not at the peak,"
                            : usage.failures.empty() ? "at the peak"
                                                     : "when memory ran out";

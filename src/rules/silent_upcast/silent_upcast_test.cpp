@@ -96,6 +96,24 @@ TEST(SilentUpcastRule, ACopyIsTheLibrarysOnlyWhereTheLibraryMadeIt) {
   EXPECT_TRUE(upcasts_of(copy_at("/usr/lib/python3/dist-packages/lib/model.py:9 forward")).empty());
 }
 
+// A larger copy of the same line, made in another function and later, is not what was there when memory ran out.
+TEST(SilentUpcastRule, WhatIsToldOfIsWhatIsCounted) {
+  const std::string library = "run.py:3 main > /usr/lib/python3/dist-packages/lib/";
+  const std::string failed = "alloc-failed 1GiB at run.py:9 main\n";
+  const std::string later =
+      "tensor d = float32[16777216] op=aten::_to_copy operands=\"bfloat16[16777216]\"\nalloc #d 64MiB tensor=d at " +
+      library + "loss.py:7 loss\n";
+  for (const bool before : {false, true}) {
+    const std::vector<Finding> found =
+        upcasts_of(copy_at(library + "model.py:9 forward") + (before ? later + failed : failed + later));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].bytes, (before ? 96 : 32) * kMiB);
+    EXPECT_EQ(found[0].count, before ? 2u : 1u);
+    EXPECT_NE(found[0].message.find(before ? "loss.py:7" : "model.py:9"), std::string::npos) << found[0].message;
+    EXPECT_TRUE(found[0].memory.starts_with(before ? "float32[16777216]" : "float32[8388608]")) << found[0].memory;
+  }
+}
+
 TEST(SilentUpcastRule, OptimizersBackwardAndMasterWeightsAreIntended) {
   for (const char* inside :
        {"torch/optim/adamw.py:120 _init_group", "torch/autograd/__init__.py:340 backward",

@@ -162,20 +162,51 @@ def test_the_edits_are_lines_of_the_program(dry_run, tmp_path):
     lines = (tmp_path / "program.py").read_text().splitlines()
 
     def told(name, value):
-        [edit] = found[name][value]["edits"]
-        for row, old in enumerate(edit["old"]):
-            assert lines[edit["line"] - 1 + row] == old
-        return [new.strip() for new in edit["new"]]
+        for edit in found[name][value]["edits"]:
+            for row, old in enumerate(edit["old"]):
+                assert lines[edit["line"] - 1 + row] == old
+        return [new.strip() for edit in found[name][value]["edits"] for new in edit["new"]]
 
     assert told("autocast", "bfloat16") == [
         'with torch.autocast("cuda", dtype=torch.bfloat16):',
         "logits = model(tokens)",
     ]
-    assert told("checkpoint", "1/1") == ["x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"]
-    assert told("states", "8bit") == ["optimizer = bitsandbytes.optim.AdamW8bit(model.parameters())"]
+    assert told("checkpoint", "1/1")[-1:] == ["x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"]
+    assert told("states", "8bit")[-1:] == ["optimizer = bitsandbytes.optim.AdamW8bit(model.parameters())"]
     assert told("foreach", "false") == ["optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"]
-    assert told("batch", "batch_size=4") == ["batch_size, seq_len = 4, 256"]
+    assert "batch_size, seq_len = 4, 256" in told("batch", "batch_size=4")
     assert told("half", "bfloat16") == ["model = model.to(torch.bfloat16)"]
+
+
+# the line with the model's call → what is shown for it: the model under autocast, the loss outside, as it is tried
+UNDER_AUTOCAST = {
+    "alone": ("y = net(x)\nloss = y.sum()", ["y = net(x)"], []),
+    "in a loss": (
+        "loss = nn.functional.mse_loss(net(x), x)",
+        ["out = net(x)"],
+        ["loss = nn.functional.mse_loss(out, x)"],
+    ),
+    "in a method": ("loss = net(x).square().mean()", ["out = net(x)"], ["loss = out.square().mean()"]),
+    "out is taken": ("out = 1\nloss = net(x).sum() * out", ["output = net(x)"], ["loss = output.sum() * out"]),
+    "with a call in it": ("y = net(x.clone())\nloss = y.sum()", ["y = net(x.clone())"], []),
+    "twice": ("loss = (net(x) + net(-x)).sum()", None, None),
+}
+
+
+@pytest.mark.parametrize("name", UNDER_AUTOCAST)
+def test_the_loss_is_shown_outside_of_autocast(dry_run, name):
+    lines, inside, outside = UNDER_AUTOCAST[name]
+    head = "import torch\nfrom torch import nn\nnet = nn.Linear(64, 64).cuda()\nx = torch.randn(8, 64, device='cuda')\n"
+    found = offered(dry_run(head + lines + "\nloss.backward()\n", gpu=H200))
+    edits = found["autocast"]["bfloat16"]["edits"]
+    if inside is None:
+        assert edits == []
+        return
+    assert edits[-1]["new"] == [
+        'with torch.autocast("cuda", dtype=torch.bfloat16):',
+        *("    " + line for line in inside),
+        *outside,
+    ]
 
 
 PARAMETERS = 1000 * 256 + 8 * (2 * 256 * 1024 + 1024 + 256) + 1000 * 256 + 1000

@@ -37,6 +37,7 @@ class Statement:
             tree = ast.parse("".join(lines))
         except (SyntaxError, ValueError):
             return
+        self._tree = tree
         for node in ast.walk(tree):
             if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno <= at <= node.end_lineno:
                 self.node = node
@@ -63,6 +64,25 @@ class Statement:
         if self.node is None or not isinstance(getattr(self.node, "value", None), ast.Call):
             return []
         new = [self.indent + header, *("    " + line for line in self.lines)]
+        return [Edit(self.file, self.node.lineno, self.lines, new)]
+
+    def call_wrapped(self, header: str, called: str) -> list[Edit]:
+        """The call of one thing alone in a block of its own, what is made of its result behind it."""
+        value = getattr(self.node, "value", None)
+        inside = [node for node in ast.walk(value) if isinstance(node, ast.Call) and node is not value] if value else []
+        if isinstance(value, ast.Call) and (not inside or _name_called(value) == called):
+            return self.wrapped(header)
+        calls = [node for node in inside if _name_called(node) == called]
+        if not called or len(calls) != 1 or len(self.lines) != 1:
+            return []
+        line, call = self.lines[0].encode(), calls[0]
+        used = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
+        name = next(name for name in ("out", "output", "model_output", "output_of_model") if name not in used)
+        new = [
+            self.indent + header,
+            f"{self.indent}    {name} = {line[call.col_offset : call.end_col_offset].decode()}",
+            (line[: call.col_offset] + name.encode() + line[call.end_col_offset :]).decode(),
+        ]
         return [Edit(self.file, self.node.lineno, self.lines, new)]
 
     def before(self, *texts: str) -> list[Edit]:
@@ -181,6 +201,10 @@ def accumulation_edits(step_place: str, many: int) -> list[Edit]:
             new = [f"{indent}if {done} == 0:", "    " + lines[line - 1]]
             edits.append(Edit(file, line, [lines[line - 1]], new))
     return edits
+
+
+def _name_called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _is_method_call(node) -> bool:

@@ -25,7 +25,9 @@ class Autocast(Remedy):
             f'Call the model under torch.autocast("cuda", dtype=torch.{half}) (the model only, the loss outside{caution})',
             40,
             {"running": 0.6},
-            edits=Statement(self.seen.model().place).wrapped(f'with torch.autocast("cuda", dtype=torch.{half}):')
+            edits=Statement(self.seen.model().place).call_wrapped(
+                f'with torch.autocast("cuda", dtype=torch.{half}):', self.seen.model().called
+            )
             if self.seen.models
             else [],
             excludes=("half",),

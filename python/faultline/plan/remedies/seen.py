@@ -7,6 +7,7 @@ import weakref
 
 import torch
 
+from ..program_names import called_as
 from ..stacks import user_line
 
 
@@ -30,8 +31,9 @@ class Layers:
 class Model:
     """One as it was when it first ran. It is not kept: the program may let go of it."""
 
-    def __init__(self, root, place: str, moved: str):
+    def __init__(self, root, place: str, moved: str, called: str):
         self.root, self.place, self.moved = weakref.ref(root), place, moved
+        self.called = called  # as the line that called it names it: net of self.net(x); empty: not known
         self.elements = sum(p.numel() for p in root.parameters())
         self.has_float32 = any(p.dtype is torch.float32 and p.is_cuda for p in root.parameters())
         self.is_transformers = hasattr(root, "gradient_checkpointing_enable")
@@ -74,7 +76,7 @@ class Seen:
 
     def model_found(self, root) -> None:
         with contextlib.suppress(Exception):
-            self.models.append(Model(root, user_line(), self.moved.get(id(root), "")))
+            self.models.append(Model(root, user_line(), self.moved.get(id(root), ""), called_as()))
             if not self._session.progress.steps:
                 self.lasting["parameters"] = bytes_of(p for one in self.roots() for p in one.parameters())
         if torch.is_grad_enabled():
