@@ -39,6 +39,16 @@ std::string_view word_after(std::string_view words, std::string_view label) {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
+// What the numbers say is the opposite of what the words say: nothing is told from them.
+bool contradicts(Finding& finding, const std::string& what) {
+  finding.message =
+      what + " is said to be impossible, and by these numbers it is not: the text is not as PyTorch wrote it";
+  finding.confidence = Confidence::kHint;
+  add_try(finding,
+          "Look whether the text joins several messages or was changed by hand; paste the program's own output.");
+  return true;
+}
+
 // "mat1 and mat2 shapes cannot be multiplied (32x512 and 256x10)", "size mismatch, m1: [32 x 512], m2: [256 x 10]"
 bool product(std::string_view words, Finding& finding) {
   std::string_view operands = after(words, "cannot be multiplied (");
@@ -48,11 +58,9 @@ bool product(std::string_view words, Finding& finding) {
   if (words.find("m1: [") != std::string_view::npos && n.size() >= 6) n = {n[1], n[2], n[4], n[5]};
   if (n.size() < 4) return false;
   const std::int64_t rows = n[0], inner = n[1], wanted = n[2], columns = n[3];
-  if (inner == wanted) {
-    finding.message = "A matrix product of " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) +
-                      " is said to be impossible, and by these numbers it is not: the text is not as PyTorch wrote it";
-    return true;
-  }
+  if (inner == wanted)
+    return contradicts(finding,
+                       "A matrix product of " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}));
   finding.message = "A matrix product got " + shape_text({rows, inner}) + " and " + shape_text({wanted, columns}) +
                     ": the first has " + text(inner) + " columns, the second " + text(wanted) +
                     " rows, and they must be equal";
@@ -75,6 +83,9 @@ bool product(std::string_view words, Finding& finding) {
 bool pairwise(std::string_view words, Finding& finding) {
   const Shape n = numbers_in(after(words, "size of tensor a"));
   if (n.size() < 3 || words.find("at non-singleton dimension") == std::string_view::npos) return false;
+  if (n[0] == n[1] || n[0] == 1 || n[1] == 1)
+    return contradicts(finding, "An operation element by element on " + text(n[0]) + " and " + text(n[1]) +
+                                    " entries in dimension " + text(n[2]));
   finding.message = "Two tensors of an operation element by element have " + text(n[0]) + " and " + text(n[1]) +
                     " entries in dimension " + text(n[2]) + ", and neither is 1";
   add_try(finding,
@@ -101,6 +112,8 @@ bool view(std::string_view words, Finding& finding) {
     else
       product *= extent;
   }
+  if (sound && (open == 0 ? product == *size : open == 1 && *size % product == 0))
+    return contradicts(finding, "A view of " + text(*size) + " elements as " + shape_text(*shape));
   finding.message = "A tensor of " + text(*size) + " elements cannot be viewed as " + shape_text(*shape);
   if (!sound) return true;
   finding.message +=
@@ -124,6 +137,8 @@ bool channels(std::string_view words, Finding& finding) {
   const std::optional<std::int64_t> wanted = number_after(words, "to have ");
   if (!input || !wanted || input->size() < 2) return false;
   const std::int64_t got = input->size() > 1 ? (*input)[1] : 0;
+  if (got == *wanted)
+    return contradicts(finding, "A convolution for " + text(*wanted) + " channels of " + shape_text(*input));
   finding.message = "A convolution" + (weight ? " with a weight of " + shape_text(*weight) : std::string()) +
                     " wants an input of " + text(*wanted) + " channels (dimension 1) and got " + shape_text(*input) +
                     ", which has " + text(got);
@@ -144,6 +159,9 @@ bool cat(std::string_view words, Finding& finding) {
                                     expected = number_after(words, "xpected size "),
                                     got = number_after(words, "but got size ");
   if (!dim) return false;
+  if (expected && got && *expected == *got)
+    return contradicts(finding, "torch.cat along dimension " + text(*dim) + " of tensors with " + text(*expected) +
+                                    " and " + text(*got) + " entries in another");
   finding.message = "torch.cat along dimension " + text(*dim) + " got tensors whose other extents differ" +
                     (expected && got ? ": " + text(*expected) + " and " + text(*got) : std::string());
   add_try(
@@ -157,6 +175,8 @@ bool batch(std::string_view words, Finding& finding) {
   const std::optional<std::int64_t> input = number_after(words, "Expected input batch_size ("),
                                     target = number_after(words, "target batch_size (");
   if (!input || !target) return false;
+  if (*input == *target)
+    return contradicts(finding, "A loss of " + text(*input) + " rows of scores and " + text(*target) + " targets");
   finding.message = "A loss got " + text(*input) + " rows of scores and " + text(*target) +
                     " targets; there must be one target for each row";
   add_try(
@@ -215,6 +235,10 @@ void types(std::string_view words, Finding& finding) {
     const std::size_t second = words.find(" type (", first + 7);
     if (second != std::string_view::npos) found = words.substr(second + 7, words.find(')', second) - second - 7);
   }
+  if (!wanted.empty() && wanted == found) {
+    contradicts(finding, "An operation on operands of the types " + std::string(wanted) + " and " + std::string(found));
+    return;
+  }
   finding.message =
       "The types of an operation's operands do not go together" +
       (wanted.empty() || found.empty() ? std::string() : ": " + std::string(wanted) + " and " + std::string(found));
@@ -265,6 +289,12 @@ void devices(std::string_view words, Finding& finding) {
   if (!pair.empty()) which = ": " + std::string(pair.substr(0, pair.find_first_of("!(")));
   const std::string_view argument = word_after(words, "argument for argument "),
                          method = word_after(words, "in method ");
+  // "two devices, cuda:0 and cuda:1!"
+  const std::string_view one = pair.substr(0, pair.find(' ')), other = after(pair, " and ");
+  if (!pair.empty() && !one.empty() && other.substr(0, other.find_first_of("!( ")) == one) {
+    contradicts(finding, "An operation on operands on " + std::string(one) + " and " + std::string(one));
+    return;
+  }
   finding.message = "The operands of an operation are not on one device" + which;
   // "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same"
   const std::string_view input = after(words, "nput type ("), weight = after(words, "weight type (");
