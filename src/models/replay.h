@@ -22,11 +22,18 @@ namespace faultline {
 // Allocator settings as the user writes them: name → value, both text ("expandable_segments" → "True"). The model parses and checks them.
 using SettingChanges = std::vector<std::pair<std::string, std::string>>;
 
+// A GPU that a replay is asked about: what an allocator that makes its pool by the device's size computes it from.
+struct TargetGpu {
+  std::uint64_t capacity_bytes = 0;
+  int compute_major = 0;
+};
+
 struct ReplayOptions {
   SettingChanges changes;  // on top of the settings the trace carries
   // how much the driver can give this process in segments; nullopt: the recording's own answers
   std::optional<std::uint64_t> segment_budget_bytes;
-  bool proof = false;  // compare with the recording and follow it where it differs
+  std::optional<TargetGpu> gpu;  // nullopt: the recording's own
+  bool proof = false;            // compare with the recording and follow it where it differs
   std::uint16_t device = 0;
   bool want_trace = false;
   // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
