@@ -24,11 +24,11 @@ class BfcProof {
       pools_.emplace_back(findings_.pools.back().settings);
     }
     pending_.resize(recording.trace.heaps.size());
-    chunk_of_.assign(recording.largest_allocation + std::size_t{1}, kNoChunk);
+    place_of_.resize(recording.largest_allocation + std::size_t{1});
   }
 
   BfcProofResult run() {
-    build_start_state(recording_, pools_, chunk_of_);
+    build_start_state(recording_, pools_, place_of_);
     const std::size_t first = std::min<std::size_t>(recording_.trace.preexisting_count, events_.size());
     for (std::size_t at = 0; at < first; ++at) note_held(events_[at]);
     for (std::size_t at = first; at < events_.size(); ++at) {
@@ -44,7 +44,7 @@ class BfcProof {
       else if (event.kind == EventKind::kAllocFailed)
         on_failed(at, pool);
       else if (event.returns_to_heap())
-        on_free(event, pool);
+        on_free(event);
       else
         continue;
       ++replay_.events;
@@ -184,9 +184,10 @@ class BfcProof {
 
   void on_alloc(std::size_t at, std::uint32_t pool) {
     const Event& event = events_[at];
-    if (!recording_.valid(event.allocation) || chunk_of_[event.allocation.index()] != kNoChunk) return;
+    if (!recording_.valid(event.allocation) || place_of_[event.allocation.index()].known()) return;
     ++replay_.placements;
-    BfcChunkIndex& chunk = chunk_of_[event.allocation.index()];
+    place_of_[event.allocation.index()].pool = pool;
+    BfcChunkIndex& chunk = place_of_[event.allocation.index()].chunk;
     chunk = answer(at, pool, event.size_bytes, event.allocation);
     if (refused_ && chunk != kNoChunk) note_room(pool, 0);
     take_unexplained(pool, at);
@@ -244,21 +245,20 @@ class BfcProof {
     findings_.room_bytes = std::min(findings_.room_bytes.value_or(room), room);
   }
 
-  void on_free(const Event& event, std::uint32_t pool) {
+  void on_free(const Event& event) {
     if (!recording_.valid(event.allocation)) return;
-    BfcChunkIndex& chunk = chunk_of_[event.allocation.index()];
-    if (chunk == kNoChunk || pools_[pool].chunk(chunk).allocation != event.allocation) return;
-    pools_[pool].free(chunk);
-    chunk = kNoChunk;
+    BfcPlace& place = place_of_[event.allocation.index()];
+    if (!place.known()) return;
+    pools_[place.pool].free(place.chunk);
+    place = {};
   }
 
   void note_held(const Event& event) {
-    const std::uint32_t pool = recording_.pool_of(event);
-    if (held_bytes_ == nullptr || pool == kNoPool || !recording_.valid(event.allocation) ||
+    if (held_bytes_ == nullptr || event.kind != EventKind::kAlloc || !recording_.valid(event.allocation) ||
         event.allocation.index() >= held_bytes_->size())
       return;
-    const BfcChunkIndex chunk = chunk_of_[event.allocation.index()];
-    if (chunk != kNoChunk) (*held_bytes_)[event.allocation.index()] = pools_[pool].chunk(chunk).size_bytes;
+    const BfcPlace& place = place_of_[event.allocation.index()];
+    if (place.known()) (*held_bytes_)[event.allocation.index()] = pools_[place.pool].chunk(place.chunk).size_bytes;
   }
 
   void finish() {
@@ -304,7 +304,7 @@ class BfcProof {
   std::vector<std::uint64_t>* held_bytes_;
   std::vector<BfcPool> pools_;                    // as BfcRecording::pools
   std::vector<std::deque<std::size_t>> pending_;  // by driver heap: regions that came and went since the last request
-  std::vector<BfcChunkIndex> chunk_of_;           // by allocation
+  std::vector<BfcPlace> place_of_;                // by allocation
   std::size_t at_ = 0;                            // the request that is being served: its event …
   bool asked_ = false, refused_ = false;          // … and whether the driver was asked for it, and refused
   ReplayResult replay_;

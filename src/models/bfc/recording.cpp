@@ -83,8 +83,7 @@ std::optional<BfcRecording> bfc_recording(const Trace& trace, std::uint16_t devi
   return recording;
 }
 
-void build_start_state(const BfcRecording& recording, std::vector<BfcPool>& pools,
-                       std::vector<BfcChunkIndex>& chunk_of) {
+void build_start_state(const BfcRecording& recording, std::vector<BfcPool>& pools, std::vector<BfcPlace>& place_of) {
   const Trace& trace = recording.trace;
   // A chunk keeps its size while it is in use: of one that lives to the end the end state tells it.
   HashMap<std::uint64_t, std::uint64_t> held;
@@ -105,12 +104,12 @@ void build_start_state(const BfcRecording& recording, std::vector<BfcPool>& pool
       continue;
     }
     const std::uint32_t pool = recording.pool_of(event);
-    if (pool == kNoPool || !recording.valid(event.allocation) || chunk_of[event.allocation.index()] != kNoChunk)
-      continue;
+    if (pool == kNoPool || !recording.valid(event.allocation) || place_of[event.allocation.index()].known()) continue;
     const auto known = held.find(event.address);
     const std::uint64_t size =
         known != held.end() && !freed[event.allocation.index()] ? known->second : bfc_rounded(event.size_bytes);
-    chunk_of[event.allocation.index()] = pools[pool].force(event.address, size, event.size_bytes, event.allocation);
+    place_of[event.allocation.index()] = {pool,
+                                          pools[pool].force(event.address, size, event.size_bytes, event.allocation)};
   }
   for (std::uint32_t pool = 0; pool < pools.size(); ++pool) {
     if (recording.pools[pool].stated.next_region_bytes)

@@ -47,14 +47,20 @@ struct BfcRecording {
   std::uint32_t main_pool() const;
 };
 
+// Where an allocation lies.
+struct BfcPlace {
+  std::uint32_t pool = kNoPool;
+  BfcChunkIndex chunk = kNoChunk;
+  bool known() const { return chunk != kNoChunk; }
+};
+
 // Nothing when the trace has no BFC heap on that device.
 std::optional<BfcRecording> bfc_recording(const Trace& trace, std::uint16_t device);
 
 // "bfc.GPU_0_bfc.limit": the property that states something about a pool.
 std::string bfc_property(std::string_view pool, std::string_view what);
 
-// Puts the regions and chunks that were there before the recording began into the pools. chunk_of gets the chunk of each such allocation.
-void build_start_state(const BfcRecording& recording, std::vector<BfcPool>& pools,
-                       std::vector<BfcChunkIndex>& chunk_of);
+// Puts the regions and chunks that were there before the recording began into the pools. place_of gets the place of each such allocation.
+void build_start_state(const BfcRecording& recording, std::vector<BfcPool>& pools, std::vector<BfcPlace>& place_of);
 
 }  // namespace faultline

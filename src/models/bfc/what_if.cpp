@@ -103,7 +103,7 @@ class BfcWhatIf {
       else if (event.kind == EventKind::kAllocFailed)
         on_failed(at, event, pool);
       else if (event.kind == EventKind::kFree)
-        on_free(event, pool);
+        on_free(event);
       else
         continue;
       ++result_.events;
@@ -134,7 +134,7 @@ class BfcWhatIf {
   void make_pools() {
     pools_.clear();
     for (const BfcSettings& each : settings_) pools_.emplace_back(each);
-    chunk_of_.assign(recording_.largest_allocation + std::size_t{1}, kNoChunk);
+    place_of_.assign(recording_.largest_allocation + std::size_t{1}, {});
   }
 
   // The layout found at the start stays where the settings allow it; else its chunks are asked for anew. Returns the first event to serve.
@@ -142,7 +142,7 @@ class BfcWhatIf {
     make_pools();
     const std::size_t count = std::min<std::size_t>(recording_.trace.preexisting_count, recording_.trace.events.size());
     if (count == 0) return 0;
-    build_start_state(recording_, pools_, chunk_of_);
+    build_start_state(recording_, pools_, place_of_);
     std::uint64_t reserved = 0;
     bool fits = true;
     for (const BfcPool& pool : pools_) {
@@ -184,23 +184,23 @@ class BfcWhatIf {
   }
 
   void on_alloc(std::size_t at, const Event& event, std::uint32_t pool) {
-    if (!recording_.valid(event.allocation) || chunk_of_[event.allocation.index()] != kNoChunk) return;
+    if (!recording_.valid(event.allocation) || place_of_[event.allocation.index()].known()) return;
     const BfcChunkIndex chunk = place(at, event, pool, event.allocation);
     if (chunk == kNoChunk) {
       if (writer_ && event.size_bytes != 0) writer_->failed(event);
       return;
     }
-    chunk_of_[event.allocation.index()] = chunk;
+    place_of_[event.allocation.index()] = {pool, chunk};
     ++result_.placements;
     if (writer_) writer_->allocated(event, pools_[pool].chunk(chunk).address);
   }
 
-  void on_free(const Event& event, std::uint32_t pool) {
+  void on_free(const Event& event) {
     if (!event.returns_to_heap() || !recording_.valid(event.allocation)) return;
-    BfcChunkIndex& chunk = chunk_of_[event.allocation.index()];
-    if (chunk == kNoChunk || pools_[pool].chunk(chunk).allocation != event.allocation) return;
-    pools_[pool].free(chunk);
-    chunk = kNoChunk;
+    BfcPlace& place = place_of_[event.allocation.index()];
+    if (!place.known()) return;
+    pools_[place.pool].free(place.chunk);
+    place = {};
     if (writer_) writer_->freed(event);
   }
 
@@ -235,7 +235,7 @@ class BfcWhatIf {
   std::uint64_t budget_bytes_;
   Regions regions_;
   std::vector<BfcPool> pools_;
-  std::vector<BfcChunkIndex> chunk_of_;
+  std::vector<BfcPlace> place_of_;  // by allocation
   std::unique_ptr<BfcReplayTrace> writer_;
   ReplayResult result_;
 };
