@@ -1,5 +1,6 @@
 #include <array>
 
+#include "sources/bfc_log/bfc_log.h"
 #include "sources/core_dump/core_dump.h"
 #include "sources/error_text/error_text.h"
 #include "sources/files_folder/files_folder.h"
@@ -47,6 +48,11 @@ constexpr auto kSources = std::to_array<Source>({
      .endings = {".pickle", ".pkl", ".json"},
      .recognises = looks_like_torch_snapshot,
      .read = one<read_torch_snapshot>},
+    {.kind = "bfc-log",
+     .what = "a log of TensorFlow's or JAX's allocator (TF_CPP_VMODULE=bfc_allocator=4)",
+     .endings = {".log", ".txt", ".out", ".err"},
+     .recognises = looks_like_bfc_log,
+     .read = one<read_bfc_log>},
     {.kind = "error-text",
      .what = "text with a GPU error message in it",
      .endings = {".log", ".txt", ".out", ".err"},
