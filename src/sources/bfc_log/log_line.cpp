@@ -74,8 +74,8 @@ std::optional<AllocatorLine> allocator_line(std::string_view line) {
   AllocatorLine parsed;
   parsed.message = line.substr(std::min(close + 2, line.size()));
   std::string_view before = line.substr(0, at);
-  last_word(before);  // the rest of the file's path, or nothing
-  if (before.empty() || before.back() == ' ') {
+  if (!before.empty() && before.back() != ' ') last_word(before);  // the file's folders
+  if (!before.empty()) {
     std::string_view word = last_word(before);
     std::string_view digits = word;
     if (std::uint64_t thread = 0; take_number(digits, thread) && digits.empty()) {
