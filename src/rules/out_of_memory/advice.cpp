@@ -225,7 +225,16 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       add_smaller(context, finding);
       return add_empty_cache_truth(context, finding);
     case Story::kDriverLimit:
-    case Story::kFreeUnknown: return;
+    case Story::kFreeUnknown:
+    case Story::kPoolTooLarge:
+    case Story::kPoolFull:
+    case Story::kPoolSlack:
+    case Story::kPoolPieces:
+    case Story::kPoolRegions:
+    case Story::kPoolRefused:
+    case Story::kPoolRoom:
+    case Story::kPoolSizeUnknown:
+    case Story::kPoolOpen: return;  // pool.cpp
   }
 }
 

@@ -9,11 +9,55 @@
 #include "models/search.h"
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
+#include "rules/out_of_memory/pool.h"
 #include "rules/out_of_memory/request.h"
 
 namespace faultline {
 
 namespace {
+
+const char* const kServedThen =
+    "this request is then served, and all before it; what the program would have asked for next was not recorded";
+
+// Of a pool with a limit of its own: settings that serve the request within it, and the limit that would have.
+void try_pool_settings(Case& subject, std::size_t slot, const Shortage& shortage, Finding& finding) {
+  const Trace& trace = subject.trace();
+  const std::uint16_t device = trace.devices[slot].index;
+  const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
+  if (finding.cause == "fragmented") {
+    for (const SettingChanges& changes : proposed_settings(trace, device)) {
+      if (!served(subject.what_if(slot, changes, std::nullopt))) continue;
+      finding.tries.push_back(
+          {instruction(trace, device, changes) + ": within the same limit " + kServedThen + ".", true, 0});
+      break;
+    }
+  }
+  if ((finding.cause != "fragmented" && finding.cause != "exhausted") || !shortage.pool->limit) return;
+  const auto with_limit = [&](std::uint64_t mib) {
+    return SettingChanges{
+        {shortage.pool->is_host ? "TF_CPU_BFC_MEM_LIMIT_IN_MB" : "memory_limit", std::to_string(mib)}};
+  };
+  // The least whole number of MiB with which a replay serves everything.
+  std::uint64_t too_little = shortage.pool->limit->min / kMiB, enough = too_little + 1;
+  const std::uint64_t most = 64 * (too_little + shortage.requested.max / kMiB + 1);
+  while (enough <= most && !served(subject.what_if(slot, with_limit(enough), std::nullopt))) {
+    too_little = enough;
+    enough *= 2;
+  }
+  if (enough > most) return;
+  while (enough - too_little > 1) {
+    const std::uint64_t middle = too_little + (enough - too_little) / 2;
+    (served(subject.what_if(slot, with_limit(middle), std::nullopt)) ? enough : too_little) = middle;
+  }
+  const std::string change =
+      shortage.pool->is_host
+          ? instruction(trace, device, with_limit(enough))
+          : fmt::format(
+                "Give the pool {} MiB where the GPU has them (per_process_gpu_memory_fraction or a smaller "
+                "TF_DEVICE_MIN_SYS_MEMORY_IN_MB in TensorFlow, XLA_CLIENT_MEM_FRACTION in JAX; or a larger GPU)",
+                enough);
+  finding.tries.push_back({change + ": " + kServedThen + ".", true, 0});
+}
 
 // Settings that could have served the request, each replayed with the room that was there.
 void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, const UsageMoment& moment,
@@ -21,19 +65,18 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, con
   if (!subject.model_is_trusted(slot) ||
       (finding.cause != "fragmented" && finding.cause != "own-limit" && finding.cause != "exhausted"))
     return;
+  if (shortage.pool) return try_pool_settings(subject, slot, shortage, finding);
   const std::uint64_t device_free = shortage.free ? shortage.free->max : 0;
   const std::uint64_t room = segment_room(shortage, subject.facts().usage[slot], moment);
   // A dry run went on past the failure; a recording says nothing of what the program would have asked for next.
-  const std::string all = shortage.whole_live ? "all that the program asks for is then served"
-                                              : "this request is then served, and all before it; what the program "
-                                                "would have asked for next was not recorded";
+  const std::string all = shortage.whole_live ? "all that the program asks for is then served" : kServedThen;
   const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
   if (surely_at_least(ByteInterval::exactly(room), *shortage.live + shortage.requested)) {
-    for (const SettingChanges& changes : proposed_settings()) {
+    const std::uint16_t device = subject.trace().devices[slot].index;
+    for (const SettingChanges& changes : proposed_settings(subject.trace(), device)) {
       if (!served(subject.what_if(slot, changes, room))) continue;
-      finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes) +
-                                   " before the program starts: in the " + format_bytes(room) + " that were there " +
-                                   all + ".",
+      finding.tries.push_back({instruction(subject.trace(), device, changes) + ": in the " + format_bytes(room) +
+                                   " that were there " + all + ".",
                                true, 0});
       break;
     }
@@ -67,9 +110,27 @@ std::uint64_t float32_parameter_bytes(const Facts& facts, std::size_t slot, std:
   return bytes;
 }
 
+// In a pool of TensorFlow's or JAX's. Where the input is a state alone, the failure may be one that the program got over.
+Finding describe_pool_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times) {
+  const Event& event = subject.trace().events[moment.event];
+  const Whereabouts where = whereabouts(subject.facts(), slot, moment.event);
+  Finding finding = finding_at(subject.facts(), "memory/out-of-memory", Severity::kError, Confidence::kProved,
+                               event.device, event.stack);
+  finding.location = where.location;
+  finding.call_path = where.callers;
+  finding.count = times;
+  tell_pool(subject, {slot, moment}, finding);
+  if (event.size_bytes == 0) finding.severity = Severity::kWarning;
+  if (subject.model_is_trusted(slot)) try_settings(subject, slot, shortage_of(subject, slot, moment), moment, finding);
+  finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
+  return finding;
+}
+
 Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times) {
   const Facts& facts = subject.facts();
   const Event& event = subject.trace().events[moment.event];
+  if (subject.trace().heaps[event.heap.index()].kind == HeapKind::kBfc)
+    return describe_pool_failure(subject, slot, moment, times);
   const Shortage shortage = shortage_of(subject, slot, moment);
   const CauseVerdict verdict = cause_of(shortage);
   const Whereabouts where = whereabouts(facts, slot, moment.event);
@@ -140,10 +201,21 @@ void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vec
   const ErrorKind stated = subject.statements().error.kind;
   const bool is_stated =
       stated == ErrorKind::kOutOfMemory || stated == ErrorKind::kPoolGrowth || stated == ErrorKind::kLibraryMemory;
-  const bool is_recorded = !subject.statements().message_only &&
+  const bool is_recorded = !(subject.statements().message_only && is_stated) &&
                            std::any_of(facts.usage.begin(), facts.usage.end(),
                                        [](const DeviceUsage& usage) { return !usage.failures.empty(); });
-  if (is_stated && !is_recorded) findings.push_back(describe_message(subject));
+  if (is_stated && !is_recorded) {
+    findings.push_back(describe_message(subject));
+    // further pools of which the text holds a map
+    const auto told = pool_failure(subject);
+    for (std::size_t slot = 0; told && slot < facts.usage.size(); ++slot) {
+      for (const UsageMoment& moment : facts.usage[slot].failures) {
+        if (moment.event != told->moment.event &&
+            !is_driver_request(subject.trace(), subject.trace().events[moment.event]))
+          findings.push_back(describe_pool_failure(subject, slot, moment, 1));
+      }
+    }
+  }
   for (std::size_t slot = 0; is_recorded && slot < facts.usage.size(); ++slot) {
     // Failures of one line are one finding, told by its last occurrence; the last of all, which the program is most likely to have died
     // of, comes first.

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/characters.h"
+#include "sources/bfc_dump/pool_dump.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/printed_bytes.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 using Kind = DumpLine::Kind;
 constexpr std::size_t kNone = std::string_view::npos;
-constexpr std::size_t kLongestName = 200;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
 
 constexpr bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
@@ -51,7 +51,7 @@ std::optional<ByteInterval> size_before(std::string_view line, std::string_view 
 std::string_view trimmed_words(std::string_view words) {
   while (!words.empty() && (words.back() == ' ' || words.back() == '.')) words.remove_suffix(1);
   words.remove_prefix(std::min(words.find_first_not_of(' '), words.size()));
-  return words.substr(0, kLongestName);
+  return words.substr(0, kLongestPoolName);
 }
 
 // "InUse at 7f20 of size 1024 tag kLower allocation_annotation xla.execute{executable=jit_f} next 5", "Chunk at 0x7f94 of size 1", "InUse at 81C5 next 1151 of size 2048".

@@ -48,6 +48,7 @@ std::vector<Zone> zones_of(std::string_view text) {
   std::vector<Zone> zones;
   add_zones(text, " of size ", is_size_line, zones);
   add_zones(text, "Total Chunks:", [](std::string_view, std::size_t) { return true; }, zones);
+  add_zones(text, "MaxInUse:", [](std::string_view, std::size_t) { return true; }, zones);
   std::sort(zones.begin(), zones.end(), [](const Zone& a, const Zone& b) { return a.begin < b.begin; });
   std::vector<Zone> merged;
   for (const Zone& zone : zones) {
@@ -319,8 +320,10 @@ class Reader {
     const auto found = std::find_if(open_.rbegin(), open_.rend(), [&](const Open& one) {
       return one.awaits_statistics && one.writer.tag == writer_.tag;
     });
-    if (found == open_.rend()) return;
-    Open& open = *found;
+    if (found == open_.rend() && line.words != "Limit:") return;
+    // statistics may be all that is left of a dump
+    Open& open = found == open_.rend() ? begin_dump() : *found;
+    open.awaits_statistics = true;
     PoolDump& dump = open.dump;
     if (line.words == "Limit:" && !dump.limit) dump.limit = line.sizes[0];
     if (line.words == "InUse:") dump.in_use = line.sizes[0];

@@ -96,9 +96,10 @@ void add_statements(Trace& trace, const PoolDump& dump) {
     state("in_use", in_use);
     state("largest_free", dump.largest_free);
   }
-  if (!dump.has_map() || dump.unread_bytes != 0) state("taken", dump.pool);
+  if (!dump.has_map()) state("taken", dump.pool);
   state("peak_in_use", dump.peak_in_use);
   if (dump.unread_bytes != 0) state("unread", ByteInterval::exactly(dump.unread_bytes));
+  if (dump.unplaced_bytes != 0) state("unplaced", ByteInterval::exactly(dump.unplaced_bytes));
   if (!dump.asked_by.empty()) trace.properties["bfc." + dump.allocator + ".asked_by"] = dump.asked_by;
   const bool knows_requests = std::any_of(dump.chunks.begin(), dump.chunks.end(), [](const DumpedChunk& chunk) {
     return chunk.in_use && chunk.requested_bytes != 0;
@@ -121,7 +122,7 @@ void add_statements(Trace& trace, const PoolDump& dump) {
     trace.properties["bfc." + dump.allocator + ".growth"] = "false";
   trace.count("lines of a pool's dump that contradict the others", dump.odd_lines);
   trace.count("lines of a pool's dump that stand there twice", dump.repeated_lines);
-  trace.count("bytes of a pool whose lines in the dump are missing", dump.unread_bytes);
+  trace.count("bytes of a pool whose lines in the dump are missing", dump.unread_bytes + dump.unplaced_bytes);
 }
 
 // Regions do not overlap; of two that do the later one cannot be of the same moment.
@@ -153,12 +154,11 @@ std::vector<PoolPlace> add_pools(Trace& trace, std::span<const PoolDump> dumps) 
   std::vector<HeapId> drivers;
   for (const PoolDump& dump : dumps) {
     const auto gpu = gpu_of(dump.allocator);
-    // a map without its name is the GPU's until something says otherwise
-    const std::uint16_t index = gpu                                                  ? *gpu
-                                : dump.allocator.empty() || dump.allocator == "pool" ? std::uint16_t{0}
-                                                                                     : next_host++;
+    // a map without its name is taken for the GPU's
+    const bool is_host = !gpu && !dump.allocator.empty();
+    const std::uint16_t index = is_host ? next_host++ : gpu.value_or(0);
     Device& device = device_at(trace, index);
-    if (!gpu && index != 0) device.name = "host memory (" + dump.allocator + ")";
+    if (is_host) device.name = "host memory (" + dump.allocator + ")";
     if (dump.limit && dump.limit->min == dump.limit->max && (!gpu || !dump.allocator.starts_with("GPU_c")))
       device.allowed_bytes = dump.limit->min;
     const HeapId driver(static_cast<std::uint16_t>(trace.heaps.size()));

@@ -17,10 +17,10 @@ std::optional<std::uint16_t> gpu_of(std::string_view allocator) {
 }
 
 void settle(PoolDump& dump) {
-  dump.unread_bytes = 0;
+  dump.unread_bytes = dump.unplaced_bytes = 0;
   std::erase_if(dump.regions, [&](const DumpedRegion& region) {
     if (region.chunk_count != 0) return false;
-    dump.unread_bytes += region.size_bytes;  // its chunks are lost, and so is where it lay
+    dump.unplaced_bytes += region.size_bytes;
     return true;
   });
   for (DumpedRegion& region : dump.regions) {

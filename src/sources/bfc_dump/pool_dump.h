@@ -16,6 +16,8 @@
 
 namespace faultline {
 
+inline constexpr std::size_t kLongestPoolName = 200;  // of a pool or an operation; what is longer is cut
+
 struct DumpedChunk {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
@@ -52,8 +54,9 @@ struct PoolDump {
   std::uint64_t allocations = 0;      // how many requests the pool has served
   bool is_finished = false;           // it was read up to its last line
 
-  std::uint64_t unread_bytes = 0;  // in regions whose size is known, without a line that says what they are
-  std::uint64_t odd_lines = 0;     // that could not be understood, or contradict what was read
+  std::uint64_t unplaced_bytes = 0;  // of regions without a single line of a chunk: nobody knows where they lay
+  std::uint64_t unread_bytes = 0;    // in regions whose size is known, without a line that says what they are
+  std::uint64_t odd_lines = 0;       // that could not be understood, or contradict what was read
   std::uint64_t repeated_lines = 0;
   std::size_t begin = 0, end = 0;  // where it stands in the text
   std::string writer;              // as its lines' prefixes name one: "[rank3]:"

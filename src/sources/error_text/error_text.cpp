@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "sources/bfc_dump/dump_trace.h"
 #include "sources/error_text/afterlife.h"
 #include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
@@ -11,10 +12,10 @@
 #include "sources/error_text/other_errors.h"
 #include "sources/error_text/others.h"
 #include "sources/error_text/peak_buffers.h"
-#include "sources/error_text/pool_dump.h"
 #include "sources/error_text/standing.h"
 #include "sources/error_text/surroundings.h"
 #include "sources/error_text/survey.h"
+#include "sources/error_text/text_pools.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -114,9 +115,10 @@ const ByteInterval* number(const ErrorMessage& message, const char* name) {
   return found == message.numbers.end() ? nullptr : &found->second;
 }
 
-void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
+void add_event(Trace& trace, const ErrorMessage& message, StackId stack, const PoolPlace& place) {
   Event event;
-  event.device = message.device.value_or(0);
+  event.device = place.device;
+  event.heap = place.heap;
   event.stack = stack;
   if (message.is_allocation()) {
     event.kind = EventKind::kAllocFailed;
@@ -134,11 +136,12 @@ void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
   }
   trace.events.push_back(event);
 
-  Device device;
+  const auto known = std::find_if(trace.devices.begin(), trace.devices.end(),
+                                  [&](const Device& device) { return device.index == event.device; });
+  Device& device = known == trace.devices.end() ? trace.devices.emplace_back() : *known;
   device.index = event.device;
   if (const ByteInterval* capacity = number(message, "capacity")) device.capacity_bytes = capacity->middle();
   if (const ByteInterval* allowed = number(message, "allowed")) device.allowed_bytes = allowed->middle();
-  trace.devices.push_back(device);
 }
 
 void add_properties(Trace& trace, const ErrorMessage& message) {
@@ -236,17 +239,10 @@ void add_further(std::string_view text, const Survey& seen, const Chosen& chosen
   }
 }
 
-constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::size_t{1} << 20;
-
 // What the text tells beside the message. Of a long log: of its beginning, and of what stands around the message.
 void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace) {
-  std::string part;
-  std::string_view near = text;
-  if (text.size() > 4 * kAroundBytes) {
-    const std::size_t from = chosen.begin > kAroundBytes ? chosen.begin - kAroundBytes : 0;
-    part = std::string(text.substr(0, kHeadBytes)) + std::string(text.substr(from, 2 * kAroundBytes));
-    near = part;
-  }
+  const std::string part = neighbourhood(text, chosen.begin);
+  const std::string_view near = part.empty() ? text : part;
   if (const std::string version = torch_version(near); !version.empty())
     trace.properties["error.torch_version"] = version;
   if (const std::string other = other_framework(near); !other.empty())
@@ -264,10 +260,6 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   if (sets_expandable_segments(near)) trace.properties["error.sets_expandable"] = "yes";
   if (near.find("Traceback (most recent call last)") != std::string_view::npos)
     trace.properties["error.has_traceback"] = "yes";
-  if (is_of_pool(chosen.message)) {
-    if (const std::string pool = pool_dump(text); !pool.empty() && chosen.message.is_allocation())
-      trace.properties["error.pool"] = pool;
-  }
   if (chosen.message.framework != "jax") return;
   std::size_t number = 0;
   for (const PeakBuffer& buffer : peak_buffers(text, 5)) {
@@ -300,9 +292,30 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
+// The state of the pools that the message is about, and where in them the request failed.
+PoolPlace add_pools_of(std::string_view text, Chosen& chosen, TextPools& pools, Trace& trace) {
+  const std::vector<PoolDump> dumps = pools.take(text, chosen.message, std::max(chosen.begin, chosen.again));
+  trace.count("maps of pools that are not looked at: of other moments, processes or errors", pools.not_taken());
+  if (dumps.empty()) {
+    trace.heaps.push_back({HeapKind::kDriver, chosen.message.device.value_or(0), HeapId(0), 0, 0, "driver"});
+    return {HeapId(0), chosen.message.device.value_or(0)};
+  }
+  const std::string& framework = chosen.message.framework;
+  if (framework == "jax" || framework == "tensorflow") trace.properties["bfc.framework"] = framework;
+  const std::vector<PoolPlace> places = add_pools(trace, dumps);
+  for (std::size_t at = 0; at + 1 < dumps.size(); ++at) {
+    if (dumps[at].asked || dumps[at].rounded) add_failed_request(trace, dumps[at], places[at], StackId());
+  }
+  return places.back();
+}
+
 Result<Trace> read_plain(std::string_view text, std::string path) {
   const AnchorHits found = find_anchors(text);
   Survey seen = survey(text, found);
+  TextPools pools(text);
+  if (!seen.first && !seen.first_weak) {
+    if ((seen.first = pools.stand_in(text))) seen.all.push_back(*seen.first);
+  }
   if (!seen.first && !seen.first_weak) {
     const std::string other = last_exception(text, 0, {}).words();
     if (const OtherError* known = other_error(text))
@@ -344,7 +357,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   trace.source_path = std::move(path);
   trace.source_events = 1;
   trace.streams.emplace_back();
-  trace.heaps.push_back({HeapKind::kDriver, message.device.value_or(0), HeapId(0), 0, 0, "driver"});
+  const PoolPlace place = add_pools_of(text, chosen, pools, trace);
 
   // Where a kernel's line came first, the traceback belongs to the error that followed it.
   std::size_t stack_at = chosen.begin, stack_again = chosen.again;
@@ -374,7 +387,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed)) frames.clear();
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
-  add_event(trace, message, stack);
+  add_event(trace, message, stack, place);
   add_properties(trace, message);
   trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));
   const Others others = others_beside(text, seen, chosen, survived);

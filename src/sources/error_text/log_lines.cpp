@@ -200,6 +200,13 @@ std::size_t line_end(std::string_view text, std::size_t at, std::size_t limit) {
   return end == std::string_view::npos ? std::min(text.size(), at + limit) : end;
 }
 
+std::string neighbourhood(std::string_view text, std::size_t at) {
+  constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::size_t{1} << 20;
+  if (text.size() <= 4 * kAroundBytes) return {};
+  const std::size_t from = at > kAroundBytes ? at - kAroundBytes : 0;
+  return std::string(text.substr(0, kHeadBytes)) + std::string(text.substr(from, 2 * kAroundBytes));
+}
+
 Passage passage_from(std::string_view text, std::size_t at, const std::string& tag, std::size_t limit) {
   Passage passage;
   bool first_line = true;

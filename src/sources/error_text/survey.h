@@ -44,6 +44,9 @@ bool is_consequence(const ErrorMessage& message);
 // Of the allocator that TensorFlow and JAX share.
 bool is_of_pool(const ErrorMessage& message);
 
+// "jax", "tensorflow" or "TensorFlow or JAX": whose allocator printed the line at `at`.
+std::string pool_owner(std::string_view text, std::size_t at);
+
 Survey survey(std::string_view text, const AnchorHits& found);
 
 }  // namespace faultline

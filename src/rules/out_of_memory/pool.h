@@ -1,0 +1,20 @@
+// What a pool of TensorFlow's or JAX's adds to an out-of-memory: its numbers, who holds what in it, and what to try.
+#pragma once
+
+#include <optional>
+
+#include "rules/rule.h"
+
+namespace faultline {
+
+// The failure that a message of the same text tells of: the last request that failed in a pool, and its device's place. Null: there is none.
+struct PoolFailure {
+  std::size_t slot = 0;
+  UsageMoment moment;
+};
+std::optional<PoolFailure> pool_failure(const Case& subject);
+
+// Cause, confidence, sentence, evidence, holders and tries.
+void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding);
+
+}  // namespace faultline
