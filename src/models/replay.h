@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_interval.h"
 #include "base/result.h"
 #include "trace/trace.h"
 
@@ -54,6 +55,12 @@ struct Mismatch {
   std::string what;  // "alloc of 4194304 bytes: model 0x7f..., recording 0x7f..."
 };
 
+// Of a heap that grows no further than that: what is known of it.
+struct PoolLimit {
+  HeapId heap;
+  ByteInterval bytes;
+};
+
 struct ReplayResult {
   std::string model;                 // "torch-native"
   std::string settings;              // canonical text of the settings in force
@@ -78,6 +85,7 @@ struct ReplayResult {
   std::uint64_t failure_count = 0;
   std::uint64_t recorded_failures = 0;         // requests that failed in the recording …
   std::uint64_t recorded_failures_served = 0;  // … and that the replay could serve (what-if)
+  std::vector<PoolLimit> pool_limits;          // proof
   std::optional<Trace> trace;                  // with want_trace
 };
 

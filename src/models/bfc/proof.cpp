@@ -272,6 +272,7 @@ class BfcProof {
       replay_.segments_taken += pool.regions_taken();
       replay_.segments_returned += pool.regions_returned();
       replay_.cache_flushes += pool.collections();
+      findings_.pools[number].peak_reserved_bytes = pool.peak_reserved_bytes();
       compare_end(number);
     }
     if (findings_.room_bytes) findings_.room_bytes = std::max(*findings_.room_bytes, replay_.peak_reserved_bytes);

@@ -21,7 +21,8 @@ struct BfcFindings {
     // above it the pool would have grown where it failed; the largest limit that explains all failures
     std::optional<std::uint64_t> limit_at_most;
     std::optional<bool> collects;  // told by what happened
-    bool driver_refused = false;   // the limit left room, and yet no region came
+    std::uint64_t peak_reserved_bytes = 0;
+    bool driver_refused = false;  // the limit left room, and yet no region came
   };
   std::vector<Pool> pools;
   std::optional<std::uint64_t> room_bytes;  // what the driver is known to have had for regions, where it refused one

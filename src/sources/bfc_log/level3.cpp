@@ -1,9 +1,9 @@
 #include "sources/bfc_log/level3.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -66,6 +66,7 @@ void settle_nameless_frees(Trace& trace) {
     candidates->second.erase(candidates->second.begin());
     event.allocation = AllocationId(id);
     event.address = address_of[id];
+    event.set(kAddressKnown);
   }
   trace.count("frees that the log names by size alone, of several that it may have been (level 4 names them)", guessed);
   trace.count("frees of memory that was never seen allocated", unknown);

@@ -55,6 +55,7 @@ Event PoolTrace::made(EventKind kind, const PoolState& pool, HeapId heap, std::u
   event.size_bytes = bytes;
   event.time_ns = mark.time_ns;
   event.thread = mark.thread;
+  if (address != 0) event.set(kAddressKnown);
   return event;
 }
 

@@ -46,11 +46,16 @@ void ProgramText::tell(Trace& trace, const std::string& path) const {
   if (!message) return;
   const Statements stated = read_statements(*message);
   if (!stated.error) return;
-  for (const auto& [name, value] : message->properties) trace.properties.try_emplace(name, value);
-  if (stated.error.kind != ErrorKind::kOutOfMemory || message->events.empty()) return;
   const auto failed = std::find_if(trace.events.rbegin(), trace.events.rend(),
                                    [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
-  if (failed == trace.events.rend()) return;
+  // A pool of the host's memory that refuses is the pool's doing, which its log shows better than the message.
+  const bool is_host = stated.error.name.starts_with("host-");
+  if (!is_host || failed == trace.events.rend()) {
+    for (const auto& [name, value] : message->properties) trace.properties.try_emplace(name, value);
+  }
+  if ((stated.error.kind != ErrorKind::kOutOfMemory && !is_host) || message->events.empty() ||
+      failed == trace.events.rend())
+    return;
   TraceImport import(*message, trace);
   const StackId python = import.stack(message->events.front().stack);
   if (python.value != 0) failed->stack = python;
