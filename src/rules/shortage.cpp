@@ -68,7 +68,8 @@ Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment&
     if (regions.contains(segment.address)) largest = std::max(largest, segment.largest_free_bytes);
   }
   parts.region_count = regions.size();
-  parts.has_map = !regions.empty();
+  // a map that has less in use than the pool's own total is a remnant
+  parts.has_map = !regions.empty() && (!stated.in_use || live + stated.unplaced_bytes >= stated.in_use->min);
   const ByteInterval asked = stated.request.value_or(ByteInterval::exactly(event.size_bytes));
   parts.knows_request = asked.max != 0;
   shortage.requested = shortage.segment = {bfc_rounded(asked.min), bfc_rounded(asked.max)};
@@ -81,6 +82,11 @@ Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment&
     shortage.reserved = ByteInterval::exactly(reserved + stated.unplaced_bytes);
     const std::uint64_t idle = reserved - std::min(live, reserved);
     shortage.idle = ByteInterval{idle, idle + unread + stated.unplaced_bytes};
+    if (const auto& total = stated.in_use; total && total->min <= shortage.live->max &&
+                                           total->max >= shortage.live->min && unread + stated.unplaced_bytes != 0) {
+      shortage.live = ByteInterval{std::max(total->min, shortage.live->min), std::min(total->max, shortage.live->max)};
+      shortage.idle = *shortage.reserved - *shortage.live;
+    }
     shortage.largest_piece =
         ByteInterval{largest, std::min(shortage.idle->max, largest + unread + stated.unplaced_bytes)};
     if (stated.knows_requests && unread + stated.unplaced_bytes == 0)

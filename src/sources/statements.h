@@ -83,7 +83,7 @@ struct DumpedPool {
   std::string name;                                         // of the heap
   std::optional<ByteInterval> limit, available;             // what it may take, and of that what no region has taken
   std::optional<ByteInterval> request;                      // that failed, as the pool looks for it
-  std::optional<ByteInterval> taken, in_use, largest_free;  // where there is no map, or not all of it
+  std::optional<ByteInterval> taken, in_use, largest_free;  // as its own totals say
   std::optional<ByteInterval> asked_for;                    // in all chunks that are in use
   std::optional<ByteInterval> refused_region;               // what the driver would not give
   std::optional<ByteInterval> peak_in_use;

@@ -87,16 +87,12 @@ void add_statements(Trace& trace, const PoolDump& dump) {
   state("refused_region", dump.refused);
   state("asked_for", dump.requested_by_bins);
   state("available", dump.available);
-  // of a dump without its map
-  std::optional<ByteInterval> in_use = dump.in_use_by_sizes != 0
-                                           ? std::optional(ByteInterval::exactly(dump.in_use_by_sizes))
-                                       : dump.in_use ? dump.in_use
-                                                     : dump.in_use_by_bins;
-  if (!dump.has_map()) {
-    state("in_use", in_use);
-    state("largest_free", dump.largest_free);
-  }
-  if (!dump.has_map()) state("taken", dump.pool);
+  state("in_use", dump.in_use ? dump.in_use
+                  : dump.is_finished && dump.in_use_by_sizes != 0
+                      ? std::optional(ByteInterval::exactly(dump.in_use_by_sizes))
+                      : dump.in_use_by_bins);
+  state("taken", dump.pool);
+  if (!dump.has_map()) state("largest_free", dump.largest_free);
   state("peak_in_use", dump.peak_in_use);
   if (dump.unread_bytes != 0) state("unread", ByteInterval::exactly(dump.unread_bytes));
   if (dump.unplaced_bytes != 0) state("unplaced", ByteInterval::exactly(dump.unplaced_bytes));

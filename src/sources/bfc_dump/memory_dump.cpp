@@ -117,6 +117,7 @@ Result<Trace> read_memory_dump(ByteStream& stream, const std::string& path) {
   trace.streams.emplace_back();
   const std::vector<PoolPlace> places = add_pools(trace, {&dump, 1});
   add_failed_request(trace, dump, places.front(), StackId());
+  trace.capabilities |= kEvents;
   return trace;
 }
 

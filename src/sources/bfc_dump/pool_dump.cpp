@@ -36,6 +36,10 @@ void settle(PoolDump& dump) {
     }
     dump.unread_bytes += region.size_bytes - read;
   }
+  // What the pool says it has taken beyond the regions that can be read.
+  std::uint64_t regions = dump.unplaced_bytes;
+  for (const DumpedRegion& region : dump.regions) regions += region.size_bytes;
+  if (dump.pool && dump.has_map() && dump.pool->min > regions) dump.unplaced_bytes += dump.pool->min - regions;
 }
 
 }  // namespace faultline

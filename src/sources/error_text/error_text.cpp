@@ -313,9 +313,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   const AnchorHits found = find_anchors(text);
   Survey seen = survey(text, found);
   TextPools pools(text);
-  if (!seen.first && !seen.first_weak) {
-    if ((seen.first = pools.stand_in(text))) seen.all.push_back(*seen.first);
-  }
+  pools.adopt(seen);
+  if (!seen.first && !seen.first_weak && (seen.first = pools.stand_in(text))) seen.all.push_back(*seen.first);
   if (!seen.first && !seen.first_weak) {
     const std::string other = last_exception(text, 0, {}).words();
     if (const OtherError* known = other_error(text))

@@ -41,11 +41,21 @@ std::optional<Chosen> TextPools::stand_in(std::string_view text) const {
   return chosen;
 }
 
+void TextPools::adopt(Survey& seen) const {
+  const auto adopt = [&](ErrorMessage& message) {
+    if (message.kind == "host-alloc" && std::any_of(found_.dumps.begin(), found_.dumps.end(),
+                                                    [&](const PoolDump& dump) { return names(message, dump); }))
+      message.kind = "out-of-memory";
+  };
+  if (seen.first) adopt(seen.first->message);
+  if (seen.first_weak) adopt(seen.first_weak->message);
+  for (Chosen& chosen : seen.all) adopt(chosen.message);
+}
+
 std::vector<PoolDump> TextPools::take(std::string_view text, ErrorMessage& message, std::size_t at) {
   std::vector<PoolDump> pools;
-  const bool on_host = message.kind == "host-alloc";
   if (found_.dumps.empty() || message.words.contains("benign") || !(is_of_pool(message) || message.framework.empty()) ||
-      !(on_host || message.is_allocation()))
+      !message.is_allocation())
     return pools;
   PoolDump* own = nullptr;
   // Of this writer; one that is named or of this size before others, and of those the last in front of the message, else the first behind it.
@@ -55,7 +65,7 @@ std::vector<PoolDump> TextPools::take(std::string_view text, ErrorMessage& messa
                       before ? dump.begin : text.size() - dump.begin);
   };
   for (PoolDump& dump : found_.dumps) {
-    if (is_other_writer(dump.writer, message.tag) || (on_host && !names(message, dump))) continue;
+    if (is_other_writer(dump.writer, message.tag)) continue;
     if (own == nullptr || rank(dump) > rank(*own)) own = &dump;
   }
   not_taken_ = found_.dumps.size();
@@ -78,7 +88,6 @@ std::vector<PoolDump> TextPools::take(std::string_view text, ErrorMessage& messa
   }
   nearest.push_back(own);
   not_taken_ -= nearest.size();
-  if (on_host) message.kind = "out-of-memory";
   const auto requested = message.numbers.find("requested");
   if (requested == message.numbers.end()) {
     if (own->rounded)

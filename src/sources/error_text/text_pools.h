@@ -17,6 +17,9 @@ class TextPools {
   // A message for a text that holds a map and no message: what is left of a log that was cut.
   std::optional<Chosen> stand_in(std::string_view text) const;
 
+  // Messages about memory of the host that name a pool of which there is a map: they tell of that pool.
+  void adopt(Survey& seen) const;
+
   // The pools at the moment that the message tells of: its own last, before it others of the same process. Empty: the message is not about a pool, or there is no map.
   // What only one of the two tells is added to the other.
   std::vector<PoolDump> take(std::string_view text, ErrorMessage& message, std::size_t at);
