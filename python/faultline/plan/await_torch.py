@@ -1,6 +1,6 @@
-"""Waits for the program to import PyTorch, and starts the dry run right then.
+"""Waits for the program to import PyTorch or JAX, and starts the dry run right then.
 
-Nothing of PyTorch may be imported before the program does so itself, and most processes (a shell's helpers, data workers) never do.
+Nothing of them may be imported before the program does so itself, and most processes (a shell's helpers, data workers) never do.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 
 from .._import_watch import ImportWatch
 from . import vary
+
+_FRAMEWORKS = ("torch", "jax")
 
 
 def start(options: dict) -> None:
@@ -31,12 +33,36 @@ def start(options: dict) -> None:
         os._exit(2)
 
 
+def _begin_beside(options: dict, begin) -> None:
+    """A framework with a pool of its own: it waits until something is on the GPU."""
+    from . import dry_run_session
+
+    try:
+        begin(options)
+    except Exception as problem:
+        dry_run_session.leave_summary(options, {"unsupported": f"{type(problem).__name__}: {problem}"})
+        print(f"faultline: the dry run could not start: {type(problem).__name__}: {problem}", file=sys.stderr)
+        os._exit(2)
+
+
+def _imported(options: dict, name: str) -> None:
+    if name == "torch":
+        start(options)
+    elif name == "jax":
+        from . import for_jax
+
+        _begin_beside(options, for_jax.begin)
+
+
 def arm(plan_path: str) -> None:
     with open(plan_path, encoding="utf-8") as file:
         options = json.load(file)
-    if "torch" in sys.modules:
-        start(options)
-    else:
-        ImportWatch(("torch",), lambda _name, _torch: start(options))
+    options["jax_platforms"] = os.environ.get("JAX_PLATFORMS", "")
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    for name in _FRAMEWORKS:
+        if name in sys.modules:
+            _imported(options, name)
+        else:
+            ImportWatch((name,), lambda name, _module: _imported(options, name))
     if values := vary.wanted(options):
         vary.arm(values)
