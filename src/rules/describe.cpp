@@ -23,6 +23,10 @@ Location location_of_frame(const Trace& trace, StackId frame) {
   location.file = trace.strings.at(at.file);
   location.function = trace.strings.at(at.function);
   location.line = at.line;
+  // An allocator's own log names operations, and no file of any.
+  const auto is_pool = [](const Heap& heap) { return heap.kind == HeapKind::kBfc; };
+  if (location.file.empty() && std::any_of(trace.heaps.begin(), trace.heaps.end(), is_pool))
+    location.op = location.function;
   return location;
 }
 

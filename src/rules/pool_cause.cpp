@@ -14,6 +14,12 @@ class PoolJudge {
   explicit PoolJudge(const Shortage& shortage) : s_(shortage), p_(*shortage.pool) {}
 
   CauseVerdict judge() const {
+    if (p_.limit && s_.reserved && surely_less(*p_.limit, *s_.reserved)) {
+      return {Story::kPoolOpen, Confidence::kHint,
+              "the numbers contradict each other, so no cause is told from them: " +
+                  compared({{*s_.reserved, "taken"}}, ">", {{*p_.limit, "that the pool may take"}}),
+              ""};
+    }
     if (!p_.knows_request) return size_unknown();
     for (const auto step : {&PoolJudge::too_large, &PoolJudge::room, &PoolJudge::refused, &PoolJudge::pieces,
                             &PoolJudge::regions, &PoolJudge::slack, &PoolJudge::full, &PoolJudge::statistics}) {
@@ -148,8 +154,8 @@ class PoolJudge {
   CauseVerdict size_unknown() const {
     std::string why = state();
     if (has_picture())
-      why += fmt::format("; {} are free in it, the largest piece {}, so it was more than that", shown(*s_.idle),
-                         shown(*s_.largest_piece));
+      why += fmt::format("; {} are free in it, and the request was larger than the largest piece of that, {}",
+                         shown(*s_.idle), shown(*s_.largest_piece));
     return {Story::kPoolSizeUnknown, Confidence::kLikely, why, ""};
   }
 

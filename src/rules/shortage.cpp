@@ -75,7 +75,8 @@ Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment&
   shortage.requested = shortage.segment = {bfc_rounded(asked.min), bfc_rounded(asked.max)};
   parts.refused = stated.refused_region;
   parts.limit = stated.limit;
-  if (!parts.limit) parts.limit = pool_limit(subject, slot, event);
+  // what a recording tells of it; of a map alone that would rest on the failure that it is to explain
+  if (!parts.limit && !subject.statements().message_only) parts.limit = pool_limit(subject, slot, event);
   if (parts.has_map) {
     const std::uint64_t unread = std::min(stated.unread_bytes, live);
     shortage.live = ByteInterval{live - unread, live + stated.unplaced_bytes};

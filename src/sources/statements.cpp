@@ -242,6 +242,7 @@ std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& propert
     pool.unplaced_bytes = stated_bytes(properties, prefix + "unplaced").value_or(ByteInterval{}).min;
     pool.knows_requests = trace.can(kEvents) || properties.word(prefix + "knows_requests") == "true";
     if (const std::string growth = properties.word(prefix + "growth"); !growth.empty()) pool.growth = growth == "true";
+    pool.is_mixed = properties.word(prefix + "mixed") == "true";
     pool.asked_by = properties.word(prefix + "asked_by");
   }
   return pools;

@@ -90,6 +90,7 @@ struct DumpedPool {
   std::uint64_t unread_bytes = 0;    // of its regions, what lines that are missing would have told of
   std::uint64_t unplaced_bytes = 0;  // regions of which no line is left
   bool knows_requests = false;       // of each chunk it is known how much was asked for
+  bool is_mixed = false;             // its lines stand between those of another pool
   std::optional<bool> growth;
   std::string asked_by;  // the operation whose request failed
 };

@@ -16,60 +16,17 @@ namespace faultline {
 
 namespace {
 
-const char* const kServedThen =
-    "this request is then served, and all before it; what the program would have asked for next was not recorded";
-
-// Of a pool with a limit of its own: settings that serve the request within it, and the limit that would have.
-void try_pool_settings(Case& subject, std::size_t slot, const Shortage& shortage, Finding& finding) {
-  const Trace& trace = subject.trace();
-  const std::uint16_t device = trace.devices[slot].index;
-  const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
-  if (finding.cause == "fragmented") {
-    for (const SettingChanges& changes : proposed_settings(trace, device)) {
-      if (!served(subject.what_if(slot, changes, std::nullopt))) continue;
-      finding.tries.push_back(
-          {instruction(trace, device, changes) + ": within the same limit " + kServedThen + ".", true, 0});
-      break;
-    }
-  }
-  if ((finding.cause != "fragmented" && finding.cause != "exhausted") || !shortage.pool->limit) return;
-  const auto with_limit = [&](std::uint64_t mib) {
-    return SettingChanges{
-        {shortage.pool->is_host ? "TF_CPU_BFC_MEM_LIMIT_IN_MB" : "memory_limit", std::to_string(mib)}};
-  };
-  // The least whole number of MiB with which a replay serves everything.
-  std::uint64_t too_little = shortage.pool->limit->min / kMiB, enough = too_little + 1;
-  const std::uint64_t most = 64 * (too_little + shortage.requested.max / kMiB + 1);
-  while (enough <= most && !served(subject.what_if(slot, with_limit(enough), std::nullopt))) {
-    too_little = enough;
-    enough *= 2;
-  }
-  if (enough > most) return;
-  while (enough - too_little > 1) {
-    const std::uint64_t middle = too_little + (enough - too_little) / 2;
-    (served(subject.what_if(slot, with_limit(middle), std::nullopt)) ? enough : too_little) = middle;
-  }
-  const std::string change =
-      shortage.pool->is_host
-          ? instruction(trace, device, with_limit(enough))
-          : fmt::format(
-                "Give the pool {} MiB where the GPU has them (per_process_gpu_memory_fraction or a smaller "
-                "TF_DEVICE_MIN_SYS_MEMORY_IN_MB in TensorFlow, XLA_CLIENT_MEM_FRACTION in JAX; or a larger GPU)",
-                enough);
-  finding.tries.push_back({change + ": " + kServedThen + ".", true, 0});
-}
-
 // Settings that could have served the request, each replayed with the room that was there.
 void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, const UsageMoment& moment,
                   Finding& finding) {
   if (!subject.model_is_trusted(slot) ||
       (finding.cause != "fragmented" && finding.cause != "own-limit" && finding.cause != "exhausted"))
     return;
-  if (shortage.pool) return try_pool_settings(subject, slot, shortage, finding);
   const std::uint64_t device_free = shortage.free ? shortage.free->max : 0;
   const std::uint64_t room = segment_room(shortage, subject.facts().usage[slot], moment);
   // A dry run went on past the failure; a recording says nothing of what the program would have asked for next.
-  const std::string all = shortage.whole_live ? "all that the program asks for is then served" : kServedThen;
+  const std::string all =
+      shortage.whole_live ? "all that the program asks for is then served" : std::string(kServedThen);
   const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
   if (surely_at_least(ByteInterval::exactly(room), *shortage.live + shortage.requested)) {
     const std::uint16_t device = subject.trace().devices[slot].index;
@@ -120,8 +77,9 @@ Finding describe_pool_failure(Case& subject, std::size_t slot, const UsageMoment
   finding.call_path = where.callers;
   finding.count = times;
   tell_pool(subject, {slot, moment}, finding);
+  if (const std::string request = describe_request(subject.facts(), moment.event); !request.empty())
+    finding.memory = "It was for " + request + ".";
   if (event.size_bytes == 0) finding.severity = Severity::kWarning;
-  if (subject.model_is_trusted(slot)) try_settings(subject, slot, shortage_of(subject, slot, moment), moment, finding);
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
   return finding;
 }

@@ -5,6 +5,8 @@
 
 #include "base/units.h"
 #include "fmt/format.h"
+#include "models/search.h"
+#include "rules/cause.h"
 #include "rules/describe.h"
 #include "rules/shortage.h"
 
@@ -87,28 +89,35 @@ Owner owner_of(const Case& subject) {
 }
 
 // Settings that bear on this cause. Where nothing but a map is known, what was asked for before it is not, and none of them can be tried.
-void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& verdict, Finding& finding) {
+void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& verdict, bool is_recorded,
+                  Finding& finding) {
   const bool tensorflow = owner != Owner::kJax, jax = owner != Owner::kTensorFlow;
-  const std::string unconfirmed = " Not confirmed: the map does not show the requests that led to it.";
+  const std::string unconfirmed =
+      is_recorded ? "" : " Not confirmed: the map does not show the requests that led to it.";
   switch (verdict.story) {
     case Story::kPoolPieces:
     case Story::kPoolRegions:
     case Story::kPoolSlack:
-      if (shortage.pool->region_count > 1 && tensorflow)
+      if (shortage.pool->region_count > 1 && tensorflow && !is_recorded && !shortage.pool->is_host)
         add_try(finding, fmt::format("The pool grew in {} regions, and no request can lie across two: without growth "
                                      "it takes its limit as one "
                                      "region (TF_FORCE_GPU_ALLOW_GROWTH=false, no set_memory_growth).{}",
                                      format_count(shortage.pool->region_count), unconfirmed));
-      if (shortage.pool->region_count > 1 && jax)
+      if (shortage.pool->region_count > 1 && jax && !is_recorded && !shortage.pool->is_host)
         add_try(finding, fmt::format("The pool grew in {} regions, and no request can lie across two: "
                                      "XLA_PYTHON_CLIENT_PREALLOCATE=true (JAX's "
                                      "default) takes it as one region.{}",
                                      format_count(shortage.pool->region_count), unconfirmed));
       if (tensorflow)
         add_try(finding, "TF_GPU_ALLOCATOR=cuda_malloc_async puts pieces together by mapping them anew." + unconfirmed);
-      if (jax)
+      if (jax && !shortage.pool->is_host)
         add_try(finding,
                 "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async puts pieces together by mapping them anew." + unconfirmed);
+      if (!is_recorded)
+        add_try(finding,
+                "To have settings tried: TF_CPP_VMODULE=bfc_allocator=4 python train.py 2> allocator.log, then "
+                "faultline replay "
+                "allocator.log --search (slow: it writes a line for each request).");
       add_try(finding, "Make the large and lasting arrays first, before the small ones that come and go.");
       return;
     case Story::kPoolRefused:
@@ -140,6 +149,61 @@ void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& ver
       return;
     default: return;
   }
+}
+
+// Settings that serve the request within the limit, and the limit that would have, where a replay of the recording shows it. A map alone has no requests to repeat: from it only the
+// limit can be tried, by the request that failed, in the state that the map shows.
+void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, Finding& finding) {
+  constexpr std::size_t kMostStateEvents = 100'000;
+  const Trace& trace = subject.trace();
+  const std::uint16_t device = trace.devices[slot].index;
+  const bool is_recorded = subject.model_is_trusted(slot);
+  if (finding.cause != "fragmented" && finding.cause != "exhausted") return;
+  const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
+  if (is_recorded && finding.cause == "fragmented") {
+    for (const SettingChanges& changes : proposed_settings(trace, device)) {
+      if (!served(subject.what_if(slot, changes, std::nullopt))) continue;
+      finding.tries.push_back(
+          {fmt::format("{}: within the same limit {}.", instruction(trace, device, changes), kServedThen), true, 0});
+      break;
+    }
+  }
+  // A map that is not whole, or in which the model would have found room, is not the state that it failed in.
+  if (!shortage.pool->limit || !shortage.pool->has_map || shortage.idle->min != shortage.idle->max) return;
+  if (!is_recorded) {
+    const ReplayResult* as_it_was =
+        trace.events.size() > kMostStateEvents ? nullptr : subject.what_if(slot, {}, std::nullopt);
+    if (as_it_was == nullptr || as_it_was->failure_count == 0) return;
+  }
+  const auto with_limit = [&](std::uint64_t mib) {
+    return SettingChanges{
+        {shortage.pool->is_host ? "TF_CPU_BFC_MEM_LIMIT_IN_MB" : "memory_limit", std::to_string(mib)}};
+  };
+  // The least whole number of MiB with which a replay serves everything.
+  std::uint64_t too_little = shortage.pool->limit->min / kMiB, enough = too_little + 1;
+  const std::uint64_t most = 64 * (too_little + shortage.requested.max / kMiB + 1);
+  while (enough <= most && !served(subject.what_if(slot, with_limit(enough), std::nullopt))) {
+    too_little = enough;
+    enough *= 2;
+  }
+  if (enough > most) return;
+  while (enough - too_little > 1) {
+    const std::uint64_t middle = too_little + (enough - too_little) / 2;
+    (served(subject.what_if(slot, with_limit(middle), std::nullopt)) ? enough : too_little) = middle;
+  }
+  const std::string change =
+      shortage.pool->is_host
+          ? instruction(trace, device, with_limit(enough))
+          : fmt::format(
+                "Give the pool {} MiB where the GPU has them (per_process_gpu_memory_fraction or a smaller "
+                "TF_DEVICE_MIN_SYS_MEMORY_IN_MB in TensorFlow, XLA_CLIENT_MEM_FRACTION in JAX; or a larger GPU)",
+                enough);
+  finding.tries.push_back(
+      {fmt::format("{}: {}.", change,
+                   is_recorded ? kServedThen
+                               : "in the state that the map shows this request is then served; what came before and "
+                                 "what would have come next is not in it"),
+       true, 0});
 }
 
 }  // namespace
@@ -176,10 +240,17 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
     finding.message += fmt::format(" Lines of the map are missing: of {} it is not known whether they were in use.",
                                    format_bytes(stated->unread_bytes + stated->unplaced_bytes));
   if (shortage.pool->is_host) finding.message += " This pool is memory of the host, not of the GPU.";
+  if (stated != nullptr && stated->is_mixed) {
+    finding.confidence = std::max(finding.confidence, Confidence::kLikely);
+    finding.message +=
+        " Two maps are mixed in this text, line by line; which lines are this one's was told by how they continue each "
+        "other.";
+  }
   add_numbers(shortage, finding);
   add_evidence(finding, "inequality", verdict.inequality);
   finding.holders = holders_of(subject, failure);
-  add_settings(owner_of(subject), shortage, verdict, finding);
+  try_settings(subject, failure.slot, shortage, finding);
+  add_settings(owner_of(subject), shortage, verdict, subject.model_is_trusted(failure.slot), finding);
 }
 
 }  // namespace faultline

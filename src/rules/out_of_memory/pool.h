@@ -2,10 +2,14 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "rules/rule.h"
 
 namespace faultline {
+
+inline constexpr std::string_view kServedThen =
+    "this request is then served, and all before it; what the program would have asked for next was not recorded";
 
 // The failure that a message of the same text tells of: the last request that failed in a pool, and its device's place. Null: there is none.
 struct PoolFailure {

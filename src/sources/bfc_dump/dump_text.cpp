@@ -106,7 +106,7 @@ class Reader {
     found.not_kept = not_kept_;
     for (Open& open : open_) {
       PoolDump& dump = open.dump;
-      if (open.bins == kBins) {
+      if (open.bins == kBins && !dump.is_mixed) {
         dump.in_use_by_bins = open.bins_in_use;
         dump.requested_by_bins = open.bins_requested;
       }
@@ -150,6 +150,16 @@ class Reader {
     return nullptr;
   }
 
+  // Where more than one is being read, and nothing in front of the lines tells them apart.
+  template <class Is>
+  void mark_if_mixed(Is is) {
+    const auto is_open = [&](const Open& one) {
+      return one.writer == writer_ && !one.is_over && !one.dump.is_finished && is(one);
+    };
+    if (std::count_if(open_.begin(), open_.end(), is_open) < 2) return;
+    for (Open& one : open_) one.dump.is_mixed |= is_open(one);
+  }
+
   template <class Is>
   Open* latest_that(Is is) {
     for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
@@ -187,8 +197,15 @@ class Reader {
   }
 
   void bin(const DumpLine& line) {
-    Open* open = latest();
-    if (open == nullptr || (line.number == 256 && (open->bins != 0 || open->dump.has_map()))) open = &begin_dump();
+    // Its place in the list tells which of several it continues.
+    const auto continues = [&](const Open& one) {
+      return one.bins < kBins && line.number == std::uint64_t{256} << one.bins && !one.dump.has_map();
+    };
+    Open* open = latest_that(continues);
+    if (open == nullptr && line.number == 256) open = &begin_dump();
+    if (open == nullptr) open = latest();
+    if (open == nullptr) open = &begin_dump();
+    mark_if_mixed([](const Open& one) { return one.bins < kBins && !one.dump.has_map(); });
     if (open->bins == kBins) return;
     ++open->bins;
     open->bins_in_use = open->bins_in_use + line.sizes[0].value_or(ByteInterval{});
@@ -207,9 +224,15 @@ class Reader {
   }
 
   void region(const DumpLine& line) {
-    Open* open = latest_that([](const Open& one) { return one.region_is_complete(); });
+    // A map follows its bins.
+    const auto may_begin = [](const Open& one) {
+      return one.region_is_complete() && (one.bins == kBins || one.bins == 0);
+    };
+    Open* open = latest_that(may_begin);
+    if (open == nullptr) open = latest_that([](const Open& one) { return one.region_is_complete(); });
     if (open == nullptr) open = latest();
     if (open == nullptr) open = &begin_dump();
+    mark_if_mixed([](const Open&) { return true; });
     begin_region(*open, *line.number);
     touch(*open);
   }
@@ -349,6 +372,7 @@ class Reader {
 PoolDumps read_pool_dumps(std::string_view text) {
   Reader reader;
   std::string plain;
+  std::string_view before;
   for (const Zone& zone : zones_of(text)) {
     std::size_t at = line_begin(text, zone.begin, kLongestDumpLine);
     while (at < zone.end) {
@@ -357,7 +381,10 @@ PoolDumps read_pool_dumps(std::string_view text) {
       std::string_view line = text.substr(at, std::min(end - at, kLongestDumpLine));
       if (std::memchr(line.data(), '\x1b', line.size()) != nullptr) line = plain = clean_line(line, kLongestDumpLine);
       if (line.ends_with('\r')) line.remove_suffix(1);
-      reader.read(line, at);
+      const std::string_view raw = text.substr(at, std::min(end - at, kLongestDumpLine));
+      // a log that was written twice has each line twice
+      if (raw.empty() || raw != before) reader.read(line, at);
+      before = raw;
       at = end + 1;
     }
   }

@@ -96,6 +96,7 @@ void add_statements(Trace& trace, const PoolDump& dump) {
   state("peak_in_use", dump.peak_in_use);
   if (dump.unread_bytes != 0) state("unread", ByteInterval::exactly(dump.unread_bytes));
   if (dump.unplaced_bytes != 0) state("unplaced", ByteInterval::exactly(dump.unplaced_bytes));
+  if (dump.is_mixed) trace.properties["bfc." + dump.allocator + ".mixed"] = "true";
   if (!dump.asked_by.empty()) trace.properties["bfc." + dump.allocator + ".asked_by"] = dump.asked_by;
   const bool knows_requests = std::any_of(dump.chunks.begin(), dump.chunks.end(), [](const DumpedChunk& chunk) {
     return chunk.in_use && chunk.requested_bytes != 0;

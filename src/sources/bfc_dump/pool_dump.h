@@ -53,6 +53,7 @@ struct PoolDump {
   std::uint64_t in_use_by_sizes = 0;  // what the summary by size adds up to; 0: there is none
   std::uint64_t allocations = 0;      // how many requests the pool has served
   bool is_finished = false;           // it was read up to its last line
+  bool is_mixed = false;              // with another of the same writer, line by line
 
   std::uint64_t unplaced_bytes = 0;  // of regions without a single line of a chunk: nobody knows where they lay
   std::uint64_t unread_bytes = 0;    // in regions whose size is known, without a line that says what they are

@@ -294,7 +294,7 @@ std::string unescaped(std::string_view text) {
 
 // The state of the pools that the message is about, and where in them the request failed.
 PoolPlace add_pools_of(std::string_view text, Chosen& chosen, TextPools& pools, Trace& trace) {
-  const std::vector<PoolDump> dumps = pools.take(text, chosen.message, std::max(chosen.begin, chosen.again));
+  const std::vector<PoolDump> dumps = pools.take(text, chosen.message, chosen.begin);
   trace.count("maps of pools that are not looked at: of other moments, processes or errors", pools.not_taken());
   if (dumps.empty()) {
     trace.heaps.push_back({HeapKind::kDriver, chosen.message.device.value_or(0), HeapId(0), 0, 0, "driver"});
