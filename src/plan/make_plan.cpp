@@ -81,7 +81,7 @@ std::string nothing_planned(const PlanQuestion& question, const DryRunResult& fi
   const ProcessSummary* main = first.main();
   if (main != nullptr && !main->trace.empty()) return {};
   return fmt::format(
-      "nothing was planned: {} did not import PyTorch{}", question.command.front(),
+      "nothing was planned: {} did not import PyTorch, JAX or TensorFlow{}", question.command.front(),
       first.status != 0 ? fmt::format(" and ended with status {}", first.status) : " (or is no Python program)");
 }
 

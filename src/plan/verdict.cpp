@@ -238,6 +238,11 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.peak_reserved_bytes = run.needs.reserved_bytes;
   plan.taken_bytes = run.needs.taken_bytes();
   plan.needed_bytes = run.needs.needed_bytes();
+  if (run.needs.pool) {
+    plan.framework = *run.needs.pool == BfcFramework::kJax ? "jax" : "tensorflow";
+    plan.pool_bytes = run.needs.segment_bytes;
+    plan.pool_share = run.needs.share;
+  }
   describe_peak(*run.judgement.facts, run.needs.slot, plan);
   plan.failed = as_asked.died_of_memory();
   describe_phases(*run.judgement.facts, run.needs.slot, main.steps != 0 || main.does("backward"), plan);

@@ -5,6 +5,7 @@ Nothing of them may be imported before the program does so itself, and most proc
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -45,6 +46,14 @@ def _begin_beside(options: dict, begin) -> None:
         os._exit(2)
 
 
+def _before(options: dict, name: str) -> None:
+    """JAX runs on the CPU; a child of the program still finds what was chosen for it."""
+    if name == "jax":
+        chosen = os.environ.setdefault("FAULTLINE_JAX_PLATFORMS", os.environ.get("JAX_PLATFORMS", ""))
+        options["jax_platforms"] = chosen
+        os.environ["JAX_PLATFORMS"] = "cpu"
+
+
 def _imported(options: dict, name: str) -> None:
     if name == "torch":
         start(options)
@@ -57,12 +66,11 @@ def _imported(options: dict, name: str) -> None:
 def arm(plan_path: str) -> None:
     with open(plan_path, encoding="utf-8") as file:
         options = json.load(file)
-    options["jax_platforms"] = os.environ.get("JAX_PLATFORMS", "")
-    os.environ["JAX_PLATFORMS"] = "cpu"
     for name in _FRAMEWORKS:
         if name in sys.modules:
+            _before(options, name)
             _imported(options, name)
         else:
-            ImportWatch((name,), lambda name, _module: _imported(options, name))
+            ImportWatch((name,), lambda name, _module: _imported(options, name), functools.partial(_before, options))
     if values := vary.wanted(options):
         vary.arm(values)

@@ -8,7 +8,7 @@ from .arrays import Holding
 
 
 def install(session) -> None:
-    from jax._src import array
+    from jax._src import array, dispatch
     from jaxlib import xla_client
 
     put = xla_client.batched_device_put
@@ -48,6 +48,16 @@ def install(session) -> None:
     except (AttributeError, TypeError):
         pass  # such an array is counted until the first of the two dies
 
+    deferred = dispatch._DeferredShardArg
+    handled = deferred.result_handler
+
+    def result_handler(self, put_there):
+        result = handled(self, put_there)
+        if not session.closed and (known := session.arrays.of(put_there)) is not None:
+            session.arrays.follow(result, known.holding, known.is_stand_in)
+        return result
+
+    deferred.result_handler = result_handler
     delete = kind.delete
 
     def deleted(self):
