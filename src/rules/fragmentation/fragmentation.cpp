@@ -86,9 +86,9 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
     Finding finding = finding_at(facts, "memory/fragmentation",
-                                 broke_it                 ? Severity::kError
-                                 : harmless || too_little ? Severity::kNote
-                                                          : Severity::kWarning,
+                                 broke_it && !subject.statements().error.lives_on ? Severity::kError
+                                 : !broke_it && (harmless || too_little)          ? Severity::kNote
+                                                                                  : Severity::kWarning,
                                  Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message =

@@ -23,6 +23,10 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
       return add_try(
           finding, std::string("The model was being made or moved to the device, so a smaller batch does not help. ") +
                        kFewerWeightBytes);
+    if (context.message != nullptr && context.message->framework != Framework::kPyTorch &&
+        context.message->framework != Framework::kNone)
+      return add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
+                                  ": a smaller batch or sequence, a smaller type.");
     const bool trains = context.roles & (kInBackward | kInOptimizer | kRecomputes);
     return add_try(
         finding,

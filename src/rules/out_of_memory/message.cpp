@@ -81,7 +81,9 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   const Shortage shortage = shortage_of(subject);
   CauseVerdict verdict = cause_of(shortage);
   add_numbers(stated, shortage, finding);
-  if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit) return false;
+  const bool async = stated.allocator == StatedAllocator::kAsync && stated.live;
+  if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit && !(async && *verdict.cause() != 0))
+    return false;
   if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {
     verdict.why = "PyTorch's tensors took " + shown(*stated.live) + " of " + shown(*stated.capacity) +
                   "; the rest is the CUDA pool's own cache, the context, and other programs, and this text does not "
@@ -92,6 +94,10 @@ bool judge_numbers(const Case& subject, Finding& finding) {
            (verdict.story == Story::kAbsurd ? "More than an exabyte was" : shown(*stated.requested) + " were") +
                " asked for: " + verdict.why + ".");
   add_evidence(finding, "inequality", verdict.inequality);
+  for (const StatedError::Buffer& buffer : stated.buffers) {
+    if (stated.framework != Framework::kPyTorch && async)
+      finding.holders.push_back({buffer.bytes.middle(), 1, "in the pool", Location(), buffer.what});
+  }
   AdviceContext context;
   context.program = program_words(subject);
   context.message = &stated;

@@ -241,13 +241,14 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
                                    format_bytes(stated->unread_bytes + stated->unplaced_bytes));
   if (shortage.pool->is_host) finding.message += " This pool is memory of the host, not of the GPU.";
   if (stated != nullptr && stated->is_mixed) {
-    finding.confidence = std::max(finding.confidence, Confidence::kLikely);
+    finding.confidence = Confidence::kHint;
+    finding.cause.clear();
     finding.message +=
-        " Two maps are mixed in this text, line by line; which lines are this one's was told by how they continue each "
-        "other.";
+        " Two maps are mixed in this text, line by line, and nothing tells which pool is which: what is told here may "
+        "be the other one's, and no cause is told from it.";
   }
   add_numbers(shortage, finding);
-  add_evidence(finding, "inequality", verdict.inequality);
+  if (stated == nullptr || !stated->is_mixed) add_evidence(finding, "inequality", verdict.inequality);
   finding.holders = holders_of(subject, failure);
   try_settings(subject, failure.slot, shortage, finding);
   add_settings(owner_of(subject), shortage, verdict, subject.model_is_trusted(failure.slot), finding);

@@ -65,7 +65,7 @@ struct Open {
   DumpWriter writer;
   std::uint64_t cursor = 0;  // where the next chunk of the region must begin
   bool in_region = false, has_name_line = false, is_over = false;
-  bool awaits_statistics = false;
+  bool awaits_statistics = false, statistics_are_mixed = false;
   std::uint32_t bins = 0;
   ByteInterval bins_in_use, bins_requested;
   HashMap<std::string, std::uint32_t> op_ids;
@@ -332,7 +332,14 @@ class Reader {
 
   void statistics() {
     if (Open* const open = latest()) {
-      for (Open& one : open_) one.awaits_statistics &= one.writer.tag != writer_.tag;
+      // Of two that stand in each other nobody knows whose is which.
+      for (Open& one : open_) {
+        if (&one == open || !one.awaits_statistics || one.writer.tag != writer_.tag) continue;
+        one.awaits_statistics = false;
+        if (one.dump.allocations != 0) continue;
+        one.dump.in_use.reset();
+        open->statistics_are_mixed = true;
+      }
       open->awaits_statistics = true;
       touch(*open);
     }
@@ -347,6 +354,7 @@ class Reader {
     // statistics may be all that is left of a dump
     Open& open = found == open_.rend() ? begin_dump() : *found;
     open.awaits_statistics = true;
+    if (open.statistics_are_mixed) return touch(open);
     PoolDump& dump = open.dump;
     if (line.words == "Limit:" && !dump.limit) dump.limit = line.sizes[0];
     if (line.words == "InUse:") dump.in_use = line.sizes[0];

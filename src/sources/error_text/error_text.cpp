@@ -6,6 +6,7 @@
 
 #include "sources/bfc_dump/dump_trace.h"
 #include "sources/error_text/afterlife.h"
+#include "sources/error_text/async_pool.h"
 #include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
@@ -15,6 +16,7 @@
 #include "sources/error_text/standing.h"
 #include "sources/error_text/surroundings.h"
 #include "sources/error_text/survey.h"
+#include "sources/error_text/text_limits.h"
 #include "sources/error_text/text_pools.h"
 #include "sources/error_text/traceback.h"
 
@@ -187,7 +189,7 @@ void add_ended_at(const TracebackFrame& at, Trace& trace) {
 
 // How it ended behind the message: in another exception, or not at all.
 void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Trace& trace) {
-  const std::size_t head = text.rfind("Traceback (most recent call last)");
+  const std::size_t head = find_last(text, kTracebackHead);
   const bool printed = is_only_printed(text, chosen, head == std::string_view::npos ? 0 : head + 1);
   const LastException other = last_exception(text, chosen.begin, chosen.message.tag);
   const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 30)) != std::string::npos;
@@ -315,6 +317,10 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   TextPools pools(text);
   pools.adopt(seen);
   if (!seen.first && !seen.first_weak && (seen.first = pools.stand_in(text))) seen.all.push_back(*seen.first);
+  // Not where another error ended the program.
+  if (!seen.first && !seen.first_weak && seen.quoted.empty() && last_exception(text, 0, {}).empty() &&
+      other_error(text) == nullptr)
+    seen.first_weak = seen.harmless;
   if (!seen.first && !seen.first_weak) {
     const std::string other = last_exception(text, 0, {}).words();
     if (const OtherError* known = other_error(text))
@@ -357,6 +363,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   trace.source_events = 1;
   trace.streams.emplace_back();
   const PoolPlace place = add_pools_of(text, chosen, pools, trace);
+  if (is_of_pool(message)) add_async_pool(text, chosen.begin, message, trace);
 
   // Where a kernel's line came first, the traceback belongs to the error that followed it.
   std::size_t stack_at = chosen.begin, stack_again = chosen.again;
@@ -367,6 +374,10 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   }
   std::vector<TracebackFrame> frames = traceback_of(text, stack_at, stack_again, message.tag);
   std::erase_if(frames, is_launcher);
+  // A graph's operation fails far from the line that made it.
+  if (is_of_pool(message) && std::all_of(frames.begin(), frames.end(), is_installed)) {
+    if (TracebackFrame made = defined_at(text, std::max(stack_at, stack_again)); !made.file.empty()) frames = {made};
+  }
   if (message.words.count("quoted") != 0) {
     const std::size_t line = line_begin(text, chosen.begin, 4096);
     const std::string_view whole = text.substr(line, line_end(text, chosen.begin, 4096) - line);

@@ -40,6 +40,9 @@ std::size_t line_begin(std::string_view text, std::size_t at, std::size_t limit)
 // Where it ends (the newline's position, or the text's end), looking ahead at most `limit` bytes.
 std::size_t line_end(std::string_view text, std::size_t at, std::size_t limit);
 
+// Where `words` stand for the last time, as rfind finds it, at the speed of memrchr.
+std::size_t find_last(std::string_view text, std::string_view words);
+
 // Of a long text its beginning and what stands around `at`, for what is looked for by many words; empty where the text itself is short enough.
 std::string neighbourhood(std::string_view text, std::size_t at);
 

@@ -145,6 +145,17 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return stands_as_message(passage) ? std::optional(message) : std::nullopt;
     }
     case Anchor::kTfMemory: return said("out-of-memory", "tensorflow", passage.first_line(300));
+    case Anchor::kTfAsync: {
+      // "gpu_async_0 cuMemAllocAsync failed to allocate 1073741824 bytes: CUDA error: out of memory"
+      const auto bytes = xla_size(lower, 25, 40);
+      if (!bytes || lower.substr(0, 200).find("memory") == std::string::npos) return std::nullopt;
+      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+      message.numbers["requested"] = *bytes;
+      message.words["allocator"] = "cudaMallocAsync";
+      if (const auto device = number_after(passage.before, "gpu_async_"); device && *device < 4096)
+        message.device = static_cast<std::uint16_t>(*device);
+      return message;
+    }
     case Anchor::kCupyOom: {
       const std::size_t open = lower.find('(');
       if (open == std::string::npos || open > 80) return std::nullopt;

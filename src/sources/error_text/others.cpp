@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 #include <set>
 
@@ -212,7 +213,13 @@ std::string writer_words(std::string_view text, std::string_view tag) {
 bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
 
 std::uint64_t line_number(std::string_view text, std::size_t at) {
-  return 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  std::uint64_t line = 1;
+  const char *here = text.data(), *const end = here + at;
+  while ((here = static_cast<const char*>(std::memchr(here, '\n', static_cast<std::size_t>(end - here)))) != nullptr) {
+    ++line;
+    if (++here == end) break;
+  }
+  return line;
 }
 
 std::string place_words(std::string_view text, const Chosen& message) {

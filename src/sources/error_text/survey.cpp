@@ -90,6 +90,11 @@ Survey survey(std::string_view text, const AnchorHits& found) {
       if (owner.empty()) owner = pool_owner(text, hit.begin);
       message->framework = owner;
     }
+    // What is told only where nothing else is.
+    if (message->kind.starts_with("harmless-")) {
+      if (!survey.harmless) survey.harmless = Chosen{std::move(*message), hit.begin, hit.begin, 1};
+      continue;
+    }
     const Standing standing = standing_of(text, hit.begin);
     if (standing == Standing::kSource) {
       if (survey.quoted.empty()) survey.quoted = message->text.substr(0, message->text.find_first_of("\"`\n"));
