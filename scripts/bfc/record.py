@@ -41,7 +41,7 @@ def shortened(text: str) -> str:
             frames = 0
         elif frames is not None and line.startswith("\t"):
             frames += bool(line.strip())
-            if frames > FRAMES_KEPT or not line.strip():
+            if (frames > FRAMES_KEPT or not line.strip()) and line != "\tPy_FinalizeEx":
                 continue
         elif line:
             frames = None

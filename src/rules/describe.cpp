@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/units.h"
@@ -26,7 +27,7 @@ Location location_of_frame(const Trace& trace, StackId frame) {
   // An allocator's own log names operations, and no file of any.
   const auto is_pool = [](const Heap& heap) { return heap.kind == HeapKind::kBfc; };
   if (location.file.empty() && std::any_of(trace.heaps.begin(), trace.heaps.end(), is_pool))
-    location.op = location.function;
+    location.op = std::exchange(location.function, {});
   return location;
 }
 

@@ -29,7 +29,7 @@ struct Speaker {
   std::string failed_op;
   PoolTrace::Pool freeing_pool = 0;  // of the free that it is about to make
   std::uint64_t freeing_address = 0;
-  StackId freeing_stack;
+  StackTexts::Known freeing_stack;
   std::size_t last_event = ~std::size_t{0};  // gets the stack that follows
 };
 
@@ -146,6 +146,7 @@ class LogReader {
       fail(who, pool, bytes, mark);
     } else if (address != 0 && !who.is_served) {
       level_3_ = true;
+      pools_.frees_are_nameless();
       ++requests_;
       who.last_event = pools_.allocated(pool, bytes, address, mark);
     }
@@ -243,7 +244,7 @@ class LogReader {
       pools_.trace.count("frees without their chunk");
       return;
     }
-    pools_.freed(who.freeing_pool, who.freeing_address, mark, who.freeing_stack);
+    pools_.freed(who.freeing_pool, who.freeing_address, mark, who.freeing_stack.stack, who.freeing_stack.at_exit);
     who.freeing_pool = 0;
   }
 
@@ -274,7 +275,7 @@ class LogReader {
     const StackTexts::Known& known = stacks_.end();
     has_stacks_ = true;
     if (stack_is_frees_) {
-      stack_of_->freeing_stack = known.stack;
+      stack_of_->freeing_stack = known;
     } else if (stack_of_->last_event < pools_.trace.events.size()) {
       Event& event = pools_.event(stack_of_->last_event);
       event.stack = known.stack;

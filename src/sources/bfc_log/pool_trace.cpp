@@ -82,7 +82,7 @@ void PoolTrace::region_returned(Pool number, std::uint64_t address, Mark mark) {
 
 std::size_t PoolTrace::allocated(Pool number, std::uint64_t bytes, std::uint64_t address, Mark mark) {
   PoolState& pool = pools_[number];
-  if (pool.live.contains(address)) {
+  if (!frees_are_nameless_ && pool.live.contains(address)) {
     trace.count("frees that are missing: their address was handed out again");
     freed(number, address, mark, {});
   }
@@ -98,7 +98,8 @@ std::size_t PoolTrace::failed(Pool number, std::uint64_t bytes, Mark mark) {
   return trace.events.size() - 1;
 }
 
-std::size_t PoolTrace::freed(Pool number, std::uint64_t address, Mark mark, StackId stack) {
+void PoolTrace::freed(Pool number, std::uint64_t address, Mark mark, StackId stack, bool at_exit) {
+  if (at_exit) exit_frees_.push_back(trace.events.size());
   PoolState& pool = pools_[number];
   Event event = made(EventKind::kFree, pool, pool.heap, address, 0, mark);
   event.stack = stack;
@@ -111,7 +112,6 @@ std::size_t PoolTrace::freed(Pool number, std::uint64_t address, Mark mark, Stac
     pool.live.erase(at);
   }
   trace.events.push_back(event);
-  return trace.events.size() - 1;
 }
 
 void PoolTrace::freed_somewhere(Pool number, std::uint64_t bytes, Mark mark) {
@@ -141,7 +141,22 @@ void PoolTrace::place_hosts() {
   for (Event& event : trace.events) event.device = trace.heaps[event.heap.index()].device;
 }
 
+void PoolTrace::drop_exit() {
+  const auto last = std::find_if(trace.events.rbegin(), trace.events.rend(),
+                                 [](const Event& event) { return event.kind == EventKind::kAlloc; });
+  const auto last_alloc = static_cast<std::size_t>(trace.events.rend() - last);
+  const auto first = std::lower_bound(exit_frees_.begin(), exit_frees_.end(), last_alloc);
+  if (first == exit_frees_.end()) return;
+  trace.properties["bfc.freed_at_exit"] = std::to_string(exit_frees_.end() - first);
+  std::size_t kept = *first;
+  for (std::size_t at = *first; at < trace.events.size(); ++at) {
+    if (!std::binary_search(first, exit_frees_.end(), at)) trace.events[kept++] = trace.events[at];
+  }
+  trace.events.resize(kept);
+}
+
 Trace PoolTrace::finish(bool has_stacks) {
+  drop_exit();
   place_hosts();
   bool all_from_start = pools_.size() > 1;
   std::map<std::uint16_t, Device> devices;

@@ -34,7 +34,9 @@ class PoolTrace {
   // The event's number.
   std::size_t allocated(Pool pool, std::uint64_t bytes, std::uint64_t address, Mark mark);
   std::size_t failed(Pool pool, std::uint64_t bytes, Mark mark);
-  std::size_t freed(Pool pool, std::uint64_t address, Mark mark, StackId stack);
+  void freed(Pool pool, std::uint64_t address, Mark mark, StackId stack, bool at_exit = false);
+  // From now on a free says only how much was asked for: what is live is found out later (level3.h).
+  void frees_are_nameless() { frees_are_nameless_ = true; }
   // A free of which only the size is known.
   void freed_somewhere(Pool pool, std::uint64_t bytes, Mark mark);
 
@@ -44,7 +46,7 @@ class PoolTrace {
   void state_framework(std::string_view framework) { trace.properties["bfc.framework"] = std::string(framework); }
 
   Event& event(std::size_t number) { return trace.events[number]; }
-  // Devices, properties, capabilities.
+  // Devices, properties, capabilities. What goes when the interpreter ends was held to the end: nobody let go of it.
   Trace finish(bool has_stacks);
 
   Trace trace;
@@ -65,8 +67,11 @@ class PoolTrace {
   };
   Event made(EventKind kind, const PoolState& pool, HeapId heap, std::uint64_t address, std::uint64_t bytes, Mark mark);
   void place_hosts();
+  void drop_exit();
 
   std::vector<PoolState> pools_;  // [0] is none
+  bool frees_are_nameless_ = false;
+  std::vector<std::size_t> exit_frees_;  // events
   std::map<std::uint16_t, std::string> device_names_;
 };
 

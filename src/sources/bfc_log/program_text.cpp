@@ -13,8 +13,10 @@ namespace {
 
 constexpr std::size_t kMostText = 8 * 1024 * 1024;
 
-// "32,1024,64": nothing where it is more than numbers.
+// "[32,1024,64]", with or without the brackets: nothing where it is more than numbers.
 std::vector<std::int64_t> shape_of(std::string_view text) {
+  if (text.starts_with('[')) text.remove_prefix(1);
+  if (text.ends_with(']')) text.remove_suffix(1);
   std::vector<std::int64_t> shape;
   const char* at = text.data();
   const char* const end = at + text.size();

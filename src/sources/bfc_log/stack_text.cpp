@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 namespace faultline {
@@ -12,10 +13,22 @@ constexpr std::size_t kMostFrames = 64;
 constexpr std::size_t kMostStacks = 200'000;
 
 // What every request passes through says nothing about it.
-bool is_allocators_own(std::string_view frame) {
-  static constexpr std::array<std::string_view, 4> kOwn = {
-      "tsl::CurrentStackTrace", "tsl::BFCAllocator::", "tensorflow::CurrentStackTrace", "tensorflow::BFCAllocator::"};
-  return std::any_of(kOwn.begin(), kOwn.end(), [&](std::string_view own) { return frame.starts_with(own); });
+bool is_way_to_allocator(std::string_view frame) {
+  static constexpr std::array<std::string_view, 14> kWay = {"tsl::",
+                                                            "absl::",
+                                                            "std::",
+                                                            "Eigen::",
+                                                            "tensorflow::CurrentStackTrace",
+                                                            "tensorflow::BFCAllocator::",
+                                                            "tensorflow::Tensor::",
+                                                            "tensorflow::TensorBuffer::",
+                                                            "tensorflow::BufferBase::",
+                                                            "tensorflow::Buffer<",
+                                                            "tensorflow::OpKernelContext::",
+                                                            "tensorflow::OpKernelConstruction::",
+                                                            "tensorflow::core::RefCounted::",
+                                                            "tensorflow::TypedAllocator::"};
+  return std::any_of(kWay.begin(), kWay.end(), [&](std::string_view way) { return frame.starts_with(way); });
 }
 
 // From here outwards it is Python's interpreter, which has no names of the program's.
@@ -26,22 +39,34 @@ bool is_interpreter(std::string_view frame) {
 
 }  // namespace
 
-std::string_view kernel_of_frame(std::string_view frame) {
-  std::size_t end = frame.find("::Compute(");
-  if (end == std::string_view::npos) end = frame.find("::ComputeAsync(");
-  if (end == std::string_view::npos) return {};
-  std::string_view name = frame.substr(0, end);
-  if (!name.empty() && name.back() == '>') {
-    std::size_t depth = 0, at = name.size();
-    while (at > 0) {
-      --at;
-      if (name[at] == '>') ++depth;
-      if (name[at] == '<' && --depth == 0) break;
-    }
-    name = name.substr(0, at);
+std::string short_name(std::string_view frame) {
+  for (const std::string_view odd : {"operator", "lambda", "(anonymous", "'lambda"}) {
+    if (frame.find(odd) != std::string_view::npos) return std::string(frame.substr(0, 200));
   }
-  if (const std::size_t colons = name.rfind("::"); colons != std::string_view::npos) name = name.substr(colons + 2);
-  return name.ends_with("Device") ? std::string_view{} : name;
+  std::string name;
+  std::size_t depth = 0;
+  for (const char letter : frame) {
+    if (letter == '(' && depth == 0) break;
+    if (letter == '<') ++depth;
+    if (depth == 0) name += letter;
+    if (letter == '>' && depth != 0) --depth;
+  }
+  // a function template names what it returns before its own name
+  if (const std::size_t space = name.rfind(' '); space != std::string::npos) name.erase(0, space + 1);
+  return name;
+}
+
+std::string_view kernel_of_frame(std::string_view frame, std::string_view short_name) {
+  const auto split = [](std::string_view text) {
+    const std::size_t colons = text.rfind("::");
+    return colons == std::string_view::npos ? std::pair(std::string_view{}, text)
+                                            : std::pair(text.substr(0, colons), text.substr(colons + 2));
+  };
+  const auto [owner, method] = split(short_name);
+  const std::string_view name = split(owner).second;
+  const bool computes = method == "Compute" || method == "ComputeAsync";
+  const bool is_made = method == name && frame.find("OpKernelConstruction*") != std::string_view::npos;
+  return (computes || is_made) && !name.ends_with("Device") ? name : std::string_view{};
 }
 
 void StackTexts::add(std::string_view line) {
@@ -66,7 +91,7 @@ const StackTexts::Known& StackTexts::end() {
 
 StackTexts::Known StackTexts::read() const {
   std::vector<FrameId> frames;
-  std::string_view kernel;
+  std::string kernel;
   for (std::string_view rest = text_; !rest.empty() && frames.size() < kMostFrames;) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view frame = rest.substr(0, end);
@@ -74,12 +99,14 @@ StackTexts::Known StackTexts::read() const {
     const std::size_t first = frame.find_first_not_of("\t \r");
     if (first == std::string_view::npos) continue;
     frame = frame.substr(first, frame.find_last_not_of("\t \r") - first + 1);
-    if (is_allocators_own(frame)) continue;
+    if (frames.empty() && is_way_to_allocator(frame)) continue;
     if (is_interpreter(frame)) break;
-    if (kernel.empty()) kernel = kernel_of_frame(frame);
-    frames.push_back(trace_.stacks.intern_frame({trace_.strings.intern(frame), {}, 0}));
+    const std::string name = short_name(frame);
+    if (frames.empty() && name.find("Device::") != std::string::npos) continue;  // the device makes it for somebody
+    if (kernel.empty()) kernel = kernel_of_frame(frame, name);
+    frames.push_back(trace_.stacks.intern_frame({trace_.strings.intern(name), {}, 0}));
   }
-  Known known{trace_.stacks.intern(frames), {}};
+  Known known{trace_.stacks.intern(frames), {}, text_.find("\tPy_FinalizeEx\n") != std::string::npos};
   if (!kernel.empty()) {
     Tensor tensor;
     tensor.op = trace_.strings.intern(kernel);
