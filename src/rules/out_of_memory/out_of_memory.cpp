@@ -159,7 +159,7 @@ void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vec
   const ErrorKind stated = subject.statements().error.kind;
   const bool is_stated =
       stated == ErrorKind::kOutOfMemory || stated == ErrorKind::kPoolGrowth || stated == ErrorKind::kLibraryMemory;
-  const bool is_recorded = !(subject.statements().message_only && is_stated) &&
+  const bool is_recorded = !subject.statements().message_only &&
                            std::any_of(facts.usage.begin(), facts.usage.end(),
                                        [](const DeviceUsage& usage) { return !usage.failures.empty(); });
   if (is_stated && !is_recorded) {

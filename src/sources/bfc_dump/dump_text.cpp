@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,6 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostDumps = 64;
-constexpr std::size_t kMostChunks = std::size_t{4} << 20;  // of all that are kept
 constexpr std::size_t kBefore = std::size_t{16} << 10,
                       kBehind = std::size_t{16} << 10;  // a dump's lines around its map
 constexpr std::size_t kLongestDumpLine = 4096;
@@ -80,9 +80,11 @@ struct Open {
 
 class Reader {
  public:
-  void read(std::string_view line, std::size_t at) {
+  // A log that was written twice has each line twice; two maps that are mixed may begin regions of one size.
+  void read(std::string_view line, std::size_t at, bool is_repeated) {
     const DumpLine read = read_dump_line(line);
-    if (read.kind == DumpLine::Kind::kNone) return;
+    if (read.kind == DumpLine::Kind::kNone || (is_repeated && read.kind != DumpLine::Kind::kRegion)) return;
+    is_repeated_ = is_repeated;
     at_ = at;
     end_ = at + line.size();
     writer_ = writer_of(line);
@@ -230,6 +232,7 @@ class Reader {
     };
     Open* open = latest_that(may_begin);
     if (open == nullptr) open = latest_that([](const Open& one) { return one.region_is_complete(); });
+    if (open == nullptr && is_repeated_) return;
     if (open == nullptr) open = latest();
     if (open == nullptr) open = &begin_dump();
     mark_if_mixed([](const Open&) { return true; });
@@ -368,11 +371,12 @@ class Reader {
 
   static constexpr std::size_t kMostOps = 4096;
 
-  std::vector<Open> open_;
+  std::list<Open> open_;
   std::optional<ByteInterval> refused_;
   DumpWriter writer_;
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t not_kept_ = 0;
+  bool is_repeated_ = false;
 };
 
 }  // namespace
@@ -390,8 +394,7 @@ PoolDumps read_pool_dumps(std::string_view text) {
       if (std::memchr(line.data(), '\x1b', line.size()) != nullptr) line = plain = clean_line(line, kLongestDumpLine);
       if (line.ends_with('\r')) line.remove_suffix(1);
       const std::string_view raw = text.substr(at, std::min(end - at, kLongestDumpLine));
-      // a log that was written twice has each line twice
-      if (raw.empty() || raw != before) reader.read(line, at);
+      reader.read(line, at, !raw.empty() && raw == before);
       before = raw;
       at = end + 1;
     }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
 #include "sources/bfc_dump/dump_trace.h"
@@ -191,6 +192,44 @@ TEST(PoolDumpText, TheDumpMakesATraceThatHolds) {
   EXPECT_EQ(trace.preexisting_count, 3u);  // a region, two chunks
   EXPECT_EQ(trace.events.back().size_bytes, 1073741824u);
   EXPECT_EQ(trace.final_blocks.size(), 3u);
+}
+
+// Lines left out, doubled, exchanged and with any byte changed: whatever is read makes a trace that holds.
+TEST(PoolDumpText, SurvivesAnyDamage) {
+  std::vector<std::string> lines;
+  std::string text = named("GPU_0_bfc", kRegion) +
+                     "total_region_allocated_bytes_: 4096 memory_limit_: 8192 available bytes: 4096 "
+                     "curr_region_allocation_bytes_: 8192\nStats: \nLimit:  8192\nInUse:  3072\nMaxInUse: 4096\n" +
+                     named("GPU_1_bfc", kRegion + kRegion);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end + 1 - at));
+    at = end + 1;
+  }
+  std::mt19937 random(3);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::string> changed = lines;
+    for (int change = 0; change < 4; ++change) {
+      const std::size_t at = random() % changed.size(), other = random() % changed.size();
+      switch (random() % 4) {
+        case 0: changed[at].clear(); break;
+        case 1: changed[at] += changed[at]; break;
+        case 2: std::swap(changed[at], changed[other]); break;
+        default:
+          if (!changed[at].empty()) changed[at][random() % changed[at].size()] = static_cast<char>(random());
+      }
+    }
+    std::string damaged;
+    for (const std::string& line : changed) damaged += line;
+    for (const PoolDump& dump : read_pool_dumps(damaged).dumps) {
+      Trace trace;
+      trace.streams.emplace_back();
+      const std::vector<PoolPlace> places = add_pools(trace, {&dump, 1});
+      add_failed_request(trace, dump, places.front(), StackId());
+      const Status holds = check_trace(trace);
+      ASSERT_TRUE(holds.ok()) << holds.error().what << "\n" << damaged;
+    }
+  }
 }
 
 TEST(PoolDumpText, APoolIsOfItsGpu) {

@@ -55,7 +55,7 @@ class MemoryDumpReader {
     std::vector<DumpedChunk>& chunks = dump_.chunks;
     const bool lies_before = !chunks.empty() && chunk.address < chunks.back().address + chunks.back().size_bytes &&
                              chunk.address + chunk.size_bytes > chunks.back().address;
-    if (!sound || lies_before) {
+    if (!sound || lies_before || chunks.size() == kMostChunks) {
       ++dump_.odd_lines;
       return;
     }

@@ -16,7 +16,8 @@
 
 namespace faultline {
 
-inline constexpr std::size_t kLongestPoolName = 200;  // of a pool or an operation; what is longer is cut
+inline constexpr std::size_t kMostChunks = std::size_t{4} << 20;  // of all dumps that are kept together
+inline constexpr std::size_t kLongestPoolName = 200;              // of a pool or an operation; what is longer is cut
 
 struct DumpedChunk {
   std::uint64_t address = 0;

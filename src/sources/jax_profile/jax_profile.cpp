@@ -15,6 +15,7 @@ constexpr std::size_t kMostFileBytes = std::size_t{256} << 20;
 constexpr std::uint64_t kMostAllocations = std::uint64_t{1}
                                            << 20;  // of samples that stand for more each stands for several
 constexpr std::size_t kDeepestStack = 1024;
+constexpr std::size_t kMostEntries = std::size_t{1} << 21;  // of each table
 constexpr std::size_t kMostFrames = std::size_t{16} << 20;  // of all stacks
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
 
@@ -72,11 +73,16 @@ class ProfileReader {
       if (field.number == kTime && !field.is_bytes)
         time_ns_ = static_cast<std::int64_t>(field.value & (~std::uint64_t{0} >> 1));
       if (!field.is_bytes) continue;
+      if (std::max({strings_.size(), types_.size(), lines_.size(), functions_.size()}) >= kMostEntries) {
+        ++left_out_;
+        continue;
+      }
       if (field.number == kString) strings_.push_back(field.text());
       if (field.number == kSampleType) read_type(field.bytes);
       if (field.number == kLocation) read_location(field.bytes);
       if (field.number == kFunction) read_function(field.bytes);
     }
+    trace.count("entries of the profile's tables beyond two million", left_out_);
     trace.count("bytes of the file that could not be read", bytes_.size() - message.offset());
   }
 
@@ -246,7 +252,7 @@ class ProfileReader {
   std::map<std::uint16_t, HeapId> heaps_;
   std::optional<std::size_t> count_at_, space_at_;
   std::int64_t time_ns_ = 0;
-  std::uint64_t cut_ = 0, odd_ = 0, frames_pushed_ = 0;
+  std::uint64_t cut_ = 0, odd_ = 0, left_out_ = 0, frames_pushed_ = 0;
 };
 
 }  // namespace
