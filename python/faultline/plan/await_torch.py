@@ -1,4 +1,4 @@
-"""Waits for the program to import PyTorch or JAX, and starts the dry run right then.
+"""Waits for the program to import PyTorch, JAX or TensorFlow, and starts the dry run right then.
 
 Nothing of them may be imported before the program does so itself, and most processes (a shell's helpers, data workers) never do.
 """
@@ -13,7 +13,7 @@ import sys
 from .._import_watch import ImportWatch
 from . import vary
 
-_FRAMEWORKS = ("torch", "jax")
+_FRAMEWORKS = ("torch", "jax", "tensorflow")
 
 
 def start(options: dict) -> None:
@@ -61,6 +61,10 @@ def _imported(options: dict, name: str) -> None:
         from . import for_jax
 
         _begin_beside(options, for_jax.begin)
+    else:
+        from . import for_tensorflow
+
+        _begin_beside(options, for_tensorflow.begin)
 
 
 def arm(plan_path: str) -> None:

@@ -6,7 +6,7 @@ compiled functions.
     program ─▶ jit, eager operations, random, scan … ─▶ executions.py   results and temporaries are taken from the pool; only what is small is computed
                device_put, jnp.asarray               ─▶ transfers.py
                jax.devices(), memory_stats(), …      ─▶ devices.py      what the planned GPU would answer
-    arrays.py         which allocation an array has, and whether its numbers were computed
+    ../holdings.py    which allocation an array has, and whether its numbers were computed
     gpu_compiler.py   how much a compiled function takes beside its results: XLA's own answer for the planned GPU where its CUDA plugin is installed
 """
 

@@ -16,7 +16,7 @@ from ..device import OutOfMemory
 from ..pool_session import uncounted
 from ..unplannable import Unplannable
 from . import jaxpr_cost
-from .arrays import Holding, zeros
+from ..holdings import Holding, zeros
 from .gpu_compiler import GpuCompiler, cpu_temporary_bytes
 
 _SMALL = 1 << 22  # elements; more are not computed

@@ -19,9 +19,9 @@ class JaxSession(PoolSession):
 
     def __init__(self, options: dict):
         super().__init__(options)
-        from .arrays import Arrays
+        from ..holdings import Holdings
 
-        self.arrays = Arrays(self)
+        self.arrays = Holdings(self)
         self.all_real = bool(options.get("real"))
 
     def install(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 from ..device import OutOfMemory
-from .arrays import Holding
+from ..holdings import Holding
 
 
 def install(session) -> None:

@@ -1,4 +1,4 @@
-"""Which allocation of the GPU an array has, and whether its numbers were computed.
+"""Which allocation of the GPU an array (or a tensor) has, and whether its numbers were computed.
 
 An array can share its memory with others (device_put to where it is, a donated argument and the result in its place): the allocation ends with the last of them.
 """
@@ -34,7 +34,7 @@ class _Followed(weakref.ref):
         self.key, self.holding, self.is_stand_in, self.ended = key, holding, is_stand_in, False
 
 
-class Arrays:
+class Holdings:
     def __init__(self, session):
         self._session = session
         self._followed: dict[int, _Followed] = {}  # by the array's id
