@@ -13,11 +13,13 @@
 namespace faultline {
 namespace {
 
-Result<Trace> read(const std::string& text) {
+Result<Trace> read_log(const std::string& text) {
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   ByteStream stream = ByteStream::from_memory(bytes);
   Result<Trace> trace = read_bfc_log(stream, "log");
-  if (trace) EXPECT_TRUE(check_trace(*trace).ok()) << check_trace(*trace).error().what;
+  if (trace) {
+    EXPECT_TRUE(check_trace(*trace).ok());
+  }
   return trace;
 }
 
@@ -31,11 +33,11 @@ Result<Trace> read_lines(const std::vector<std::string>& lines) {
                            : "I0000 00:00:1794821189." + std::to_string(100000 + ++at) + "   " +
                                  line.substr(1, space - 1) + " bfc_allocator.cc:642] " + line.substr(space + 1) + "\n";
   }
-  return read(text);
+  return read_log(text);
 }
 
 // "A GPU_0_bfc 700 @0x100", "F 1", "X 700": what happened in pools; "R 0x100+512" a region.
-std::string shown(const Trace& trace) {
+std::string happened(const Trace& trace) {
   std::ostringstream out;
   for (const Event& event : trace.events) {
     const Heap& heap = trace.heaps[event.heap.index()];
@@ -94,7 +96,7 @@ TEST(BfcLog, TheOrderIsThatOfTheLinesUnderTheLock) {
                   "T2 [mem-debug] DeallocateRaw,P,300,0x1000,*** Begin stack trace ***", "*** End stack trace ***",
                   "T2 F: __", "T1 F: __"});
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(shown(*trace), "R1000+2097152 A300@1000 A700@1200 F1000 F1200 ");
+  EXPECT_EQ(happened(*trace), "R1000+2097152 A300@1000 A700@1200 F1000 F1200 ");
   EXPECT_TRUE(trace->lost.empty());
 }
 
@@ -102,9 +104,9 @@ TEST(BfcLog, PoolsAreToldApartAndHostPoolsHaveADeviceOfTheirOwn) {
   std::ifstream file(std::string(FAULTLINE_FIXTURES) + "/samples/bfc-log.log");
   std::stringstream text;
   text << file.rdbuf();
-  const auto trace = read(text.str());
+  const auto trace = read_log(text.str());
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(shown(*trace),
+  EXPECT_EQ(happened(*trace),
             "R7f0a00000000+2097152 A1048576@7f0a00000000 R7f0b00000040+2097152 A700@7f0a00100000 A300@7f0b00000040 "
             "F7f0a00000000 X20000000000 ");
   ASSERT_EQ(trace->devices.size(), 2u);
@@ -138,7 +140,7 @@ TEST(BfcLog, WhatFailsWithoutHarmIsNoFailure) {
        "T1 AllocateRaw P  700 0", "T1 AllocateRaw P  0", "T1 AllocateRaw P  0 0", "T1 AllocateRaw P  900",
        "T1 AllocateRaw P  900 (nil)"});
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(shown(*trace), "X900 ");
+  EXPECT_EQ(happened(*trace), "X900 ");
 }
 
 TEST(BfcLog, RegionsThatAreCollectedGoBack) {
@@ -149,7 +151,7 @@ TEST(BfcLog, RegionsThatAreCollectedGoBack) {
                                  "T1 Deallocate region with ptr = 0x1000", "T1 Deallocate region with ptr = 0x99",
                                  "T1 Allocated memory at 0x1000 to 0x401000", "T1 Returning: 0x1000"});
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(shown(*trace), "R1000+2097152 A2000000@1000 F1000 G1000 R1000+4194304 A3000000@1000 ");
+  EXPECT_EQ(happened(*trace), "R1000+2097152 A2000000@1000 F1000 G1000 R1000+4194304 A3000000@1000 ");
   EXPECT_EQ(trace->lost.size(), 1u) << "a region that was never seen";
 }
 
@@ -159,7 +161,7 @@ TEST(BfcLog, FreesOfLevelThreeGoToTheChunkThatIsNeededNext) {
        "T1 AllocateRaw P  700", "T1 AllocateRaw P  700 0x3000", "T1 DeallocateRaw P 500", "T1 AllocateRaw P  300",
        "T1 AllocateRaw P  300 0x2000", "T1 DeallocateRaw P 700", "T1 DeallocateRaw P 500", "T1 DeallocateRaw P 12345"});
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(shown(*trace), "A500@1000 A500@2000 A700@3000 F2000 A300@2000 F3000 F1000 F0? ");
+  EXPECT_EQ(happened(*trace), "A500@1000 A500@2000 A700@3000 F2000 A300@2000 F3000 F1000 F0? ");
   EXPECT_FALSE(trace->can(kStacks));
 }
 
@@ -186,7 +188,7 @@ TEST(BfcLog, WhatGoesWhenTheInterpreterEndsWasHeldToTheEnd) {
     }
     const auto trace = read_lines(lines);
     ASSERT_TRUE(trace.ok());
-    EXPECT_EQ(shown(*trace), end == std::string("\tmain") ? "A500@1000 A600@2000 F1000 " : "A500@1000 A600@2000 ");
+    EXPECT_EQ(happened(*trace), end == std::string("\tmain") ? "A500@1000 A600@2000 F1000 " : "A500@1000 A600@2000 ");
     lines.resize(6);
   }
 }
@@ -198,19 +200,20 @@ TEST(BfcLog, LinesThatSayNothingAreCounted) {
                   "T1 Allocated memory at 0x5 to 0x4", "T1 [mem-debug] DeallocateRaw,*** Begin stack trace ***",
                   "T1 [mem-debug] DeallocateRaw,P", "T1 AllocateRaw P  500", "T1 Returning: 0x1000"});
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(shown(*trace), "A500@1000 F1000 A500@1000 ");
+  EXPECT_EQ(happened(*trace), "A500@1000 F1000 A500@1000 ");
   EXPECT_EQ(trace->lost.at("lines of the allocator that were not understood"), 7u);
   EXPECT_EQ(trace->lost.at("answers of the allocator without their request"), 1u);
   EXPECT_EQ(trace->lost.at("frees without their chunk"), 1u);
   EXPECT_EQ(trace->lost.at("frees that are missing: their address was handed out again"), 1u);
-  EXPECT_FALSE(read("nothing of it").ok());
+  EXPECT_FALSE(read_log("nothing of it").ok());
 }
 
 TEST(BfcLog, LongLinesAreCutAndTheNextIsRead) {
-  const auto trace = read("I0000 00:00:1.1 5 bfc_allocator.cc:1] AllocateRaw P  500\n" + std::string(3'000'000, 'x') +
-                          "\nI0000 00:00:1.1 5 bfc_allocator.cc:1] Returning: 0x1000");
+  const auto trace =
+      read_log("I0000 00:00:1.1 5 bfc_allocator.cc:1] AllocateRaw P  500\n" + std::string(3'000'000, 'x') +
+               "\nI0000 00:00:1.1 5 bfc_allocator.cc:1] Returning: 0x1000");
   ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(shown(*trace), "A500@1000 ");
+  EXPECT_EQ(happened(*trace), "A500@1000 ");
   EXPECT_EQ(trace->lost.at("lines of more than 64 KiB, cut"), 1u);
 }
 
