@@ -134,8 +134,7 @@ Reason reason_for(const Holding& holding) {
 
 // "at this line"; an allocator's own log has no lines, only operations.
 std::string made_where(const Location& location, const char* preposition = "at") {
-  return location.file.empty() && !location.op.empty() ? std::string("by this operation")
-                                                       : std::string(preposition) + " this line";
+  return location.file.empty() && !location.op.empty() ? "by " + location.op : std::string(preposition) + " this line";
 }
 
 // A line that keeps what it makes, and nothing that tells a loop from one pass.
