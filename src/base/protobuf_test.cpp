@@ -14,7 +14,7 @@ TEST(Protobuf, ReadsEveryKindOfField) {
   const std::string wire(
       "\x08\x96\x01\x12\x03"
       "abc\x19\x01\0\0\0\0\0\0\0\x25\x02\0\0\0",
-      21);
+      22);
   ProtoReader reader(bytes_of(wire));
   ProtoField field;
   ASSERT_TRUE(reader.next(field));

@@ -76,7 +76,7 @@ Framework framework_of(std::string_view name) {
 }
 
 StatedAllocator allocator_of(std::string_view name) {
-  if (name.empty()) return StatedAllocator::kUsual;
+  if (name.empty() || name.ends_with("_bfc")) return StatedAllocator::kUsual;
   return name == "cudaMallocAsync" ? StatedAllocator::kAsync
          : name == "metal"         ? StatedAllocator::kMetal
                                    : StatedAllocator::kOther;

@@ -151,3 +151,61 @@ def test_harmless_lines_do_not_hide_a_failure():
     pool = forms.situation("exhausted")
     report = explain("".join(HARMLESS) + forms.dump(pool, "2023") + forms.failure(pool) + "".join(HARMLESS))
     assert [finding["rule"] for finding in report["findings"]] == ["memory/out-of-memory"]
+
+
+def test_a_copy_that_found_no_memory_is_the_same_failure():
+    pool = forms.situation("fragmented")
+    text = forms.dump(pool, "2023") + (
+        'Traceback (most recent call last):\n  File "/home/user/project/feed.py", line 9, in <module>\n    x = tf.constant(a)\n'
+        "tensorflow.python.framework.errors_impl.InternalError: Failed copying input tensor from /job:localhost/replica:0/task:0/device:CPU:0 to "
+        "/job:localhost/replica:0/task:0/device:GPU:0 in order to run _EagerConst: Dst tensor is not initialized.\n"
+    )
+    finding = explain(text)["findings"][0]
+    assert (finding["rule"], finding["severity"], finding["cause"]) == ("memory/out-of-memory", "error", "fragmented")
+    assert finding["location"]["line"] == 9
+
+
+@pytest.mark.parametrize("place", ["train.py:1488", "/home/u/my model/net.py:7"])
+def test_the_line_behind_a_node(place):
+    text = (
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[8,8] and type float on "
+        f"/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n\t [[node conv2/Conv2D (defined at {place}) ]]\n"
+    )
+    location = failures(explain(text))[0]["location"]
+    assert f"{location['file']}:{location['line']}" == place
+
+
+def test_xla_names_the_pool_and_the_device():
+    text = "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 6.00MiB with allocator GPU_3_bfc on device 3.\n"
+    finding = failures(explain(text))[0]
+    assert finding["device"] == 3
+    assert abs(finding["evidence"]["requested_bytes"] - (6 << 20)) < 16384
+
+
+def async_lines(thread, sizes, free, reserved, used):
+    """What the stream-ordered allocator prints, as one of several threads does."""
+    logger = f"E1103 18:23:55.102059 {thread} gpu_cudamallocasync_allocator.cc:73] "
+    yield f"{logger}gpu_async_{thread % 10} cuMemAllocAsync failed to allocate 1073741824 bytes: CUDA error: out of memory (CUDA_ERROR_OUT_OF_MEMORY)\n Reported by CUDA: Free memory/Total memory: {free}/15835660288\n"
+    yield logger + "Histogram of current allocation: (allocation_size_in_bytes, nb_allocation_of_that_sizes), ...;\n"
+    for size, count in sizes:
+        yield f"{logger}{size}, {count}\n"
+    for name, value in (
+        ("RESERVED_MEM_CURRENT", reserved),
+        ("USED_MEM_CURRENT", used),
+        ("RESERVED_MEM_HIGH", reserved),
+        ("USED_MEM_HIGH", used),
+    ):
+        yield f"{logger}CU_MEMPOOL_ATTR_{name}: {value}\n"
+
+
+def test_histograms_of_several_gpus_are_told_apart():
+    mine = list(async_lines(3413770, [(64, 196), (2147483648, 6)], 529661952, 14260633600, 13958643712))
+    other = list(async_lines(3413773, [(128, 7), (4294967296, 2)], 400000000, 9000000000, 8600000000))
+    text = mine.pop(0) + other.pop(0)
+    while mine or other:
+        text += (mine.pop(0) if mine else "") + (other.pop(0) if other else "")
+    finding = failures(explain(text))[0]
+    assert finding["cause"] == "exhausted"
+    assert finding["evidence"]["allocated_bytes"] == 13958643712
+    assert finding["evidence"]["free_bytes"] == 529661952
+    assert "6 buffers of 2.00 GiB" in [holder["detail"] for holder in finding["holders"]]

@@ -182,7 +182,8 @@ DumpLine statistic_line(std::string_view line) {
 }  // namespace
 
 bool is_size_line(std::string_view text, std::size_t at) {
-  const std::string_view before = text.substr(at > 48 ? at - 48 : 0, at - (at > 48 ? at - 48 : 0));
+  const std::size_t begin = at > 80 ? at - 80 : 0;
+  const std::string_view before = text.substr(begin, at - begin);
   if (before.ends_with("Next region") || before.ends_with(" Chunks")) return true;
   if (before.empty() || !is_hex(before.back())) return false;
   const std::size_t mark = before.rfind(" at ");

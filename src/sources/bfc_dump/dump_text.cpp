@@ -250,7 +250,7 @@ class Reader {
       if (!one.in_region || one.dump.regions.back().chunk_count == 0) return false;
       const DumpedRegion& region = one.dump.regions.back();
       const std::uint64_t begin = one.dump.chunks[region.first_chunk].address;
-      return region.is_stated && address >= begin && address + size_bytes <= begin + region.size_bytes;
+      return region.is_stated && address >= one.cursor && address + size_bytes <= begin + region.size_bytes;
     };
     Open* open = latest_that(continues);
     if (open == nullptr) open = latest_that(holds);

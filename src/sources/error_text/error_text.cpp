@@ -187,12 +187,22 @@ void add_ended_at(const TracebackFrame& at, Trace& trace) {
   trace.properties["error.ended_at.function"] = at.function;
 }
 
+// Where a request that failed in a pool ends in TensorFlow's words for a copy that found no memory: one failure, told twice.
+std::size_t disguise_of(std::string_view text, const Chosen& chosen) {
+  constexpr std::string_view kWords = "Dst tensor is not initialized";
+  if (!is_of_pool(chosen.message) || !chosen.message.is_allocation()) return std::string_view::npos;
+  const std::size_t at = text.substr(chosen.begin, kLookAheadBytes).find(kWords);
+  return at == std::string_view::npos ? at : chosen.begin + at;
+}
+
 // How it ended behind the message: in another exception, or not at all.
 void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Trace& trace) {
   const std::size_t head = find_last(text, kTracebackHead);
   const bool printed = is_only_printed(text, chosen, head == std::string_view::npos ? 0 : head + 1);
   const LastException other = last_exception(text, chosen.begin, chosen.message.tag);
-  const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 30)) != std::string::npos;
+  const std::size_t disguise = disguise_of(text, chosen);
+  const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 30)) != std::string::npos ||
+                       (disguise != std::string_view::npos && disguise > head);
   const Link link = link_to_end(text, chosen.begin, chosen.message.tag);
   if (ends_cuda(chosen.message.kind) && !printed && (is_same || link == Link::kNone || may_tell_of_gpu(other.said)))
     return;
@@ -374,6 +384,9 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   }
   std::vector<TracebackFrame> frames = traceback_of(text, stack_at, stack_again, message.tag);
   std::erase_if(frames, is_launcher);
+  if (const std::size_t disguise = frames.empty() ? disguise_of(text, chosen) : std::string_view::npos;
+      disguise != std::string_view::npos)
+    frames = traceback_at(text, disguise, message.tag);
   // A graph's operation fails far from the line that made it.
   if (is_of_pool(message) && std::all_of(frames.begin(), frames.end(), is_installed)) {
     if (TracebackFrame made = defined_at(text, std::max(stack_at, stack_again)); !made.file.empty()) frames = {made};

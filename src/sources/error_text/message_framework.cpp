@@ -102,8 +102,14 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
     if (!bytes) return std::nullopt;
     message.numbers["requested"] = *bytes;
   }
-  if (const auto device = number_after(passage.lower, "device ordinal ", 200); device && *device < 4096)
-    message.device = static_cast<std::uint16_t>(*device);
+  for (const std::string_view label : {"device ordinal ", " on device "}) {
+    if (const auto device = number_after(passage.lower, label, 200); device && *device < 4096)
+      message.device = static_cast<std::uint16_t>(*device);
+  }
+  // "6.00MiB with allocator GPU_0_bfc on device 0."
+  if (const std::size_t with = passage.lower.find(" with allocator "); with < 120)
+    message.words["allocator"] =
+        passage.words.substr(with + 16, passage.words.find_first_of(" .", with + 16) - with - 16);
   read_buffer_assignment(passage, message);
   return message;
 }
