@@ -58,7 +58,7 @@ std::vector<Location> callers_of(const Facts& facts, StackId stack, std::size_t 
 }
 
 std::string short_place(const Location& location) {
-  if (location.file.empty()) return "an unknown line";
+  if (location.file.empty()) return location.op.empty() ? "an unknown line" : location.op;
   const std::string name = location.file.substr(location.file.find_last_of('/') + 1);
   return location.line != 0 ? name + ":" + std::to_string(location.line) : name;
 }

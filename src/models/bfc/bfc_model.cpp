@@ -19,6 +19,11 @@ std::vector<BfcSettings> recorded_settings(const BfcRecording& recording, const 
   for (std::size_t pool = 0; pool < recording.pools.size(); ++pool) {
     const BfcFindings::Pool& found = findings.pools[pool];
     BfcSettings each = found.settings;
+    // Of a limit that was printed rounded the whole number of MiB: that is how people give it.
+    const std::uint64_t whole = each.limit_bytes / kMiB * kMiB;
+    const std::optional<ByteInterval>& stated = recording.pools[pool].stated.limit;
+    if (!found.limit_is_known && stated && whole >= std::max(stated->min, found.peak_reserved_bytes))
+      each.limit_bytes = whole;
     if (found.limit_at_most) each.limit_bytes = std::min(each.limit_bytes, *found.limit_at_most);
     const std::string& name = recording.trace.heaps[recording.pools[pool].heap.index()].name;
     each.garbage_collection =

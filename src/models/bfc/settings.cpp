@@ -125,8 +125,12 @@ std::string written(const BfcSettings& settings, BfcFramework framework) {
   std::string text =
       is_jax ? fmt::format("{}={}", kPreallocate, !settings.growth) : fmt::format("{}={}", kGrowth, settings.growth);
   if (!is_jax || settings.garbage_collection) text += fmt::format(",{}={}", kCollection, settings.garbage_collection);
-  if (settings.limit_bytes < kBfcNoLimit)
-    text += fmt::format(",{}={}", kLimit, static_cast<double>(settings.limit_bytes) / static_cast<double>(kMiB));
+  if (settings.limit_bytes < kBfcNoLimit) {
+    text +=
+        settings.limit_bytes % kMiB == 0
+            ? fmt::format(",{}={}", kLimit, settings.limit_bytes / kMiB)
+            : fmt::format(",{}={:.2f}", kLimit, static_cast<double>(settings.limit_bytes) / static_cast<double>(kMiB));
+  }
   if (settings.left_whole_below_bytes != kBfcLeftWhole && settings.limit_bytes != 0)
     text +=
         fmt::format(",{}={:.4g}", kWhole,

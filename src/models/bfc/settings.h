@@ -54,7 +54,7 @@ struct BfcTarget {
 Status apply_changes(BfcSettings& settings, const BfcTarget& target, const SettingChanges& changes);
 
 const std::vector<std::string_view>& bfc_setting_names();
-// "TF_FORCE_GPU_ALLOW_GROWTH=true,memory_limit=256": as --set takes it; a limit that is no whole number of MiB has its bytes: "memory_limit=13757.25".
+// "TF_FORCE_GPU_ALLOW_GROWTH=true,memory_limit=256": as --set takes it; a limit that is no whole number of MiB is rounded, "memory_limit=13757.25".
 std::string written(const BfcSettings& settings, BfcFramework framework);
 
 }  // namespace faultline

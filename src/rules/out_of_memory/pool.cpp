@@ -108,7 +108,7 @@ void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& ver
                                      "XLA_PYTHON_CLIENT_PREALLOCATE=true (JAX's "
                                      "default) takes it as one region.{}",
                                      format_count(shortage.pool->region_count), unconfirmed));
-      if (tensorflow)
+      if (tensorflow && !shortage.pool->is_host)
         add_try(finding, "TF_GPU_ALLOCATOR=cuda_malloc_async puts pieces together by mapping them anew." + unconfirmed);
       if (jax && !shortage.pool->is_host)
         add_try(finding,

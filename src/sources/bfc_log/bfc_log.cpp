@@ -165,7 +165,23 @@ class LogReader {
     note.time_ns = mark.time_ns;
     note.thread = mark.thread;
     note.extra = pools_.trace.tensors.intern(tensor).value;
+    last_note_ = pools_.trace.events.size();
     pools_.trace.events.push_back(note);
+  }
+
+  // "OOM when allocating tensor with shape[32,1024] and type float on …": what the last request that failed was for.
+  void describe_failed(std::string_view text) {
+    if (last_note_ >= pools_.trace.events.size()) return;
+    Event& note = pools_.event(last_note_);
+    Tensor tensor = pools_.trace.tensors.at(TensorId(note.extra));
+    if (!tensor.shape.empty()) return;
+    for (std::uint64_t extent = 0; take_number(text, extent) && extent < (std::uint64_t{1} << 48);) {
+      tensor.shape.push_back(static_cast<std::int64_t>(extent));
+      if (tensor.shape.size() >= kMostDimensions || !take(text, ",")) break;
+    }
+    if (take(text, "] and type "))
+      tensor.dtype = pools_.trace.strings.intern(text.substr(0, std::min(text.find(' '), std::size_t{32})));
+    note.extra = pools_.trace.tensors.intern(tensor).value;
   }
 
   void served(Speaker& who, std::string_view text, PoolTrace::Mark mark) {
@@ -291,6 +307,8 @@ class LogReader {
       return at == std::string_view::npos ? std::string_view{} : line.substr(at + words.size());
     };
     if (line.size() > 1000) return;
+    if (const std::string_view text = after("OOM when allocating tensor with shape["); !text.empty())
+      return describe_failed(text);
     // "Created device /job:localhost/replica:0/task:0/device:GPU:0 with 13757 MB memory:  -> device: 0, name: Tesla T4, …"
     if (std::string_view text = after("Created device "); !text.empty()) {
       const std::size_t gpu = text.find("device:GPU:");
@@ -335,6 +353,7 @@ class LogReader {
   Speaker* stack_of_ = nullptr;
   bool in_stack_ = false, stack_is_frees_ = false, has_stacks_ = false, level_3_ = false;
   std::uint64_t lines_ = 0, requests_ = 0;
+  std::size_t last_note_ = ~std::size_t{0};  // of the last request that failed
 };
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }

@@ -1,8 +1,6 @@
 #include "sources/bfc_log/program_text.h"
 
 #include <algorithm>
-#include <charconv>
-#include <vector>
 
 #include "sources/error_text/error_text.h"
 #include "sources/run_folder/trace_import.h"
@@ -12,24 +10,6 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostText = 8 * 1024 * 1024;
-
-// "[32,1024,64]", with or without the brackets: nothing where it is more than numbers.
-std::vector<std::int64_t> shape_of(std::string_view text) {
-  if (text.starts_with('[')) text.remove_prefix(1);
-  if (text.ends_with(']')) text.remove_suffix(1);
-  std::vector<std::int64_t> shape;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end && shape.size() < kMostDimensions) {
-    std::int64_t extent = 0;
-    const auto [next, error] = std::from_chars(at, end, extent);
-    if (error != std::errc{}) return {};
-    shape.push_back(extent);
-    at = next;
-    while (at < end && (*at == ',' || *at == ' ')) ++at;
-  }
-  return shape;
-}
 
 }  // namespace
 
@@ -61,13 +41,6 @@ void ProgramText::tell(Trace& trace, const std::string& path) const {
   TraceImport import(*message, trace);
   const StackId python = import.stack(message->events.front().stack);
   if (python.value != 0) failed->stack = python;
-  if (stated.error.tensor_shape.empty() || failed == trace.events.rbegin()) return;
-  Event& note = *std::prev(failed);
-  if (note.kind != EventKind::kTensorNote) return;
-  Tensor tensor = trace.tensors.at(TensorId(note.extra));
-  tensor.shape = shape_of(stated.error.tensor_shape);
-  tensor.dtype = trace.strings.intern(stated.error.tensor_type);
-  note.extra = trace.tensors.intern(tensor).value;
 }
 
 }  // namespace faultline

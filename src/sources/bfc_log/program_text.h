@@ -12,7 +12,7 @@ class ProgramText {
  public:
   void add(std::string_view line);
   // The message in it, as the reader of messages sees it: its statements become the trace's; the Python line of a request that was refused becomes the failed
-  // request's, and what the message says of its tensor too.
+  // request's.
   void tell(Trace& trace, const std::string& path) const;
 
  private:
