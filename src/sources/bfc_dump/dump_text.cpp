@@ -64,7 +64,7 @@ struct Open {
   PoolDump dump;
   DumpWriter writer;
   std::uint64_t cursor = 0;  // where the next chunk of the region must begin
-  bool in_region = false, has_name_line = false, is_over = false;
+  bool in_region = false, has_name_line = false, is_over = false, is_fed = false;
   bool awaits_statistics = false, statistics_are_mixed = false;
   std::uint32_t bins = 0;
   ByteInterval bins_in_use, bins_requested;
@@ -134,6 +134,7 @@ class Reader {
       const auto goes = oldest == open_.end() ? open_.begin() : oldest;
       chunks -= goes->dump.chunks.size();
       not_kept_ += goes->dump.has_map();
+      if (fed_ == &*goes) fed_ = nullptr;
       open_.erase(goes);
     }
     Open& open = open_.emplace_back();
@@ -152,14 +153,13 @@ class Reader {
     return nullptr;
   }
 
-  // Where more than one is being read, and nothing in front of the lines tells them apart.
-  template <class Is>
-  void mark_if_mixed(Is is) {
-    const auto is_open = [&](const Open& one) {
-      return one.writer == writer_ && !one.is_over && !one.dump.is_finished && is(one);
-    };
-    if (std::count_if(open_.begin(), open_.end(), is_open) < 2) return;
-    for (Open& one : open_) one.dump.is_mixed |= is_open(one);
+  // A line of a map. Where one is gone back to after another of the same writer, the two are mixed, and nothing in front of the lines tells them apart.
+  void feed(Open& open) {
+    if (fed_ != nullptr && fed_ != &open && open.is_fed && fed_->writer == open.writer)
+      fed_->dump.is_mixed = open.dump.is_mixed = true;
+    open.is_fed = true;
+    fed_ = &open;
+    touch(open);
   }
 
   template <class Is>
@@ -207,13 +207,12 @@ class Reader {
     if (open == nullptr && line.number == 256) open = &begin_dump();
     if (open == nullptr) open = latest();
     if (open == nullptr) open = &begin_dump();
-    mark_if_mixed([](const Open& one) { return one.bins < kBins && !one.dump.has_map(); });
     if (open->bins == kBins) return;
     ++open->bins;
     open->bins_in_use = open->bins_in_use + line.sizes[0].value_or(ByteInterval{});
     open->bins_requested = open->bins_requested + line.sizes[1].value_or(ByteInterval{});
     if (!line.sizes[0] || !line.sizes[1]) ++open->dump.odd_lines;
-    touch(*open);
+    feed(*open);
   }
 
   static void begin_region(Open& open, std::uint64_t size_bytes) {
@@ -235,9 +234,8 @@ class Reader {
     if (open == nullptr && is_repeated_) return;
     if (open == nullptr) open = latest();
     if (open == nullptr) open = &begin_dump();
-    mark_if_mixed([](const Open&) { return true; });
     begin_region(*open, *line.number);
-    touch(*open);
+    feed(*open);
   }
 
   // Of several maps that are being read the one that this chunk continues.
@@ -297,7 +295,7 @@ class Reader {
     dump.chunks.push_back(chunk);
     ++dump.regions.back().chunk_count;
     open.cursor = chunk.address + chunk.size_bytes;
-    touch(open);
+    feed(open);
   }
 
   void sizes(const DumpLine& line) {
@@ -372,6 +370,7 @@ class Reader {
   static constexpr std::size_t kMostOps = 4096;
 
   std::list<Open> open_;
+  Open* fed_ = nullptr;  // whose line the last one was
   std::optional<ByteInterval> refused_;
   DumpWriter writer_;
   std::size_t at_ = 0, end_ = 0;

@@ -146,6 +146,16 @@ TEST(PoolDumpText, TwoPoolsAreTwoDumps) {
   }
 }
 
+TEST(PoolDumpText, ADumpThatBreaksOffIsNotMixedWithTheNext) {
+  const PoolDumps found = read_pool_dumps(named("GPU_0_bfc", kRegion.substr(0, kRegion.find("InUse at 1800"))) +
+                                          named("GPU_0_bfc", kRegion));
+  ASSERT_EQ(found.dumps.size(), 2u);
+  EXPECT_EQ(found.dumps[0].unread_bytes, 2048u);
+  EXPECT_EQ(found.dumps[1].unread_bytes, 0u);
+  EXPECT_EQ(found.dumps[1].chunks.size(), 3u);
+  EXPECT_FALSE(found.dumps[0].is_mixed || found.dumps[1].is_mixed);
+}
+
 // Two threads write at once: their numbers tell the lines apart. Without any, chunks continue their own region, and it is said that the two are mixed.
 TEST(PoolDumpText, MixedDumpsAreToldApart) {
   const std::string other =
