@@ -209,3 +209,13 @@ def test_histograms_of_several_gpus_are_told_apart():
     assert finding["evidence"]["allocated_bytes"] == 13958643712
     assert finding["evidence"]["free_bytes"] == 529661952
     assert "6 buffers of 2.00 GiB" in [holder["detail"] for holder in finding["holders"]]
+
+
+@pytest.mark.parametrize("form", ["2018", "2025"])
+def test_a_long_map_is_read_to_its_end(form):
+    regions = [[(forms.MIB, at % 2 == 0) for at in range(3000)] for _ in range(2)]
+    pool = forms.Pool(regions, limit=6000 * forms.MIB, request=64 * forms.MIB)
+    finding = failures(explain(NOISE * 3000 + forms.dump(pool, form) + NOISE * 10 + forms.failure(pool) + NOISE))[0]
+    assert finding["cause"] == "fragmented"
+    assert finding["evidence"]["pool_in_use_bytes"] == 3000 * forms.MIB
+    assert finding["evidence"]["pool_regions"] == 2

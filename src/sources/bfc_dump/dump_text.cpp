@@ -37,7 +37,7 @@ void add_zones(std::string_view text, std::string_view words, bool (*is_one)(std
     if (!is_one(text, hit)) continue;
     const std::size_t begin = hit > kBefore ? hit - kBefore : 0, end = std::min(text.size(), hit + kBehind);
     if (!zones.empty() && begin <= zones.back().end && hit >= zones.back().begin)
-      zones.back().end = end;
+      zones.back().end = std::max(zones.back().end, end);
     else
       zones.push_back({begin, end});
   }
