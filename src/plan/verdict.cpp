@@ -258,7 +258,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.processes = static_cast<std::uint64_t>(
       std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
-  if (plan.stopped.empty() && as_asked.exception && !(plan.failed && as_asked.exception->type == "OutOfMemoryError"))
+  if (plan.stopped.empty() && as_asked.exception && !(plan.failed && is_out_of_memory(*as_asked.exception)))
     plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);

@@ -81,6 +81,7 @@ class Eager:
     def _execute(self, name: str, count: int, inputs, attributes, run):
         session = self._session
         session.tick()
+        run = self._telling_failures(name, inputs, run)
         if name.startswith("__inference") or name.startswith("__forward") or name.startswith("__backward"):
             return self.unwatched(run)  # a traced function: graphs.py has counted it
         if name in shapes.SHARES or not count:
@@ -113,6 +114,27 @@ class Eager:
         for result, holding in zip(results, holdings):
             session.tensors.follow(result, holding, stand_in)
         return results
+
+    def _telling_failures(self, name: str, inputs, run):
+        """What an operation refuses is told with its arguments."""
+
+        def told():
+            try:
+                return run()
+            except Exception as problem:
+                session = self._session
+                stack = session.here()
+                session.device.op_begin(name, stack)
+                for tensor in inputs:
+                    if getattr(tensor, "shape", None) is None or not tensor.shape.is_fully_defined():
+                        continue
+                    known = session.tensors.of(tensor)
+                    number = session.device.tensor(tuple(tensor.shape), tensor.dtype.name)
+                    session.device.tensor_note(known.holding.allocation if known is not None else 0, number, 0)
+                session.device.op_end(str(getattr(problem, "message", problem)), True, stack)
+                raise
+
+        return told
 
     def take_all(self, told, name: str) -> list[Holding]:
         """Memory for each result, or TensorFlow's own error."""
