@@ -63,6 +63,13 @@ def test_every_form_tells_the_same(form, situation):
         near = 1 << 13 if is_rounded else 0
         assert abs(finding["evidence"][name] - value) <= near, (form, prefix, name)
     assert (finding["confidence"] == "proved") == (situation != "slack")
+    # The limit that would have served it: what is taken and a region for the request, in whole MiB.
+    confirmed = [attempt["what"] for attempt in finding["tries"] if attempt["confirmed"]]
+    if situation == "refused":
+        assert confirmed == []
+    else:
+        enough = -(-(pool.taken + pool.rounded) // forms.MIB)
+        assert len(confirmed) == 1 and any(f"{enough + more} MiB" in confirmed[0] for more in (0, 1)), confirmed
     fragmented = [other for other in report["findings"] if other["rule"] == "memory/fragmentation"]
     assert bool(fragmented) == (situation == "fragmented")
 
@@ -219,3 +226,21 @@ def test_a_long_map_is_read_to_its_end(form):
     assert finding["cause"] == "fragmented"
     assert finding["evidence"]["pool_in_use_bytes"] == 3000 * forms.MIB
     assert finding["evidence"]["pool_regions"] == 2
+
+
+def test_what_holds_the_memory_is_named_by_its_operation():
+    step, put = "xla.execute{executable=jit_train_step}", "jax.device_put"
+    region = [
+        (300, True, 300, step),
+        (100, False),
+        (200, True, 200, step),
+        (100, False),
+        (100, True, 100, put),
+        (224, False),
+    ]
+    pool = forms.Pool(
+        [[(size * forms.MIB, *rest) for size, *rest in region]], limit=1024 * forms.MIB, request=300 * forms.MIB
+    )
+    finding = failures(explain(forms.dump(pool, "2026", "absl") + forms.failure(pool, "jax")))[0]
+    held = {holder["location"]["op"]: (holder["bytes"] // forms.MIB, holder["count"]) for holder in finding["holders"]}
+    assert held == {step: (500, 2), put: (100, 1)}

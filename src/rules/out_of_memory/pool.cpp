@@ -180,7 +180,10 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, Fin
         {shortage.pool->is_host ? "TF_CPU_BFC_MEM_LIMIT_IN_MB" : "memory_limit", std::to_string(mib)}};
   };
   // The least whole number of MiB with which a replay serves everything.
-  std::uint64_t too_little = shortage.pool->limit->min / kMiB, enough = too_little + 1;
+  std::uint64_t too_little = shortage.pool->limit->min / kMiB;
+  // below what the pool has taken there is no state to go on from
+  if (!is_recorded) too_little = std::max(shortage.pool->limit->max, shortage.reserved->max) / kMiB;
+  std::uint64_t enough = too_little + 1;
   const std::uint64_t most = 64 * (too_little + shortage.requested.max / kMiB + 1);
   while (enough <= most && !served(subject.what_if(slot, with_limit(enough), std::nullopt))) {
     too_little = enough;
