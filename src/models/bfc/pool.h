@@ -67,6 +67,7 @@ class BfcPool {
   void set_next_region(std::uint64_t size_bytes) { next_region_bytes_ = size_bytes; }
   std::uint64_t next_region_bytes() const { return next_region_bytes_; }
   void set_limit(std::uint64_t size_bytes) { settings_.limit_bytes = size_bytes; }
+  void set_garbage_collection(bool collects) { settings_.garbage_collection = collects; }
 
   const BfcSettings& settings() const { return settings_; }
   const BfcChunk& chunk(BfcChunkIndex index) const { return chunks_[index]; }

@@ -24,6 +24,7 @@ class BfcProof {
       pools_.emplace_back(findings_.pools.back().settings);
     }
     pending_.resize(recording.trace.heaps.size());
+    told_by_region_.resize(pools_.size());
     place_of_.resize(recording.largest_allocation + std::size_t{1});
   }
 
@@ -134,7 +135,7 @@ class BfcProof {
       const std::uint64_t limit = pools_[pool].reserved_bytes() + event.size_bytes;
       const std::optional<ByteInterval>& stated = recording_.pools[pool].stated.limit;
       as_asked = !stated || (limit + kBfcUnit > stated->min && limit <= stated->max);
-      found.limit_is_known = true;
+      found.limit_is_known = told_by_region_[pool] = true;
       found.settings.limit_bytes = limit;
       pools_[pool].set_limit(limit);
     }
@@ -175,9 +176,36 @@ class BfcProof {
     }
   }
 
+  // A smaller region than the rule asks for was no limit if more is taken later: the driver had refused.
+  void forget_limit_if_exceeded(std::uint32_t pool) {
+    BfcFindings::Pool& found = findings_.pools[pool];
+    if (!told_by_region_[pool]) return;
+    std::uint64_t taken = pools_[pool].reserved_bytes();
+    for (const std::size_t index : pending(pool)) {
+      const Event& event = events_[index];
+      if (event.kind == EventKind::kAlloc)
+        taken += std::min(event.size_bytes, kBfcLargestRequest);
+      else
+        taken -= std::min(taken, event.size_bytes);
+    }
+    if (taken <= found.settings.limit_bytes) return;
+    told_by_region_[pool] = false;
+    found.limit_is_known = false;
+    const std::optional<ByteInterval>& stated = recording_.pools[pool].stated.limit;
+    found.settings.limit_bytes = stated ? stated->max : kBfcNoLimit;
+    pools_[pool].set_limit(found.settings.limit_bytes);
+    note_room(pool, 0);
+  }
+
   BfcChunkIndex answer(std::size_t at, std::uint32_t pool, std::uint64_t bytes, AllocationId id) {
     at_ = at;
     asked_ = refused_ = false;
+    forget_limit_if_exceeded(pool);
+    // Whether empty regions would make room depends on the limit. Where that is not known, the recording shows whether they went back.
+    if (!findings_.pools[pool].limit_is_known) {
+      const auto goes_back = [&](std::size_t index) { return events_[index].kind == EventKind::kFree; };
+      pools_[pool].set_garbage_collection(std::any_of(pending(pool).begin(), pending(pool).end(), goes_back));
+    }
     RecordedDriver driver(*this, pool);
     return pools_[pool].allocate(bytes, id, driver);
   }
@@ -308,6 +336,7 @@ class BfcProof {
   std::vector<BfcPlace> place_of_;                // by allocation
   std::size_t at_ = 0;                            // the request that is being served: its event …
   bool asked_ = false, refused_ = false;          // … and whether the driver was asked for it, and refused
+  std::vector<bool> told_by_region_;              // by pool: that its limit is known is concluded from a region's size
   ReplayResult replay_;
   BfcFindings findings_;
 };
