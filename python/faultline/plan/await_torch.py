@@ -13,7 +13,8 @@ import sys
 from .._import_watch import ImportWatch
 from . import vary
 
-_FRAMEWORKS = ("torch", "jax", "tensorflow")
+FRAMEWORKS = ("torch", "jax", "tensorflow")
+begun: list = []  # sessions of frameworks with a pool of their own
 
 
 def start(options: dict) -> None:
@@ -39,10 +40,11 @@ def _begin_beside(options: dict, begin) -> None:
     from . import dry_run_session
 
     try:
-        begin(options)
+        begun.append(begin(options))
     except Exception as problem:
-        dry_run_session.leave_summary(options, {"unsupported": f"{type(problem).__name__}: {problem}"})
-        print(f"faultline: the dry run could not start: {type(problem).__name__}: {problem}", file=sys.stderr)
+        why = str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}"
+        dry_run_session.leave_summary(options, {"unsupported": why})
+        print(f"faultline: the dry run could not start: {why}", file=sys.stderr)
         os._exit(2)
 
 
@@ -67,14 +69,19 @@ def _imported(options: dict, name: str) -> None:
         _begin_beside(options, for_tensorflow.begin)
 
 
-def arm(plan_path: str) -> None:
-    with open(plan_path, encoding="utf-8") as file:
-        options = json.load(file)
-    for name in _FRAMEWORKS:
+def watch(options: dict) -> None:
+    """Begins with what is imported already, and waits for the rest."""
+    for name in FRAMEWORKS:
         if name in sys.modules:
             _before(options, name)
             _imported(options, name)
         else:
             ImportWatch((name,), lambda name, _module: _imported(options, name), functools.partial(_before, options))
+
+
+def arm(plan_path: str) -> None:
+    with open(plan_path, encoding="utf-8") as file:
+        options = json.load(file)
+    watch(options)
     if values := vary.wanted(options):
         vary.arm(values)

@@ -14,7 +14,14 @@ from __future__ import annotations
 
 
 def begin(options: dict):
+    from jax._src import xla_bridge
+
     from .session import JaxSession
+
+    if xla_bridge._backends:
+        raise RuntimeError(
+            "JAX has computed in this process already, and its threads do not come along into the dry run's copy of it: plan the program with faultline plan, or call faultline.plan before anything is computed"
+        )
 
     session = JaxSession(options)
     session.install()

@@ -14,7 +14,14 @@ from __future__ import annotations
 
 
 def begin(options: dict):
+    from tensorflow.python.eager import context
+
     from .session import TensorFlowSession
+
+    if context.context()._context_handle is not None:
+        raise RuntimeError(
+            "TensorFlow has computed in this process already, and its threads do not come along into the dry run's copy of it: plan the program with faultline plan, or call faultline.plan before anything is computed"
+        )
 
     session = TensorFlowSession(options)
     session.install()

@@ -56,6 +56,9 @@ class TensorFlowSession(PoolSession):
     def context_bytes(self) -> int:
         """What is not the pool's: the context, and the reserve that TensorFlow leaves to libraries."""
         free = self.gpu.capacity_bytes - _AT_START
+        told = os.environ.get("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "")
+        if self.chosen.keys() & {"memory_limit", "per_process_gpu_memory_fraction"} or told.isdigit():
+            return _AT_START + (int(told) * _MIB if told.isdigit() else 0)
         reserve = 225 if free < 2048 * _MIB else 500 if self.gpu.major <= 6 else 1050 if self.gpu.major == 7 else 1536
         return min(_AT_START + reserve * _MIB, self.gpu.capacity_bytes // 2)
 
