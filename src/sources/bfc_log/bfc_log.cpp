@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <utility>
 
 #include "base/units.h"
 #include "fmt/format.h"
@@ -18,18 +20,26 @@ namespace {
 constexpr std::string_view kBegin = "*** Begin stack trace ***", kEnd = "*** End stack trace ***";
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kMostThreads = 60'000;
+constexpr std::size_t kMostAtOnce = 1024;
 
 // What a thread said last, until the line that completes it.
 struct Speaker {
   ThreadId id;
-  PoolTrace::Pool pool = 0;  // of the request that it waits for
+  bool is_everybody = false;  // the lines do not say whose they are
+  PoolTrace::Pool pool = 0;   // of the request that it waits for
   std::uint64_t bytes = 0;
   bool is_served = false;  // "Returning:" was written for it
   bool is_benign = false;  // its caller goes on without
   std::string failed_op;
-  PoolTrace::Pool freeing_pool = 0;  // of the free that it is about to make
-  std::uint64_t freeing_address = 0;
-  StackTexts::Known freeing_stack;
+  struct Freeing {
+    PoolTrace::Pool pool = 0;
+    std::uint64_t address = 0;
+    StackTexts::Known stack;
+  };
+  Freeing freeing;  // what it is about to free
+  // Lines without a thread are everybody's: what others are about to do, the oldest first.
+  std::deque<std::pair<PoolTrace::Pool, std::uint64_t>> waiting;
+  std::deque<Freeing> also_freeing;
   std::size_t last_event = ~std::size_t{0};  // gets the stack that follows
 };
 
@@ -75,6 +85,7 @@ class LogReader {
     }
     Speaker& found = speakers_[thread];
     if (found.id.value == 0) found.id = ThreadId(static_cast<std::uint16_t>(speakers_.size()));
+    found.is_everybody = thread == 0;
     last_thread_ = thread;
     return *(last_ = &found);
   }
@@ -133,6 +144,8 @@ class LogReader {
     const PoolTrace::Pool pool = pools_.pool(name);
     if (pool == 0) return not_understood();
     if (text.empty() || text.starts_with(" alignment=")) {
+      if (who.is_everybody && who.pool != 0 && !who.is_served && who.waiting.size() < kMostAtOnce)
+        who.waiting.emplace_back(who.pool, who.bytes);
       who.pool = pool;
       who.bytes = bytes;
       who.is_served = who.is_benign = false;
@@ -144,12 +157,15 @@ class LogReader {
       pools_.trace.count("requests that failed and that their caller did without");
     } else if (address == 0 && bytes != 0) {
       fail(who, pool, bytes, mark);
-    } else if (address != 0 && !who.is_served) {
+    } else if (address != 0 && has_answers_) {
+      if (who.is_everybody) pools_.correct(pool, address, bytes);
+    } else if (address != 0) {
       level_3_ = true;
       pools_.frees_are_nameless();
       ++requests_;
       who.last_event = pools_.allocated(pool, bytes, address, mark);
     }
+    if (who.is_everybody && !who.is_served && address != 0) return;  // the answer was another's
     who.pool = 0;
   }
 
@@ -187,13 +203,19 @@ class LogReader {
   void served(Speaker& who, std::string_view text, PoolTrace::Mark mark) {
     std::uint64_t address = 0;
     if (!take_pointer(text, address) || address == 0) return not_understood();
-    if (who.pool == 0 || who.is_served) {
+    has_answers_ = true;
+    std::pair<PoolTrace::Pool, std::uint64_t> request{who.pool, who.bytes};
+    if (!who.waiting.empty()) {
+      request = who.waiting.front();
+      who.waiting.pop_front();
+    } else if (who.pool == 0 || who.is_served) {
       pools_.trace.count("answers of the allocator without their request");
       return;
+    } else {
+      who.is_served = true;
     }
-    who.is_served = true;
     ++requests_;
-    who.last_event = pools_.allocated(who.pool, who.bytes, address, mark);
+    who.last_event = pools_.allocated(request.first, request.second, address, mark);
   }
 
   // "1.50MiB bytes for GPU_0_bfc."
@@ -252,16 +274,21 @@ class LogReader {
     const PoolTrace::Pool pool = pools_.pool(text.substr(0, space));
     if (pool == 0) return not_understood();
     if (level_3_ && bytes != 0) pools_.freed_somewhere(pool, bytes, mark);
-    who.freeing_pool = 0;
+    if (!who.is_everybody) who.freeing = {};
   }
 
   void freed(Speaker& who, PoolTrace::Mark mark) {
-    if (who.freeing_pool == 0) {
+    if (!who.also_freeing.empty()) {
+      const Speaker::Freeing first = who.also_freeing.front();
+      who.also_freeing.pop_front();
+      return pools_.freed(first.pool, first.address, mark, first.stack.stack, first.stack.at_exit);
+    }
+    if (who.freeing.pool == 0) {
       pools_.trace.count("frees without their chunk");
       return;
     }
-    pools_.freed(who.freeing_pool, who.freeing_address, mark, who.freeing_stack.stack, who.freeing_stack.at_exit);
-    who.freeing_pool = 0;
+    pools_.freed(who.freeing.pool, who.freeing.address, mark, who.freeing.stack.stack, who.freeing.stack.at_exit);
+    who.freeing = {};
   }
 
   // "GPU_0_bfc,1024,0x7f…,*** Begin stack trace ***"
@@ -275,9 +302,9 @@ class LogReader {
     const std::size_t before = comma == std::string_view::npos ? comma : text.rfind(',', comma - (comma != 0 ? 1 : 0));
     if (before == std::string_view::npos || before >= comma || !take_pointer(pointer, address)) return not_understood();
     if (is_free) {
-      who.freeing_pool = address == 0 ? PoolTrace::Pool{0} : pools_.pool(text.substr(0, before));
-      who.freeing_address = address;
-      who.freeing_stack = {};
+      if (who.is_everybody && who.freeing.pool != 0 && who.also_freeing.size() < kMostAtOnce)
+        who.also_freeing.push_back(who.freeing);
+      who.freeing = {address == 0 ? PoolTrace::Pool{0} : pools_.pool(text.substr(0, before)), address, {}};
     }
     in_stack_ = true;
     stack_is_frees_ = is_free;
@@ -291,7 +318,7 @@ class LogReader {
     const StackTexts::Known& known = stacks_.end();
     has_stacks_ = true;
     if (stack_is_frees_) {
-      stack_of_->freeing_stack = known;
+      stack_of_->freeing.stack = known;
     } else if (stack_of_->last_event < pools_.trace.events.size()) {
       Event& event = pools_.event(stack_of_->last_event);
       event.stack = known.stack;
@@ -351,7 +378,7 @@ class LogReader {
   Speaker* last_ = nullptr;
   std::uint64_t last_thread_ = 0;
   Speaker* stack_of_ = nullptr;
-  bool in_stack_ = false, stack_is_frees_ = false, has_stacks_ = false, level_3_ = false;
+  bool in_stack_ = false, stack_is_frees_ = false, has_stacks_ = false, level_3_ = false, has_answers_ = false;
   std::uint64_t lines_ = 0, requests_ = 0;
   std::size_t last_note_ = ~std::size_t{0};  // of the last request that failed
 };

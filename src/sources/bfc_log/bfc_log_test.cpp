@@ -100,6 +100,22 @@ TEST(BfcLog, TheOrderIsThatOfTheLinesUnderTheLock) {
   EXPECT_TRUE(trace->lost.empty());
 }
 
+// Before 2025 lines had no thread, unless TF_CPP_LOG_THREAD_ID was set: who asks and who is answered is told by the pointers.
+TEST(BfcLog, WithoutThreadsTheAnswersTellWhatWasAskedFor) {
+  std::string text;
+  for (const char* line : {"AllocateRaw P  700", "AllocateRaw P  300", "Returning: 0x1000", "Returning: 0x1200",
+                           "AllocateRaw P  300 0x1000", "AllocateRaw P  700 0x1200",
+                           "[mem-debug] DeallocateRaw,P,700,0x1200,*** Begin stack trace ***",
+                           "[mem-debug] DeallocateRaw,P,300,0x1000,*** Begin stack trace ***", "F: __", "F: __",
+                           "AllocateRaw P  500", "Returning: 0x1000"})
+    text += std::string("2024-09-01 10:00:00.123456: I external/local_tsl/tsl/framework/bfc_allocator.cc:9] ") + line +
+            "\n";
+  const auto trace = read_log(text);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(happened(*trace), "A300@1000 A700@1200 F1200 F1000 A500@1000 ");
+  EXPECT_TRUE(trace->lost.empty());
+}
+
 TEST(BfcLog, PoolsAreToldApartAndHostPoolsHaveADeviceOfTheirOwn) {
   std::ifstream file(std::string(FAULTLINE_FIXTURES) + "/samples/bfc-log.log");
   std::stringstream text;

@@ -63,7 +63,7 @@ void PoolTrace::region_taken(Pool number, ByteRange region, Mark mark) {
   PoolState& pool = pools_[number];
   Event event = made(EventKind::kAlloc, pool, pool.driver_heap, region.begin, region.size(), mark);
   event.allocation = AllocationId(++trace.allocation_count);
-  pool.regions[region.begin] = {event.allocation, region.size()};
+  pool.regions[region.begin] = {event.allocation, region.size(), trace.events.size()};
   trace.events.push_back(event);
 }
 
@@ -88,9 +88,15 @@ std::size_t PoolTrace::allocated(Pool number, std::uint64_t bytes, std::uint64_t
   }
   Event event = made(EventKind::kAlloc, pool, pool.heap, address, bytes, mark);
   event.allocation = AllocationId(++trace.allocation_count);
-  pool.live[address] = {event.allocation, bytes};
+  pool.live[address] = {event.allocation, bytes, trace.events.size()};
   trace.events.push_back(event);
   return trace.events.size() - 1;
+}
+
+void PoolTrace::correct(Pool number, std::uint64_t address, std::uint64_t bytes) {
+  const auto at = pools_[number].live.find(address);
+  if (at == pools_[number].live.end()) return;
+  trace.events[at->second.event].size_bytes = at->second.bytes = bytes;
 }
 
 std::size_t PoolTrace::failed(Pool number, std::uint64_t bytes, Mark mark) {

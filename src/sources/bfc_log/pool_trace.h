@@ -33,6 +33,8 @@ class PoolTrace {
   void region_returned(Pool pool, std::uint64_t address, Mark mark);
   // The event's number.
   std::size_t allocated(Pool pool, std::uint64_t bytes, std::uint64_t address, Mark mark);
+  // How much was asked for, where it was taken for another request's.
+  void correct(Pool pool, std::uint64_t address, std::uint64_t bytes);
   std::size_t failed(Pool pool, std::uint64_t bytes, Mark mark);
   void freed(Pool pool, std::uint64_t address, Mark mark, StackId stack, bool at_exit = false);
   // From now on a free says only how much was asked for: what is live is found out later (level3.h).
@@ -55,6 +57,7 @@ class PoolTrace {
   struct Held {
     AllocationId id;
     std::uint64_t bytes = 0;  // as asked for
+    std::size_t event = 0;
   };
   struct PoolState {
     std::string name;
