@@ -24,6 +24,40 @@ _GENERATIONS = {
     (10, 0): (128, 228, 1.92, 8000),
     (12, 0): (128, 100, 2.41, 1792),
 }
+# Of single cards, by what stands in their name; the first that fits. NVIDIA's data sheets, GB/s. The compiler's choices depend on it: an H200 taken for an H100 gets other temporaries.
+_BANDWIDTHS = (
+    ("H200", 4800),
+    ("GH200", 4000),
+    ("H100 NVL", 3900),
+    ("H100 PCIe", 2000),
+    ("H20", 4000),
+    ("A100-SXM4-40", 1555),
+    ("A100-PCIE-40", 1555),
+    ("A100 80GB PCIe", 1935),
+    ("A100-SXM4-80", 2039),
+    ("L40", 864),
+    ("L4", 300),
+    ("A10", 600),
+    ("A40", 696),
+    ("A6000", 768),
+    ("A5000", 768),
+    ("A4000", 448),
+    ("6000 Ada", 960),
+    ("4090", 1008),
+    ("4080", 717),
+    ("4070", 504),
+    ("4060", 272),
+    ("3090", 936),
+    ("3080", 760),
+    ("3070", 448),
+    ("3060", 360),
+    ("2080 Ti", 616),
+    ("5090", 1792),
+    ("5080", 960),
+    ("V100", 900),
+    ("P100", 732),
+    ("T4", 320),
+)
 OPTIONS = {"xla_gpu_autotune_level": 0}
 
 
@@ -54,6 +88,7 @@ def description_of(gpu) -> str:
         _GENERATIONS, key=lambda c: (c > gpu.compute_capability, abs(c[0] - gpu.major), abs(c[1] - gpu.minor))
     )
     cores, shared_kib, clock, bandwidth = _GENERATIONS[capability]
+    bandwidth = next((figure for word, figure in _BANDWIDTHS if word in gpu.name), bandwidth)
     # From 9.0 on kernels are compiled for the very generation, with what only it has.
     extension = "feature_extension: ACCELERATED_FEATURES" if gpu.major >= 9 else ""
     cudnn = cudnn_version()
