@@ -10,7 +10,10 @@ def weights(*shape):
     return tf.Variable(tf.random.normal(shape, stddev=0.05))
 
 
-blocks = [[weights(width, 3 * width), weights(width, width), weights(width, 4 * width), weights(4 * width, width)] for _ in range(2)]
+blocks = [
+    [weights(width, 3 * width), weights(width, width), weights(width, 4 * width), weights(4 * width, width)]
+    for _ in range(2)
+]
 variables = [variable for block in blocks for variable in block]
 
 
