@@ -366,7 +366,7 @@ class Executions:
         for why in sorted(self.cpu_said):
             notes.add(
                 "kernel",
-                f"what compiled functions take beside their results is what XLA's compiler for the CPU says, for {why}; on the GPU it fuses otherwise and libraries take scratch memory",
+                f"what compiled functions take beside their results is what XLA's compiler for the CPU says, for {why}; on the GPU it fuses otherwise, so this can be far off, most often too much (with jax[cuda13] installed here, for which no GPU is needed, XLA's compiler for the GPU is asked)",
                 "",
                 verdict="with temporaries as XLA's compiler for the CPU counts them",
             )
