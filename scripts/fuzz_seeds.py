@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "scripts" / "bfc"))
+import dump_forms  # noqa: E402
 import hostile  # noqa: E402
 
 
@@ -53,7 +55,15 @@ def traces():
     yield "name", hostile.kernel_name_that_grows(14)
 
 
+def maps():
+    for form in dump_forms.FORMS:
+        for situation in dump_forms.SITUATIONS:
+            yield f"{form}-{situation}", dump_forms.dump(dump_forms.situation(situation), form)
+
+
 TARGETS = {
+    "dump_text_fuzz": maps,
+    "error_text_fuzz": maps,
     "byte_stream_fuzz": packed,
     "safe_text_fuzz": documents,
     "plan_json_fuzz": documents,

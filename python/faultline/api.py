@@ -200,22 +200,26 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
         with open(plan_path, encoding="utf-8") as file:
             options = json.load(file)
         _be_watched(connection, options)
-        import torch
-
-        torch.set_num_threads(1)  # threads of the parent's pool are not in the child
         from .plan import await_torch, dry_run_session
 
-        await_torch.start(options)
-        session = dry_run_session.current()
+        if not any(name in sys.modules for name in await_torch.FRAMEWORKS):
+            import torch  # noqa: F401: what most functions use
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)  # threads of the parent's pool are not in the child
+        await_torch.watch(options)
+
+        def session():
+            return dry_run_session.current() or await_torch.begun[-1]
+
         try:
             function()
         except SystemExit as end:
-            if not session.stopped:  # the dry run's own stop
+            if not session().stopped:  # the dry run's own stop
                 status = _exit_status(end)
         except BaseException as problem:
             status = 1
-            session.note_death(problem, problem.__traceback__)
-        session.finish()
+            session().note_death(problem, problem.__traceback__)
+        session().finish()
     except BaseException:
         traceback.print_exc()
         status = 3

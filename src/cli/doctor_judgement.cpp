@@ -179,6 +179,24 @@ Ability judge_dumps(const Machine& machine, const Ability& driver, const Ability
       "the driver can write one when a kernel fails (run --core-dump, run --again), so that its line is known");
 }
 
+// What can be planned, and how: "PyTorch 2.11.0, JAX 0.11.2 (with its CUDA plugin: …)".
+std::string planned_frameworks(const PythonAnswer& python) {
+  const auto version = [&](const char* package) {
+    const auto found = python.packages.find(package);
+    return found == python.packages.end() ? std::string() : found->second;
+  };
+  std::vector<std::string> all;
+  if (const std::string torch = version("torch"); !torch.empty()) all.push_back("PyTorch " + torch);
+  if (const std::string jax = version("jax"); !jax.empty())
+    all.push_back(fmt::format("JAX {} ({})", jax,
+                              version("jax-cuda").empty()
+                                  ? "without its CUDA plugin: temporaries are counted by XLA's compiler for the CPU"
+                                  : "with its CUDA plugin: XLA compiles for the planned GPU, without one"));
+  if (const std::string tensorflow = version("tensorflow"); !tensorflow.empty())
+    all.push_back("TensorFlow " + tensorflow);
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
 Ability judge_plan(const Machine& machine) {
   const auto job = [](Mark mark, std::string says, std::string advice = {}) {
     return Ability{"plan", mark, std::move(says), std::move(advice), true};
@@ -189,15 +207,17 @@ Ability judge_plan(const Machine& machine) {
     return job(Mark::kNo, lacks + " is not beside the executable",
                "build or install Faultline whole, or name its folder in FAULTLINE_HOME");
   }
-  const std::string activate = "activate the environment that has PyTorch, or name its Python behind plan --";
+  const std::string activate =
+      "activate the environment that has PyTorch, JAX or TensorFlow, or name its Python behind plan --";
   if (python.path.empty()) return job(Mark::kNo, "there is no python3 on PATH", activate);
   if (!python.trouble.empty())
     return job(Mark::kNo, python.path + " " + python.trouble, "name another Python behind plan --");
-  const auto torch = python.packages.find("torch");
-  if (torch == python.packages.end())
-    return job(Mark::kNo, fmt::format("{} ({}) has no PyTorch", python.path, python.version), activate);
+  const std::string planned = planned_frameworks(python);
+  if (planned.empty())
+    return job(Mark::kNo, fmt::format("{} ({}) has no PyTorch, JAX or TensorFlow", python.path, python.version),
+               activate);
   if (machine.watch_trouble.empty())
-    return job(Mark::kOk, fmt::format("{} ({}) has PyTorch {}", python.path, python.version, torch->second));
+    return job(Mark::kOk, fmt::format("{} ({}) has {}", python.path, python.version, planned));
   return job(
       Mark::kPartly,
       "a program's changes to files cannot be kept aside, so it is planned only with --allow-writes: see watching");

@@ -37,11 +37,11 @@ import json, sys
 found = {}
 try:
     from importlib import metadata
-    for name, packages in {"torch": ["torch"], "jax": ["jax"], "tensorflow": ["tensorflow", "tensorflow-cpu", "tf-nightly"],
+    for name, packages in {"torch": ["torch"], "jax": ["jax"], "jax-cuda": ["jax-cuda13-plugin", "jax-cuda12-plugin"], "tensorflow": ["tensorflow", "tensorflow-cpu", "tf-nightly"],
                            "cupy": ["cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy"], "triton": ["triton"], "numba": ["numba"]}.items():
         for package in packages:
             try:
-                found[name] = metadata.version(package)
+                found[name] = metadata.version(package) + ("+cpu" if package.endswith("-cpu") else "")
                 break
             except Exception:
                 pass

@@ -70,7 +70,7 @@ TEST(Doctor, MainJobsNeedTheirParts) {
   Machine machine = good_machine();
   machine.python.packages.clear();
   EXPECT_FALSE(main_jobs_work(judge_machine(machine)));
-  EXPECT_TRUE(contains(of(machine, "plan").says, "has no PyTorch"));
+  EXPECT_TRUE(contains(of(machine, "plan").says, "has no PyTorch, JAX or TensorFlow"));
 }
 
 TEST(Doctor, SaysWhyTheDriverHasNoGpu) {
@@ -143,6 +143,11 @@ TEST(Doctor, SaysWhenPyTorchIsBuiltWithoutCuda) {
   machine.python.packages["torch"] = "2.6.0+cpu";
   EXPECT_EQ(of(machine, "frameworks").mark, Mark::kPartly);
   EXPECT_EQ(of(machine, "plan").mark, Mark::kOk);
+  machine.python.packages = {{"jax", "0.11.2"}};
+  EXPECT_TRUE(contains(of(machine, "plan").says, "has JAX 0.11.2 (without its CUDA plugin"));
+  machine.python.packages = {{"jax", "0.11.2"}, {"jax-cuda", "0.11.2"}, {"tensorflow", "2.21.0"}};
+  EXPECT_TRUE(contains(of(machine, "plan").says, "JAX 0.11.2 (with its CUDA plugin"));
+  EXPECT_TRUE(contains(of(machine, "plan").says, ", TensorFlow 2.21.0"));
 }
 
 TEST(Doctor, ReadsReleasesWhereTheyStand) {

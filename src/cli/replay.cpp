@@ -202,6 +202,7 @@ struct Room {
   std::optional<std::uint64_t> segment_budget_bytes;  // none: as much as it asks for
   std::string words;                                  // behind "Replay of N events of FILE"
   nlohmann::ordered_json gpu;
+  std::optional<TargetGpu> target;  // where a GPU was named
 };
 
 Result<Room> room_on_named_gpu(const ReplayArguments& arguments) {
@@ -234,7 +235,8 @@ Result<Room> room_on_named_gpu(const ReplayArguments& arguments) {
                {"capacity_source", to_string(gpu.capacity_source)},
                {"context", gpu.context_bytes},
                {"context_source", arguments.context.empty() ? to_string(gpu.context_source) : "given"},
-               {"note", gpu.note}}};
+               {"note", gpu.note}},
+              TargetGpu{gpu.capacity_bytes, gpu.compute_major}};
 }
 
 // Without another GPU a plan is held against its own, and a recording against none.
@@ -275,7 +277,7 @@ Result<std::vector<Row>> answer(const ReplayArguments& arguments, const Facts& f
 
   options.want_trace = !arguments.output_trace.empty();
   if (arguments.search) {
-    std::vector<SettingChanges> candidates = sensible_settings(trace);
+    std::vector<SettingChanges> candidates = sensible_settings(trace, arguments.device);
     for (SettingChanges& changes : candidates)
       changes.insert(changes.begin(), options.changes.begin(), options.changes.end());
     for (Row& row : search(trace, options, candidates)) rows.push_back(std::move(row));
@@ -363,6 +365,7 @@ int run_replay(const ReplayArguments& arguments) {
   const Result<Room> room = room_for(arguments, (*part)->statements, *device, facts.usage[slot].peak_outside_bytes);
   if (!room) return fail(room.error().message());
   options.segment_budget_bytes = room->segment_budget_bytes;
+  options.gpu = room->target;
   const Result<std::vector<Row>> rows = answer(arguments, facts, slot, options);
   if (!rows) return fail(rows.error().message());
   if (!arguments.output_trace.empty() && rows->back().result.trace) {
@@ -381,9 +384,10 @@ int run_replay(const ReplayArguments& arguments) {
 void add_replay(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("replay", "the same requests under other allocator settings or on another GPU");
   auto arguments = std::make_shared<ReplayArguments>();
-  verb->add_option(
-          "FILE", arguments->path,
-          "a PyTorch memory snapshot, a Faultline trace, or the folder that a run or a plan left; - is standard input")
+  verb->add_option("FILE", arguments->path,
+                   "a PyTorch memory snapshot, a log of TensorFlow's or JAX's allocator, a Faultline trace, or the "
+                   "folder that a "
+                   "run or a plan left; - is standard input")
       ->required()
       ->option_text(" ");
   verb->add_option("--part", arguments->part,
@@ -391,7 +395,8 @@ void add_replay(CLI::App& app, int& status) {
                    "shows; without it the one that failed first")
       ->option_text("NAME");
   verb->add_option("--set", arguments->settings,
-                   "a setting, for example expandable_segments=True or max_split_size_mb=128 (may be repeated)")
+                   "a setting, for example expandable_segments=True or max_split_size_mb=128, of TensorFlow "
+                   "TF_FORCE_GPU_ALLOW_GROWTH=false (may be repeated)")
       ->option_text("NAME=VALUE");
   verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB")
       ->option_text("GPU");

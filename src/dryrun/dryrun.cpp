@@ -14,6 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "dryrun/bfc_device.h"
 #include "dryrun/machine.h"
 #include "dryrun/recorder.h"
 
@@ -52,6 +53,8 @@ struct faultline_dryrun {
   std::uint32_t forks_at_open = 0;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<DryRunMachine> machine;
+  std::unique_ptr<BfcDevice>
+      pool;  // of TensorFlow or JAX, in the place of PyTorch's devices: the machine has none then
   TorchFinalState snapshot;
   std::string trouble;  // why the model cannot go on
 
@@ -81,6 +84,13 @@ auto use_handle(faultline_dryrun* handle, Use use) noexcept -> std::invoke_resul
   return Value();
 }
 
+// What only PyTorch's allocator has: of another one it is the empty value.
+template <class Use>
+auto use_torch(faultline_dryrun* handle, Use use) noexcept -> std::invoke_result_t<Use, DryRunMachine&, Recorder&> {
+  if (handle != nullptr && handle->pool) return std::invoke_result_t<Use, DryRunMachine&, Recorder&>();
+  return use_handle(handle, use);
+}
+
 faultline_segment segment_of(const FinalSegment& segment, const TorchFinalState& state, const DryRunDevice& device) {
   faultline_segment out{};
   out.address = segment.address;
@@ -108,6 +118,38 @@ void mark(Recorder& recorder, EventKind kind, std::uint32_t extra, std::uint32_t
   recorder.append(event);
 }
 
+std::unique_ptr<faultline_dryrun> new_handle(const char* trace_path, char* error_text, std::uint64_t error_bytes) {
+  auto recorder = Recorder::create(or_empty(trace_path));
+  if (!recorder) return copy_text(recorder.error().message(), error_text, error_bytes), nullptr;
+  count_forks();
+  auto handle = std::make_unique<faultline_dryrun>();
+  handle->forks_at_open = forks.load(std::memory_order_relaxed);
+  handle->recorder = std::move(*recorder);
+  return handle;
+}
+
+faultline_stats stats_of(const BfcDevice& device) {
+  faultline_stats stats{};
+  const BfcPool& pool = device.pool();
+  stats.allocated_bytes = pool.in_use_bytes();
+  stats.peak_allocated_bytes = device.peak_in_use_bytes();
+  stats.reserved_bytes = pool.reserved_bytes();
+  stats.peak_reserved_bytes = pool.peak_reserved_bytes();
+  stats.requested_bytes = pool.requested_bytes();
+  stats.peak_requested_bytes = device.peak_requested_bytes();
+  stats.inactive_split_bytes = pool.largest_free_bytes();
+  stats.current_allocations = device.live_allocations();
+  stats.allocations = device.allocations();
+  stats.current_segments = pool.regions().size();
+  stats.segments_taken = pool.regions_taken();
+  stats.segments_returned = pool.regions_returned();
+  stats.alloc_retries = pool.collections();
+  stats.out_of_memories = device.out_of_memories();
+  stats.device_free_bytes = device.free_bytes();
+  stats.limit_bytes = pool.settings().limit_bytes;
+  return stats;
+}
+
 }  // namespace
 
 extern "C" {
@@ -120,13 +162,28 @@ faultline_dryrun* faultline_open(const char* trace_path, const char* device_name
     auto spec = device_spec(or_empty(device_name), capacity_bytes, context_bytes, or_empty(alloc_conf),
                             or_empty(torch_version));
     if (!spec) return copy_text(spec.error().message(), error_text, error_bytes), nullptr;
-    auto recorder = Recorder::create(or_empty(trace_path));
-    if (!recorder) return copy_text(recorder.error().message(), error_text, error_bytes), nullptr;
-    count_forks();
-    auto handle = std::make_unique<faultline_dryrun>();
-    handle->forks_at_open = forks.load(std::memory_order_relaxed);
-    handle->recorder = std::move(*recorder);
+    auto handle = new_handle(trace_path, error_text, error_bytes);
+    if (!handle) return nullptr;
     handle->machine = std::make_unique<DryRunMachine>(*spec, *handle->recorder);
+    return handle.release();
+  } catch (const std::exception& trouble) {
+    copy_text(trouble.what(), error_text, error_bytes);
+    return nullptr;
+  }
+}
+
+faultline_dryrun* faultline_open_pool(const char* trace_path, const char* device_name, uint64_t capacity_bytes,
+                                      uint64_t context_bytes, const char* framework, int32_t compute_major,
+                                      const char* settings, char* error_text, uint64_t error_bytes) {
+  copy_text("", error_text, error_bytes);
+  try {
+    auto spec = bfc_device_spec(or_empty(device_name), capacity_bytes, context_bytes, or_empty(framework),
+                                compute_major, or_empty(settings));
+    if (!spec) return copy_text(spec.error().message(), error_text, error_bytes), nullptr;
+    auto handle = new_handle(trace_path, error_text, error_bytes);
+    if (!handle) return nullptr;
+    handle->machine = std::make_unique<DryRunMachine>(*handle->recorder);
+    handle->pool = std::make_unique<BfcDevice>(*spec, *handle->recorder);
     return handle.release();
   } catch (const std::exception& trouble) {
     copy_text(trouble.what(), error_text, error_bytes);
@@ -136,7 +193,7 @@ faultline_dryrun* faultline_open(const char* trace_path, const char* device_name
 
 uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes,
                               uint64_t context_bytes) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint32_t {
+  return use_torch(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint32_t {
     DeviceSpec spec = machine.first_spec();
     spec.name = or_empty(device_name);
     spec.capacity_bytes = capacity_bytes;
@@ -150,8 +207,8 @@ void faultline_close(faultline_dryrun* handle) {
   // a child's copy stays: to take it apart would write into the parent's file
   if (handle == nullptr || handle->in_child()) return;
   const bool is_whole = handle->usable();
-  use_handle(handle, [](DryRunMachine& machine, Recorder& recorder) {
-    const TorchFinalState state = machine.state();
+  use_handle(handle, [&](DryRunMachine& machine, Recorder& recorder) {
+    const TorchFinalState state = handle->pool ? handle->pool->state() : machine.state();
     recorder.keep(recorder.writer().define_final_state(state.segments, state.blocks));
     recorder.finish();
   });
@@ -204,19 +261,19 @@ uint32_t faultline_tensor(faultline_dryrun* handle, uint32_t dtype, uint32_t op,
 }
 
 uint32_t faultline_stream(faultline_dryrun* handle, uint32_t device, uint64_t stream_handle) {
-  return use_handle(handle,
-                    [&](DryRunMachine& machine, Recorder&) { return machine.stream(device, stream_handle).value; });
+  return use_torch(handle,
+                   [&](DryRunMachine& machine, Recorder&) { return machine.stream(device, stream_handle).value; });
 }
 
 uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major, uint64_t pool_minor) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+  return use_torch(handle, [&](DryRunMachine& machine, Recorder&) {
     return std::uint32_t{machine.device(device).pool(pool_major, pool_minor).value};
   });
 }
 
 void faultline_release_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major, uint64_t pool_minor,
                             int64_t empty_stack) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+  use_torch(handle, [&](DryRunMachine& machine, Recorder&) {
     const std::optional<StackId> stack =
         empty_stack < 0 ? std::nullopt : std::optional(StackId(static_cast<std::uint32_t>(empty_stack)));
     machine.device(device).release_pool(pool_major, pool_minor, stack);
@@ -227,6 +284,11 @@ int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size
                         uint32_t stack, uint32_t tensor, uint32_t* allocation, uint64_t* address) {
   DryRunDevice::Placed placed;
   const std::int32_t answer = use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::int32_t {
+    if (handle->pool) {
+      const auto chunk = handle->pool->alloc(size_bytes, StackId(stack), TensorId(tensor));
+      if (chunk) placed = {chunk->allocation, chunk->address};
+      return chunk ? FAULTLINE_SERVED : FAULTLINE_OUT_OF_MEMORY;
+    }
     const auto block =
         machine.device(device).alloc(size_bytes, StreamId(stream), heap_id(heap), StackId(stack), TensorId(tensor));
     if (!block) return FAULTLINE_OUT_OF_MEMORY;
@@ -239,36 +301,40 @@ int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size
 }
 
 void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle,
-             [&](DryRunMachine& machine, Recorder&) { machine.free(AllocationId(allocation), StackId(stack)); });
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    if (handle->pool) return handle->pool->free(AllocationId(allocation), StackId(stack));
+    machine.free(AllocationId(allocation), StackId(stack));
+  });
 }
 
 void faultline_empty_cache(faultline_dryrun* handle, uint32_t device, uint32_t stack) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).empty_cache(StackId(stack)); });
+  use_torch(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).empty_cache(StackId(stack)); });
 }
 
 void faultline_set_limit(faultline_dryrun* handle, uint32_t device, uint64_t limit_bytes) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).set_limit(limit_bytes); });
+  use_torch(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).set_limit(limit_bytes); });
 }
 
 void faultline_set_overcommit(faultline_dryrun* handle, int32_t on) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.set_overcommit(on != 0); });
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    handle->pool ? handle->pool->set_overcommit(on != 0) : machine.set_overcommit(on != 0);
+  });
 }
 
 int32_t faultline_take_outside(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stack) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::int32_t {
+  return use_torch(handle, [&](DryRunMachine& machine, Recorder&) -> std::int32_t {
     return machine.device(device).take_outside(size_bytes, StackId(stack)) ? FAULTLINE_SERVED : FAULTLINE_OUT_OF_MEMORY;
   });
 }
 
 uint32_t faultline_pin(faultline_dryrun* handle, uint64_t size_bytes, uint32_t stack, uint32_t tensor) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+  return use_torch(handle, [&](DryRunMachine& machine, Recorder&) {
     return machine.device(0).pin(size_bytes, StackId(stack), TensorId(tensor)).value;
   });
 }
 
 void faultline_unpin(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+  use_torch(handle, [&](DryRunMachine& machine, Recorder&) {
     machine.device(0).unpin(AllocationId(allocation), StackId(stack));
   });
 }
@@ -286,7 +352,8 @@ void faultline_tensor_note(faultline_dryrun* handle, uint32_t allocation, uint32
   use_handle(handle, [&](DryRunMachine& machine, Recorder& recorder) {
     Event event = recorder.stamp(EventKind::kTensorNote, StackId(stack));
     event.extra = recorder.known(TensorId(tensor)).value;
-    if (machine.made(AllocationId(allocation))) event.allocation = AllocationId(allocation);
+    const AllocationId id(allocation);
+    if (handle->pool ? handle->pool->made(id) : machine.made(id)) event.allocation = id;
     recorder.append(event);
   });
 }
@@ -316,6 +383,10 @@ void faultline_get_stats(faultline_dryrun* handle, uint32_t number, faultline_st
   if (stats == nullptr) return;
   *stats = {};
   use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    if (handle->pool) {
+      *stats = stats_of(*handle->pool);
+      return;
+    }
     const DryRunDevice& device = machine.device(number);
     const TorchAllocator& allocator = device.allocator();
     const DeviceStats& own = device.stats();
@@ -346,13 +417,15 @@ void faultline_get_stats(faultline_dryrun* handle, uint32_t number, faultline_st
 }
 
 void faultline_reset_peaks(faultline_dryrun* handle, uint32_t device) {
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) { machine.device(device).reset_peaks(); });
+  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+    handle->pool ? handle->pool->reset_peaks() : machine.device(device).reset_peaks();
+  });
 }
 
 void faultline_snapshot(faultline_dryrun* handle, uint64_t* segment_count, uint64_t* block_count) {
   std::size_t segments = 0;
   std::size_t blocks = 0;
-  use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
+  use_torch(handle, [&](DryRunMachine& machine, Recorder&) {
     handle->snapshot = machine.state();
     segments = handle->snapshot.segments.size();
     blocks = handle->snapshot.blocks.size();
@@ -362,7 +435,7 @@ void faultline_snapshot(faultline_dryrun* handle, uint64_t* segment_count, uint6
 }
 
 uint64_t faultline_snapshot_segments(faultline_dryrun* handle, faultline_segment* segments, uint64_t room) {
-  return use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint64_t {
+  return use_torch(handle, [&](DryRunMachine& machine, Recorder&) -> std::uint64_t {
     const TorchFinalState& state = handle->snapshot;
     const std::uint64_t count = segments == nullptr ? 0 : std::min<std::uint64_t>(room, state.segments.size());
     for (std::size_t at = 0; at < count; ++at)
@@ -372,7 +445,7 @@ uint64_t faultline_snapshot_segments(faultline_dryrun* handle, faultline_segment
 }
 
 uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, faultline_block* blocks, uint64_t room) {
-  return use_handle(handle, [&](DryRunMachine&, Recorder&) -> std::uint64_t {
+  return use_torch(handle, [&](DryRunMachine&, Recorder&) -> std::uint64_t {
     const TorchFinalState& state = handle->snapshot;
     const std::uint64_t count = blocks == nullptr ? 0 : std::min<std::uint64_t>(room, state.blocks.size());
     for (std::size_t at = 0; at < count; ++at) {

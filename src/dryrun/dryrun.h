@@ -1,6 +1,6 @@
 /* The device of a dry run: a GPU that is not there, for a program that allocates on it.
  *
- * libfaultline_dryrun.so holds two things: the model of PyTorch's caching allocator on a device of a given size, and the trace file that all
+ * libfaultline_dryrun.so holds two things: the model of PyTorch's caching allocator (or of TensorFlow's and JAX's) on a device of a given size, and the trace file that all
  * of it is written to. The dry run (Python, through ctypes) tells every birth and death of a storage; the library answers with an address or
  * with "out of memory" exactly where PyTorch would, and the trace is one that explain, replay and plan read like any other.
  *
@@ -38,6 +38,14 @@ enum { FAULTLINE_HEAP_DRIVER = 0, FAULTLINE_HEAP_TORCH = 1, FAULTLINE_HEAP_PINNE
 FAULTLINE_API faultline_dryrun* faultline_open(const char* trace_path, const char* device_name, uint64_t capacity_bytes,
                                                uint64_t context_bytes, const char* alloc_conf,
                                                const char* torch_version, char* error_text, uint64_t error_bytes);
+
+/* The same with the pool of TensorFlow or JAX in the place of PyTorch's allocator: framework is "tensorflow" or "jax", settings are what the program's environment or the program itself
+ * sets, by the names that replay --set takes ("XLA_PYTHON_CLIENT_PREALLOCATE=false,XLA_CLIENT_MEM_FRACTION=0.5"; may be NULL or ""). It is one device; faultline_alloc, _free, _set_overcommit, the
+ * names, the marks and the numbers are as for PyTorch's, and what a pool does not have (streams, private pools, pinned memory, snapshots) is passed over. */
+FAULTLINE_API faultline_dryrun* faultline_open_pool(const char* trace_path, const char* device_name,
+                                                    uint64_t capacity_bytes, uint64_t context_bytes,
+                                                    const char* framework, int32_t compute_major, const char* settings,
+                                                    char* error_text, uint64_t error_bytes);
 
 /* A further device, with the settings of the first; returns its number. */
 FAULTLINE_API uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes,
@@ -138,6 +146,7 @@ typedef struct faultline_stats {
   uint64_t alloc_retries;     /* num_alloc_retries */
   uint64_t out_of_memories;   /* num_ooms */
   uint64_t device_free_bytes; /* torch.cuda.mem_get_info()[0]; of an endless device the largest number */
+  uint64_t limit_bytes;       /* of a pool of TensorFlow or JAX, whose inactive_split_bytes is its largest free chunk */
 } faultline_stats;
 
 FAULTLINE_API void faultline_get_stats(faultline_dryrun* handle, uint32_t device, faultline_stats* stats);

@@ -13,6 +13,7 @@ namespace faultline {
 
 class DryRunMachine {
  public:
+  explicit DryRunMachine(Recorder& recorder) : recorder_(recorder) {}  // without a device
   DryRunMachine(const DeviceSpec& first, Recorder& recorder) : recorder_(recorder) { add_device(first); }
 
   void add_device(const DeviceSpec& spec);

@@ -84,6 +84,11 @@ TEST(Growth, RoundsThatAreAlikeAreALoop) {
   };
   EXPECT_EQ(by(before + each_round(100, round)), RoundsBy::kAlike);
   EXPECT_EQ(by(before + each_round(63, round)), RoundsBy::kUnknown);  // few may be layers
+  // what the last round's variables hold is held to the end
+  const std::string open_end =
+      "alloc #oa 4MiB at run.py:4 main\nalloc #ob 8MiB at run.py:5 main\nalloc #ok 2MiB at run.py:7 main\n";
+  EXPECT_EQ(by(before + each_round(100, round) + open_end), RoundsBy::kAlike);
+  EXPECT_EQ(by(before + open_end + "alloc #left 4MiB at run.py:4 main\n" + each_round(100, round)), RoundsBy::kUnknown);
   // it is over
   EXPECT_EQ(by(before + each_round(100, round) + "alloc #all 200MiB at run.py:9 main\n"), RoundsBy::kUnknown);
   // as deep as the weights

@@ -152,6 +152,9 @@ StackFacts::StackFacts(const Trace& trace) {
     kinds[index] = judge_frame(trace.strings.at(frame.file), trace.strings.at(frame.function), frame.line);
   }
   nodes_.resize(trace.stacks.size());
+  const bool has_lines = std::any_of(kinds.begin(), kinds.end(), [](const FrameKind& kind) { return kind.user; });
+  const bool of_pools =
+      std::any_of(trace.heaps.begin(), trace.heaps.end(), [](const Heap& heap) { return heap.kind == HeapKind::kBfc; });
   HashMap<std::uint64_t, StackId> programs;  // caller << 32 | frame
   for (std::size_t index = 1; index < nodes_.size(); ++index) {
     const StackId stack(static_cast<std::uint32_t>(index));
@@ -166,6 +169,7 @@ StackFacts::StackFacts(const Trace& trace) {
         node.program = programs.try_emplace(place, stack).first->second;
       }
     }
+    if (of_pools && !has_lines) node.program = stack;
     nodes_[index] = node;
   }
 }

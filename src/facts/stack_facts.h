@@ -4,7 +4,8 @@
 //  - roles: which parts of a training program the stack passes through (a module's forward, the optimizer, backward, …);
 //  - user: the innermost frame of the user's own program, the line a person can change;
 //  - program: the innermost user frame that is not inside a module's forward, the line of the user's own loop. One for each place, however many frames of
-//    libraries, or of C++ where those were recorded too, lie between it and its callers: the first such stack stands for all.
+//    libraries, or of C++ where those were recorded too, lie between it and its callers: the first such stack stands for all. An allocator's own log (TensorFlow, JAX)
+//    has no line of the program at all; there every stack is a place of its own.
 // File and function names are all there is to go by; a stack that says nothing has no roles, and what follows from it is "other".
 #pragma once
 

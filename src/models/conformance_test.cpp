@@ -1,11 +1,14 @@
 // What every model must hold, whatever it models.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "base/units.h"
 #include "models/model.h"
 #include "models/request_trace.h"
@@ -13,8 +16,25 @@
 namespace faultline {
 namespace {
 
-Trace sample(std::uint64_t seed) {
-  RequestTrace requests;
+// What a model is tried with: the heap that it knows, and a setting of its own.
+struct Kind {
+  std::string_view model;
+  HeapKind heap;
+  const char* setting;
+  std::array<const char*, 2> values;
+};
+constexpr std::array<Kind, 2> kKinds = {
+    {{"torch-native", HeapKind::kTorchCaching, "expandable_segments", {"True", "False"}},
+     {"bfc", HeapKind::kBfc, "TF_ENABLE_GPU_GARBAGE_COLLECTION", {"true", "false"}}}};
+
+const Kind& kind_of(const Model& model) {
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.model == model.name; });
+  FAULTLINE_CHECK(kind != kKinds.end());  // a new model needs its line above
+  return *kind;
+}
+
+Trace sample(std::uint64_t seed, HeapKind heap) {
+  RequestTrace requests(heap);
   std::mt19937_64 random(seed);
   const std::vector<StreamId> streams = {StreamId(0), requests.stream(0x70), requests.stream(0x30)};
   const std::vector<HeapId> heaps = {HeapId(1), HeapId(1), HeapId(1), requests.private_pool()};
@@ -49,6 +69,8 @@ class EveryModel : public testing::TestWithParam<const Model*> {
   Result<ReplayResult> run(const Trace& trace, const ReplayOptions& options = {}) {
     return GetParam()->replay(trace, options);
   }
+  HeapKind heap() const { return kind_of(*GetParam()).heap; }
+  Trace sample(std::uint64_t seed) const { return faultline::sample(seed, heap()); }
   ReplayOptions tracing() {
     ReplayOptions options;
     options.want_trace = true;
@@ -160,7 +182,7 @@ TEST_P(EveryModel, ABudgetIsNeverExceeded) {
 TEST_P(EveryModel, OtherDevicesAreLeftAlone) {
   Trace trace = sample(5);
   const auto alone = run(trace);
-  trace.heaps.push_back({HeapKind::kTorchCaching, 1, HeapId(0), 0, 0, "torch"});
+  trace.heaps.push_back({heap(), 1, HeapId(0), 0, 0, "torch"});
   const std::size_t count = trace.events.size();
   for (std::size_t at = 0; at < count; ++at) {
     Event event = trace.events[at];
@@ -191,7 +213,7 @@ TEST_P(EveryModel, UnknownSettingsAreRefusedWithTheKnownOnes) {
 }
 
 TEST_P(EveryModel, AnEmptyTraceIsReplayed) {
-  const RequestTrace empty;
+  const RequestTrace empty(heap());
   const auto result = run(empty.trace(), tracing());
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->placements, 0u);
@@ -201,7 +223,7 @@ TEST_P(EveryModel, AnEmptyTraceIsReplayed) {
 TEST_P(EveryModel, HostileTracesEnd) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
-    RequestTrace requests;
+    RequestTrace requests(heap());
     requests.stream(0x10);
     requests.private_pool();
     Trace& trace = requests.trace();
@@ -228,6 +250,9 @@ TEST_P(EveryModel, HostileTracesEnd) {
                           {kMiB, ~0ull, ~0ull, {}, FinalBlock::State::kPendingFree}};
     if (random() % 2 == 0) trace.properties["torch.alloc_conf"] = "expandable_segments:True,max_split_size_mb:32";
     if (random() % 2 == 0) trace.properties["torch.garbage_collection_threshold"] = "0.5";
+    if (random() % 2 == 0) trace.properties["bfc.GPU_0_bfc.limit"] = random() % 2 == 0 ? "104857600" : "1..99999999999";
+    if (random() % 2 == 0) trace.properties["bfc.GPU_0_bfc.growth"] = "false";
+    if (random() % 2 == 0) trace.properties["bfc.GPU_0_bfc.next_region"] = "1";
     ReplayOptions proof;
     proof.proof = true;
     const auto proved = run(trace, proof);
@@ -235,9 +260,9 @@ TEST_P(EveryModel, HostileTracesEnd) {
     EXPECT_LE(proved->exact, proved->placements);
     EXPECT_LE(proved->segment_events_exact, proved->segment_events);
     EXPECT_LE(proved->mismatches.size(), 16u);
-    for (const char* expandable : {"True", "False"}) {
+    for (const char* value : kind_of(*GetParam()).values) {
       ReplayOptions options = tracing();
-      options.changes = {{"expandable_segments", expandable}};
+      options.changes = {{kind_of(*GetParam()).setting, value}};
       if (seed % 2 == 0) options.segment_budget_bytes = 100 * kMiB;
       const auto result = run(trace, options);
       ASSERT_TRUE(result.ok());

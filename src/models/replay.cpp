@@ -5,13 +5,14 @@
 
 #include "base/nearest_word.h"
 #include "fmt/format.h"
+#include "models/bfc/bfc_model.h"
 #include "models/model.h"
 #include "models/torch/torch_model.h"
 
 namespace faultline {
 namespace {
 
-constexpr std::array<const Model*, 1> kModels = {&kTorchModel};
+constexpr std::array<const Model*, 2> kModels = {&kTorchModel, &kBfcModel};
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\n\r");
@@ -47,7 +48,7 @@ Result<ReplayResult> replay(const Trace& trace, const ReplayOptions& options) {
   }
   return Error{fmt::format("no model knows the allocator behind device {}", options.device),
                {},
-               "A replay needs a trace of PyTorch's caching allocator."};
+               "A replay needs a trace of PyTorch's caching allocator, or of TensorFlow's or JAX's."};
 }
 
 Result<SettingChanges> parse_setting_changes(std::string_view text) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_interval.h"
 #include "base/result.h"
 #include "trace/trace.h"
 
@@ -22,11 +23,18 @@ namespace faultline {
 // Allocator settings as the user writes them: name → value, both text ("expandable_segments" → "True"). The model parses and checks them.
 using SettingChanges = std::vector<std::pair<std::string, std::string>>;
 
+// A GPU that a replay is asked about: what an allocator that makes its pool by the device's size computes it from.
+struct TargetGpu {
+  std::uint64_t capacity_bytes = 0;
+  int compute_major = 0;
+};
+
 struct ReplayOptions {
   SettingChanges changes;  // on top of the settings the trace carries
   // how much the driver can give this process in segments; nullopt: the recording's own answers
   std::optional<std::uint64_t> segment_budget_bytes;
-  bool proof = false;  // compare with the recording and follow it where it differs
+  std::optional<TargetGpu> gpu;  // nullopt: the recording's own
+  bool proof = false;            // compare with the recording and follow it where it differs
   std::uint16_t device = 0;
   bool want_trace = false;
   // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
@@ -45,6 +53,12 @@ struct ReplayFailure {
 struct Mismatch {
   std::uint64_t event = 0;
   std::string what;  // "alloc of 4194304 bytes: model 0x7f..., recording 0x7f..."
+};
+
+// Of a heap that grows no further than that: what is known of it.
+struct PoolLimit {
+  HeapId heap;
+  ByteInterval bytes;
 };
 
 struct ReplayResult {
@@ -71,6 +85,7 @@ struct ReplayResult {
   std::uint64_t failure_count = 0;
   std::uint64_t recorded_failures = 0;         // requests that failed in the recording …
   std::uint64_t recorded_failures_served = 0;  // … and that the replay could serve (what-if)
+  std::vector<PoolLimit> pool_limits;          // proof
   std::optional<Trace> trace;                  // with want_trace
 };
 

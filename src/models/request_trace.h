@@ -1,4 +1,4 @@
-// Traces of requests for tests and benchmarks: one driver heap, one torch heap, private pools on demand.
+// Traces of requests for tests and benchmarks: one driver heap, one of a framework above it, private pools on demand.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@ namespace faultline {
 
 class RequestTrace {
  public:
-  RequestTrace() {
+  explicit RequestTrace(HeapKind kind = HeapKind::kTorchCaching) {
     trace_.heaps = {{HeapKind::kDriver, 0, HeapId(0), 0, 0, "driver"},
-                    {HeapKind::kTorchCaching, 0, HeapId(0), 0, 0, "torch"}};
+                    {kind, 0, HeapId(0), 0, 0, kind == HeapKind::kBfc ? "GPU_0_bfc" : "torch"}};
     trace_.streams = {{0, 0}};
     trace_.devices = {{0, "", 0, 0}};
   }
@@ -21,7 +21,10 @@ class RequestTrace {
     return StreamId(static_cast<std::uint32_t>(trace_.streams.size() - 1));
   }
   HeapId private_pool() {
-    trace_.heaps.push_back({HeapKind::kTorchCaching, 0, HeapId(0), 0, trace_.heaps.size(), "torch private pool"});
+    Heap pool = trace_.heaps[1];
+    pool.pool_minor = trace_.heaps.size();
+    pool.name += " private pool";
+    trace_.heaps.push_back(pool);
     return HeapId(static_cast<std::uint16_t>(trace_.heaps.size() - 1));
   }
   AllocationId alloc(std::uint64_t size_bytes, StreamId stream = {}, HeapId heap = HeapId(1)) {

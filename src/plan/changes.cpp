@@ -23,22 +23,28 @@ std::uint64_t at_peak(const Plan& plan, Category category) {
 
 void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   std::optional<PlanChange> best;
-  for (const SettingChanges& changes : sensible_settings(trace)) {
+  const std::uint16_t device = trace.devices[needs.slot].index;
+  std::vector<SettingChanges> settings = sensible_settings(trace, device);
+  if (needs.pool == BfcFramework::kJax) {
+    for (const char* share : {"0.9", "0.95"}) settings.push_back({{"XLA_CLIENT_MEM_FRACTION", share}});
+  }
+  for (const SettingChanges& changes : settings) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);
     if (!under || (best && under->needed_bytes() >= best->needed_bytes)) continue;
-    const PlanChange change{"setting",
-                            "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes),
-                            {},
-                            true,
-                            under->fits,
-                            under->needed_bytes(),
-                            {},
-                            {},
-                            0,
-                            written(changes),
-                            {},
-                            {},
-                            0};
+    const PlanChange change{
+        "setting",
+        needs.pool ? instruction(trace, device, changes) : "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes),
+        {},
+        true,
+        under->fits,
+        under->needed_bytes(),
+        {},
+        {},
+        0,
+        written(changes),
+        {},
+        {},
+        0};
     const std::uint64_t saved = plan.saved_bytes(change);
     if (saved > (change.fits
                      ? 0

@@ -12,6 +12,11 @@ constexpr std::uint64_t kEndlessBytes = kTiB;
 
 }  // namespace
 
+bool is_out_of_memory(const PlanException& exception) {
+  return exception.type == "OutOfMemoryError" || exception.type == "ResourceExhaustedError" ||
+         exception.message.starts_with("RESOURCE_EXHAUSTED");
+}
+
 bool ProcessSummary::does(const std::string& what) const {
   return std::find(uses.begin(), uses.end(), what) != uses.end();
 }

@@ -19,6 +19,9 @@
 
 namespace faultline {
 
+// The framework's own out-of-memory, rather than something that was raised while it was handled.
+bool is_out_of_memory(const PlanException& exception);
+
 // What one process of the program left.
 struct ProcessSummary {
   std::string trace;            // path
@@ -51,7 +54,7 @@ struct ProcessSummary {
   bool last_was_out_of_memory = false;  // nothing was served after the last failure
   // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
   bool ended_out_of_memory = false;
-  bool died_of_memory() const { return ended_out_of_memory || (exception && exception->type == "OutOfMemoryError"); }
+  bool died_of_memory() const { return ended_out_of_memory || (exception && is_out_of_memory(*exception)); }
   bool does(const std::string& what) const;
 };
 

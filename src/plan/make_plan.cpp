@@ -86,7 +86,7 @@ std::string nothing_planned(const PlanQuestion& question, const DryRunResult& fi
     return "nothing was planned: " + first.import_trouble +
            (first.status > 128 ? fmt::format(" (signal {})", first.status - 128) : "");
   return fmt::format(
-      "nothing was planned: {} did not import PyTorch{}", question.command.front(),
+      "nothing was planned: {} did not import PyTorch, JAX or TensorFlow{}", question.command.front(),
       first.status != 0 ? fmt::format(" and ended with status {}", first.status) : " (or is no Python program)");
 }
 

@@ -120,7 +120,7 @@ TEST(MakePlan, ASignalAfterTheProgramsEndIsNotedAndOneBeforeItIsAnInterruption) 
 TEST(MakePlan, NothingIsPlannedWithoutATraceOrWhereSomethingIsUnsupported) {
   const PlanQuestion question = MadeUpProgram().question();
   EXPECT_EQ(nothing_planned(question, {}),
-            "nothing was planned: python did not import PyTorch (or is no Python program)");
+            "nothing was planned: python did not import PyTorch, JAX or TensorFlow (or is no Python program)");
   DryRunResult run = MadeUpProgram::left(kGiB, false);
   EXPECT_EQ(nothing_planned(question, run), "");
   run.processes.front().unsupported = "sparse tensors (train.py:3)";

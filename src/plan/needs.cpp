@@ -1,6 +1,7 @@
 #include "plan/needs.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "base/units.h"
@@ -56,6 +57,64 @@ std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t
   return enough;
 }
 
+// The pool of TensorFlow or JAX, where the device has one.
+std::optional<BfcFramework> pool_of(const Trace& trace, std::size_t slot) {
+  const bool has_pool = std::any_of(trace.heaps.begin(), trace.heaps.end(), [&](const Heap& heap) {
+    return heap.kind == HeapKind::kBfc && heap.device == trace.devices[slot].index;
+  });
+  if (!has_pool) return std::nullopt;
+  const auto framework = trace.properties.find("bfc.framework");
+  return framework != trace.properties.end() && framework->second == "jax" ? BfcFramework::kJax
+                                                                           : BfcFramework::kTensorFlow;
+}
+
+double share_in(std::string_view text, double otherwise) {
+  double share = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), share);
+  return error == std::errc{} && share > 0 && share <= 1 ? share : otherwise;
+}
+
+bool is_share(std::string_view name) {
+  return name == "XLA_CLIENT_MEM_FRACTION" || name == "XLA_PYTHON_CLIENT_MEM_FRACTION";
+}
+
+// With a pool of this limit, all that was served is served again; of what failed, `caught` may fail again.
+bool pool_serves(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t limit_bytes,
+                 std::uint64_t caught) {
+  ReplayOptions options;
+  options.device = trace.devices[slot].index;
+  for (const auto& change : changes) {
+    if (!is_share(change.first)) options.changes.push_back(change);
+  }
+  options.changes.emplace_back("memory_limit", std::to_string(limit_bytes / kMiB));
+  options.segment_budget_bytes = kBfcNoLimit;
+  const Result<ReplayResult> result = replay(trace, options);
+  if (!result) return false;
+  const std::uint64_t failed_again = result->recorded_failures - result->recorded_failures_served;
+  return result->failure_count == failed_again && failed_again <= caught;
+}
+
+std::optional<std::uint64_t> least_pool_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes,
+                                              std::uint64_t allocated_bytes, std::uint64_t caught) {
+  std::uint64_t too_little = 0, enough = (allocated_bytes / kResolution + 1) * kResolution;
+  for (int tries = 0; !pool_serves(trace, slot, changes, enough, caught); ++tries) {
+    if (tries == 6) return std::nullopt;
+    too_little = enough;
+    enough += (enough / 4 / kResolution + 1) * kResolution;
+  }
+  while (enough - too_little > kResolution) {
+    const std::uint64_t middle = too_little + (enough - too_little) / 2 / kResolution * kResolution;
+    (pool_serves(trace, slot, changes, middle, caught) ? enough : too_little) = middle;
+  }
+  return enough;
+}
+
+std::uint64_t failures_in(const Trace& trace) {
+  return static_cast<std::uint64_t>(std::count_if(trace.events.begin(), trace.events.end(), [](const Event& event) {
+    return event.kind == EventKind::kAllocFailed;
+  }));
+}
+
 // Did requests fail that the program got over? All were, where it did not die of one, else all but the last.
 bool caught_failures(const Trace& trace, bool died) {
   std::vector<std::uint32_t> failed;
@@ -104,7 +163,27 @@ std::size_t deciding_device(const Trace& trace, const std::vector<DeviceUsage>& 
   return slot_of(trace, fullest->device);
 }
 
+void add_pool(const Trace& trace, std::uint64_t allocated_bytes, Needs& needs) {
+  const auto told = trace.properties.find("dry-run.pool_share");
+  if (told != trace.properties.end()) needs.share = share_in(told->second, 1);
+  needs.allocated_bytes = allocated_bytes;
+  const std::uint64_t failures = failures_in(trace);
+  needs.caught = failures - (needs.fits || failures == 0 ? 0 : 1);
+  needs.segment_bytes =
+      least_pool_bytes(trace, needs.slot, {}, allocated_bytes, needs.caught).value_or(needs.reserved_bytes);
+  // The program got through on this device, which is then enough: limits are rounded.
+  const std::uint64_t capacity_bytes = trace.devices[needs.slot].capacity_bytes;
+  if (needs.fits && capacity_bytes != 0 && needs.needed_bytes() > capacity_bytes)
+    needs.segment_bytes = std::min(static_cast<std::uint64_t>(static_cast<double>(capacity_bytes) * needs.share),
+                                   capacity_bytes - std::min(capacity_bytes, needs.beside_bytes()));
+}
+
 }  // namespace
+
+std::uint64_t Needs::needed_bytes() const {
+  return std::max(beside_bytes() + segment_bytes,
+                  static_cast<std::uint64_t>(static_cast<double>(segment_bytes) / share));
+}
 
 Needs needs_of(const Trace& trace, bool fits) {
   const std::vector<DeviceUsage> usages = measure_usage(trace, Lifetimes(trace, {}), HeapUses(trace));
@@ -116,10 +195,15 @@ Needs needs_of(const Trace& trace, bool fits) {
   needs.outside_bytes = usage.peak_outside_bytes + outside_of(trace, slot);
   needs.reserved_bytes = usage.peak_reserved.reserved;
   needs.segment_bytes = needs.reserved_bytes;
+  needs.fits = fits;
+  needs.pool = pool_of(trace, slot);
+  if (needs.pool) {
+    add_pool(trace, usage.peak_allocated.allocated, needs);
+    return needs;
+  }
   if (!caught_failures(trace, !fits))
     needs.segment_bytes = least_segment_bytes(trace, slot, {}, needs.reserved_bytes)
                               .value_or(needs.reserved_bytes);  // a replay would serve what was caught, too
-  needs.fits = fits;
   const std::uint64_t capacity_bytes = trace.devices[slot].capacity_bytes;
   if (fits && capacity_bytes > needs.beside_bytes())
     needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
@@ -167,9 +251,14 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
 }
 
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {
-  const std::optional<std::uint64_t> least = least_segment_bytes(trace, as_run.slot, changes, as_run.reserved_bytes);
+  const std::optional<std::uint64_t> least =
+      as_run.pool ? least_pool_bytes(trace, as_run.slot, changes, as_run.allocated_bytes, as_run.caught)
+                  : least_segment_bytes(trace, as_run.slot, changes, as_run.reserved_bytes);
   if (!least) return std::nullopt;
   Needs needs = as_run;
+  for (const auto& [name, value] : changes) {
+    if (is_share(name)) needs.share = share_in(value, needs.share);
+  }
   needs.segment_bytes = *least;
   needs.fits = needs.needed_bytes() <= trace.devices[as_run.slot].capacity_bytes;
   return needs;
@@ -180,6 +269,9 @@ std::vector<PlanFit> fits_on_catalogue(const Needs& needs) {
   for (const GpuEntry& entry : gpu_catalogue()) {
     Needs there = needs;
     there.context_bytes = entry.gpu.context_bytes;
+    if (needs.pool == BfcFramework::kTensorFlow)
+      there.context_bytes = kBfcContextAtStart + tensorflow_reserve_bytes(entry.gpu.capacity_bytes - kBfcContextAtStart,
+                                                                          entry.gpu.compute_major);
     fits.push_back({plan_gpu(entry.gpu), there.needed_bytes() <= entry.gpu.capacity_bytes});
   }
   std::stable_sort(fits.begin(), fits.end(),

@@ -4,7 +4,7 @@
 //     context_bytes    what CUDA and its libraries take before PyTorch's first byte
 //   + outside_bytes    the most that was taken beside PyTorch's allocator at one time
 //   + segment_bytes    the fewest bytes in segments with which every request is served, PyTorch giving its cache back where that helps
-//   = needed_bytes     with reserved_bytes, what PyTorch takes where there is room, in the place of segment_bytes: taken_bytes
+//   = needed_bytes     (at least segment_bytes / share, of a pool that takes only a share of the device); with reserved_bytes, what PyTorch takes where there is room, in the place of segment_bytes: taken_bytes
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "models/bfc/settings.h"
 #include "models/replay.h"
 #include "plan/dry_run.h"
 #include "plan/plan.h"
@@ -29,8 +30,13 @@ struct Needs {
   std::uint64_t rounds = 0;       // that were seen
   bool grows_by_steps = false;
   bool fits = false;  // on the device as it is, and within a limit of the program's own
+  // Where TensorFlow's or JAX's pool is the allocator: segment_bytes is the smallest limit with which it serves all, and of a device it may take this share at most.
+  std::optional<BfcFramework> pool;
+  double share = 1;
+  std::uint64_t allocated_bytes = 0,
+                caught = 0;  // of a pool: at the peak; requests that failed and the program got over
   std::uint64_t beside_bytes() const { return context_bytes + outside_bytes; }
-  std::uint64_t needed_bytes() const { return beside_bytes() + segment_bytes; }
+  std::uint64_t needed_bytes() const;
   std::uint64_t taken_bytes() const { return beside_bytes() + reserved_bytes; }
 };
 

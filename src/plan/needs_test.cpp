@@ -126,5 +126,40 @@ TEST(Needs, TheCatalogueIsJudgedByTheSameNumberWithEachGpusOwnContext) {
   }
 }
 
+// Three arrays of 1 GiB at one time, in a pool of JAX that took three quarters of the device.
+std::string in_a_pool(const std::string& framework, const std::string& more) {
+  return "source dry-run\nproperty dry-run.context_bytes = 524288000\nproperty bfc.framework = " + framework +
+         "\nproperty bfc.GPU_0_bfc.limit = 6442450944\nproperty bfc.GPU_0_bfc.growth = false\n" + more +
+         "device 0 capacity=8GiB\nheap driver kind=driver\nheap GPU_0_bfc kind=bfc below=driver\n"
+         "alloc #r 6GiB driver\nalloc #a 1GiB GPU_0_bfc at train.py:1 main\nalloc #b 1GiB GPU_0_bfc at train.py:2 "
+         "main\n"
+         "alloc #c 1GiB GPU_0_bfc at train.py:3 main\nfree #a\n";
+}
+
+TEST(Needs, OfAPoolAreTheSmallestLimitAndTheShareThatItMayTake) {
+  const Needs jax = needs_of(traced(in_a_pool("jax", "property dry-run.pool_share = 0.75\n")), true);
+  EXPECT_EQ(jax.segment_bytes, 3 * kGiB);
+  EXPECT_EQ(jax.needed_bytes(), 4 * kGiB);
+  EXPECT_EQ(jax.taken_bytes(), 6 * kGiB + 500 * kMiB);
+  const Needs tensorflow = needs_of(traced(in_a_pool("tensorflow", "")), true);
+  EXPECT_EQ(tensorflow.needed_bytes(), 3 * kGiB + 500 * kMiB);
+}
+
+TEST(Needs, OfAPoolLeaveOutWhatTheProgramCaughtAndHaveWhatItDiedOf) {
+  const std::string caught = in_a_pool("tensorflow", "") + "alloc-failed 100GiB GPU_0_bfc at train.py:4 main\n";
+  EXPECT_EQ(needs_of(traced(caught), true).segment_bytes, 3 * kGiB);
+  const std::string died = in_a_pool("tensorflow", "") + "alloc-failed 7GiB GPU_0_bfc at train.py:4 main\n";
+  EXPECT_GE(needs_of(traced(died), false).segment_bytes, 9 * kGiB);
+}
+
+TEST(Needs, UnderALargerShareAreLess) {
+  const Trace trace = traced(in_a_pool("jax", "property dry-run.pool_share = 0.75\n"));
+  const Needs as_run = needs_of(trace, true);
+  const std::optional<Needs> larger = needs_under({{"XLA_CLIENT_MEM_FRACTION", "0.9"}}, trace, as_run);
+  ASSERT_TRUE(larger);
+  EXPECT_LT(larger->needed_bytes(), as_run.needed_bytes());
+  EXPECT_EQ(larger->segment_bytes, as_run.segment_bytes);
+}
+
 }  // namespace
 }  // namespace faultline

@@ -180,6 +180,10 @@ struct Plan {
   std::vector<std::string>
       not_reached;  // what the program's own files have and the run did not come to: "saving (train.py:80)"
 
+  std::string framework;         // whose pool it is: jax, tensorflow; empty: PyTorch's caching allocator
+  std::uint64_t pool_bytes = 0;  // of such a pool: the smallest that serves all
+  double pool_share = 1;         // of the GPU, what the pool may take
+
   bool failed = false;  // a request could not be served and the program ended of it
   Location failed_at;
   std::uint64_t failed_in_step = 0;  // from 1; 0: no step was seen to end after it, not within one, or not failed

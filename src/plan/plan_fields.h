@@ -126,6 +126,12 @@ void fields(Archive& archive, Plan& plan) {
     peak("outside_framework", plan.peak_outside_bytes);
     peak("live", plan.live_at_peak);
   });
+  bool has_pool = !plan.framework.empty();
+  archive.group("pool", has_pool, [&](auto& pool) {
+    pool("framework", plan.framework);
+    pool("needed", plan.pool_bytes);
+    pool("share", plan.pool_share);
+  });
   archive("modules", plan.modules);
   archive("phases", plan.phases);
   archive("failed_phase", plan.failed_phase);

@@ -279,6 +279,11 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.peak_reserved_bytes = run.needs.reserved_bytes;
   plan.taken_bytes = run.needs.taken_bytes();
   plan.needed_bytes = run.needs.needed_bytes();
+  if (run.needs.pool) {
+    plan.framework = *run.needs.pool == BfcFramework::kJax ? "jax" : "tensorflow";
+    plan.pool_bytes = run.needs.segment_bytes;
+    plan.pool_share = run.needs.share;
+  }
   describe_peak(*run.judgement.facts, run.needs.slot, plan);
   plan.failed = as_asked.died_of_memory();
   describe_phases(*run.judgement.facts, run.needs.slot, main.steps != 0 || main.does("backward"), plan);
@@ -298,7 +303,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.processes = static_cast<std::uint64_t>(
       std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
   plan.processes = std::max<std::uint64_t>(plan.processes, 1);
-  if (plan.stopped.empty() && as_asked.exception && !(plan.failed && as_asked.exception->type == "OutOfMemoryError"))
+  if (plan.stopped.empty() && as_asked.exception && !(plan.failed && is_out_of_memory(*as_asked.exception)))
     plan.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);

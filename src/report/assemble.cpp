@@ -172,7 +172,7 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
   report.findings = judgement.findings;
   report.not_judged = judgement.not_judged;
   for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) {
-    if (judgement.statements.message_only)
+    if (judgement.statements.message_only && !trace.can(kAddresses))
       add_message_device(trace.devices[slot], judgement.statements.error, report);
     else
       report.devices.push_back(device_report(trace, judgement, slot));

@@ -42,12 +42,17 @@ bool is_partly_seen(const Plan& plan) {
   return plan.verdict == Verdict::kFits || plan.verdict == Verdict::kTight || plan.verdict == Verdict::kMeasured;
 }
 
+// "8 optimizer steps"; of a framework whose steps are told by its calls "8 steps".
+std::string steps_text(const Plan& plan, std::uint64_t steps) {
+  return fmt::format("{} {}step{}", format_count(steps), plan.framework.empty() ? "optimizer " : "",
+                     steps == 1 ? "" : "s");
+}
+
 // What was not reached, and how to reach it.
 std::string not_seen_text(const Plan& plan) {
   if (plan.stopped.empty()) return {};
-  const std::string seen = plan.steps != 0 ? fmt::format("{} optimizer step{} of the program", format_count(plan.steps),
-                                                         plan.steps == 1 ? "" : "s")
-                                           : "only a part of the program";
+  const std::string seen =
+      plan.steps != 0 ? steps_text(plan, plan.steps) + " of the program" : "only a part of the program";
   return fmt::format(" The plan saw {}; what comes after that was not seen (--steps 0 --seconds 0 runs to the end).",
                      seen);
 }
@@ -104,6 +109,13 @@ std::string most_text(const Plan& plan) {
   return any ? " Where sizes depend on values it counts the most there can be, so it may need less: --real computes "
                "them."
              : "";
+}
+
+// JAX leaves a quarter of a GPU alone; TensorFlow's reserve counts as context.
+std::string pool_text(const Plan& plan) {
+  if (plan.framework != "jax" || plan.pool_share >= 1) return {};
+  return fmt::format(" {} of it are JAX's pool, which may take {:.0f} % of a GPU (XLA_CLIENT_MEM_FRACTION).",
+                     format_bytes(plan.pool_bytes), 100 * plan.pool_share);
 }
 
 std::string fits_text(const Plan& plan) {
@@ -172,7 +184,7 @@ std::string sizes_of(const Plan& plan) {
              (plan.failed_in_step > 1
                   ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step))
                   : "") +
-             more_than_taken_text(plan) + most_text(plan);
+             (plan.framework.empty() ? more_than_taken_text(plan) : pool_text(plan)) + most_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
                  "Memory grows with every {}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
@@ -187,12 +199,13 @@ std::string sizes_of(const Plan& plan) {
                          plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") +
              (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
     case Verdict::kFits:
-      return fits_text(plan) + "." + growing_text(plan) + taken_text(plan) + caught_text(plan) + not_seen_text(plan);
+      return fits_text(plan) + "." + growing_text(plan) + pool_text(plan) + taken_text(plan) + caught_text(plan) +
+             not_seen_text(plan);
     case Verdict::kTight:
       return fits_text(plan) +
              (plan.gpu && is_tight(*plan.gpu, plan.whole_need()) ? ", which is less than the figures are sure of."
                                                                  : ".") +
-             growing_text(plan) + caught_text(plan) + most_text(plan) + not_seen_text(plan);
+             growing_text(plan) + pool_text(plan) + caught_text(plan) + most_text(plan) + not_seen_text(plan);
     case Verdict::kMeasured:
       if (plan.filling) return sized_text(plan);
       return fmt::format("{} of it are for the CUDA context and libraries, an assumption.",
@@ -215,7 +228,9 @@ std::string peak_text(const Page& page, const Plan& plan) {
   std::uint64_t known = plan.context_bytes + plan.peak_outside_bytes;
   for (const auto& [category, size_bytes] : plan.live_at_peak) known += size_bytes;
   std::string text = page.clean(live_text(plan.live_at_peak));
-  if (plan.taken_bytes > known) text += fmt::format(" + {} cached", format_bytes(plan.taken_bytes - known));
+  if (plan.taken_bytes > known)
+    text += fmt::format(" + {} {}", format_bytes(plan.taken_bytes - known),
+                        plan.framework.empty() ? "cached" : "free in the pool");
   if (plan.peak_outside_bytes != 0)
     text += fmt::format(" + {} outside PyTorch's allocator", format_bytes(plan.peak_outside_bytes));
   text += fmt::format(" + {} context", format_bytes(plan.context_bytes));
@@ -302,9 +317,9 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
     place += fmt::format(", in step {}", plan.failed_in_step);
   else if (plan.steps_before_failure != 0)
     place +=
-        fmt::format(", {}after {} optimizer step{}",
+        fmt::format(", {}after {}",
                     plan.failed_phase.empty() || plan.failed_phase == "training" ? "" : "in " + plan.failed_phase + " ",
-                    format_count(plan.steps_before_failure), plan.steps_before_failure == 1 ? "" : "s");
+                    steps_text(plan, plan.steps_before_failure));
   page.row("fails at", place, Style::kStrong);
   if (context.failure == nullptr || context.verbose) return;
   const Finding& failure = *context.failure;
@@ -337,8 +352,7 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
                                     format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
   }
-  std::string seen = fmt::format("{} optimizer step{} in {:.1f} s, imports included", format_count(plan.steps),
-                                 plan.steps == 1 ? "" : "s", plan.seconds);
+  std::string seen = fmt::format("{} in {:.1f} s, imports included", steps_text(plan, plan.steps), plan.seconds);
   if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
   if (plan.processes > 1)
     seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));

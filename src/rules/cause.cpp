@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "rules/inequality.h"
+#include "rules/pool_cause.h"
 
 namespace faultline {
 namespace {
@@ -25,6 +26,7 @@ class Judge {
               "extent); memory is not the problem",
               ""};
     }
+    if (s_.pool) return judge_pool(s_);
     for (const auto step : {&Judge::contradiction, &Judge::too_large, &Judge::lent, &Judge::whole_need,
                             &Judge::idle_cache, &Judge::known_pieces, &Judge::limit, &Judge::room_left, &Judge::others,
                             &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
@@ -455,10 +457,15 @@ const char* CauseVerdict::cause() const {
     case Story::kTooLarge:
     case Story::kLentMemory:
     case Story::kWholeNeed:
+    case Story::kPoolTooLarge:
+    case Story::kPoolFull:
     case Story::kFull: return "exhausted";
     case Story::kIdleCache:
     case Story::kGraphPool: return "idle-cache";
     case Story::kPieces:
+    case Story::kPoolSlack:
+    case Story::kPoolPieces:
+    case Story::kPoolRegions:
     case Story::kPiecesUnderLimit: return "fragmented";
     case Story::kLimit:
     case Story::kDriverLimit: return "own-limit";
@@ -466,6 +473,7 @@ const char* CauseVerdict::cause() const {
     case Story::kBeforeStart:
     case Story::kUnseen: return "other-process";
     case Story::kOutside:
+    case Story::kPoolRefused:
     case Story::kUnexplained: return "outside-framework";
     case Story::kContradiction:
     case Story::kLentRoom:
@@ -475,6 +483,9 @@ const char* CauseVerdict::cause() const {
     case Story::kAsGoodAsFull:
     case Story::kRoomLeft:
     case Story::kFreeUnknown:
+    case Story::kPoolRoom:
+    case Story::kPoolSizeUnknown:
+    case Story::kPoolOpen:
     case Story::kOpen: break;
   }
   return "";

@@ -16,6 +16,12 @@
 //   private pools     free + idle + what lies in the pools of CUDA graphs ≥ R
 //   exhausted         free + idle + pools < R: live + R + what others hold > capacity, whatever the allocator does
 //   in effect full    else, where idle is no waste: none
+// Of a pool that has a limit of its own and keeps what it has taken (TensorFlow, JAX) the limit stands for the device, and these decide instead (pool_cause.cpp); left: of the limit, what no region has taken:
+//   too large         R > limit: exhausted
+//   refused           left ≥ R, and yet no region came: the driver had no room, so something outside the pool held it
+//   pieces            free in the pool ≥ R > the largest piece: fragmented; so is free + left ≥ R where neither alone suffices (what regions cost)
+//   slack             free + left < R ≤ free + left + what lies unasked for in chunks that were not split: fragmented
+//   exhausted         free + left (+ slack) < R
 // So "exhausted" is never said where live + R + the rest ≤ capacity, "fragmented" never where R would not fit without any waste, "own-limit" never where the device had no room either.
 #pragma once
 
@@ -47,6 +53,20 @@ inline std::string asked_for(ByteInterval bytes) {
 // a device refuses its last pages; beyond this a refusal was not for want of room
 inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;
 
+// A pool that has a limit and keeps what it has taken.
+struct PoolShortage {
+  std::optional<ByteInterval> limit;    // the most that it may take
+  std::optional<ByteInterval> left;     // of that, what no region has taken
+  std::optional<ByteInterval> slack;    // of the live, what chunks have beyond what was asked for
+  std::optional<ByteInterval> refused;  // a region that the driver is known not to have given
+  std::uint64_t region_count = 0;       // what it has taken comes in so many pieces, which are never joined
+  std::string name;                     // "GPU_0_bfc"
+  std::string words;                    // "TensorFlow's pool GPU_0_bfc"
+  bool is_host = false;                 // memory of the host
+  bool has_map = false;                 // it is known where its chunks lie
+  bool knows_request = true;            // how much was asked for
+};
+
 struct Shortage {
   ByteInterval requested, segment;  // R and S
   bool from_driver = false;         // the request went past the framework's allocator
@@ -65,6 +85,7 @@ struct Shortage {
   bool sees_own_requests = false;  // every request of this process is known: what is unexplained is not its own
   ByteInterval other_streams;      // of the idle, in segments of other streams
   std::vector<std::string> other_pids;
+  std::optional<PoolShortage> pool;
   std::string holder = "PyTorch";
   std::string device = "the device";
 };
@@ -95,6 +116,16 @@ enum class Story : std::uint8_t {
   kFull,
   kAsGoodAsFull,
   kOpen,
+  // of a pool
+  kPoolTooLarge,
+  kPoolFull,
+  kPoolSlack,
+  kPoolPieces,
+  kPoolRegions,
+  kPoolRefused,
+  kPoolRoom,
+  kPoolSizeUnknown,
+  kPoolOpen,
 };
 
 struct CauseVerdict {

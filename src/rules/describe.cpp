@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/units.h"
@@ -23,6 +24,10 @@ Location location_of_frame(const Trace& trace, StackId frame) {
   location.file = trace.strings.at(at.file);
   location.function = trace.strings.at(at.function);
   location.line = at.line;
+  // An allocator's own log names operations, and no file of any.
+  const auto is_pool = [](const Heap& heap) { return heap.kind == HeapKind::kBfc; };
+  if (location.file.empty() && std::any_of(trace.heaps.begin(), trace.heaps.end(), is_pool))
+    location.op = std::exchange(location.function, {});
   return location;
 }
 
@@ -53,7 +58,7 @@ std::vector<Location> callers_of(const Facts& facts, StackId stack, std::size_t 
 }
 
 std::string short_place(const Location& location) {
-  if (location.file.empty()) return "an unknown line";
+  if (location.file.empty()) return location.op.empty() ? "an unknown line" : location.op;
   const std::string name = location.file.substr(location.file.find_last_of('/') + 1);
   return location.line != 0 ? name + ":" + std::to_string(location.line) : name;
 }

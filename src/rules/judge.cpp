@@ -25,19 +25,22 @@ void prove(const Trace& trace, Judgement& judgement) {
 // Empty: the rule can be asked.
 std::string what_it_lacks(const Rule& rule, const Trace& trace, const Statements& statements) {
   if (rule.reads_messages && statements.error) return {};
-  if (statements.message_only) return "a recording";
+  // a text may hold a map of a pool
+  if (statements.message_only && (rule.beyond_messages.empty() || rule.needs == 0 || !trace.can(rule.needs)))
+    return "a recording";
   if (trace.can(rule.needs)) return {};
   return "it needs " + describe_capabilities(rule.needs & ~trace.capabilities) + ", which this input does not have";
 }
 
 // Of everything that a message cannot show, what one reads about such a failure for.
-void add_beyond_message(Judgement& judgement) {
+void add_beyond_message(const Trace& trace, Judgement& judgement) {
   const auto group = [](std::string_view rule) { return rule.substr(0, rule.find('/')); };
   for (const Rule& rule : all_rules()) {
     const auto is_near = [&](const Finding& finding) {
       return group(finding.rule) == group(rule.name) && finding.rule != "memory/host-memory";
     };
-    if (rule.beyond_messages.empty() || std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near))
+    if (rule.beyond_messages.empty() || (rule.needs != 0 && trace.can(rule.needs)) ||
+        std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near))
       continue;
     judgement.not_judged.push_back({std::string(rule.name), std::string(rule.beyond_messages), true});
   }
@@ -130,7 +133,7 @@ Judgement judge(const Trace& trace, const Statements& statements) {
     }
   }
   if (statements.message_only)
-    add_beyond_message(judgement);
+    add_beyond_message(trace, judgement);
   else
     add_unshown(trace, statements, judgement);
   add_unrecorded(trace, statements, judgement);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "facts/outside.h"
+#include "models/bfc/settings.h"
 #include "models/torch/segment_sizes.h"
 
 namespace faultline {
@@ -16,11 +18,108 @@ bool is_driver_request(const Trace& trace, const Event& failed) {
   }
 }
 
+namespace {
+
+// "TensorFlow's pool GPU_0_bfc", "the pool GPU_0_bfc".
+std::string pool_words(const Case& subject, const Heap& heap) {
+  const auto framework = subject.trace().properties.find("bfc.framework");
+  const std::string owner = framework == subject.trace().properties.end() ? ""
+                            : framework->second == "jax"                  ? "JAX's"
+                                                                          : "TensorFlow's";
+  return (owner.empty() ? "the" : owner) + " pool" + (heap.name.empty() ? "" : " " + heap.name);
+}
+
+// What the model found out about the limit of the heap that refused; a heap without one has none.
+std::optional<ByteInterval> pool_limit(const Case& subject, std::size_t slot, const Event& failed) {
+  const ReplayResult* proof = subject.proof(slot);
+  if (proof == nullptr) return std::nullopt;
+  for (const PoolLimit& limit : proof->pool_limits) {
+    if (limit.heap == failed.heap) return limit.bytes;
+  }
+  return std::nullopt;
+}
+
+// A pool of TensorFlow's or JAX's at the moment of a failure; a map of which lines are missing knows its parts between bounds.
+Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment& moment) {
+  const Trace& trace = subject.trace();
+  const Lifetimes& lifetimes = subject.facts().lifetimes;
+  const Event& event = trace.events[moment.event];
+  const Heap& heap = trace.heaps[event.heap.index()];
+  const DumpedPool* const known = subject.statements().pool_of(heap.name);
+  const DumpedPool stated = known == nullptr ? DumpedPool() : *known;
+  Shortage shortage;
+  PoolShortage parts;
+  parts.name = heap.name;
+  parts.words = pool_words(subject, heap);
+  parts.is_host = !heap.name.empty() && !heap.name.starts_with("GPU_");
+  std::uint64_t live = 0, requested = 0, reserved = 0, largest = 0;
+  HashSet<std::uint64_t> regions;
+  lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (!life.alive_at(moment.event)) return;
+    if (birth.heap == event.heap) {
+      live += lifetimes.held_bytes(id);
+      requested += std::min(bfc_rounded(birth.size_bytes), lifetimes.held_bytes(id));
+    } else if (birth.heap == heap.below) {
+      reserved += birth.size_bytes;
+      regions.insert(birth.address);
+    }
+  });
+  for (const SegmentPicture& segment : subject.free_space(event.device, moment.event).segments) {
+    if (regions.contains(segment.address)) largest = std::max(largest, segment.largest_free_bytes);
+  }
+  parts.region_count = regions.size();
+  // a map that has less in use than the pool's own total is a remnant
+  parts.has_map = !regions.empty() && (!stated.in_use || live + stated.unplaced_bytes >= stated.in_use->min);
+  const ByteInterval asked = stated.request.value_or(ByteInterval::exactly(event.size_bytes));
+  parts.knows_request = asked.max != 0;
+  shortage.requested = shortage.segment = {bfc_rounded(asked.min), bfc_rounded(asked.max)};
+  parts.refused = stated.refused_region;
+  parts.limit = stated.limit;
+  // what a recording tells of it; of a map alone that would rest on the failure that it is to explain
+  if (!parts.limit && !subject.statements().message_only) parts.limit = pool_limit(subject, slot, event);
+  if (parts.has_map) {
+    const std::uint64_t unread = std::min(stated.unread_bytes, live);
+    shortage.live = ByteInterval{live - unread, live + stated.unplaced_bytes};
+    shortage.reserved = ByteInterval::exactly(reserved + stated.unplaced_bytes);
+    const std::uint64_t idle = reserved - std::min(live, reserved);
+    shortage.idle = ByteInterval{idle, idle + unread + stated.unplaced_bytes};
+    if (const auto& total = stated.in_use; total && total->min <= shortage.live->max &&
+                                           total->max >= shortage.live->min && unread + stated.unplaced_bytes != 0) {
+      shortage.live = ByteInterval{std::max(total->min, shortage.live->min), std::min(total->max, shortage.live->max)};
+      shortage.idle = *shortage.reserved - *shortage.live;
+    }
+    shortage.largest_piece =
+        ByteInterval{largest, std::min(shortage.idle->max, largest + unread + stated.unplaced_bytes)};
+    if (stated.knows_requests && unread + stated.unplaced_bytes == 0)
+      parts.slack = ByteInterval::exactly(live - std::min(live, requested));
+    else if (stated.asked_for)
+      parts.slack = *shortage.live - *stated.asked_for;
+  } else {
+    shortage.live = stated.in_use;
+    shortage.reserved = stated.taken;
+    if (stated.in_use && stated.taken) shortage.idle = *stated.taken - *stated.in_use;
+    shortage.largest_piece = stated.largest_free;
+  }
+  if (parts.limit && shortage.reserved) parts.left = *parts.limit - *shortage.reserved;
+  if (const auto& printed = stated.available;
+      printed && (!parts.left || printed->max - printed->min < parts.left->max - parts.left->min))
+    parts.left = printed;
+  // what is left is taken in whole units
+  if (parts.left)
+    parts.left = ByteInterval{parts.left->min / kBfcUnit * kBfcUnit, parts.left->max / kBfcUnit * kBfcUnit};
+  shortage.holder = "the program";
+  shortage.pool = std::move(parts);
+  return shortage;
+}
+
+}  // namespace
+
 // The moment of failure in the allocator's own numbers.
 Shortage shortage_of(const Case& subject, std::size_t slot, const UsageMoment& moment) {
   const Trace& trace = subject.trace();
   const Device& device = trace.devices[slot];
   const Event& event = trace.events[moment.event];
+  if (trace.heaps[event.heap.index()].kind == HeapKind::kBfc) return pool_shortage(subject, slot, moment);
   const std::uint64_t live = moment.allocated + moment.pending;
   const FreeSpace space = subject.free_space(event.device, moment.event);
   Shortage shortage;

@@ -11,7 +11,7 @@ namespace {
 
 // The traceback around the message; a recording beside it has stacks of its own, none of which is the message's.
 StackId stack_of(const Case& subject) {
-  return subject.statements().message_only && !subject.trace().events.empty() ? subject.trace().events.front().stack
+  return subject.statements().message_only && !subject.trace().events.empty() ? subject.trace().events.back().stack
                                                                               : StackId();
 }
 

@@ -1,8 +1,11 @@
 #include <array>
 
+#include "sources/bfc_dump/memory_dump.h"
+#include "sources/bfc_log/bfc_log.h"
 #include "sources/core_dump/core_dump.h"
 #include "sources/error_text/error_text.h"
 #include "sources/files_folder/files_folder.h"
+#include "sources/jax_profile/jax_profile.h"
 #include "sources/notebook/notebook.h"
 #include "sources/run_folder/run_folder.h"
 #include "sources/source.h"
@@ -47,6 +50,21 @@ constexpr auto kSources = std::to_array<Source>({
      .endings = {".pickle", ".pkl", ".json"},
      .recognises = looks_like_torch_snapshot,
      .read = one<read_torch_snapshot>},
+    {.kind = "bfc-memory-dump",
+     .what = "a memory dump of TensorFlow's or JAX's allocator (TF_BFC_MEMORY_DUMP)",
+     .endings = {".pb", ".memory_dump"},
+     .recognises = looks_like_memory_dump,
+     .read = one<read_memory_dump>},
+    {.kind = "jax-profile",
+     .what = "a profile of JAX's device memory (save_device_memory_profile)",
+     .endings = {".prof", ".pprof"},
+     .recognises = looks_like_jax_profile,
+     .read = one<read_jax_profile>},
+    {.kind = "bfc-log",
+     .what = "a log of TensorFlow's or JAX's allocator (TF_CPP_VMODULE=bfc_allocator=4)",
+     .endings = {".log", ".txt", ".out", ".err"},
+     .recognises = looks_like_bfc_log,
+     .read = one<read_bfc_log>},
     {.kind = "error-text",
      .what = "text with a GPU error message in it",
      .endings = {".log", ".txt", ".out", ".err"},

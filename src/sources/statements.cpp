@@ -8,6 +8,7 @@ namespace faultline {
 namespace {
 
 constexpr std::string_view kPrefix = "error.";
+constexpr std::size_t kMostPools = 64;
 
 class Properties {
  public:
@@ -57,8 +58,8 @@ ErrorKind kind_of_error(std::string_view name) {
   if (name == "pool-growth") return ErrorKind::kPoolGrowth;
   if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
   for (const std::string_view begin :
-       {"host-", "setup-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare", "call-", "engine-",
-        "metal-", "jetson-", "matlab-", "vulkan-", "opencl-", "ptxas-", "rocm-", "checkpoint"}) {
+       {"host-", "setup-", "harmless-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare",
+        "call-", "engine-", "metal-", "jetson-", "matlab-", "vulkan-", "opencl-", "ptxas-", "rocm-", "checkpoint"}) {
     if (name.starts_with(begin)) return ErrorKind::kKnown;
   }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
@@ -75,7 +76,7 @@ Framework framework_of(std::string_view name) {
 }
 
 StatedAllocator allocator_of(std::string_view name) {
-  if (name.empty()) return StatedAllocator::kUsual;
+  if (name.empty() || name.ends_with("_bfc")) return StatedAllocator::kUsual;
   return name == "cudaMallocAsync" ? StatedAllocator::kAsync
          : name == "metal"         ? StatedAllocator::kMetal
                                    : StatedAllocator::kOther;
@@ -162,7 +163,7 @@ StatedError read_error(const Properties& properties) {
        {"limit", &StatedError::shared_memory_limit}}};
   for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
   using Word = std::string StatedError::*;
-  static constexpr std::array<std::pair<const char*, Word>, 13> kWords = {
+  static constexpr std::array<std::pair<const char*, Word>, 12> kWords = {
       {{"text", &StatedError::text},
        {"tag", &StatedError::writer},
        {"device", &StatedError::device},
@@ -174,8 +175,7 @@ StatedError read_error(const Properties& properties) {
        {"process", &StatedError::process},
        {"torch_version", &StatedError::torch_version},
        {"other_framework", &StatedError::other_framework},
-       {"ended_by", &StatedError::ended_by},
-       {"pool", &StatedError::pool}}};
+       {"ended_by", &StatedError::ended_by}}};
   for (const auto& [name, member] : kWords) stated.*member = word(name);
   stated.line = properties.number(error("line")).value_or(1);
   stated.count = properties.number(error("count")).value_or(1);
@@ -199,6 +199,53 @@ StatedError read_error(const Properties& properties) {
   }
   read_processes(properties, stated);
   return stated;
+}
+
+// "268435456", or "268430213..268440699" where it was printed rounded.
+std::optional<ByteInterval> stated_bytes(const Properties& properties, const std::string& name) {
+  const std::string* const text = properties.find(name);
+  if (text == nullptr) return std::nullopt;
+  ByteInterval bytes;
+  const char *at = text->data(), *const end = at + text->size();
+  auto [stop, error] = std::from_chars(at, end, bytes.min);
+  if (error != std::errc{}) return std::nullopt;
+  bytes.max = bytes.min;
+  if (stop != end) {
+    if (end - stop < 3 || stop[0] != '.' || stop[1] != '.') return std::nullopt;
+    const auto last = std::from_chars(stop + 2, end, bytes.max);
+    if (last.ec != std::errc{} || last.ptr != end) return std::nullopt;
+  }
+  if (bytes.min > bytes.max || bytes.max >= std::uint64_t{1} << 62) return std::nullopt;
+  return bytes;
+}
+
+std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& properties) {
+  std::vector<DumpedPool> pools;
+  for (const Heap& heap : trace.heaps) {
+    if (heap.kind != HeapKind::kBfc || pools.size() == kMostPools) continue;
+    DumpedPool& pool = pools.emplace_back();
+    pool.name = heap.name;
+    const std::string prefix = "bfc." + heap.name + ".";
+    using Number = std::optional<ByteInterval> DumpedPool::*;
+    static constexpr std::array<std::pair<const char*, Number>, 9> kNumbers = {
+        {{"limit", &DumpedPool::limit},
+         {"available", &DumpedPool::available},
+         {"request", &DumpedPool::request},
+         {"taken", &DumpedPool::taken},
+         {"in_use", &DumpedPool::in_use},
+         {"largest_free", &DumpedPool::largest_free},
+         {"asked_for", &DumpedPool::asked_for},
+         {"refused_region", &DumpedPool::refused_region},
+         {"peak_in_use", &DumpedPool::peak_in_use}}};
+    for (const auto& [name, member] : kNumbers) pool.*member = stated_bytes(properties, prefix + name);
+    pool.unread_bytes = stated_bytes(properties, prefix + "unread").value_or(ByteInterval{}).min;
+    pool.unplaced_bytes = stated_bytes(properties, prefix + "unplaced").value_or(ByteInterval{}).min;
+    pool.knows_requests = trace.can(kEvents) || properties.word(prefix + "knows_requests") == "true";
+    if (const std::string growth = properties.word(prefix + "growth"); !growth.empty()) pool.growth = growth == "true";
+    pool.is_mixed = properties.word(prefix + "mixed") == "true";
+    pool.asked_by = properties.word(prefix + "asked_by");
+  }
+  return pools;
 }
 
 Ending read_ending(const Properties& properties) {
@@ -225,6 +272,7 @@ Statements read_statements(const Trace& trace) {
   statements.error = read_error(properties);
   statements.message_only = statements.error && !trace.can(kEvents);
   statements.ending = read_ending(properties);
+  statements.pools = read_pools(trace, properties);
   const std::string blocking = properties.word("run.launch_blocking");
   statements.waits_for_launches = !blocking.empty() && blocking != "0";
   if (const std::string* status = properties.find("again.exit_status")) statements.second_run_status = *status;
@@ -240,6 +288,12 @@ Statements read_statements(const Trace& trace) {
       statements.planned_contexts[device.index] = *own;
   }
   return statements;
+}
+
+const DumpedPool* Statements::pool_of(std::string_view heap_name) const {
+  const auto found =
+      std::find_if(pools.begin(), pools.end(), [&](const DumpedPool& pool) { return pool.name == heap_name; });
+  return found == pools.end() ? nullptr : &*found;
 }
 
 std::optional<std::uint64_t> Statements::planned_context_of(std::uint16_t device) const {

@@ -70,13 +70,29 @@ struct StatedError {
   std::string torch_version;          // "1.13", or "<=1.10" where only its Python tells
   std::string other_framework;        // "numba", where nothing in the text is of PyTorch
   std::vector<std::string> survived;  // messages before it, after which the log went on
-  std::string pool;                   // what a dump of the pool in the same text says
   struct Assertion {
     std::string expression, kernel, block, thread;
     std::uint64_t lines = 0;
   } assertion;
 
   explicit operator bool() const { return kind != ErrorKind::kNone; }
+};
+
+// A pool of TensorFlow's or JAX's allocator (a heap of kind bfc), as far as the input states something of it; docs/bfc.md has the names.
+struct DumpedPool {
+  std::string name;                                         // of the heap
+  std::optional<ByteInterval> limit, available;             // what it may take, and of that what no region has taken
+  std::optional<ByteInterval> request;                      // that failed, as the pool looks for it
+  std::optional<ByteInterval> taken, in_use, largest_free;  // as its own totals say
+  std::optional<ByteInterval> asked_for;                    // in all chunks that are in use
+  std::optional<ByteInterval> refused_region;               // what the driver would not give
+  std::optional<ByteInterval> peak_in_use;
+  std::uint64_t unread_bytes = 0;    // of its regions, what lines that are missing would have told of
+  std::uint64_t unplaced_bytes = 0;  // regions of which no line is left
+  bool knows_requests = false;       // of each chunk it is known how much was asked for
+  bool is_mixed = false;             // its lines stand between those of another pool
+  std::optional<bool> growth;
+  std::string asked_by;  // the operation whose request failed
 };
 
 // How the process ended, as far as somebody saw it.
@@ -93,6 +109,8 @@ struct Statements {
   StatedError error;
   bool message_only = false;  // the message is all there is: nothing was recorded
   Ending ending;
+  std::vector<DumpedPool> pools;  // of each heap of that kind
+  const DumpedPool* pool_of(std::string_view heap_name) const;
   // launches, copies and faults would be in it; not so in an allocator's own history or a dry run
   bool shows_calls = true;
   bool is_recorded = false;                      // by Faultline, at the driver's boundary

@@ -1,10 +1,11 @@
-"""Waits for the program to import PyTorch, and starts the dry run right then.
+"""Waits for the program to import PyTorch, JAX or TensorFlow, and starts the dry run right then.
 
-Nothing of PyTorch may be imported before the program does so itself, and most processes (a shell's helpers, data workers) never do.
+Nothing of them may be imported before the program does so itself, and most processes (a shell's helpers, data workers) never do.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -16,6 +17,9 @@ from .._private import private
 from . import environment, vary
 
 _OLDEST = (2, 1)
+
+FRAMEWORKS = ("torch", "jax", "tensorflow")
+begun: list = []  # sessions of frameworks with a pool of their own
 
 
 def start(options: dict) -> None:
@@ -94,14 +98,57 @@ class _Import:
             pass
 
 
+def _begin_beside(options: dict, begin) -> None:
+    """A framework with a pool of its own: it waits until something is on the GPU."""
+    from . import dry_run_session
+
+    try:
+        begun.append(begin(options))
+    except Exception as problem:
+        why = str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}"
+        dry_run_session.leave_summary(options, {"unsupported": why})
+        print(f"faultline: the dry run could not start: {why}", file=sys.stderr)
+        os._exit(2)
+
+
+def _before(options: dict, name: str) -> None:
+    """JAX runs on the CPU; a child of the program still finds what was chosen for it."""
+    if name == "jax":
+        chosen = os.environ.setdefault("FAULTLINE_JAX_PLATFORMS", os.environ.get("JAX_PLATFORMS", ""))
+        options["jax_platforms"] = chosen
+        os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+def _imported(options: dict, name: str) -> None:
+    if name == "torch":
+        start(options)
+    elif name == "jax":
+        from . import for_jax
+
+        _begin_beside(options, for_jax.begin)
+    else:
+        from . import for_tensorflow
+
+        _begin_beside(options, for_tensorflow.begin)
+
+
+def watch(options: dict) -> None:
+    """Begins with what is imported already, and waits for the rest."""
+    for name in FRAMEWORKS:
+        if name in sys.modules:
+            _before(options, name)
+            _imported(options, name)
+        elif name == "torch":
+            watched = _Import(options)
+            ImportWatch((name,), watched.is_over, watched.begins, watched.failed)
+        else:
+            ImportWatch((name,), lambda name, _module: _imported(options, name), functools.partial(_before, options))
+
+
 def arm(plan_path: str) -> None:
     with open(plan_path, encoding="utf-8") as file:
         options = json.load(file)
     environment.show_users()
-    if "torch" in sys.modules:
-        start(options)
-    else:
-        watched = _Import(options)
-        ImportWatch(("torch",), watched.is_over, watched.begins, watched.failed)
+    watch(options)
     if values := vary.wanted(options):
         vary.arm(values)

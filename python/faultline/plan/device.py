@@ -30,6 +30,7 @@ class Stats(ctypes.Structure):
             "alloc_retries",
             "out_of_memories",
             "device_free_bytes",
+            "limit_bytes",
         )
     ]
 
@@ -67,6 +68,10 @@ class Block(ctypes.Structure):
 
 _SIGNATURES = {
     "open": (c_void_p, [c_char_p, c_char_p, c_uint64, c_uint64, c_char_p, c_char_p, c_char_p, c_uint64]),
+    "open_pool": (
+        c_void_p,
+        [c_char_p, c_char_p, c_uint64, c_uint64, c_char_p, c_int32, c_char_p, c_char_p, c_uint64],
+    ),
     "add_device": (c_uint32, [c_void_p, c_char_p, c_uint64, c_uint64]),
     "close": (None, [c_void_p]),
     "error": (c_uint64, [c_void_p, c_char_p, c_uint64]),
@@ -118,23 +123,26 @@ class Device:
         alloc_conf: str,
         torch_version: str,
     ):
-        lib = ctypes.PyDLL(library)  # calls are short and never call back: keep the interpreter's lock
-        for function, (result, arguments) in _SIGNATURES.items():
-            entry = getattr(lib, "faultline_" + function)
-            entry.restype, entry.argtypes = result, arguments
-            setattr(self, "_" + function, entry)
-        problem = ctypes.create_string_buffer(1000)
         self.sizes = [(capacity_bytes, context_bytes)]  # of each GPU
-        self._handle = self._open(
+        self._begin(
+            library,
+            "_open",
             trace_path.encode(),
             name.encode(),
             capacity_bytes,
             context_bytes,
             alloc_conf.encode(),
             torch_version.encode(),
-            problem,
-            len(problem),
         )
+
+    def _begin(self, library: str, opens: str, *arguments) -> None:
+        lib = ctypes.PyDLL(library)  # calls are short and never call back: keep the interpreter's lock
+        for function, (result, types) in _SIGNATURES.items():
+            entry = getattr(lib, "faultline_" + function)
+            entry.restype, entry.argtypes = result, types
+            setattr(self, "_" + function, entry)
+        problem = ctypes.create_string_buffer(1000)
+        self._handle = getattr(self, opens)(*arguments, problem, len(problem))
         if not self._handle:
             raise RuntimeError(problem.value.decode("utf-8", "replace"))
         self._strings: dict[str, int] = {"": 0}
@@ -299,3 +307,21 @@ class Device:
     def leave_to_parent(self) -> None:
         """In a forked child: the file is the parent's."""
         self._after_fork_child(self._handle)
+
+
+class PoolDevice(Device):
+    """One GPU with the pool of TensorFlow or JAX on it. settings: what the program sets, "XLA_CLIENT_MEM_FRACTION=0.5"."""
+
+    def __init__(self, library: str, trace_path: str, gpu, context_bytes: int, framework: str, settings: str):
+        self.sizes = [(gpu.capacity_bytes, context_bytes)]
+        self._begin(
+            library,
+            "_open_pool",
+            trace_path.encode(),
+            gpu.name.encode(),
+            gpu.capacity_bytes,
+            context_bytes,
+            framework.encode(),
+            gpu.major,
+            settings.encode(),
+        )

@@ -336,6 +336,12 @@ class DryRunSession:
         self.device.close()
         leave_summary(self.options, self.summary)
 
+    def step_aside(self) -> None:
+        """Another framework is the one that uses the GPU."""
+        self.memory.closed = True
+        self.device.close()
+        os.unlink(os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline"))
+
 
 def ranks_on_machine() -> int:
     """By what a launcher told this process; 1: it has none."""
@@ -446,6 +452,12 @@ def _first_sentence(text: str) -> str:
 
 def current() -> DryRunSession | None:
     return _session
+
+
+def make_current(session) -> None:
+    """A framework with a pool of its own (pool_session.py) turned out to be the one that uses the GPU."""
+    global _session
+    _session = session
 
 
 def begin(options: dict) -> DryRunSession:

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "models/free_index.h"
 #include "models/torch/driver.h"
-#include "models/torch/free_index.h"
 #include "models/torch/segment_sizes.h"
 #include "models/torch/settings.h"
 #include "trace/trace.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "models/torch/candidates.h"
 #include "models/torch/proof.h"
 #include "models/torch/what_if.h"
 
@@ -49,6 +50,8 @@ Result<ReplayResult> replay_with_torch(const Trace& trace, const ReplayOptions& 
 
 }  // namespace
 
-const Model kTorchModel = {"torch-native", knows, replay_with_torch, torch_setting_names};
+const Model kTorchModel = {
+    "torch-native",   knows, replay_with_torch, torch_setting_names, torch_settings_to_try, torch_settings_to_propose,
+    torch_instruction};
 
 }  // namespace faultline

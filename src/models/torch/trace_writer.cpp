@@ -1,32 +1,15 @@
 #include "models/torch/trace_writer.h"
 
+#include "models/copied_tables.h"
 #include "models/torch/final_state.h"
 #include "trace/validate.h"
 
 namespace faultline {
 
 TraceWriter::TraceWriter(const TorchRecording& recording, TorchDriver& below)
-    : NotingDriver(below, recording.device, recording.driver_heap), recording_(recording) {
-  const Trace& from = recording.trace;
-  for (std::size_t at = 0; at < from.strings.size(); ++at)
-    trace_.strings.intern(from.strings.at(StringId(static_cast<std::uint32_t>(at))));
-  trace_.stacks = from.stacks;
-  trace_.tensors = from.tensors;
-  trace_.launches = from.launches;
-  trace_.copies = from.copies;
-  trace_.faults = from.faults;
-  trace_.violations = from.violations;
-  trace_.heaps = from.heaps;
-  trace_.streams = from.streams;
-  trace_.devices = from.devices;
-  trace_.capabilities = from.capabilities | kAddresses;
-  trace_.source_kind = from.source_kind;
-  trace_.source_path = from.source_path;
-  trace_.source_events = from.source_events;
-  trace_.properties = from.properties;
-  trace_.properties[std::string(kPlacedBy)] = "replay";
-  trace_.lost = from.lost;
-  trace_.events.reserve(from.events.size());
+    : NotingDriver(below, recording.device, recording.driver_heap),
+      recording_(recording),
+      trace_(with_tables_of(recording.trace)) {
   known_.resize(recording.largest_allocation + std::size_t{1});
 }
 

@@ -86,9 +86,9 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
     Finding finding = finding_at(facts, "memory/fragmentation",
-                                 broke_it                 ? Severity::kError
-                                 : harmless || too_little ? Severity::kNote
-                                                          : Severity::kWarning,
+                                 broke_it && !subject.statements().error.lives_on ? Severity::kError
+                                 : !broke_it && (harmless || too_little)          ? Severity::kNote
+                                                                                  : Severity::kWarning,
                                  Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message =
@@ -131,23 +131,22 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     if (subject.model_is_trusted(slot)) {
       // Where a request failed, in the room that was there: a setting that does not serve it helps nobody.
       const std::optional<std::uint64_t> room =
-          shortage ? std::optional(segment_room(*shortage, usage, moment)) : std::nullopt;
+          shortage && !shortage->pool ? std::optional(segment_room(*shortage, usage, moment)) : std::nullopt;
       const ReplayResult* best = nullptr;
       std::string best_setting;
-      for (const SettingChanges& changes : proposed_settings()) {
+      for (const SettingChanges& changes : proposed_settings(subject.trace(), usage.device)) {
         const ReplayResult* answer = subject.what_if(slot, changes, room);
         if (answer == nullptr || answer->failure_count != 0 ||
             (best != nullptr && answer->peak_reserved_bytes >= best->peak_reserved_bytes))
           continue;
         best = answer;
-        best_setting = written(changes);
+        best_setting = instruction(subject.trace(), usage.device, changes);
       }
       // Worth a line only if it gives back a good part of the waste.
       if (best != nullptr && best->peak_reserved_bytes + space.pinned_free_bytes / 4 <= usage.peak_reserved.reserved) {
         finding.tries.push_back(
-            {"Set PYTORCH_CUDA_ALLOC_CONF=" + best_setting + " before the program starts: the same requests reserve " +
-                 format_bytes(best->peak_reserved_bytes) + " instead of " + format_bytes(usage.peak_reserved.reserved) +
-                 (failed ? ", as far as they were recorded." : "."),
+            {best_setting + ": the same requests reserve " + format_bytes(best->peak_reserved_bytes) + " instead of " +
+                 format_bytes(usage.peak_reserved.reserved) + (failed ? ", as far as they were recorded." : "."),
              true, usage.peak_reserved.reserved - best->peak_reserved_bytes});
       }
     }

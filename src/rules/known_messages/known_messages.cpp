@@ -99,6 +99,7 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   finding.rule = meaning->rule;
   finding.confidence = meaning->confidence;
   finding.message = std::string(meaning->message) + ".";
+  if (stated.name.starts_with("harmless-")) finding.severity = Severity::kNote;
   if (stated.requested && meaning->rule == kHost)
     finding.message = asked_for(*stated.requested) + ". " + finding.message;
   if (stated.requested) {

@@ -20,6 +20,30 @@ constexpr auto kMeanings = std::to_array<Meaning>({
       "Loading a model: torch.load(..., mmap=True), low_cpu_mem_usage=True or safetensors keep it from being in RAM "
       "twice.",
       kWatchHost, kFewerWorkers}},
+    {"harmless-numa",
+     kDevice,
+     Confidence::kProved,
+     "This is harmless and no error: the system does not say to which part of the host's memory the GPU is nearest (a "
+     "container or a virtual machine, most often), and TensorFlow or JAX takes the first; nothing fails for it",
+     {"Look further down in the log for what did fail; if nothing did, there is nothing to do."}},
+    {"harmless-growth",
+     kDevice,
+     Confidence::kProved,
+     "This is harmless and no error: TF_FORCE_GPU_ALLOW_GROWTH is set (Colab sets it), and decides over what the "
+     "program says; the pool then grows by regions as it is needed",
+     {"To have the program decide, or the whole limit as one region, which cannot fall into pieces by growth: "
+      "TF_FORCE_GPU_ALLOW_GROWTH=false."}},
+    {"harmless-factory",
+     kDevice,
+     Confidence::kProved,
+     "This is harmless and no error: a library of CUDA is registered twice, by TensorFlow and by XLA, and the first "
+     "stays",
+     {"Look further down in the log for what did fail; if nothing did, there is nothing to do."}},
+    {"harmless-tensorrt",
+     kDevice,
+     Confidence::kProved,
+     "This is harmless and no error: TensorRT is not installed, and TensorFlow works without it",
+     {"Look further down in the log for what did fail; if nothing did, there is nothing to do."}},
     {"host-refused",
      kHost,
      Confidence::kLikely,

@@ -146,13 +146,18 @@ Reason reason_for(const Holding& holding) {
           holding.limit_bytes != 0};
 }
 
+// "at this line"; an allocator's own log has no lines, only operations.
+std::string made_where(const Location& location, const char* preposition = "at") {
+  return location.file.empty() && !location.op.empty() ? "by " + location.op : std::string(preposition) + " this line";
+}
+
 // A line that keeps what it makes, and nothing that tells a loop from one pass.
 Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Growth& growth, std::uint16_t device) {
   Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kHint, device, growth.program);
   finding.location = location_of_frame(facts.trace, growth.program);
   finding.bytes = growth.kept_bytes;
-  finding.message = format_count(growth.kept_count) + " tensors made at this line, " + format_bytes(growth.kept_bytes) +
-                    " in all, are held at the end. " +
+  finding.message = format_count(growth.kept_count) + " tensors made " + made_where(finding.location) + ", " +
+                    format_bytes(growth.kept_bytes) + " in all, are held at the end. " +
                     (growth.from_host ? "They are copies of host memory: data that is loaded."
                      : growth.is_over ? "The program then went on to other lines, so what filled them is over; whether "
                                         "they are still needed this recording cannot tell."
@@ -193,6 +198,18 @@ bool trains(const Facts& facts) {
 }
 
 Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, bool alone, bool trains) {
+  const std::uint16_t device = facts.lifetimes.birth(growth.stacks.front().oldest).device;
+  const auto is_pool = [&](const Heap& heap) { return heap.kind == HeapKind::kBfc && heap.device == device; };
+  if (std::any_of(facts.trace.heaps.begin(), facts.trace.heaps.end(), is_pool)) {
+    return {
+        "What the operation makes is kept by the program, round after round: a list or another container, an "
+        "attribute, a variable made in the loop, or a function that is traced anew and keeps the constants of "
+        "each trace. The allocator's log does not name the line" +
+            std::string(", nor whether it is a buffer that is still filling"),
+        "Look for what gains a tensor each round: keep `.numpy()` or a number of it, or let go of it; make "
+        "tf.Variable and tf.function once, outside the loop, and give tf.function tensors, not Python numbers.",
+        true};
+  }
   if (!has_framework) {
     return {"What this line allocates is not given back while the program runs",
             "Free it when its round is over, or allocate it once before the loop and use it again."};
@@ -321,7 +338,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       finding.message = "Memory grows by " + pace + ": " + format_count(growth.kept_count) +
                         (has_framework ? " tensors" : " allocations") +
                         (all_here ? "" : ", " + format_count(here) + " of them") + " made " +
-                        (inside ? "under" : "at") + " this line" + (all_here ? "" : ",") + " in " +
+                        made_where(finding.location, inside ? "under" : "at") + (all_here ? "" : ",") + " in " +
                         format_count(growth.rounds) + " " + unit + held + format_bytes(growth.kept_bytes) + " in all.";
       if (growth.in_place) {
         finding.message = "The tensor that is made at this line grows by " +

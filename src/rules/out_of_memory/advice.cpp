@@ -23,6 +23,10 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
       return add_try(
           finding, std::string("The model was being made or moved to the device, so a smaller batch does not help. ") +
                        kFewerWeightBytes);
+    if (context.message != nullptr && context.message->framework != Framework::kPyTorch &&
+        context.message->framework != Framework::kNone)
+      return add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
+                                  ": a smaller batch or sequence, a smaller type.");
     const bool trains = context.roles & (kInBackward | kInOptimizer | kRecomputes);
     return add_try(
         finding,
@@ -225,7 +229,16 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       add_smaller(context, finding);
       return add_empty_cache_truth(context, finding);
     case Story::kDriverLimit:
-    case Story::kFreeUnknown: return;
+    case Story::kFreeUnknown:
+    case Story::kPoolTooLarge:
+    case Story::kPoolFull:
+    case Story::kPoolSlack:
+    case Story::kPoolPieces:
+    case Story::kPoolRegions:
+    case Story::kPoolRefused:
+    case Story::kPoolRoom:
+    case Story::kPoolSizeUnknown:
+    case Story::kPoolOpen: return;  // pool.cpp
   }
 }
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 
 #include "base/units.h"
 #include "models/torch/segment_sizes.h"
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/out_of_memory.h"
+#include "rules/out_of_memory/pool.h"
 #include "rules/stated_error.h"
 #include "sources/text_notes.h"
 
@@ -81,7 +81,9 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   const Shortage shortage = shortage_of(subject);
   CauseVerdict verdict = cause_of(shortage);
   add_numbers(stated, shortage, finding);
-  if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit) return false;
+  const bool async = stated.allocator == StatedAllocator::kAsync && stated.live;
+  if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit && !(async && *verdict.cause() != 0))
+    return false;
   if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {
     verdict.why = "PyTorch's tensors took " + shown(*stated.live) + " of " + shown(*stated.capacity) +
                   "; the rest is the CUDA pool's own cache, the context, and other programs, and this text does not "
@@ -91,6 +93,10 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   conclude(finding, verdict.story == Story::kFreeUnknown ? Confidence::kLikely : verdict.confidence,
            asked_for(*stated.requested) + ": " + verdict.why + ".");
   add_evidence(finding, "inequality", verdict.inequality);
+  for (const StatedError::Buffer& buffer : stated.buffers) {
+    if (stated.framework != Framework::kPyTorch && async)
+      finding.holders.push_back({buffer.bytes.middle(), 1, "in the pool", Location(), buffer.what});
+  }
   AdviceContext context;
   context.program = program_words(subject);
   context.message = &stated;
@@ -101,43 +107,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   return true;
 }
 
-// The pool's own statistics in the same text, "limit in_use largest_free": whether it was full or in pieces is an inequality. False: the text has none.
-bool judge_pool(const StatedError& stated, const std::string& who, Finding& finding) {
-  if (stated.pool.empty()) return false;
-  std::istringstream words(stated.pool);
-  std::uint64_t limit = 0, in_use = 0, largest = 0;
-  if (!(words >> limit >> in_use) || in_use > limit) return false;
-  const bool knows_largest = static_cast<bool>(words >> largest);
-  const std::uint64_t left = limit - in_use, wanted = stated.requested ? stated.requested->middle() : 0;
-  add_evidence(finding, "pool_limit_bytes", limit);
-  add_evidence(finding, "pool_in_use_bytes", in_use);
-  if (knows_largest) add_evidence(finding, "pool_largest_free_bytes", largest);
-  const std::string numbers =
-      who + "'s pool may take " + format_bytes(limit) + " and " + format_bytes(in_use) + " of it were in use";
-  if (!stated.requested) {
-    conclude(finding, Confidence::kLikely, numbers + "; how much was asked for is not said.");
-    return true;
-  }
-  if (stated.requested->min > left) {
-    finding.cause = "exhausted";
-    conclude(finding, Confidence::kProved,
-             numbers + ": the " + format_bytes(left) + " that were left are less than the " + format_bytes(wanted) +
-                 " asked for.");
-    add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
-                         ": a smaller batch or sequence, a smaller type.");
-    return true;
-  }
-  conclude(finding, Confidence::kLikely,
-           numbers + ": " + format_bytes(left) + " were left, more than the " + format_bytes(wanted) +
-               " asked for, so they lay in pieces, or the driver did not give the pool its whole limit.");
-  if (who == "TensorFlow")
-    add_try(finding,
-            "TF_GPU_ALLOCATOR=cuda_malloc_async puts pieces together; nvidia-smi shows whether another program holds "
-            "the rest of the device.");
-  return true;
-}
-
-void judge_tensorflow(const Case& subject, Finding& finding) {
+void judge_tensorflow(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const std::string who = stated.framework_name == "tensorflow" ? "TensorFlow" : stated.framework_name;
   if (stated.kind == ErrorKind::kPoolGrowth) {
@@ -168,10 +138,11 @@ void judge_tensorflow(const Case& subject, Finding& finding) {
             (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
             " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   }
-  const bool has_pool = judge_pool(stated, who, finding);
+  const auto failure = pool_failure(subject);
+  if (failure) tell_pool(subject, *failure, finding);
   if (!stated.tensor_shape.empty())
     finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
-  if (!has_pool && stated.pool.empty()) {
+  if (!failure) {
     add_try(
         finding,
         subject.statements().message_only && read_text_notes(subject.trace()).has_traceback
@@ -199,7 +170,7 @@ std::string buffer_words(const StatedError& stated, Finding& finding) {
   return words;
 }
 
-void judge_jax(const Case& subject, Finding& finding) {
+void judge_jax(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const std::string buffers = buffer_words(stated, finding);
   if (stated.executable_total && stated.capacity) {
@@ -215,7 +186,8 @@ void judge_jax(const Case& subject, Finding& finding) {
       finding, Confidence::kLikely,
       "XLA could not find " + size_words(stated) +
           " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
-  judge_pool(stated, "XLA", finding);
+  const auto failure = pool_failure(subject);
+  if (failure) tell_pool(subject, *failure, finding);
   if (stated.executable_total) {
     add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
     finding.message += " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
@@ -227,7 +199,7 @@ void judge_jax(const Case& subject, Finding& finding) {
     add_try(finding,
             "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint "
             "around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
-  if (stated.other_framework != "TensorFlow")
+  if (stated.other_framework != "TensorFlow" && !failure)
     add_try(finding,
             "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
             "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
@@ -266,7 +238,7 @@ void judge_bare(const Case& subject, Finding& finding) {
 }
 
 // A framework or a library that says no more than that it got nothing.
-void judge_without_numbers(const Case& subject, Finding& finding) {
+void judge_without_numbers(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.framework == Framework::kJax) {
     judge_jax(subject, finding);
@@ -377,7 +349,7 @@ void name_as_hip(std::string& words) {
 
 }  // namespace
 
-Finding describe_message(const Case& subject) {
+Finding describe_message(Case& subject) {
   const StatedError& stated = subject.statements().error;
   Finding finding = begin_stated(subject, "memory/out-of-memory");
   if (stated.requested && stated.requested->min < kExabyte) finding.bytes = stated.requested->middle();

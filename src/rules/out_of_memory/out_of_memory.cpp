@@ -9,6 +9,7 @@
 #include "models/search.h"
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
+#include "rules/out_of_memory/pool.h"
 #include "rules/out_of_memory/request.h"
 #include "rules/stated_error.h"
 
@@ -25,16 +26,15 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, con
   const std::uint64_t device_free = shortage.free ? shortage.free->max : 0;
   const std::uint64_t room = segment_room(shortage, subject.facts().usage[slot], moment);
   // A dry run went on past the failure; a recording says nothing of what the program would have asked for next.
-  const std::string all = shortage.whole_live ? "all that the program asks for is then served"
-                                              : "this request is then served, and all before it; what the program "
-                                                "would have asked for next was not recorded";
+  const std::string all =
+      shortage.whole_live ? "all that the program asks for is then served" : std::string(kServedThen);
   const auto served = [](const ReplayResult* answer) { return answer != nullptr && answer->failure_count == 0; };
   if (surely_at_least(ByteInterval::exactly(room), *shortage.live + shortage.requested)) {
-    for (const SettingChanges& changes : proposed_settings()) {
+    const std::uint16_t device = subject.trace().devices[slot].index;
+    for (const SettingChanges& changes : proposed_settings(subject.trace(), device)) {
       if (!served(subject.what_if(slot, changes, room))) continue;
-      finding.tries.push_back({"Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes) +
-                                   " before the program starts: in the " + format_bytes(room) + " that were there " +
-                                   all + ".",
+      finding.tries.push_back({instruction(subject.trace(), device, changes) + ": in the " + format_bytes(room) +
+                                   " that were there " + all + ".",
                                true, 0});
       break;
     }
@@ -68,9 +68,28 @@ std::uint64_t float32_parameter_bytes(const Facts& facts, std::size_t slot, std:
   return bytes;
 }
 
+// In a pool of TensorFlow's or JAX's. Where the input is a state alone, the failure may be one that the program got over.
+Finding describe_pool_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times) {
+  const Event& event = subject.trace().events[moment.event];
+  const Whereabouts where = whereabouts(subject.facts(), slot, moment.event);
+  Finding finding = finding_at(subject.facts(), "memory/out-of-memory", Severity::kError, Confidence::kProved,
+                               event.device, event.stack);
+  finding.location = where.location;
+  finding.call_path = where.callers;
+  finding.count = times;
+  tell_pool(subject, {slot, moment}, finding);
+  if (const std::string request = describe_request(subject.facts(), moment.event); !request.empty())
+    finding.memory = "It was for " + request + ".";
+  if (event.size_bytes == 0) finding.severity = Severity::kWarning;
+  finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
+  return finding;
+}
+
 Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times) {
   const Facts& facts = subject.facts();
   const Event& event = subject.trace().events[moment.event];
+  if (subject.trace().heaps[event.heap.index()].kind == HeapKind::kBfc)
+    return describe_pool_failure(subject, slot, moment, times);
   const Shortage shortage = shortage_of(subject, slot, moment);
   const CauseVerdict verdict = cause_of(shortage);
   const Whereabouts where = whereabouts(facts, slot, moment.event);
@@ -145,7 +164,18 @@ void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vec
   const bool is_recorded = !subject.statements().message_only &&
                            std::any_of(facts.usage.begin(), facts.usage.end(),
                                        [](const DeviceUsage& usage) { return !usage.failures.empty(); });
-  if (is_stated && !is_recorded) findings.push_back(describe_message(subject));
+  if (is_stated && !is_recorded) {
+    findings.push_back(describe_message(subject));
+    // further pools of which the text holds a map
+    const auto told = pool_failure(subject);
+    for (std::size_t slot = 0; told && slot < facts.usage.size(); ++slot) {
+      for (const UsageMoment& moment : facts.usage[slot].failures) {
+        if (moment.event != told->moment.event &&
+            !is_driver_request(subject.trace(), subject.trace().events[moment.event]))
+          findings.push_back(describe_pool_failure(subject, slot, moment, 1));
+      }
+    }
+  }
   for (std::size_t slot = 0; is_recorded && slot < facts.usage.size(); ++slot) {
     // Failures of one line are one finding, told by its last occurrence; the last of all, which the program is most likely to have died
     // of, comes first.

@@ -10,6 +10,6 @@
 namespace faultline {
 
 Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times);
-Finding describe_message(const Case& subject);
+Finding describe_message(Case& subject);
 
 }  // namespace faultline

@@ -11,6 +11,7 @@
 #include "rules/rule.h"
 #include "rules/shape_mismatch/failed_op.h"
 #include "rules/shape_mismatch/fit.h"
+#include "rules/shape_mismatch/index_refused.h"
 #include "rules/shape_mismatch/remedy.h"
 #include "rules/shape_mismatch/words.h"
 
@@ -184,6 +185,12 @@ void judge_shape_mismatch(Case& subject, std::vector<Finding>& findings, std::ve
   const std::vector<FailedOp> failures =
       failed_operations(subject.trace(), facts.lifetimes, subject.statements().planned_to_end);
   for (const FailedOp& failed : failures) {
+    if (std::optional<Finding> index = index_refused(failed, facts)) {
+      const bool known = std::any_of(findings.begin(), findings.end(),
+                                     [&](const Finding& other) { return other.fingerprint == index->fingerprint; });
+      if (!known) findings.push_back(std::move(*index));
+      continue;
+    }
     const Trouble trouble = judge_failure(failed);
     if (trouble == Trouble::kUnrelated) continue;
     StackId line = facts.stacks.user(failed.stack);

@@ -85,6 +85,10 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
     if (usage.end.reserved < kLeastBytes || !facts.uses.has_framework(usage.device)) continue;
+    // TensorFlow and JAX keep what they have taken until the process ends: that is how they are made.
+    if (std::any_of(trace.heaps.begin(), trace.heaps.end(),
+                    [&](const Heap& heap) { return heap.device == usage.device && heap.kind == HeapKind::kBfc; }))
+      continue;
     const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
     const FreeSpace space = subject.free_space(usage.device, last);
     // Idle means: not one allocation in it during the later half of the recording. What was there before it began takes no part of its time.

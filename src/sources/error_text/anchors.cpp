@@ -68,6 +68,7 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kTfDst, "dst tensor is not initialized"},
     Word{Anchor::kTfMemory, "failed to allocate memory [op:"},
     Word{Anchor::kTfMemory, "resourceexhaustederror: failed to allocate memory"},
+    Word{Anchor::kTfAsync, "async failed to allocate "},
     Word{Anchor::kCupyOom, "out of memory allocating "},
     Word{Anchor::kCupyOom, "out of memory to allocate "},
     Word{Anchor::kGgmlOom, "cudamalloc failed: out of memory"},

@@ -37,6 +37,7 @@ enum class Anchor : std::uint8_t {
   kTfDriver,
   kTfDst,
   kTfMemory,
+  kTfAsync,
   kCupyOom,
   kGgmlOom,
   kOrtOom,

@@ -35,7 +35,7 @@ bool is_about_errors(std::string_view body) {
 }  // namespace
 
 Link link_to_end(std::string_view text, std::size_t from, const std::string& tag) {
-  const std::size_t last = text.rfind(kTracebackHead);
+  const std::size_t last = find_last(text, kTracebackHead);
   if (last == std::string_view::npos || last < from) return Link::kNone;
   const std::size_t during = text.find("During handling of the above exception", from),
                     cause = text.find("The above exception was the direct cause", from);
@@ -80,10 +80,11 @@ LastException last_exception(std::string_view text, std::size_t from, const std:
       "ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException",
       "RayTaskError",     "EngineDeadError",    "BrokenPipeError",        "ConnectionResetError",
       "DistBackendError", "KeyboardInterrupt"};
-  std::size_t head = text.rfind(kTracebackHead), heads = 0;
+  std::size_t head = find_last(text, kTracebackHead), heads = 0;
   while (head != std::string_view::npos && head >= from && ++heads < kMostHeads &&
          is_other_writer(tag, split_prefix(text.substr(line_begin(text, head, kLongestLine), kLongestLine)).tag))
-    head = head == 0 ? std::string_view::npos : text.rfind(kTracebackHead, head - 1);
+    head = head == 0 ? std::string_view::npos
+                     : find_last(text.substr(0, head + kTracebackHead.size() - 1), kTracebackHead);
   if (head == std::string_view::npos || head < from || heads == kMostHeads) return {};
   TracebackFrame frame, innermost;
   std::size_t lines = 0;

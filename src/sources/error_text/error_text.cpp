@@ -4,8 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "sources/bfc_dump/dump_trace.h"
 #include "sources/bounds.h"
 #include "sources/error_text/afterlife.h"
+#include "sources/error_text/async_pool.h"
 #include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
@@ -13,11 +15,11 @@
 #include "sources/error_text/others.h"
 #include "sources/error_text/peak_buffers.h"
 #include "sources/error_text/plain_text.h"
-#include "sources/error_text/pool_dump.h"
 #include "sources/error_text/standing.h"
 #include "sources/error_text/surroundings.h"
 #include "sources/error_text/survey.h"
 #include "sources/error_text/text_limits.h"
+#include "sources/error_text/text_pools.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -135,9 +137,10 @@ void drop_absurd_sizes(Trace& trace, ErrorMessage& message) {
               }));
 }
 
-void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
+void add_event(Trace& trace, const ErrorMessage& message, StackId stack, const PoolPlace& place) {
   Event event;
-  event.device = message.device.value_or(0);
+  event.device = place.device;
+  event.heap = place.heap;
   event.stack = stack;
   if (message.is_allocation()) {
     event.kind = EventKind::kAllocFailed;
@@ -155,11 +158,12 @@ void add_event(Trace& trace, const ErrorMessage& message, StackId stack) {
   }
   trace.events.push_back(event);
 
-  Device device;
+  const auto known = std::find_if(trace.devices.begin(), trace.devices.end(),
+                                  [&](const Device& device) { return device.index == event.device; });
+  Device& device = known == trace.devices.end() ? trace.devices.emplace_back() : *known;
   device.index = event.device;
   if (const ByteInterval* capacity = number(message, "capacity")) device.capacity_bytes = capacity->middle();
   if (const ByteInterval* allowed = number(message, "allowed")) device.allowed_bytes = allowed->middle();
-  trace.devices.push_back(device);
 }
 
 void add_properties(Trace& trace, const ErrorMessage& message) {
@@ -203,12 +207,22 @@ void add_ended_at(const TracebackFrame& at, Trace& trace) {
   trace.properties["error.ended_at.function"] = at.function;
 }
 
+// Where a request that failed in a pool ends in TensorFlow's words for a copy that found no memory: one failure, told twice.
+std::size_t disguise_of(std::string_view text, const Chosen& chosen) {
+  constexpr std::string_view kWords = "Dst tensor is not initialized";
+  if (!is_of_pool(chosen.message) || !chosen.message.is_allocation()) return std::string_view::npos;
+  const std::size_t at = text.substr(chosen.begin, kLookAheadBytes).find(kWords);
+  return at == std::string_view::npos ? at : chosen.begin + at;
+}
+
 // How it ended behind the message: in another exception, or not at all.
 void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Trace& trace) {
-  const std::size_t head = text.rfind("Traceback (most recent call last)");
+  const std::size_t head = find_last(text, kTracebackHead);
   const bool printed = is_only_printed(text, chosen, head == std::string_view::npos ? 0 : head + 1);
   const LastException other = last_exception(text, chosen.begin, chosen.message.tag);
-  const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 30)) != std::string::npos;
+  const std::size_t disguise = disguise_of(text, chosen);
+  const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 30)) != std::string::npos ||
+                       (disguise != std::string_view::npos && disguise > head);
   const Link link = link_to_end(text, chosen.begin, chosen.message.tag);
   if (ends_cuda(chosen.message.kind) && !printed && (is_same || link == Link::kNone || may_tell_of_gpu(other.said)))
     return;
@@ -257,19 +271,10 @@ void add_further(std::string_view text, const Survey& seen, const Chosen& chosen
   }
 }
 
-constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::size_t{1} << 20;
-
 // What the text tells beside the message. Of a long log: of its beginning, and of what stands around the message.
 void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace) {
-  std::string part;
-  std::string_view near = text;
-  std::size_t at = chosen.begin;  // in `near`
-  if (text.size() > 4 * kAroundBytes) {
-    const std::size_t from = chosen.begin > kAroundBytes ? chosen.begin - kAroundBytes : 0;
-    part = std::string(text.substr(0, kHeadBytes)) + std::string(text.substr(from, 2 * kAroundBytes));
-    near = part;
-    at = kHeadBytes + (chosen.begin - from);
-  }
+  const auto [part, at_in_part] = neighbourhood(text, chosen.begin);
+  const std::string_view near = part.empty() ? text : part;
   if (const std::string version = torch_version(near); !version.empty())
     trace.properties["error.torch_version"] = version;
   if (const std::string other = other_framework(near); !other.empty())
@@ -278,7 +283,8 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   if (const std::string launcher = of_pytest ? "python -m pytest" : launcher_of(near); !launcher.empty())
     trace.properties["error.launcher"] = launcher;
   if (const std::string program = program_file(near); !program.empty()) trace.properties["error.program"] = program;
-  if (const std::string command = command_of(near, at); !command.empty()) trace.properties["error.command"] = command;
+  if (const std::string command = command_of(near, at_in_part); !command.empty())
+    trace.properties["error.command"] = command;
   if (chosen.message.kind == "no-kernel-image") {
     const UnknownGpu gpu = unknown_gpu(near);
     trace.properties["error.gpu.name"] = gpu.name;
@@ -288,10 +294,6 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   if (sets_expandable_segments(near)) trace.properties["error.sets_expandable"] = "yes";
   if (near.find("Traceback (most recent call last)") != std::string_view::npos)
     trace.properties["error.has_traceback"] = "yes";
-  if (is_of_pool(chosen.message)) {
-    if (const std::string pool = pool_dump(text); !pool.empty() && chosen.message.is_allocation())
-      trace.properties["error.pool"] = pool;
-  }
   if (chosen.message.framework != "jax") return;
   std::size_t number = 0;
   for (const PeakBuffer& buffer : peak_buffers(text, 5)) {
@@ -334,9 +336,33 @@ std::string python_arguments(std::string_view text) {
   return file.empty() ? "PROGRAM.py" : file.substr(file.find_last_of("/\\") + 1);
 }
 
+// The state of the pools that the message is about, and where in them the request failed.
+PoolPlace add_pools_of(std::string_view text, Chosen& chosen, TextPools& pools, Trace& trace) {
+  const std::vector<PoolDump> dumps = pools.take(text, chosen.message, chosen.begin);
+  trace.count("maps of pools that are not looked at: of other moments, processes or errors", pools.not_taken());
+  if (dumps.empty()) {
+    trace.heaps.push_back({HeapKind::kDriver, chosen.message.device.value_or(0), HeapId(0), 0, 0, "driver"});
+    return {HeapId(0), chosen.message.device.value_or(0)};
+  }
+  const std::string& framework = chosen.message.framework;
+  if (framework == "jax" || framework == "tensorflow") trace.properties["bfc.framework"] = framework;
+  const std::vector<PoolPlace> places = add_pools(trace, dumps);
+  for (std::size_t at = 0; at + 1 < dumps.size(); ++at) {
+    if (dumps[at].asked || dumps[at].rounded) add_failed_request(trace, dumps[at], places[at], StackId());
+  }
+  return places.back();
+}
+
 Result<Trace> read_plain(std::string_view text, std::string path) {
   const AnchorHits found = find_anchors(text);
   Survey seen = survey(text, found);
+  TextPools pools(text);
+  pools.adopt(seen);
+  if (!seen.first && !seen.first_weak && (seen.first = pools.stand_in(text))) seen.all.push_back(*seen.first);
+  // Not where another error ended the program.
+  if (!seen.first && !seen.first_weak && seen.quoted.empty() && last_exception(text, 0, {}).empty() &&
+      other_error(text) == nullptr)
+    seen.first_weak = seen.harmless;
   if (!seen.first && !seen.first_weak) {
     const std::string other = last_exception(text, 0, {}).words();
     if (const OtherError* known = other_error(text)) {
@@ -382,7 +408,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   trace.source_path = std::move(path);
   trace.source_events = 1;
   trace.streams.emplace_back();
-  trace.heaps.push_back({HeapKind::kDriver, message.device.value_or(0), HeapId(0), 0, 0, "driver"});
+  const PoolPlace place = add_pools_of(text, chosen, pools, trace);
+  if (is_of_pool(message)) add_async_pool(text, chosen.begin, message, trace);
 
   // Where a kernel's line came first, the traceback belongs to the error that followed it.
   std::size_t stack_at = chosen.begin, stack_again = chosen.again;
@@ -393,6 +420,13 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   }
   std::vector<TracebackFrame> frames = traceback_of(text, stack_at, stack_again, message.tag);
   std::erase_if(frames, is_launcher);
+  if (const std::size_t disguise = frames.empty() ? disguise_of(text, chosen) : std::string_view::npos;
+      disguise != std::string_view::npos)
+    frames = traceback_at(text, disguise, message.tag);
+  // A graph's operation fails far from the line that made it.
+  if (is_of_pool(message) && std::all_of(frames.begin(), frames.end(), is_installed)) {
+    if (TracebackFrame made = defined_at(text, std::max(stack_at, stack_again)); !made.file.empty()) frames = {made};
+  }
   if (message.words.count("quoted") != 0) {
     const std::size_t line = line_begin(text, chosen.begin, 4096);
     const std::string_view whole = text.substr(line, line_end(text, chosen.begin, 4096) - line);
@@ -413,7 +447,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
   drop_absurd_sizes(trace, message);
-  add_event(trace, message, stack);
+  add_event(trace, message, stack, place);
   add_properties(trace, message);
   trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));
   const Others others = others_beside(text, seen, chosen, survived);

@@ -37,6 +37,13 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"unable to write to file </torch_", "host-shm"},
     {"unable to open shared memory object </torch_", "host-shm"},
     {"unable to allocate shared memory", "host-shm"},
+    {"could not open file to read numa node", "harmless-numa", true},
+    {"numa node read from sysfs had negative value", "harmless-numa", true},
+    {"setting because the tf_force_gpu_allow_growth", "harmless-growth", true},
+    {"unable to register cudnn factory: attempting to register", "harmless-factory", true},
+    {"unable to register cublas factory: attempting to register", "harmless-factory", true},
+    {"unable to register cufft factory: attempting to register", "harmless-factory", true},
+    {"tf-trt warning: could not find tensorrt", "harmless-tensorrt", true},
     {"no cuda gpus are available", "setup-no-gpu"},
     {"no cuda-capable device is detected", "setup-no-gpu"},
     {"but torch.cuda.is_available() is false", "setup-no-gpu"},
@@ -241,9 +248,10 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
                : " (" + passage.words.substr(name + 5, passage.words.find_first_of(", \n", name) - name - 5) + ")");
     message.weak = true;
   }
-  if (kind == "unknown-error" || kind == "host-oom-invoked" || kind.starts_with("call-") || kind == "host-killed" ||
-      kind == "host-worker" || kind == "async-bare" || kind.starts_with("vulkan-") || kind.starts_with("opencl-") ||
-      kind.starts_with("rocm-") || kind.starts_with("matlab-") || kind == "ptxas-fatal")
+  if (kind.starts_with("harmless-") || kind == "unknown-error" || kind == "host-oom-invoked" ||
+      kind.starts_with("call-") || kind == "host-killed" || kind == "host-worker" || kind == "async-bare" ||
+      kind.starts_with("vulkan-") || kind.starts_with("opencl-") || kind.starts_with("rocm-") ||
+      kind.starts_with("matlab-") || kind == "ptxas-fatal")
     message.weak = true;
   // The number that stands for the signal ends its line; a sentence about it goes on.
   if (const std::size_t end = known->text.size();

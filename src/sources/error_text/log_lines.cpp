@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/characters.h"
 
@@ -198,6 +199,26 @@ std::size_t line_begin(std::string_view text, std::size_t at, std::size_t limit)
 std::size_t line_end(std::string_view text, std::size_t at, std::size_t limit) {
   const std::size_t end = text.substr(0, at + std::min(limit, text.size() - std::min(at, text.size()))).find('\n', at);
   return end == std::string_view::npos ? std::min(text.size(), at + limit) : end;
+}
+
+std::size_t find_last(std::string_view text, std::string_view words) {
+  if (words.empty() || text.size() < words.size()) return std::string_view::npos;
+  std::size_t left = text.size() - words.size() + 1;  // places that it may begin at
+  while (left > 0) {
+    const void* const found = ::memrchr(text.data(), words[0], left);
+    if (found == nullptr) return std::string_view::npos;
+    left = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+    if (text.substr(left, words.size()) == words) return left;
+  }
+  return std::string_view::npos;
+}
+
+Neighbourhood neighbourhood(std::string_view text, std::size_t at) {
+  constexpr std::size_t kHeadBytes = std::size_t{256} << 10, kAroundBytes = std::size_t{1} << 20;
+  if (text.size() <= 4 * kAroundBytes) return {{}, at};
+  const std::size_t from = at > kAroundBytes ? at - kAroundBytes : 0;
+  return {std::string(text.substr(0, kHeadBytes)) + std::string(text.substr(from, 2 * kAroundBytes)),
+          kHeadBytes + (at - from)};
 }
 
 Passage passage_from(std::string_view text, std::size_t at, const std::string& tag, std::size_t limit) {

@@ -40,6 +40,16 @@ std::size_t line_begin(std::string_view text, std::size_t at, std::size_t limit)
 // Where it ends (the newline's position, or the text's end), looking ahead at most `limit` bytes.
 std::size_t line_end(std::string_view text, std::size_t at, std::size_t limit);
 
+// Where `words` stand for the last time, as rfind finds it, at the speed of memrchr.
+std::size_t find_last(std::string_view text, std::string_view words);
+
+// Of a long text its beginning and what stands around `at`, for what is looked for by many words; empty where the text itself is short enough.
+struct Neighbourhood {
+  std::string text;  // empty: all of it
+  std::size_t at;    // the place, in it
+};
+Neighbourhood neighbourhood(std::string_view text, std::size_t at);
+
 // The words from `at` on as one line: blanks and line ends are one space each, prefixes of following lines are gone, and so are lines that
 // another writer put in between. At most `limit` bytes of output from at most sixteen times as many bytes of input.
 struct Passage {

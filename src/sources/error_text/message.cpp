@@ -132,6 +132,7 @@ std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit&
     case Anchor::kTfDriver:
     case Anchor::kTfDst:
     case Anchor::kTfMemory:
+    case Anchor::kTfAsync:
     case Anchor::kCupyOom:
     case Anchor::kGgmlOom:
     case Anchor::kOrtOom:

@@ -102,8 +102,14 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
     if (!bytes) return std::nullopt;
     message.numbers["requested"] = *bytes;
   }
-  if (const auto device = number_after(passage.lower, "device ordinal ", 200); device && *device < 4096)
-    message.device = static_cast<std::uint16_t>(*device);
+  for (const std::string_view label : {"device ordinal ", " on device "}) {
+    if (const auto device = number_after(passage.lower, label, 200); device && *device < 4096)
+      message.device = static_cast<std::uint16_t>(*device);
+  }
+  // "6.00MiB with allocator GPU_0_bfc on device 0."
+  if (const std::size_t with = passage.lower.find(" with allocator "); with < 120)
+    message.words["allocator"] =
+        passage.words.substr(with + 16, passage.words.find_first_of(" .", with + 16) - with - 16);
   read_buffer_assignment(passage, message);
   return message;
 }
@@ -145,6 +151,17 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return stands_as_message(passage) ? std::optional(message) : std::nullopt;
     }
     case Anchor::kTfMemory: return said("out-of-memory", "tensorflow", passage.first_line(300));
+    case Anchor::kTfAsync: {
+      // "gpu_async_0 cuMemAllocAsync failed to allocate 1073741824 bytes: CUDA error: out of memory"
+      const auto bytes = xla_size(lower, 25, 40);
+      if (!bytes || lower.substr(0, 200).find("memory") == std::string::npos) return std::nullopt;
+      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+      message.numbers["requested"] = *bytes;
+      message.words["allocator"] = "cudaMallocAsync";
+      if (const auto device = number_after(passage.before, "gpu_async_"); device && *device < 4096)
+        message.device = static_cast<std::uint16_t>(*device);
+      return message;
+    }
     case Anchor::kCupyOom: {
       const std::size_t open = lower.find('(');
       if (open == std::string::npos || open > 80) return std::nullopt;

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "sources/error_text/log_lines.h"
+
 namespace faultline {
 namespace {
 
@@ -39,7 +41,7 @@ const OtherError* other_error(std::string_view text) {
   const OtherError* last = nullptr;
   std::size_t at = 0;
   for (const OtherError& other : kOthers) {
-    const std::size_t found = text.rfind(other.words);
+    const std::size_t found = find_last(text, other.words);
     if (found == std::string_view::npos || (last != nullptr && found < at)) continue;
     last = &other;
     at = found;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -231,10 +232,13 @@ std::string writer_words(std::string_view text, std::string_view tag) {
 bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
 
 std::uint64_t line_number(std::string_view text, std::size_t at) {
-  std::uint64_t lines = 1;
-  for (std::size_t end = text.find('\n'); end < at; end = text.find('\n', end + 1))
-    lines += end == 0 || text[end - 1] != kOverwritten ? 1 : 0;
-  return lines;
+  std::uint64_t line = 1;
+  const char *here = text.data(), *const end = here + at;
+  while ((here = static_cast<const char*>(std::memchr(here, '\n', static_cast<std::size_t>(end - here)))) != nullptr) {
+    if (here == text.data() || here[-1] != kOverwritten) ++line;
+    if (++here == end) break;
+  }
+  return line;
 }
 
 std::string place_words(std::string_view text, const Chosen& message) {

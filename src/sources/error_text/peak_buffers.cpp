@@ -41,7 +41,7 @@ void take_operator(std::string_view line, PeakBuffer& buffer) {
 
 std::vector<PeakBuffer> peak_buffers(std::string_view text, std::size_t most) {
   std::vector<PeakBuffer> buffers;
-  const std::size_t head = text.rfind("Peak buffers:");
+  const std::size_t head = find_last(text, "Peak buffers:");
   if (head == std::string_view::npos) return buffers;
   std::size_t lines = 0;
   bool inside = false;

@@ -32,25 +32,6 @@ void add_kernel_line(const Chosen& line, Survey& survey) {
     survey.kernel_log.push_back(line);
 }
 
-// Whose pool it is: TensorFlow and JAX print one allocator's lines, and only what stands around them tells.
-std::string pool_owner(std::string_view text, std::size_t at) {
-  const auto has = [](std::string_view words, std::initializer_list<std::string_view> marks) {
-    return std::any_of(marks.begin(), marks.end(),
-                       [&](std::string_view mark) { return words.find(mark) != std::string_view::npos; });
-  };
-  const std::size_t begin = line_begin(text, at, kLongestLine);
-  const std::string_view line = text.substr(begin, at - begin);
-  if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
-  const bool jax_raised = has(text, {"XlaRuntimeError", "JaxRuntimeError"}),
-             tensorflow_raised = has(text, {"tensorflow.python", "/tensorflow/python/", "errors_impl."});
-  if (jax_raised != tensorflow_raised) return jax_raised ? "jax" : "tensorflow";
-  const bool jax = has(text, {"jaxlib", "/jax/", "import jax", "jax."}),
-             tensorflow = has(text, {"/keras/", "keras.", "import tensorflow", " tf.", "(tf.", "tensorflow/core",
-                                     "W tensorflow/", "I tensorflow/", "E tensorflow/"});
-  if (jax != tensorflow) return jax ? "jax" : "tensorflow";
-  return jax || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
-}
-
 }  // namespace
 
 bool ends_cuda(std::string_view kind) {
@@ -65,6 +46,27 @@ bool is_of_pool(const ErrorMessage& message) {
 bool is_consequence(const ErrorMessage& message) {
   const auto xid = message.words.find("xid");
   return xid != message.words.end() && (xid->second == "45" || xid->second == "43" || xid->second == "154");
+}
+
+// Whose pool it is: TensorFlow and JAX print one allocator's lines, and only what stands around them tells.
+std::string pool_owner(std::string_view text, std::size_t at) {
+  const auto has = [](std::string_view words, std::initializer_list<std::string_view> marks) {
+    return std::any_of(marks.begin(), marks.end(),
+                       [&](std::string_view mark) { return words.find(mark) != std::string_view::npos; });
+  };
+  const std::size_t begin = line_begin(text, at, kLongestLine);
+  const std::string_view line = text.substr(begin, at - begin);
+  const std::string beside = neighbourhood(text, at).text;
+  if (!beside.empty()) text = beside;
+  if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
+  const bool jax_raised = has(text, {"XlaRuntimeError", "JaxRuntimeError"}),
+             tensorflow_raised = has(text, {"tensorflow.python", "/tensorflow/python/", "errors_impl."});
+  if (jax_raised != tensorflow_raised) return jax_raised ? "jax" : "tensorflow";
+  const bool jax = has(text, {"jaxlib", "/jax/", "import jax", "jax."}),
+             tensorflow = has(text, {"/keras/", "keras.", "import tensorflow", " tf.", "(tf.", "tensorflow/core",
+                                     "W tensorflow/", "I tensorflow/", "E tensorflow/"});
+  if (jax != tensorflow) return jax ? "jax" : "tensorflow";
+  return jax || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
 }
 
 Survey survey(std::string_view text, const AnchorHits& found) {
@@ -91,6 +93,11 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     if (hit.anchor == Anchor::kBfcOom || hit.anchor == Anchor::kTfDriver) {
       if (owner.empty()) owner = pool_owner(text, hit.begin);
       message->framework = owner;
+    }
+    // What is told only where nothing else is.
+    if (message->kind.starts_with("harmless-")) {
+      if (!survey.harmless) survey.harmless = Chosen{std::move(*message), hit.begin, hit.begin, 1};
+      continue;
     }
     const Standing standing = standing_of(text, hit.begin);
     if (standing == Standing::kSource) {

@@ -24,6 +24,7 @@ struct Survey {
   std::vector<Chosen> all;      // in order, each wording once; bounded
   std::optional<Chosen> first;  // the first message that explains itself
   std::optional<Chosen> first_weak;
+  std::optional<Chosen> harmless;      // the first line that looks like an error and is none
   std::optional<Chosen> assertion;     // the first line a kernel printed before it stopped
   std::optional<Chosen> assert_error;  // the error that such a line led to
   std::vector<Chosen> kernel_log;      // lines of the system's kernel (Xid, its killer), each kind and number once
@@ -43,6 +44,9 @@ bool is_consequence(const ErrorMessage& message);
 
 // Of the allocator that TensorFlow and JAX share.
 bool is_of_pool(const ErrorMessage& message);
+
+// "jax", "tensorflow" or "TensorFlow or JAX": whose allocator printed the line at `at`.
+std::string pool_owner(std::string_view text, std::size_t at);
 
 Survey survey(std::string_view text, const AnchorHits& found);
 

@@ -268,4 +268,26 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
   return below;
 }
 
+TracebackFrame defined_at(std::string_view text, std::size_t at) {
+  constexpr std::size_t kReach = 4096, kPlaceReach = 400;
+  constexpr std::string_view kPlace = "(defined at ";
+  TracebackFrame frame;
+  const std::string_view behind = text.substr(std::min(at, text.size()), kReach);
+  const std::size_t node = behind.find("[[node ");
+  if (node == std::string_view::npos) return frame;
+  const std::string_view words = behind.substr(node + 7, kPlaceReach);
+  const std::size_t place = words.find(kPlace);
+  if (place == std::string_view::npos || words.substr(0, place).find("]]") != std::string_view::npos) return frame;
+  const std::string_view inside = words.substr(place + kPlace.size(), words.find(')', place) - place - kPlace.size());
+  const std::size_t colon = inside.rfind(':');
+  std::uint32_t line = 0;
+  if (colon == std::string_view::npos || colon == 0) return frame;
+  const auto [end, error] = std::from_chars(inside.data() + colon + 1, inside.data() + inside.size(), line);
+  if (error != std::errc{} || inside.find('\n') != std::string_view::npos) return frame;
+  frame.file = inside.substr(0, colon);
+  frame.line = line;
+  frame.function = words.substr(0, words.find_first_of(" \n"));
+  return frame;
+}
+
 }  // namespace faultline

@@ -21,4 +21,7 @@ bool parse_frame(std::string_view line, TracebackFrame& frame);
 // The traceback that ends in the message at `at`, or the one printed right below it. Outermost first, as Python prints them.
 std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, const std::string& tag);
 
+// "[[node conv2/Conv2D (defined at train.py:1488) ]]" behind a message of TensorFlow's: the line that made the operation, the function being its name. No file: there is none.
+TracebackFrame defined_at(std::string_view text, std::size_t at);
+
 }  // namespace faultline

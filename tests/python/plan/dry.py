@@ -61,11 +61,23 @@ class Ran:
 
 
 @functools.cache
-def warm_interpreter() -> subprocess.Popen:
+def interpreter_with(framework: str) -> str | None:
+    """The Python that has it: this one, or the one that FAULTLINE_JAX_PYTHON or FAULTLINE_TENSORFLOW_PYTHON names; None: there is none."""
+    if framework == "torch":
+        return sys.executable
+    python = os.environ.get(f"FAULTLINE_{framework.upper()}_PYTHON") or sys.executable
+    found = subprocess.run(
+        [python, "-c", f"import importlib.util, sys; sys.exit(importlib.util.find_spec({framework!r}) is None)"]
+    )
+    return python if found.returncode == 0 else None
+
+
+@functools.cache
+def warm_interpreter(framework: str = "torch") -> subprocess.Popen:
     path = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
     return subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("warm.py"))],
+        [interpreter_with(framework), str(Path(__file__).with_name("warm.py")), framework],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -73,7 +85,17 @@ def warm_interpreter() -> subprocess.Popen:
     )
 
 
-def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, cold=False, **options) -> Ran:
+def dry_run(
+    binary: str,
+    folder: Path,
+    program: str | Path,
+    *arguments,
+    gpu=T4,
+    cold=False,
+    framework="torch",
+    variables=None,
+    **options,
+) -> Ran:
     """`cold`: in an interpreter of its own, as Faultline starts it."""
     if not isinstance(program, Path):
         script = folder / "program.py"
@@ -95,7 +117,7 @@ def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, 
     }
     (folder / "plan.json").write_text(json.dumps(plan))
     command = [str(program), *map(str, arguments)]
-    environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json")}
+    environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json"), **(variables or {})}
     if cold:
         path = os.pathsep.join(
             [str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
@@ -103,11 +125,13 @@ def dry_run(binary: str, folder: Path, program: str | Path, *arguments, gpu=T4, 
         environment.update(PYTHONPATH=path, MALLOC_MMAP_THRESHOLD_="65536")
         return Ran(
             left,
-            subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=folder),
+            subprocess.run(
+                [interpreter_with(framework), *command], capture_output=True, text=True, env=environment, cwd=folder
+            ),
             binary,
         )
     out, err = folder / "standard-output", folder / "standard-error"
-    server = warm_interpreter()
+    server = warm_interpreter(framework)
     print(
         json.dumps(
             {"command": command, "folder": str(folder), "environment": environment, "out": str(out), "err": str(err)}

@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+from dry import interpreter_with
+
 PROGRAMS = Path(__file__).resolve().parents[3] / "examples/programs"
 EXPECTED = json.loads((PROGRAMS / "expected.json").read_text())
 
@@ -18,6 +18,12 @@ def test_every_program_has_its_verdict():
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_the_verdict_is_the_true_one(binary, tmp_path, name):
+    framework = "tensorflow" if "tensorflow" in name else "torch"
+    if framework == "torch":
+        pytest.importorskip("torch")
+    python = interpreter_with(framework)
+    if python is None:
+        pytest.skip("TensorFlow is not installed (FAULTLINE_TENSORFLOW_PYTHON names an interpreter that has it)")
     folder = tmp_path / "run"
     done = subprocess.run(
         [
@@ -31,7 +37,7 @@ def test_the_verdict_is_the_true_one(binary, tmp_path, name):
             "-o",
             str(folder),
             "--",
-            sys.executable,
+            python,
             str(PROGRAMS / name),
         ],
         capture_output=True,
@@ -45,5 +51,7 @@ def test_the_verdict_is_the_true_one(binary, tmp_path, name):
     assert places == {**expected["finds"], **expected.get("notes", {})}, done.stderr
     assert (report["plan"]["verdict"] == "fits") == expected["fits"]
     assert done.returncode == (1 if expected["finds"] else 0)
+    if "error" in expected:  # of the program's own, which is not about memory
+        assert report["plan"]["exception"]["type"] == expected["error"]
     if "cause" in expected:
         assert found["memory/out-of-memory"]["cause"] == expected["cause"]

@@ -1,4 +1,4 @@
-"""An interpreter that has imported PyTorch and the dry run already; every program runs in a fork of it, which saves two seconds each.
+"""An interpreter that has imported PyTorch (or JAX, or TensorFlow, where that is its argument) and the dry run already; every program runs in a fork of it, which saves two seconds each.
 
 One request a line on standard input, as JSON: the program and its arguments, the folder, the environment, files for standard output and error. The answer is its exit status. What depends on
 the moment of the import itself is tested by the tests that start programs as users do.
@@ -61,12 +61,18 @@ def end(status: int) -> None:
 
 def serve() -> None:
     import faultline.plan
-    import torch._dynamo  # noqa: F401 (PyTorch imports it with the first optimizer)
 
-    with contextlib.suppress(ImportError):
-        import torch.distributed.tensor  # noqa: F401 (and this, since 2.5, at the first tensor that is made as the dry run makes its own)
-    for module in pkgutil.walk_packages(faultline.plan.__path__, "faultline.plan."):
-        importlib.import_module(module.name)
+    framework = sys.argv[1] if len(sys.argv) > 1 else "torch"
+    if framework == "torch":
+        import torch._dynamo  # noqa: F401 (PyTorch imports it with the first optimizer)
+
+        with contextlib.suppress(ImportError):
+            import torch.distributed.tensor  # noqa: F401 (and this, since 2.5, at the first tensor that is made as the dry run makes its own)
+        for module in pkgutil.walk_packages(faultline.plan.__path__, "faultline.plan."):
+            importlib.import_module(module.name)
+    else:
+        for name in {"jax": ("jax", "jax.numpy"), "tensorflow": ("tensorflow",)}[framework]:
+            importlib.import_module(name)
     gc.freeze()
     for line in iter(sys.stdin.readline, ""):
         child = os.fork()

@@ -1,4 +1,4 @@
-#include "models/torch/free_index.h"
+#include "models/free_index.h"
 
 #include <gtest/gtest.h>
 

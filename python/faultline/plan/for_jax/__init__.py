@@ -1,0 +1,28 @@
+"""Dry runs of JAX programs.
+
+The program runs with the JAX that its interpreter has, on the CPU. What it would have on the GPU is followed at the level at which JAX itself takes memory: arrays, and executions of
+compiled functions.
+
+    program ─▶ jit, eager operations, random, scan … ─▶ executions.py   results and temporaries are taken from the pool; only what is small is computed
+               device_put, jnp.asarray               ─▶ transfers.py
+               jax.devices(), memory_stats(), …      ─▶ devices.py      what the planned GPU would answer
+    ../holdings.py    which allocation an array has, and whether its numbers were computed
+    gpu_compiler.py   how much a compiled function takes beside its results: XLA's own answer for the planned GPU where its CUDA plugin is installed
+"""
+
+from __future__ import annotations
+
+
+def begin(options: dict):
+    from jax._src import xla_bridge
+
+    from .session import JaxSession
+
+    if xla_bridge._backends:
+        raise RuntimeError(
+            "JAX has computed in this process already, and its threads do not come along into the dry run's copy of it: plan the program with faultline plan, or call faultline.plan before anything is computed"
+        )
+
+    session = JaxSession(options)
+    session.install()
+    return session

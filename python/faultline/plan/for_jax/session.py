@@ -1,0 +1,82 @@
+"""The dry run of a JAX program in this process."""
+
+from __future__ import annotations
+
+import os
+
+from ..pool_session import PoolSession
+from ..stacks import user_line
+
+_SETTINGS = (
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+    "XLA_CLIENT_MEM_FRACTION",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION",
+)
+
+
+class JaxSession(PoolSession):
+    framework, title = "jax", "JAX"
+
+    def __init__(self, options: dict):
+        super().__init__(options)
+        from ..holdings import Holdings
+
+        self.arrays = Holdings(self)
+        self.all_real = bool(options.get("real"))
+
+    def install(self) -> None:
+        from . import devices, executions, reads, transfers
+
+        self.devices = devices.Devices(self)
+        self.devices.install()
+        self.executions = executions.Executions(self)
+        self.executions.install()
+        transfers.install(self)
+        reads.install(self)
+        super().install()
+
+    def settings(self) -> str:
+        told = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
+        allocator = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default").lower()
+        if allocator in ("platform", "cuda_async", "vmm"):
+            # No pool stands between the program and the driver: as much as there is, taken when it is asked for.
+            self.notes.add(
+                "instead",
+                f"XLA_PYTHON_CLIENT_ALLOCATOR={allocator} has no model: memory was counted as if a pool of all there is grew with the program, and what the driver's own pieces waste is not known",
+                "",
+                verdict=f"with a pool instead of the {allocator} allocator",
+            )
+            return "XLA_PYTHON_CLIENT_PREALLOCATE=false,XLA_CLIENT_MEM_FRACTION=1"
+        if self.options.get("overcommit") and self.gpu.name == "GPU of any size":
+            told["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # what it takes is asked for, not three quarters of nothing
+        return ",".join(f"{name}={value}" for name, value in told.items())
+
+    def is_out_of_memory(self, problem: BaseException) -> bool:
+        return isinstance(problem, RuntimeError) and str(problem).startswith("RESOURCE_EXHAUSTED")
+
+    def out_of_memory(self, size_bytes: int):
+        """What JAX raises."""
+        import jax
+
+        kind = getattr(jax.errors, "JaxRuntimeError", RuntimeError)
+        return kind(
+            f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {in_words(size_bytes)} with allocator GPU_0_bfc on device 0. (A dry run by Faultline: no GPU was used.)"
+        )
+
+    def asked_free(self) -> None:
+        self.asked_free_line = self.asked_free_line or user_line()
+
+    def tell_at_end(self) -> None:
+        self.executions.tell_at_end()
+
+
+def in_words(size_bytes: int) -> str:
+    """As XLA writes it: 3.37GiB."""
+    if size_bytes < 1024:
+        return f"{size_bytes}B"
+    value, unit = float(size_bytes), "B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        value /= 1024
+        if value < 1024:
+            break
+    return f"{value:.1f}{unit}" if unit == "KiB" else f"{value:.2f}{unit}"

@@ -1,0 +1,228 @@
+"""Eager operations, constants and variables.
+
+TensorFlow's short way from an operation's Python function into C++ is closed, so that every operation comes here with its arguments as tensors; gradients are recorded by TensorFlow as ever.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+
+from ..device import OutOfMemory
+from ..holdings import Holding, zeros
+from . import shapes
+
+_SMALL_BYTES = 8 << 20  # of results that are computed
+_SMALL_WORK = 1 << 25  # multiplications
+
+
+class Eager:
+    def __init__(self, session):
+        self._session = session
+        self._variables: dict[int, Holding] = {}  # by the id of the resource's tensor
+        self._local = threading.local()
+
+    @property
+    def inside(self) -> bool:
+        return getattr(self._local, "depth", 0) > 0
+
+    def unwatched(self, function, *arguments, **named):
+        self._local.depth = getattr(self._local, "depth", 0) + 1
+        try:
+            return function(*arguments, **named)
+        finally:
+            self._local.depth -= 1
+
+    def install(self) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import core, execute
+        from tensorflow.python.framework import constant_op
+
+        short = pywrap_tfe.TFE_Py_FastPathExecute
+
+        def the_long_way(*arguments):
+            if self.inside or self._session.closed:
+                return short(*arguments)
+            raise core._FallbackException("followed by Faultline")
+
+        pywrap_tfe.TFE_Py_FastPathExecute = the_long_way
+        for name in ("execute", "execute_with_cancellation"):
+            setattr(execute, name, self._around(getattr(execute, name)))
+        convert = constant_op.convert_to_eager_tensor
+
+        def converted(value, ctx, dtype=None):
+            result = convert(value, ctx, dtype)
+            if result is not value and not self.inside and not self._session.closed and self._is_planned(ctx):
+                self._hold_new(result, "Const")
+            return result
+
+        constant_op.convert_to_eager_tensor = converted
+
+    def _is_planned(self, ctx) -> bool:
+        return "CPU" not in str(ctx.device_name or "").upper()
+
+    def _around(self, run):
+        def execute(op_name, num_outputs, inputs, attrs, ctx, *more, **named):
+            if self.inside or self._session.closed or not self._is_planned(ctx):
+                return run(op_name, num_outputs, inputs, attrs, ctx, *more, **named)
+            name = op_name.decode() if isinstance(op_name, bytes) else op_name
+            return self._execute(
+                name,
+                num_outputs,
+                inputs,
+                attrs or (),
+                lambda: run(op_name, num_outputs, inputs, attrs, ctx, *more, **named),
+            )
+
+        return execute
+
+    # --- one operation
+
+    def _execute(self, name: str, count: int, inputs, attributes, run):
+        session = self._session
+        session.tick()
+        run = self._telling_failures(name, inputs, run)
+        if name.startswith("__inference") or name.startswith("__forward") or name.startswith("__backward"):
+            return self.unwatched(run)  # a traced function: graphs.py has counted it
+        if name in shapes.SHARES or not count:
+            results = self.unwatched(run)
+            self._after_shared(name, inputs, results)
+            return results
+        told = self.unwatched(shapes.results_of, name, inputs, attributes, count)
+        stand_in_given = any(session.tensors.is_stand_in(t) for t in inputs)
+        if told is None or any(shape is None for shape, _ in told):
+            if stand_in_given and told is not None:
+                session.notes.add(
+                    "value",
+                    "sizes may come from a number that a dry run does not compute: the stand-in may be less than it is (--real computes it)",
+                    verdict=f"with the sizes of {name} from numbers that are not computed",
+                )
+            results = self.unwatched(run)
+            for result in results or ():
+                self._hold_new(result, name, stand_in_given)
+            return results
+        holdings = self.take_all(told, name)
+        try:
+            if session.all_real or self._is_small(name, inputs, told):
+                results, stand_in = self.unwatched(run), stand_in_given
+            else:
+                results, stand_in = [self.stand_in(shape, dtype) for shape, dtype in told], True
+        except BaseException:
+            for holding in holdings:
+                session.give_back(holding.allocation)
+            raise
+        for result, holding in zip(results, holdings):
+            session.tensors.follow(result, holding, stand_in)
+        return results
+
+    def _telling_failures(self, name: str, inputs, run):
+        """What an operation refuses is told with its arguments."""
+
+        def told():
+            try:
+                return run()
+            except Exception as problem:
+                session = self._session
+                stack = session.here()
+                session.device.op_begin(name, stack)
+                for tensor in inputs:
+                    if getattr(tensor, "shape", None) is None or not tensor.shape.is_fully_defined():
+                        continue
+                    known = session.tensors.of(tensor)
+                    number = session.device.tensor(tuple(tensor.shape), tensor.dtype.name)
+                    session.device.tensor_note(known.holding.allocation if known is not None else 0, number, 0)
+                session.device.op_end(str(getattr(problem, "message", problem)), True, stack)
+                raise
+
+        return told
+
+    def take_all(self, told, name: str) -> list[Holding]:
+        """Memory for each result, or TensorFlow's own error."""
+        session, holdings = self._session, []
+        stack = session.here()
+        line = session.line_name()
+        for shape, dtype in told:
+            size = shapes.bytes_of(shape, dtype) if shapes.is_on_gpu(dtype.name) else 0
+            try:
+                tensor = session.device.tensor(tuple(shape), dtype.name, name, line)
+                holdings.append(Holding(session.take(size, stack, tensor)))
+            except OutOfMemory:
+                for holding in holdings:
+                    session.give_back(holding.allocation)
+                raise session.out_of_memory(shape, dtype.name, name) from None
+        return holdings
+
+    def _is_small(self, name: str, inputs, told) -> bool:
+        if sum(shapes.bytes_of(shape, dtype) for shape, dtype in told) > _SMALL_BYTES:
+            return False
+        if sum(shapes.bytes_of(tuple(t.shape), t.dtype) for t in inputs) > 8 * _SMALL_BYTES:
+            return False
+        out = sum(math.prod(shape) for shape, _ in told)
+        if name in ("MatMul", "BatchMatMulV2", "BatchMatMul", "Einsum") and inputs:
+            return out * max((max(tuple(t.shape) or (1,)) for t in inputs), default=1) <= _SMALL_WORK
+        if name.startswith(("Conv", "DepthwiseConv")) and len(inputs) > 1:
+            return out * max(1, max(math.prod(tuple(t.shape) or (1,)) for t in inputs[1:2])) <= _SMALL_WORK
+        return True
+
+    def stand_in(self, shape, dtype):
+        """A tensor of zeros that nobody has touched."""
+        import numpy as np
+        import tensorflow as tf
+
+        def made():
+            if dtype == tf.bfloat16:
+                return tf.bitcast(tf.experimental.dlpack.from_dlpack(zeros(shape, np.uint16).__dlpack__()), tf.bfloat16)
+            return tf.experimental.dlpack.from_dlpack(zeros(shape, dtype.as_numpy_dtype).__dlpack__())
+
+        try:
+            return self.unwatched(made)
+        except Exception:  # of a type that cannot be handed over
+            return self.unwatched(tf.zeros, shape, dtype)
+
+    def _hold_new(self, tensor, name: str, stand_in: bool = False) -> None:
+        if self._session.tensors.of(tensor) is not None or not hasattr(tensor, "dtype"):
+            return
+        if tensor.shape.is_fully_defined():
+            (holding,) = self.take_all([(tuple(tensor.shape), tensor.dtype)], name)
+            self._session.tensors.follow(tensor, holding, stand_in)
+
+    # --- what shares memory
+
+    def _after_shared(self, name: str, inputs, results) -> None:
+        tensors = self._session.tensors
+        if name == "AssignVariableOp" and len(inputs) > 1:
+            known = tensors.of(inputs[1])
+            self._set_variable(inputs[0], known.holding if known is not None else None)
+        elif name == "DestroyResourceOp" and inputs:
+            self._drop_variable(id(inputs[0]))
+        elif name == "ReadVariableOp" and results:
+            holding = self._variables.get(id(inputs[0]))
+            if holding is not None:
+                tensors.follow(results[0], holding, True)
+        else:
+            for result, given in zip(results or (), inputs):
+                known = tensors.of(given)
+                if known is not None:
+                    tensors.follow(result, known.holding, known.is_stand_in)
+                else:
+                    self._hold_new(result, name)
+
+    def _set_variable(self, resource, holding: Holding | None) -> None:
+        import weakref
+
+        key = id(resource)
+        self._drop_variable(key)
+        if holding is None:
+            return
+        holding.arrays += 1
+        self._variables[key] = holding
+        weakref.finalize(resource, self._drop_variable, key)
+
+    def _drop_variable(self, key: int) -> None:
+        holding = self._variables.pop(key, None)
+        if holding is None:
+            return
+        holding.arrays -= 1
+        if holding.arrays == 0:
+            self._session.give_back(holding.allocation)
+            holding.allocation = 0

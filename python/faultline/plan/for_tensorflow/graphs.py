@@ -1,0 +1,328 @@
+"""Graphs: a traced tf.function, or what a session is asked for.
+
+The operations are gone through in the order in which they were made, which is one in which they can run. A result is taken when its operation comes, and given back after the last operation that
+uses it; what the graph returns is the caller's, and what it assigns to a variable stays. Large graphs are not computed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections import Counter
+
+from ..._file_owner import is_library, is_own
+from ..device import OutOfMemory
+from ..holdings import Holding
+from . import shapes
+
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+_MOST_WORK = 1 << 27  # elements and multiplications; more are not computed
+_NO_RESULT = ("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg")
+_ASSIGNS = ("AssignVariableOp", "Assign")
+
+
+class Walk:
+    """One run of a graph."""
+
+    def __init__(self, session, name: str):
+        self._session, self._name = session, name
+        self._stack = session.here()
+        self._taken: dict[int, Holding] = {}  # by the id of a tensor of the graph
+        self.unknown: list[str] = []
+        self.work = 0
+
+    def run(self, operations, results) -> None:
+        """Raises TensorFlow's own error where memory does not suffice; nothing is held then, nor afterwards but what is kept."""
+        uses = Counter(id(t) for operation in operations for t in operation.inputs)
+        for tensor in results:
+            uses[id(tensor)] += 1
+        try:
+            for operation in operations:
+                self._come_to(operation, uses)
+        finally:
+            for holding in {id(h): h for h in self._taken.values()}.values():
+                self._session.give_back(holding.allocation)
+                holding.allocation = 0
+
+    def _come_to(self, operation, uses) -> None:
+        kind = operation.type
+        if kind in _CALLS:
+            self._work_of_call(operation)
+        if kind not in _NO_RESULT:
+            given = [t for t in operation.inputs if id(t) in self._taken]
+            for at, out in enumerate(operation.outputs):
+                if uses[id(out)] == 0 or not shapes.is_on_gpu(out.dtype.base_dtype.name):
+                    continue
+                if kind in shapes.SHARES:
+                    if given:
+                        self._share(given[0], out)
+                    continue
+                if not out.shape.is_fully_defined():
+                    self.unknown.append(operation.name)
+                    continue
+                size = shapes.bytes_of(tuple(out.shape), out.dtype.base_dtype)
+                alone = next(
+                    (
+                        t
+                        for t in given
+                        if uses[id(t)] == 1
+                        and self._taken[id(t)].arrays == 1
+                        and tuple(t.shape) == tuple(out.shape)
+                        and t.dtype == out.dtype
+                    ),
+                    None,
+                )
+                if kind in shapes.IN_PLACE and alone is not None:
+                    self._share(alone, out)
+                else:
+                    self._taken[id(out)] = self._take(size, out, operation)
+                self.work += self._work(operation, out)
+        if kind in _ASSIGNS and len(operation.inputs) > 1:
+            self._keep(operation)
+        for tensor in operation.inputs:
+            uses[id(tensor)] -= 1
+            if uses[id(tensor)] == 0:
+                self._drop(tensor)
+
+    def _take(self, size: int, out, operation) -> Holding:
+        session = self._session
+        shape = tuple(out.shape)
+        tensor = session.device.tensor(
+            shape, out.dtype.base_dtype.name, operation.type, _line_of(operation) or session.line_name()
+        )
+        try:
+            holding = Holding(session.take(size, self._stack, tensor))
+        except OutOfMemory:
+            raise session.out_of_memory(shape, out.dtype.base_dtype.name, operation.name) from None
+        holding.arrays = 1
+        return holding
+
+    def _share(self, given, out) -> None:
+        holding = self._taken[id(given)]
+        holding.arrays += 1
+        self._taken[id(out)] = holding
+
+    def _drop(self, tensor) -> None:
+        holding = self._taken.pop(id(tensor), None)
+        if holding is None:
+            return
+        holding.arrays -= 1
+        if holding.arrays == 0:
+            self._session.give_back(holding.allocation)
+            holding.allocation = 0
+
+    def _keep(self, operation) -> None:
+        """A variable of the graph has it from now on, in the place of what it had."""
+        holding = self._taken.get(id(operation.inputs[1]))
+        key = operation.inputs[0].op.name
+        kept = self._session.graph_variables
+        if holding is None or key in kept:  # it is copied into the memory that is there
+            return
+        kept[key] = holding.allocation
+        for tensor, each in list(self._taken.items()):
+            if each is holding:
+                del self._taken[tensor]
+
+    def _work(self, operation, out) -> int:
+        elements = math.prod(tuple(out.shape))
+        if operation.type in ("MatMul", "BatchMatMulV2", "Einsum", "BatchMatMul"):
+            shape = operation.inputs[0].shape
+            return elements * max((d for d in shape.as_list() or [1] if d), default=1) if shape.rank else elements
+        if operation.type.startswith(("Conv", "DepthwiseConv")):
+            return elements * 64
+        return elements
+
+    def _work_of_call(self, operation) -> None:
+        """A function inside: what it takes for itself is the walk of its own graph."""
+        try:
+            inner = operation.graph._get_function(operation.get_attr("f").name).graph
+        except (AttributeError, ValueError, KeyError):
+            self.unknown.append(operation.name)
+            return
+        walk = Walk(self._session, self._name)
+        walk.run(inner.get_operations(), [])
+        self.work += walk.work
+        self.unknown += walk.unknown
+
+
+@functools.lru_cache(maxsize=65536)
+def _place(traceback) -> str:
+    for frame in reversed(traceback):
+        if not is_library(frame.filename) and not is_own(frame.filename):
+            return f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return ""
+
+
+def _line_of(operation) -> str:
+    try:
+        return _place(tuple(operation.traceback or ()))
+    except (AttributeError, TypeError):
+        return ""
+
+
+def needed(graph, wanted, fed: set) -> list:
+    """The operations that a session would run for these, in order; what is fed is not computed."""
+    found, waiting = set(), [getattr(w, "op", w) for w in wanted]
+    while waiting:
+        operation = waiting.pop()
+        if operation in found:
+            continue
+        found.add(operation)
+        waiting += [t.op for t in operation.inputs if t.ref() not in fed]
+        waiting += list(operation.control_inputs)
+    return [operation for operation in graph.get_operations() if operation in found]
+
+
+def _note_unknown(session, walk, what: str) -> None:
+    if walk.unknown:
+        session.notes.add(
+            "kernel",
+            f"of {len(walk.unknown)} operations of {what} the sizes are not known before they run, and were not counted ({walk.unknown[0]})",
+            verdict=f"without {len(walk.unknown)} operations of {what} whose sizes are not known",
+        )
+
+
+def install(session) -> None:
+    from tensorflow.python.client import session as sessions
+    from tensorflow.python.eager.polymorphic_function import atomic_function
+    from tensorflow.python.framework import ops
+
+    session.graph_variables = {}
+    kind = atomic_function.AtomicFunction
+    call = kind.call_flat
+
+    def call_flat(self, *args):
+        if session.eager.inside or session.closed or not self._bound_context.executing_eagerly():
+            return call(self, *args)
+        if not session.eager._is_planned(self._bound_context):
+            return call(self, *args)
+        session.tick()
+        graph = self.graph
+        outputs = list(graph.outputs)
+        walk = Walk(session, self.name)
+        session.saw_graph = True
+        walk.run(graph.get_operations(), outputs)
+        _note_unknown(session, walk, "a traced function")
+        told = [(tuple(t.shape), t.dtype.base_dtype) if t.shape.is_fully_defined() else None for t in outputs]
+        plain = all(t is not None and shapes.is_plain(t[1]) for t in told)
+        is_real = session.all_real or walk.work <= _MOST_WORK or not plain
+        if is_real:
+            results = session.eager.unwatched(call, self, *args)
+        else:
+            results = [session.eager.stand_in(*t) for t in told]
+        stand_in = not is_real or any(session.tensors.is_stand_in(a) for a in args)
+        for result in results or ():
+            if isinstance(result, ops.EagerTensor):
+                session.eager._hold_new(result, "tf.function", stand_in)
+        session.count_call(self)
+        return results
+
+    kind.call_flat = call_flat
+    made, run = sessions.BaseSession.__init__, sessions.BaseSession.run
+
+    def init(self, target="", graph=None, config=None):
+        if config is not None and session.device is None:
+            options = config.gpu_options
+            if options.per_process_gpu_memory_fraction:
+                session.chosen["per_process_gpu_memory_fraction"] = str(options.per_process_gpu_memory_fraction)
+            if options.allow_growth:
+                session.chosen["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+        made(self, target, graph, config)
+
+    def run_session(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        if session.closed or session.eager.inside:
+            return run(self, fetches, feed_dict, options, run_metadata)
+        session.tick()
+        counted = _count_session(session, self, fetches, feed_dict or {})
+        if counted is not None and counted.work > _MOST_WORK and not session.all_real:
+            values = _zeros_for(session, fetches)
+            if values is not None:
+                return values
+        return session.eager.unwatched(run, self, fetches, feed_dict, options, run_metadata)
+
+    sessions.BaseSession.__init__, sessions.BaseSession.run = init, run_session
+
+
+def _count_session(session, of, fetches, feeds: dict):
+    """The walk, or None where the fetches are not what a session takes: then TensorFlow says so."""
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow.python.framework import ops
+
+    flat = tf.nest.flatten(fetches)
+    try:
+        with of.graph.as_default():
+            wanted = [of.graph.as_graph_element(f, allow_tensor=True, allow_operation=True) for f in flat]
+            fed = {of.graph.as_graph_element(k): np.shape(v) for k, v in feeds.items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    operations = needed(of.graph, wanted, {t.ref() for t in fed})
+    if fed and any(not out.shape.is_fully_defined() for operation in operations for out in operation.outputs):
+        operations, wanted = _with_shapes(session, of.graph, operations, wanted, fed)
+    walk = Walk(session, "session")
+    session.saw_graph = True
+    stack = session.here()
+    taken = []
+    try:
+        for tensor, shape in fed.items():
+            if shapes.is_on_gpu(tensor.dtype.base_dtype.name):
+                size = shapes.bytes_of(shape, tensor.dtype.base_dtype)
+                try:
+                    taken.append(
+                        session.take(
+                            size,
+                            stack,
+                            session.device.tensor(
+                                tuple(shape), tensor.dtype.base_dtype.name, "feed", session.line_name()
+                            ),
+                        )
+                    )
+                except OutOfMemory:
+                    raise session.out_of_memory(shape, tensor.dtype.base_dtype.name, tensor.op.name) from None
+        walk.run(operations, [w for w in wanted if not isinstance(w, ops.Operation)])
+    finally:
+        for allocation in taken:
+            session.give_back(allocation)
+    _note_unknown(session, walk, "a session's run")
+    return walk
+
+
+def _with_shapes(session, graph, operations, wanted, fed):
+    """The same graph with the shapes of what is fed."""
+    import tensorflow as tf
+
+    names = [w.name for w in wanted]
+    try:
+        with tf.Graph().as_default() as known:
+            inputs = {}
+            for tensor, shape in fed.items():
+                inputs[tensor.name] = tf.compat.v1.placeholder(tensor.dtype.base_dtype, shape)
+            tf.import_graph_def(graph.as_graph_def(add_shapes=False), input_map=inputs, name="f")
+            again = [known.as_graph_element("f/" + name) for name in names]
+            return needed(known, again, {t.ref() for t in inputs.values()}), again
+    except Exception:
+        return operations, wanted
+
+
+def _zeros_for(session, fetches):
+    """What the session would return, not computed; None: it is not known how large."""
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow.python.framework import ops
+
+    def value(fetch):
+        if isinstance(fetch, ops.Operation):
+            return None
+        if not hasattr(fetch, "shape") or not fetch.shape.is_fully_defined():
+            raise ValueError
+        return np.zeros(tuple(fetch.shape), fetch.dtype.base_dtype.as_numpy_dtype)[()]
+
+    try:
+        values = tf.nest.map_structure(value, fetches)
+    except (ValueError, TypeError):
+        return None
+    from .. import stand_in_reads
+
+    stand_in_reads.note(session)
+    return values

@@ -1,0 +1,99 @@
+"""The dry run of a TensorFlow program in this process."""
+
+from __future__ import annotations
+
+import os
+
+from .. import stand_in_reads
+from ..holdings import Holdings
+from ..pool_session import PoolSession
+
+_SETTINGS = ("TF_FORCE_GPU_ALLOW_GROWTH", "TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB")
+_METHODS = ("numpy", "__bool__", "__float__", "__int__", "__index__", "__array__")
+_MIB = 1 << 20
+_AT_START = 106 * _MIB  # of the CUDA context, when the pool's limit is counted
+
+
+class TensorFlowSession(PoolSession):
+    framework, title = "tensorflow", "TensorFlow"
+
+    def __init__(self, options: dict):
+        super().__init__(options)
+        self.tensors = Holdings(self)
+        self.all_real = bool(options.get("real"))
+        self.chosen: dict[str, str] = {}  # by the program itself
+        self.saw_graph = False
+        self._calls: dict[int, int] = {}
+        self._step = None
+
+    def install(self) -> None:
+        from tensorflow.python.framework import ops
+
+        from . import devices, eager, graphs
+
+        devices.install(self)
+        self.eager = eager.Eager(self)
+        self.eager.install()
+        graphs.install(self)
+        stand_in_reads.note_reads(self, ops.EagerTensor.__mro__[1], _METHODS, self.tensors.is_stand_in)
+        super().install()
+
+    def settings(self) -> str:
+        told = dict(self.chosen)
+        told.update({name: os.environ[name] for name in _SETTINGS if os.environ.get(name)})
+        if (allocator := os.environ.get("TF_GPU_ALLOCATOR", "").lower()) in ("cuda_malloc_async", "cuda_malloc"):
+            self.notes.add(
+                "instead",
+                f"TF_GPU_ALLOCATOR={allocator} has no model: memory was counted as if a pool grew with the program",
+                "",
+                verdict=f"with a pool instead of the {allocator} allocator",
+            )
+            told["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+        if self.options.get("overcommit") and self.gpu.name == "GPU of any size":
+            told["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+        return ",".join(f"{name}={value}" for name, value in told.items())
+
+    def context_bytes(self) -> int:
+        """What is not the pool's: the context, and the reserve that TensorFlow leaves to libraries."""
+        free = self.gpu.capacity_bytes - _AT_START
+        told = os.environ.get("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "")
+        if self.chosen.keys() & {"memory_limit", "per_process_gpu_memory_fraction"} or told.isdigit():
+            return _AT_START + (int(told) * _MIB if told.isdigit() else 0)
+        reserve = 225 if free < 2048 * _MIB else 500 if self.gpu.major <= 6 else 1050 if self.gpu.major == 7 else 1536
+        return min(_AT_START + reserve * _MIB, self.gpu.capacity_bytes // 2)
+
+    def is_out_of_memory(self, problem: BaseException) -> bool:
+        from tensorflow.python.framework import errors_impl
+
+        return isinstance(problem, errors_impl.ResourceExhaustedError)
+
+    def out_of_memory(self, shape, dtype, operation: str):
+        from tensorflow.python.framework import errors_impl
+
+        sizes = ",".join(str(size) for size in shape)
+        kind = {"float32": "float", "float16": "half", "float64": "double"}.get(dtype, dtype)
+        return errors_impl.ResourceExhaustedError(
+            None,
+            None,
+            f"OOM when allocating tensor with shape[{sizes}] and type {kind} on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:{operation}] (A dry run by Faultline: no GPU was used.)",
+        )
+
+    def count_call(self, function) -> None:
+        """A traced function that is called again and again is a step."""
+        self._calls[id(function)] = self._calls.get(id(function), 0) + 1
+        if self._calls[id(function)] > 1 and (self._step is None or self._step is function):
+            self._step = function
+            self.step(
+                str(function.name.decode() if isinstance(function.name, bytes) else function.name)
+                .removeprefix("__inference_")
+                .rpartition("_")[0]
+            )
+
+    def tell_at_end(self) -> None:
+        if self.saw_graph:
+            self.notes.add(
+                "kernel",
+                "inside tf.function and sessions the operations were counted one after the other, each result until its last use: TensorFlow rewrites graphs and runs operations beside each other, and with jit_compile XLA decides",
+                "",
+                verdict="with graphs counted operation by operation",
+            )

@@ -1,0 +1,125 @@
+"""What an operation would return, without running it: TensorFlow's own shape inference, on a graph of that one operation."""
+
+from __future__ import annotations
+
+import math
+
+_MOST_VALUES = 64  # of a small argument whose numbers may be a shape
+_known: dict = {}
+
+# The result is the memory of the first argument.
+SHARES = frozenset(
+    "Identity IdentityN Reshape Squeeze ExpandDims StopGradient PreventGradient EnsureShape Bitcast ReadVariableOp Snapshot PlaceholderWithDefault CheckNumerics Enter Exit".split()
+)
+# The result takes the place of an argument that nothing else uses.
+IN_PLACE = frozenset(
+    "AddV2 Add Sub Mul RealDiv Div Maximum Minimum Neg Exp Log Log1p Sqrt Rsqrt Square Abs Tanh Sigmoid Relu Relu6 Elu Selu LeakyRelu Gelu Softplus Erf Sign Pow BiasAdd AddN "
+    "ReluGrad TanhGrad SigmoidGrad Relu6Grad EluGrad SoftplusGrad LeakyReluGrad RsqrtGrad SqrtGrad SquaredDifference Select SelectV2 ClipByValue DivNoNan Softmax LogSoftmax".split()
+)
+_ON_HOST = frozenset("int32 string resource variant".split())
+
+
+def is_on_gpu(dtype: str) -> bool:
+    """TensorFlow keeps 32-bit whole numbers, most of them shapes and places, in the host's memory."""
+    return dtype not in _ON_HOST
+
+
+def is_plain(dtype) -> bool:
+    """Can a tensor of zeros stand for it?"""
+    return dtype.name not in ("string", "resource", "variant")
+
+
+def bytes_of(shape, dtype) -> int:
+    return math.prod(shape) * dtype.size if dtype.size else 0
+
+
+def results_of(name: str, inputs, attributes, count: int):
+    """A list of (shape, dtype) for each result; None in the place of a shape that depends on numbers. None: it could not be told."""
+    values = []
+    for tensor in inputs:
+        small = (
+            tensor.dtype.is_integer
+            and tensor.shape.num_elements() is not None
+            and tensor.shape.num_elements() <= _MOST_VALUES
+        )
+        values.append(tuple(tensor.numpy().reshape(-1).tolist()) if small else None)
+    try:
+        key = (name, count, tuple((t.dtype, tuple(t.shape), v) for t, v in zip(inputs, values)), repr(attributes))
+    except (TypeError, ValueError):
+        return None
+    if key not in _known:
+        if len(_known) > 20000:
+            _known.clear()
+        _known[key] = _infer(name, inputs, values, attributes)
+    return _known[key]
+
+
+def _infer(name: str, inputs, values, attributes):
+    from tensorflow.core.framework import node_def_pb2
+    from tensorflow.python.framework import constant_op, dtypes, op_def_registry, ops
+    from tensorflow.python.ops import array_ops
+
+    definition = op_def_registry.get(name)
+    if definition is None or any(t.dtype in (dtypes.resource, dtypes.variant) for t in inputs):
+        return None
+    try:
+        with ops.Graph().as_default() as graph:
+            fed = [
+                array_ops.placeholder(t.dtype, t.shape)
+                if v is None
+                else constant_op.constant(v, t.dtype, tuple(t.shape))
+                for t, v in zip(inputs, values)
+            ]
+            node = node_def_pb2.NodeDef(op=name, name="asked")
+            given = dict(zip(attributes[::2], attributes[1::2]))
+            for attribute in definition.attr:
+                if attribute.name in given:
+                    _set(node.attr[attribute.name], attribute.type, given[attribute.name])
+                elif attribute.HasField("default_value"):
+                    node.attr[attribute.name].CopyFrom(attribute.default_value)
+            at, grouped = 0, []
+            for argument in definition.input_arg:
+                if argument.number_attr:
+                    length = given[argument.number_attr]
+                elif argument.type_list_attr:
+                    length = len(given[argument.type_list_attr])
+                else:
+                    length = None
+                grouped.extend(fed[at : at + (length or 1)])
+                at += 1 if length is None else length
+            made = ops.Operation.from_node_def(node, graph, inputs=grouped)
+            return [
+                (tuple(out.shape.as_list()) if out.shape.is_fully_defined() else None, out.dtype)
+                for out in made.outputs
+            ]
+    except Exception:  # whatever does not hold is for the operation itself to say
+        return None
+
+
+def _set(value, kind: str, given) -> None:
+    from tensorflow.python.framework import dtypes, tensor_shape
+
+    def one(into, kind, given):
+        if kind == "type":
+            into("type", int(given) if isinstance(given, int) else dtypes.as_dtype(given).as_datatype_enum)
+        elif kind == "shape":
+            into("shape", tensor_shape.TensorShape(given).as_proto())
+        elif kind == "string":
+            into("s", given if isinstance(given, bytes) else str(given).encode())
+        elif kind in ("int", "bool", "float"):
+            into({"int": "i", "bool": "b", "float": "f"}[kind], given)
+        else:
+            raise ValueError(kind)
+
+    def single(field, item):
+        value.shape.CopyFrom(item) if field == "shape" else setattr(value, field, item)
+
+    def listed(field, item):
+        value.list.shape.add().CopyFrom(item) if field == "shape" else getattr(value.list, field).append(item)
+
+    if kind.startswith("list("):
+        value.list.SetInParent()
+        for item in given:
+            one(listed, kind[5:-1], item)
+    else:
+        one(single, kind, given)

@@ -1,0 +1,278 @@
+"""The dry run of a program that takes GPU memory from a pool of its framework's own: JAX, TensorFlow. What both have in common: the device, the way the program ends, what is told of it.
+
+The pool is opened with the first thing that is on the GPU, so that a program that only imports the framework beside PyTorch is PyTorch's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+
+from . import dry_run_session, vary
+from .._file_owner import is_library, is_own
+from .device import OutOfMemory, PoolDevice
+from .gpu import Gpu
+from .notes import Notes
+from .stacks import Stacks, user_line
+from .unplannable import Unplannable
+
+_GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
+_BATCHES = ("batch_size", "batch", "bs", "BATCH_SIZE", "BATCH", "per_device_batch_size", "train_batch_size")
+
+
+class PoolSession:
+    framework = ""  # as the model calls it
+    title = ""  # as people do
+
+    def __init__(self, options: dict):
+        gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
+        self.options, self.gpu, self.gpu_count = options, gpus[0], len(gpus)
+        self.notes = Notes()
+        self.device: PoolDevice | None = None
+        self.stacks: Stacks | None = None
+        self.closed = False
+        self.owner = os.getpid()
+        self.started = time.monotonic()
+        self.not_counted = 0.0  # seconds that the dry run itself took: compilers
+        self.operations = self.steps = 0
+        self.first_step = None
+        self.stopped = self.problem = None
+        self.died_of_memory = False
+        self.decided_by_stand_in = True
+        self.allocations_at_failure = -1
+        self.asked_free_line = None
+        self._refusals_left = 0
+        self._lock = threading.RLock()
+
+    # --- for a framework to say
+
+    def settings(self) -> str:
+        raise NotImplementedError
+
+    def context_bytes(self) -> int:
+        return self.gpu.context_bytes
+
+    def is_out_of_memory(self, problem: BaseException) -> bool:
+        raise NotImplementedError
+
+    # --- the device
+
+    def open(self) -> None:
+        """With the first array. From here on the program is one of this framework."""
+        if self.device is not None:
+            return
+        other = dry_run_session.current()
+        if other is not None and other is not self:
+            if other.device is not None and other.device.stats().allocations:
+                Unplannable(f"the program uses {self.title} on the GPU beside PyTorch, and one of them is planned")
+            other.step_aside()
+        if self.gpu_count > 1:
+            Unplannable(f"a {self.title} program is planned on one GPU, and {self.gpu_count} are named")
+        dry_run_session.make_current(self)
+        trace = os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline")
+        self.device = PoolDevice(
+            self.options["library"], trace, self.gpu, self.context_bytes(), self.framework, self.settings()
+        )
+        self.stacks = Stacks(self.device)
+        self.started = time.monotonic()
+        if self.options.get("overcommit"):
+            self._grow_after(self.options.get("refused") or 0)
+        vary.note_main()
+
+    def _grow_after(self, refusals: int) -> None:
+        self._refusals_left = refusals
+        if refusals == 0:
+            self.device.set_overcommit(True)
+
+    def here(self) -> int:
+        self.open()
+        return self.stacks.here(sys._getframe(1))
+
+    def take(self, size_bytes: int, stack: int, tensor: int = 0) -> int:
+        """The allocation; raises OutOfMemory."""
+        if size_bytes == 0 or self.closed or os.getpid() != self.owner:
+            return 0
+        self.open()
+        try:
+            return self.device.alloc(size_bytes, stack=stack, tensor=tensor)[0]
+        except OutOfMemory:
+            self.allocations_at_failure = self.device.stats().allocations
+            if self._refusals_left > 0:
+                self._grow_after(self._refusals_left - 1)
+            raise
+
+    def give_back(self, allocation: int) -> None:
+        if allocation and not self.closed and os.getpid() == self.owner:
+            self.device.free(allocation)
+
+    def line_name(self) -> str:
+        """The program's line as the account names it: train.py:12."""
+        return os.path.basename(user_line())
+
+    # --- how the program ends
+
+    def install(self) -> None:
+        atexit.register(self.finish)
+        sys.excepthook = self._around_excepthook(sys.excepthook)
+
+    def _around_excepthook(self, before):
+        def faultline(kind, problem, trace):
+            self.note_death(problem, trace)
+            trace = dry_run_session.without_own_frames(trace)
+            before(kind, problem.with_traceback(trace), trace)
+
+        return faultline
+
+    def note_death(self, problem: BaseException, trace) -> None:
+        if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
+            return
+        frames = traceback.extract_tb(trace)
+        own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
+        place = (own or list(frames) or [None])[-1]
+        seen, at = set(), problem
+        while at is not None and id(at) not in seen:
+            self.died_of_memory |= self.is_out_of_memory(at)
+            seen.add(id(at))
+            at = at.__cause__ or at.__context__
+        self.decided_by_stand_in = bool(self.notes.stand_in_read) and not self.died_of_memory
+        self.problem = {
+            "type": type(problem).__name__,
+            "message": str(problem)[:600],
+            "file": place.filename if place else "",
+            "line": place.lineno if place else 0,
+            "function": place.name if place else "",
+        }
+
+    def step(self, name: str) -> None:
+        """The program has come round once more."""
+        self.device.step_mark(self.steps, name)
+        self.steps += 1
+        now = time.monotonic() - self.not_counted, time.process_time() - self.not_counted
+        self.first_step = self.first_step or now
+        took = min(now[0] - self.first_step[0], now[1] - self.first_step[1])
+        wanted = self.options.get("steps")
+        if wanted and self.steps > wanted and took >= (self.options.get("at_least_seconds") or 0):
+            self._stop(f"after {wanted} calls of {name}")
+
+    def tick(self) -> None:
+        """At everything that the program does on the GPU."""
+        self.operations += 1
+        seconds = self.options.get("seconds")
+        if seconds and time.monotonic() - self.started - self.not_counted > seconds:
+            self._stop(f"after {seconds} seconds")
+
+    def _stop(self, why: str) -> None:
+        if threading.current_thread() is not threading.main_thread() and not self.stopped:
+            return  # its exception would end the thread alone
+        if self.stopped:
+            if time.monotonic() > self._end_by:
+                self._end_now()
+            return
+        self.stopped = why
+        self._end_by = time.monotonic() + _GRACE_SECONDS
+        last = threading.Timer(2 * _GRACE_SECONDS, self._end_now)
+        last.daemon = True
+        last.start()
+        raise dry_run_session.PlanComplete(0)
+
+    def _end_now(self) -> None:
+        self.notes.add("mode", "the program caught the dry run's stop and went on; it was ended there", "")
+        self.finish()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass
+        os._exit(0)
+
+    def step_aside(self) -> None:
+        """Another framework is the one that uses the GPU."""
+        self.closed = True
+        if self.device is not None:
+            self.device.close()
+            os.unlink(os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline"))
+
+    def finish(self, settle: bool = True) -> None:
+        with self._lock:
+            if self.closed or os.getpid() != self.owner:
+                return
+            if self.device is None:
+                if dry_run_session.current() is not None:
+                    return
+                self.open()  # nothing was on the GPU, which the plan says
+            self.tell_at_end()
+            stats = self.device.stats()
+            self.notes.tell_decided(self.operations)
+            self.notes.write(self.device)
+            for key, value in (
+                ("dry-run.operations", str(self.operations)),
+                ("dry-run.gpu", self.gpu.name),
+                ("dry-run.how", "real" if self.options.get("real") else "fake"),
+            ):
+                self.device.property(key, value)
+            if self.stopped:
+                self.device.property("dry-run.stopped", self.stopped)
+            if self.problem:
+                self.device.property("dry-run.exception", json.dumps(self.problem))
+            if trouble := self.device.problem():
+                Unplannable(f"what the program does was not recorded to its end: {trouble}")
+            self.closed = True
+            self.device.close()
+        dry_run_session.leave_summary(
+            self.options,
+            {
+                "peak_allocated": stats.peak_allocated_bytes,
+                "peak_reserved": stats.peak_reserved_bytes,
+                "allocated": stats.allocated_bytes,
+                "allocations": stats.allocations,
+                "ooms": stats.out_of_memories,
+                "operations": self.operations,
+                "exception": self.problem,
+                "stopped": self.stopped,
+                "steps": self.steps,
+                "ranks": 0,
+                "seconds": round(time.monotonic() - self.started, 2),
+                "changes": {},
+                "uses": [],
+                "offers": [],
+                "phases": [],
+                "not_reached": [],
+                "lasting": {},
+                "numbers": vary.numbers_of_program(_BATCHES),
+                "vary": {"found": vary.found} if vary.found else None,
+                "asked_free": self.asked_free_line,
+                "unsupported": None,
+                "unplanned": Unplannable.first,
+                "began": dry_run_session.process_began(),
+                "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
+                "died_of_memory": self.died_of_memory,
+                "last_was_out_of_memory": self.allocations_at_failure == stats.allocations,
+                "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else "",
+            },
+        )
+
+    def tell_at_end(self) -> None:
+        """Notes about the whole run."""
+
+
+def uncounted(session: PoolSession):
+    """Time that passes inside is the dry run's own, not the program's."""
+
+    def around(function):
+        @functools.wraps(function)
+        def faultline(*arguments, **named):
+            begin = time.monotonic()
+            try:
+                return function(*arguments, **named)
+            finally:
+                session.not_counted += time.monotonic() - begin
+
+        return faultline
+
+    return around

@@ -1,0 +1,188 @@
+#include "rules/pool_cause.h"
+
+#include <vector>
+
+#include "fmt/format.h"
+#include "rules/inequality.h"
+
+namespace faultline {
+namespace {
+
+// From its chunks where the input has them, else from its statistics.
+class PoolJudge {
+ public:
+  explicit PoolJudge(const Shortage& shortage) : s_(shortage), p_(*shortage.pool) {}
+
+  CauseVerdict judge() const {
+    if (p_.limit && s_.reserved && surely_less(*p_.limit, *s_.reserved)) {
+      return {Story::kPoolOpen, Confidence::kHint,
+              "the numbers contradict each other, so no cause is told from them: " +
+                  compared({{*s_.reserved, "taken"}}, ">", {{*p_.limit, "that the pool may take"}}),
+              ""};
+    }
+    if (!p_.knows_request) return size_unknown();
+    for (const auto step : {&PoolJudge::too_large, &PoolJudge::room, &PoolJudge::refused, &PoolJudge::pieces,
+                            &PoolJudge::regions, &PoolJudge::slack, &PoolJudge::full, &PoolJudge::statistics}) {
+      if (const std::optional<CauseVerdict> verdict = (this->*step)()) return *verdict;
+    }
+    return open();
+  }
+
+ private:
+  using Maybe = std::optional<CauseVerdict>;
+  bool has_picture() const { return p_.has_map && s_.idle && s_.largest_piece; }
+  Term asked() const { return {s_.requested, "asked for"}; }
+  Term idle() const { return {*s_.idle, "free in the pool"}; }
+  Term left() const { return {*p_.left, "not yet taken"}; }
+
+  // Rounded as it was printed, or told only by what failed: then the most that it can be.
+  static std::string limit_words(ByteInterval limit) {
+    return is_wide(limit) ? "at most " + format_bytes(limit.max) : shown(limit);
+  }
+  // "TensorFlow's pool GPU_0_bfc may take 13.43 GiB and has taken 13.40 GiB, of which 9.00 GiB are in use"
+  std::string state() const {
+    std::string words = p_.words;
+    if (p_.limit) words += " may take " + limit_words(*p_.limit);
+    if (s_.reserved) words += (p_.limit ? " and has taken " : " has taken ") + shown(*s_.reserved);
+    if (s_.live && (s_.reserved || p_.limit))
+      words += ", of which " + shown(*s_.live) + " are in use";
+    else if (s_.live)
+      words += " has " + shown(*s_.live) + " in use";
+    return words;
+  }
+  std::string left_words() const {
+    return p_.left ? fmt::format(", and it may take {} more", limit_words(*p_.left)) : std::string();
+  }
+  bool left_is_short() const { return !p_.left || surely_less(*p_.left, s_.requested); }
+
+  Maybe too_large() const {
+    if (!p_.limit || !surely_less(*p_.limit, s_.requested)) return {};
+    return CauseVerdict{Story::kPoolTooLarge, Confidence::kProved,
+                        fmt::format("that is more than {} may ever take, {}", p_.words, limit_words(*p_.limit)),
+                        compared({asked()}, ">", {{*p_.limit, "that the pool may take"}})};
+  }
+
+  // The picture shows a place for it all the same.
+  Maybe room() const {
+    if (!has_picture() || !surely_at_least(*s_.largest_piece, s_.requested)) return {};
+    return CauseVerdict{Story::kPoolRoom, Confidence::kHint,
+                        fmt::format("{} shows a free piece of {}, which would have held it: the map is of another "
+                                    "moment, or that piece was kept for other requests; no cause is told from it",
+                                    p_.words, shown(*s_.largest_piece)),
+                        ""};
+  }
+
+  Maybe refused() const {
+    if (!p_.left || !surely_at_least(*p_.left, s_.requested)) return {};
+    return CauseVerdict{
+        Story::kPoolRefused, p_.refused ? Confidence::kProved : Confidence::kLikely,
+        fmt::format("{}, and within its limit it could have taken {} more, but the driver did not give it{}: the "
+                    "device's memory was held outside this pool, by another process, or by this one's CUDA context "
+                    "and libraries",
+                    state(), shown(*p_.left), p_.refused ? fmt::format(" ({} were refused)", shown(*p_.refused)) : ""),
+        compared({left()}, "≥", {asked()})};
+  }
+
+  Maybe pieces() const {
+    if (!has_picture() || !surely_at_least(*s_.idle, s_.requested) || !surely_less(*s_.largest_piece, s_.requested) ||
+        !left_is_short())
+      return {};
+    return CauseVerdict{
+        Story::kPoolPieces, Confidence::kProved,
+        fmt::format("{}; {} are free, but in pieces of at most {}{}", state(), shown(*s_.idle),
+                    shown(*s_.largest_piece), left_words()),
+        compared({idle()}, "≥", {asked()}) + "; " + compared({asked()}, ">", {{*s_.largest_piece, "in one piece"}})};
+  }
+
+  // The pool takes memory in regions, and a chunk lies in one of them.
+  Maybe regions() const {
+    if (!has_picture() || !p_.left || !surely_at_least(*s_.idle + *p_.left, s_.requested) ||
+        !surely_less(*s_.largest_piece, s_.requested) || !left_is_short())
+      return {};
+    return CauseVerdict{
+        Story::kPoolRegions, Confidence::kProved,
+        fmt::format("{}; {} are free in it, in pieces of at most {}{}: together that is enough, but a request must "
+                    "lie in one region, and what is not yet taken does not join what is",
+                    state(), shown(*s_.idle), shown(*s_.largest_piece), left_words()),
+        compared({idle(), left()}, "≥", {asked()}) + "; " +
+            compared({asked()}, ">", {{*s_.largest_piece, "in one piece"}}) + "; " +
+            compared({asked()}, ">", {left()})};
+  }
+
+  Maybe slack() const {
+    if (!has_picture() || !p_.left || !p_.slack || !surely_less(*s_.idle + *p_.left, s_.requested) ||
+        !surely_at_least(*s_.idle + *p_.left + *p_.slack, s_.requested))
+      return {};
+    return CauseVerdict{Story::kPoolSlack, Confidence::kLikely,
+                        fmt::format("{}, but only {} of that were asked for: {} are slack, in chunks that were larger "
+                                    "than their request and were not split; without it the request would fit",
+                                    state(), shown(*s_.live - *p_.slack), shown(*p_.slack)),
+                        compared({idle(), left(), {*p_.slack, "slack"}}, "≥", {asked()}) + "; " +
+                            compared({idle(), left()}, "<", {asked()})};
+  }
+
+  Maybe full() const {
+    if (!s_.idle || !p_.left || !surely_less(*s_.idle + *p_.left, s_.requested)) return {};
+    std::vector<Term> room = {idle(), left()};
+    // slack that is known to be too little excludes waste of every kind
+    const bool counts_slack = p_.slack && p_.slack->max != 0 && surely_less(total(room) + *p_.slack, s_.requested);
+    if (counts_slack) room.push_back({*p_.slack, "slack"});
+    return CauseVerdict{Story::kPoolFull, Confidence::kProved,
+                        fmt::format("{}{}: all that is free or not yet taken{} is less than the request, so it does "
+                                    "not fit, and free memory in pieces is excluded as the cause",
+                                    state(), left_words(), counts_slack ? ", and all slack with it," : ""),
+                        compared(room, "<", {asked()})};
+  }
+
+  // Where the map is missing: what the limit leaves beside what is in use is free or not yet taken.
+  Maybe statistics() const {
+    if (s_.idle || !p_.limit || !s_.live) return {};
+    const ByteInterval unused = *p_.limit - *s_.live;
+    if (surely_less(unused, s_.requested)) {
+      return CauseVerdict{Story::kPoolFull, Confidence::kProved,
+                          fmt::format("{}: the {} that were left are less than the request", state(), shown(unused)),
+                          compared({{unused, "left of the limit"}}, "<", {asked()})};
+    }
+    if (!surely_at_least(unused, s_.requested)) return {};
+    return CauseVerdict{Story::kPoolOpen, Confidence::kLikely,
+                        fmt::format("{}: {} were left, more than the request, so they lay in pieces, or the driver did "
+                                    "not give the pool its whole limit; the map that would tell is not in this text",
+                                    state(), shown(unused)),
+                        compared({{unused, "left of the limit"}}, "≥", {asked()})};
+  }
+
+  CauseVerdict size_unknown() const {
+    std::string why = state();
+    if (has_picture())
+      why += fmt::format("; {} are free in it, and the request was larger than the largest piece of that, {}",
+                         shown(*s_.idle), shown(*s_.largest_piece));
+    return {Story::kPoolSizeUnknown, Confidence::kLikely, why, ""};
+  }
+
+  CauseVerdict open() const {
+    std::string why = state();
+    if (s_.idle) why += fmt::format("; {} are free in it", range_words(*s_.idle));
+    if (s_.largest_piece) why += fmt::format(", in pieces of at most {}", format_bytes(s_.largest_piece->max));
+    why += p_.left ? left_words() : std::string("; how much more it may take is not told");
+    if (!s_.idle)
+      return {Story::kPoolOpen, Confidence::kLikely, why + "; nothing here tells how much of it was free", ""};
+    std::string causes;
+    const auto add = [&](const char* cause) { causes += (causes.empty() ? "" : "; ") + std::string(cause); };
+    const ByteInterval most = *s_.idle + p_.left.value_or(ByteInterval{});
+    if (!p_.left || most.min < s_.requested.max)
+      add("exhausted, if what is free and what is not yet taken are less than the request together");
+    if (!p_.left || most.max >= s_.requested.min) add("fragmented, if they are not");
+    if (!p_.left || p_.left->max >= s_.requested.min)
+      add("the driver, if the pool might still take that much and it was refused");
+    return {Story::kPoolOpen, Confidence::kLikely, why + "; the numbers do not decide between: " + causes, ""};
+  }
+
+  const Shortage& s_;
+  const PoolShortage& p_;
+};
+
+}  // namespace
+
+CauseVerdict judge_pool(const Shortage& shortage) { return PoolJudge(shortage).judge(); }
+
+}  // namespace faultline

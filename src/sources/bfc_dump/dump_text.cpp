@@ -1,0 +1,404 @@
+#include "sources/bfc_dump/dump_text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <string>
+#include <utility>
+
+#include "base/hash.h"
+#include "sources/bfc_dump/dump_line.h"
+#include "sources/error_text/log_lines.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostDumps = 64;
+constexpr std::size_t kBefore = std::size_t{16} << 10,
+                      kBehind = std::size_t{16} << 10;  // a dump's lines around its map
+constexpr std::size_t kLongestDumpLine = 4096;
+constexpr std::uint32_t kBins = 21;
+
+struct Zone {
+  std::size_t begin = 0, end = 0;
+};
+
+std::size_t find_from(std::string_view text, std::string_view words, std::size_t at) {
+  if (at >= text.size()) return std::string_view::npos;
+  const void* const found = ::memmem(text.data() + at, text.size() - at, words.data(), words.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+void add_zones(std::string_view text, std::string_view words, bool (*is_one)(std::string_view, std::size_t),
+               std::vector<Zone>& zones) {
+  for (std::size_t hit = find_from(text, words, 0); hit != std::string_view::npos;
+       hit = find_from(text, words, hit + words.size())) {
+    if (!is_one(text, hit)) continue;
+    const std::size_t begin = hit > kBefore ? hit - kBefore : 0, end = std::min(text.size(), hit + kBehind);
+    if (!zones.empty() && begin <= zones.back().end && hit >= zones.back().begin)
+      zones.back().end = std::max(zones.back().end, end);
+    else
+      zones.push_back({begin, end});
+  }
+}
+
+// Where dumps may stand.
+std::vector<Zone> zones_of(std::string_view text) {
+  std::vector<Zone> zones;
+  add_zones(text, " of size ", is_size_line, zones);
+  add_zones(text, "Total Chunks:", [](std::string_view, std::size_t) { return true; }, zones);
+  add_zones(text, "MaxInUse:", [](std::string_view, std::size_t) { return true; }, zones);
+  std::sort(zones.begin(), zones.end(), [](const Zone& a, const Zone& b) { return a.begin < b.begin; });
+  std::vector<Zone> merged;
+  for (const Zone& zone : zones) {
+    if (!merged.empty() && zone.begin <= merged.back().end)
+      merged.back().end = std::max(merged.back().end, zone.end);
+    else
+      merged.push_back(zone);
+  }
+  return merged;
+}
+
+struct Open {
+  PoolDump dump;
+  DumpWriter writer;
+  std::uint64_t cursor = 0;  // where the next chunk of the region must begin
+  bool in_region = false, has_name_line = false, is_over = false, is_fed = false;
+  bool awaits_statistics = false, statistics_are_mixed = false;
+  std::uint32_t bins = 0;
+  ByteInterval bins_in_use, bins_requested;
+  HashMap<std::string, std::uint32_t> op_ids;
+
+  bool region_is_complete() const {
+    if (!in_region) return true;
+    const DumpedRegion& region = dump.regions.back();
+    return region.is_stated && region.chunk_count != 0 &&
+           cursor >= dump.chunks[region.first_chunk].address + region.size_bytes;
+  }
+};
+
+class Reader {
+ public:
+  // A log that was written twice has each line twice; two maps that are mixed may begin regions of one size.
+  void read(std::string_view line, std::size_t at, bool is_repeated) {
+    const DumpLine read = read_dump_line(line);
+    if (read.kind == DumpLine::Kind::kNone || (is_repeated && read.kind != DumpLine::Kind::kRegion)) return;
+    is_repeated_ = is_repeated;
+    at_ = at;
+    end_ = at + line.size();
+    writer_ = writer_of(line);
+    switch (read.kind) {
+      case DumpLine::Kind::kHeader: return header(read);
+      case DumpLine::Kind::kName: return name(read);
+      case DumpLine::Kind::kBin: return bin(read);
+      case DumpLine::Kind::kRegion: return region(read);
+      case DumpLine::Kind::kChunk: return chunk(read);
+      case DumpLine::Kind::kRefused: refused_ = read.sizes[0]; return;
+      case DumpLine::Kind::kSizes: return sizes(read);
+      case DumpLine::Kind::kPool: return pool(read);
+      case DumpLine::Kind::kStatistics: return statistics();
+      case DumpLine::Kind::kStatistic: return statistic(read);
+      case DumpLine::Kind::kNone: return;
+    }
+  }
+
+  PoolDumps finish() {
+    PoolDumps found;
+    found.not_kept = not_kept_;
+    for (Open& open : open_) {
+      PoolDump& dump = open.dump;
+      if (open.bins == kBins && !dump.is_mixed) {
+        dump.in_use_by_bins = open.bins_in_use;
+        dump.requested_by_bins = open.bins_requested;
+      }
+      settle(dump);
+      const bool holds = dump.has_map() || dump.pool || dump.in_use || dump.in_use_by_bins;
+      if (!holds) continue;
+      dump.writer = std::move(open.writer.tag);
+      found.dumps.push_back(std::move(dump));
+    }
+    return found;
+  }
+
+ private:
+  void touch(Open& open) { open.dump.end = end_; }
+
+  Open& begin_dump() {
+    std::size_t chunks = 0;
+    for (const Open& open : open_) chunks += open.dump.chunks.size();
+    while (!open_.empty() && (open_.size() >= kMostDumps || chunks > kMostChunks)) {
+      // what holds nothing goes before what does
+      const auto oldest =
+          std::find_if(open_.begin(), open_.end(), [](const Open& open) { return !open.dump.has_map(); });
+      const auto goes = oldest == open_.end() ? open_.begin() : oldest;
+      chunks -= goes->dump.chunks.size();
+      not_kept_ += goes->dump.has_map();
+      if (fed_ == &*goes) fed_ = nullptr;
+      open_.erase(goes);
+    }
+    Open& open = open_.emplace_back();
+    open.writer = writer_;
+    open.dump.begin = at_;
+    open.dump.end = end_;
+    open.dump.refused = std::exchange(refused_, std::nullopt);
+    return open;
+  }
+
+  // The latest of this writer that has not come to its end.
+  Open* latest() {
+    for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
+      if (open->writer == writer_) return open->is_over ? nullptr : &*open;
+    }
+    return nullptr;
+  }
+
+  // A line of a map. Where one is gone back to after another of the same writer, the two are mixed, and nothing in front of the lines tells them apart.
+  void feed(Open& open) {
+    if (fed_ != nullptr && fed_ != &open && open.is_fed && fed_->writer == open.writer)
+      fed_->dump.is_mixed = open.dump.is_mixed = true;
+    open.is_fed = true;
+    fed_ = &open;
+    touch(open);
+  }
+
+  template <class Is>
+  Open* latest_that(Is is) {
+    for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
+      if (open->writer == writer_ && !open->is_over && is(*open)) return &*open;
+    }
+    return nullptr;
+  }
+
+  void header(const DumpLine& line) {
+    if (line.is_afterwards) {  // of the oldest form: it stands behind the map
+      for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
+        if (open->writer != writer_) continue;
+        if (!open->dump.asked) open->dump.asked = line.sizes[0];
+        open->is_over = true;
+        return touch(*open);
+      }
+      return;
+    }
+    Open& open = begin_dump();
+    open.dump.allocator = line.words;
+    open.dump.asked = line.sizes[0];
+    open.dump.rounded = line.number;
+    open.dump.asked_by = line.more_words;
+  }
+
+  void name(const DumpLine& line) {
+    Open* open = latest_that([&](const Open& one) {
+      return !one.has_name_line && one.bins == 0 && !one.dump.has_map() &&
+             (one.dump.allocator.empty() || one.dump.allocator == line.words);
+    });
+    if (open == nullptr) open = &begin_dump();
+    open->dump.allocator = line.words;
+    open->has_name_line = true;
+    touch(*open);
+  }
+
+  void bin(const DumpLine& line) {
+    // Its place in the list tells which of several it continues.
+    const auto continues = [&](const Open& one) {
+      return one.bins < kBins && line.number == std::uint64_t{256} << one.bins && !one.dump.has_map();
+    };
+    Open* open = latest_that(continues);
+    if (open == nullptr && line.number == 256) open = &begin_dump();
+    if (open == nullptr) open = latest();
+    if (open == nullptr) open = &begin_dump();
+    if (open->bins == kBins) return;
+    ++open->bins;
+    open->bins_in_use = open->bins_in_use + line.sizes[0].value_or(ByteInterval{});
+    open->bins_requested = open->bins_requested + line.sizes[1].value_or(ByteInterval{});
+    if (!line.sizes[0] || !line.sizes[1]) ++open->dump.odd_lines;
+    feed(*open);
+  }
+
+  static void begin_region(Open& open, std::uint64_t size_bytes) {
+    DumpedRegion region;
+    region.size_bytes = size_bytes;
+    region.is_stated = size_bytes != 0;
+    region.first_chunk = static_cast<std::uint32_t>(open.dump.chunks.size());
+    open.dump.regions.push_back(region);
+    open.in_region = true;
+  }
+
+  void region(const DumpLine& line) {
+    // A map follows its bins.
+    const auto may_begin = [](const Open& one) {
+      return one.region_is_complete() && (one.bins == kBins || one.bins == 0);
+    };
+    Open* open = latest_that(may_begin);
+    if (open == nullptr) open = latest_that([](const Open& one) { return one.region_is_complete(); });
+    if (open == nullptr && is_repeated_) return;
+    if (open == nullptr) open = latest();
+    if (open == nullptr) open = &begin_dump();
+    begin_region(*open, *line.number);
+    feed(*open);
+  }
+
+  // Of several maps that are being read the one that this chunk continues.
+  Open& map_of(std::uint64_t address, std::uint64_t size_bytes) {
+    const auto continues = [&](const Open& one) {
+      return one.in_region && one.dump.regions.back().chunk_count != 0 && one.cursor == address;
+    };
+    const auto awaits = [](const Open& one) { return one.in_region && one.dump.regions.back().chunk_count == 0; };
+    const auto holds = [&](const Open& one) {
+      if (!one.in_region || one.dump.regions.back().chunk_count == 0) return false;
+      const DumpedRegion& region = one.dump.regions.back();
+      const std::uint64_t begin = one.dump.chunks[region.first_chunk].address;
+      return region.is_stated && address >= one.cursor && address + size_bytes <= begin + region.size_bytes;
+    };
+    Open* open = latest_that(continues);
+    if (open == nullptr) open = latest_that(holds);
+    if (open == nullptr) open = latest_that(awaits);
+    if (open == nullptr) open = latest();
+    return open == nullptr ? begin_dump() : *open;
+  }
+
+  void chunk(const DumpLine& line) {
+    DumpedChunk chunk;
+    chunk.address = *line.number;
+    chunk.size_bytes = line.size_bytes;
+    chunk.in_use = line.in_use;
+    Open& open = map_of(chunk.address, chunk.size_bytes);
+    PoolDump& dump = open.dump;
+    if (dump.chunks.size() >= kMostChunks) {
+      ++dump.odd_lines;
+      return;
+    }
+    if (!open.in_region) {
+      begin_region(open, 0);
+    } else if (const DumpedRegion& region = dump.regions.back(); region.chunk_count != 0) {
+      const std::uint64_t begin = dump.chunks[region.first_chunk].address;
+      if (chunk.address >= begin && chunk.address < open.cursor) {
+        ++dump.repeated_lines;
+        return touch(open);
+      }
+      const bool is_next = chunk.address == open.cursor;
+      // Free neighbours of one region would be one chunk.
+      const bool parts = !region.is_stated && is_next && !chunk.in_use && !dump.chunks.back().in_use;
+      const bool inside = region.is_stated
+                              ? chunk.address > begin && chunk.address + chunk.size_bytes <= begin + region.size_bytes
+                              : is_next && !parts;
+      if (!inside) begin_region(open, 0);
+    }
+    if (!line.words.empty()) {
+      const auto [known, is_new] = open.op_ids.try_emplace(line.words, static_cast<std::uint32_t>(dump.ops.size()));
+      if (is_new && dump.ops.size() < kMostOps)
+        dump.ops.push_back(line.words);
+      else if (is_new)
+        known->second = 0;
+      chunk.op = known->second;
+    }
+    dump.chunks.push_back(chunk);
+    ++dump.regions.back().chunk_count;
+    open.cursor = chunk.address + chunk.size_bytes;
+    feed(open);
+  }
+
+  void sizes(const DumpLine& line) {
+    if (Open* const open = latest()) {
+      constexpr std::uint64_t kTop = std::uint64_t{1} << 62;
+      const unsigned __int128 bytes = static_cast<unsigned __int128>(*line.number) * line.size_bytes;
+      if (bytes < kTop && open->dump.in_use_by_sizes + static_cast<std::uint64_t>(bytes) < kTop)
+        open->dump.in_use_by_sizes += static_cast<std::uint64_t>(bytes);
+      touch(*open);
+    }
+  }
+
+  // Of several the one whose regions add up to it.
+  void pool(const DumpLine& line) {
+    const auto add_up = [&](const Open& one) {
+      std::uint64_t sum = 0;
+      for (const DumpedRegion& region : one.dump.regions) sum += region.size_bytes;
+      return line.sizes[0] && sum >= line.sizes[0]->min && sum <= line.sizes[0]->max;
+    };
+    Open* open = latest_that([&](const Open& one) { return !one.dump.pool && add_up(one); });
+    if (open == nullptr) open = latest_that([](const Open& one) { return !one.dump.pool; });
+    if (open == nullptr) open = latest();
+    if (open == nullptr) return;
+    PoolDump& dump = open->dump;
+    const auto put = [](std::optional<ByteInterval>& into, const std::optional<ByteInterval>& bytes) {
+      if (bytes && (!into || bytes->max - bytes->min < into->max - into->min)) into = bytes;
+    };
+    put(dump.pool, line.sizes[0]);
+    put(dump.limit, line.sizes[1]);
+    put(dump.available, line.sizes[2]);
+    put(dump.next_region, line.sizes[3]);
+    dump.is_finished = true;
+    touch(*open);
+  }
+
+  void statistics() {
+    if (Open* const open = latest()) {
+      // Of two that stand in each other nobody knows whose is which.
+      for (Open& one : open_) {
+        if (&one == open || !one.awaits_statistics || one.writer.tag != writer_.tag) continue;
+        one.awaits_statistics = false;
+        if (one.dump.allocations != 0) continue;
+        one.dump.in_use.reset();
+        open->statistics_are_mixed = true;
+      }
+      open->awaits_statistics = true;
+      touch(*open);
+    }
+  }
+
+  // Behind "Stats:" no line has the logger's prefix, so none names a thread.
+  void statistic(const DumpLine& line) {
+    const auto found = std::find_if(open_.rbegin(), open_.rend(), [&](const Open& one) {
+      return one.awaits_statistics && one.writer.tag == writer_.tag;
+    });
+    if (found == open_.rend() && line.words != "Limit:") return;
+    // statistics may be all that is left of a dump
+    Open& open = found == open_.rend() ? begin_dump() : *found;
+    open.awaits_statistics = true;
+    if (open.statistics_are_mixed) return touch(open);
+    PoolDump& dump = open.dump;
+    if (line.words == "Limit:" && !dump.limit) dump.limit = line.sizes[0];
+    if (line.words == "InUse:") dump.in_use = line.sizes[0];
+    if (line.words == "MaxInUse:") dump.peak_in_use = line.sizes[0];
+    if (line.words == "LargestFreeBlock:" && line.sizes[0] && line.sizes[0]->max != 0)
+      dump.largest_free = line.sizes[0];
+    if (line.words == "NumAllocs:" && line.sizes[0]) dump.allocations = line.sizes[0]->min;
+    dump.is_finished = open.is_over = true;
+    touch(open);
+  }
+
+  static constexpr std::size_t kMostOps = 4096;
+
+  std::list<Open> open_;
+  Open* fed_ = nullptr;  // whose line the last one was
+  std::optional<ByteInterval> refused_;
+  DumpWriter writer_;
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t not_kept_ = 0;
+  bool is_repeated_ = false;
+};
+
+}  // namespace
+
+PoolDumps read_pool_dumps(std::string_view text) {
+  Reader reader;
+  std::string plain;
+  std::string_view before;
+  for (const Zone& zone : zones_of(text)) {
+    std::size_t at = line_begin(text, zone.begin, kLongestDumpLine);
+    while (at < zone.end) {
+      std::size_t end = find_from(text, "\n", at);
+      if (end == std::string_view::npos) end = text.size();
+      std::string_view line = text.substr(at, std::min(end - at, kLongestDumpLine));
+      if (std::memchr(line.data(), '\x1b', line.size()) != nullptr) line = plain = clean_line(line, kLongestDumpLine);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      const std::string_view raw = text.substr(at, std::min(end - at, kLongestDumpLine));
+      reader.read(line, at, !raw.empty() && raw == before);
+      before = raw;
+      at = end + 1;
+    }
+  }
+  return reader.finish();
+}
+
+}  // namespace faultline

@@ -1,0 +1,16 @@
+// What TensorFlow's stream-ordered allocator (TF_GPU_ALLOCATOR=cuda_malloc_async) prints when the driver's pool gives nothing: the pool's totals, the device's free memory, and how
+// many buffers of each size are alive.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "sources/error_text/message.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+// Around a message of TensorFlow's or JAX's: its numbers are added to the message, the largest sizes to the trace's properties.
+void add_async_pool(std::string_view text, std::size_t at, ErrorMessage& message, Trace& trace);
+
+}  // namespace faultline

@@ -1,0 +1,187 @@
+"""Dry runs of JAX programs: what is on the GPU, from when until when, by which line; what is computed and what is not; how it fails. One interpreter with JAX, forked for each case."""
+
+import re
+
+import pytest
+from dry import T4, dry_run, interpreter_with
+
+pytestmark = [
+    pytest.mark.skipif(
+        interpreter_with("jax") is None,
+        reason="JAX is not installed (FAULTLINE_JAX_PYTHON names an interpreter that has it)",
+    ),
+    pytest.mark.xdist_group("jax"),
+]
+MIB = 1 << 20
+HEAD = "import jax, jax.numpy as jnp\nimport numpy as np\ndevice = jax.devices()[0]\nused = lambda: device.memory_stats()['bytes_in_use']\n"
+
+
+@pytest.fixture
+def plan(binary, tmp_path):
+    def run(program, **options):
+        return dry_run(binary, tmp_path, HEAD + program, framework="jax", **options)
+
+    return run
+
+
+# What the program prints: bytes in use in MiB at each look. A case, and how it would differ were something missed.
+HELD = {
+    "arrays are held while they live": ("a = jnp.ones((1024, 1024))\nprint(used() >> 20)\ndel a\nprint(used() >> 20)", "4 0"),
+    "of half the type, half": ("a = jnp.ones((1024, 1024), jnp.bfloat16)\nprint(used() >> 20)", "2"),
+    "from the host": ("a = jnp.asarray(np.ones((1024, 1024), np.float32))\nb = jax.device_put(np.ones(1 << 20, np.float32))\nprint(used() >> 20)", "8"),
+    "put where it is already it shares": ("a = jnp.ones(1 << 20)\nb = jax.device_put(a, device)\nprint(used() >> 20)\ndel a\nprint(used() >> 20)\ndel b\nprint(used() >> 20)", "4 4 0"),
+    "deleted by its own word": ("a = jnp.ones(1 << 20)\na.delete()\nprint(used() >> 20)", "0"),
+    "a result of a function": ("f = jax.jit(lambda x: x * 2)\na = jnp.ones(1 << 20)\nb = f(a)\nb = f(a)\nprint(used() >> 20)", "8"),
+    "a donated argument gives its memory": ("f = jax.jit(lambda x: x * 2, donate_argnums=0)\na = jnp.ones(1 << 20)\nfor _ in range(3):\n    a = f(a)\nprint(used() >> 20)", "4"),
+    "its clean twin without donation": ("f = jax.jit(lambda x: x * 2)\na = jnp.ones(1 << 20)\nb = a\nfor _ in range(3):\n    a = f(a)\nprint(used() >> 20)", "8"),
+    "donated, and small enough to compute": ("f = jax.jit(lambda x: x * 2, donate_argnums=0)\na = jnp.ones(64)\nb = f(a)\nprint(used(), a.is_deleted(), float(b[0]))", "256 True 2.0"),
+    "a scan's stacked results": ("xs = jnp.ones((16, 1 << 16))\n_, ys = jax.lax.scan(lambda c, x: (c, x + c), jnp.zeros(1 << 16), xs)\ndel xs, _\nprint(used() >> 20)", "4"),
+    "compiled ahead": ("c = jax.jit(lambda x: x @ x).lower(jax.ShapeDtypeStruct((1024, 1024), jnp.float32)).compile()\na = jnp.ones((1024, 1024))\nb = c(a)\nprint(used() >> 20)", "8"),
+    "random numbers": ("a = jax.random.normal(jax.random.key(0), (1 << 21,))\nprint(used() >> 20)", "8"),
+    "gradients": ("w = jnp.ones((1024, 1024))\ng = jax.grad(lambda w: (w @ w).sum())(w)\nprint(used() >> 20)", "8"),
+    "over a mesh of one": (
+        "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P\nmesh = Mesh(np.array(jax.devices()), ('x',))\na = jax.device_put(np.ones(1 << 20, np.float32), NamedSharding(mesh, P('x')))\n"
+        "b = jax.jit(lambda x: x + 1)(a)\nprint(used() >> 20, b.sharding.mesh.size)",
+        "8 1",
+    ),
+    "pmap of one": ("a = jax.pmap(lambda x: x + 1)(jnp.ones((1, 1 << 20)))\nprint(used() >> 20)", "4"),
+    "on the CPU by name it is not on the GPU": ("cpu = jax.devices('cpu')[0]\na = jax.device_put(np.ones(1 << 20, np.float32), cpu)\nwith jax.default_device(cpu):\n    b = jnp.ones(1 << 20) + 1\nprint(used() >> 20)", "0"),
+    "keys": ("k = jax.random.split(jax.random.key(0), 3)\nprint(used() > 0, jax.random.key_data(k).shape)", "True (3, 2)"),
+    "a key out of a function that is not computed": (
+        "def f(k, x):\n    k, s = jax.random.split(k)\n    return k, x @ x + jax.random.normal(s, x.shape)\nk, y = jax.jit(f)(jax.random.key(0), jnp.ones((1024, 1024)))\nprint(k.shape, y.shape, used() >> 20)",
+        "() (1024, 1024) 4",
+    ),
+    "numbers that are small are computed": ("a = jnp.arange(10)\nprint(int(a.sum()), float(jax.jit(lambda x: x @ x)(a)), bool((a > 8).any()))", "45 285.0 True"),
+    "of no bytes": ("a = jnp.zeros((0, 5))\nprint(a.sum(), used() >> 20)", "0.0 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_what_is_on_the_gpu(plan, case):
+    program, expected = HELD[case]
+    ran = plan(program)
+    assert ran.status == 0, ran.err
+    assert " ".join(ran.out.split()) == expected
+
+
+def test_the_planned_gpu_is_what_the_program_finds(plan):
+    ran = plan(
+        "print(jax.default_backend(), device.platform, device.device_kind, device, len(jax.devices()), jax.device_count())\nprint(device.memory_stats()['bytes_limit'], jax.devices('gpu') == jax.devices(), jax.devices('cpu')[0].platform)"
+    )
+    assert ran.out.splitlines()[0] == "gpu gpu Tesla T4 cuda:0 1 1"
+    limit = -(-T4["capacity_bytes"] * 3 // 4) // (2 * MIB) * 2 * MIB
+    assert ran.out.splitlines()[1] == f"{limit + 2 * MIB if limit < T4['capacity_bytes'] * 3 / 4 else limit} True cpu"
+
+
+TOO_LARGE = "x = jnp.ones((1 << 20, 1 << 20))\n"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [TOO_LARGE, "x = jnp.ones((1 << 16, 1 << 16))\n", "f = jax.jit(lambda x: (x[:, None] * x[None, :]) @ jnp.ones((1 << 17, 2)))\nf(jnp.ones(1 << 17))\n", "k = [jnp.zeros(1 << 28) for _ in range(20)]\n"],
+    ids=["4 TiB", "16 GiB", "temporaries", "a list"],
+)  # fmt: skip
+def test_what_does_not_fit_fails_as_jax_fails_and_costs_nothing(plan, program):
+    ran = plan(program)
+    assert ran.status == 1 and ran.summary["died_of_memory"] and ran.summary["ooms"] == 1
+    assert ran.summary["exception"]["type"] == "JaxRuntimeError"
+    assert re.search(r"RESOURCE_EXHAUSTED: Out of memory while trying to allocate [\d.]+[GT]iB", ran.err)
+    finding = next(f for f in ran.report()["findings"] if f["rule"] == "memory/out-of-memory")
+    assert finding["location"]["file"].endswith("program.py")
+
+
+def test_the_programs_own_except_works_and_it_goes_on(plan):
+    ran = plan(
+        "try:\n    "
+        + TOO_LARGE
+        + "except jax.errors.JaxRuntimeError as problem:\n    print('caught', str(problem)[:18])\ny = jnp.ones(1 << 20)\nprint(used() >> 20)\n"
+    )
+    assert ran.status == 0 and ran.out.split() == ["caught", "RESOURCE_EXHAUSTED", "4"]
+    assert ran.summary["ooms"] == 1 and not ran.summary["died_of_memory"]
+
+
+SHARES = [({}, 0.75), ({"XLA_CLIENT_MEM_FRACTION": "0.5"}, 0.5), ({"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.9"}, 0.9)]
+
+
+@pytest.mark.parametrize("variables, share", SHARES)
+def test_the_pool_is_a_share_of_the_gpu(plan, variables, share):
+    ran = plan("print(device.memory_stats()['bytes_limit'])", variables=variables)
+    assert abs(int(ran.out) - T4["capacity_bytes"] * share) <= 2 * MIB
+
+
+@pytest.mark.parametrize("wanted, reserved", [("true", 11321), ("false", 8)])
+def test_a_pool_takes_all_at_once_or_grows(plan, wanted, reserved):
+    ran = plan("a = jnp.ones(1 << 20)\n", variables={"XLA_PYTHON_CLIENT_PREALLOCATE": wanted})
+    assert ran.summary["peak_reserved"] // MIB == pytest.approx(reserved, abs=4)
+
+
+def test_another_allocator_is_said_with_the_verdict(plan):
+    ran = plan("a = jnp.ones(1 << 20)\n", variables={"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"})
+    assert any("no model" in note["text"] and note.get("verdict") for note in ran.notes())
+
+
+@pytest.mark.parametrize(
+    "program, decides",
+    [
+        ("x = jnp.ones((2048, 2048))\nprint(float((x @ x).sum()))", False),
+        (
+            "x = jnp.ones((2048, 2048))\nif (x @ x).sum() > 3:\n    y = [jnp.ones((2048, 2048)) for _ in range(10)]\n",
+            True,
+        ),
+        ("x = jnp.ones((2048, 2048))\ny = jnp.nonzero(x @ x)\n", True),
+    ],
+    ids=["printed", "a branch", "a size"],
+)
+def test_numbers_that_are_not_computed_are_noted_where_they_are_read(plan, program, decides):
+    ran = plan(program)
+    assert ran.status == 0, ran.err
+    assert any("does not compute" in note["text"] for note in ran.notes())
+    assert any(note["kind"] == "value" and note.get("verdict") for note in ran.notes()) == decides
+
+
+def test_with_real_numbers_nothing_is_a_stand_in(plan):
+    ran = plan("x = jnp.ones((512, 512))\nprint(float((x @ x).sum()))", real=True)
+    assert float(ran.out) == 512.0**3
+    assert not any("does not compute" in note["text"] for note in ran.notes())
+
+
+def test_a_failure_of_the_programs_own_is_the_programs(plan):
+    ran = plan("jnp.ones((3, 4)) @ jnp.ones((3, 4))\n")
+    assert ran.status == 1 and ran.summary["exception"]["type"] == "TypeError" and not ran.summary["died_of_memory"]
+
+
+def test_steps_are_calls_of_the_programs_own_function(plan):
+    ran = plan("f = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((512, 512))\nfor _ in range(6):\n    x = f(x)\n")
+    assert ran.summary["steps"] == 5
+    assert ran.summary["stopped"] is None
+
+
+def test_it_is_stopped_after_as_many_steps_as_were_asked_for(plan):
+    ran = plan(
+        "f = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((512, 512))\nfor i in range(1000):\n    x = f(x)\nprint('end')\n",
+        steps=4,
+    )
+    assert ran.status == 0 and ran.summary["stopped"].startswith("after 4 calls of") and "end" not in ran.out
+
+
+def test_a_list_that_grows_is_a_leak(plan):
+    ran = plan(
+        "f = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((1024, 1024))\nkept = []\nfor _ in range(24):\n    kept.append(f(x))\n"
+    )
+    leak = next(f for f in ran.report()["findings"] if f["rule"] == "memory/leak")
+    assert leak["location"]["line"] == 9
+
+
+def test_a_loop_that_rebinds_is_none(plan):
+    ran = plan(
+        "f = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((1024, 1024))\nfor _ in range(24):\n    y = f(x)\n"
+    )
+    assert not any(f["rule"] == "memory/leak" for f in ran.report()["findings"])
+
+
+def test_the_temporaries_have_a_row_of_their_own(plan):
+    ran = plan(
+        "def attend(x):\n    return jnp.sort(jnp.sort(x @ x.T, axis=0) @ x, axis=0)\nf = jax.jit(attend)\ny = f(jnp.ones((4096, 64)))\n"
+    )
+    assert b"temporaries of attend (program.py:8)" in ran.traces[0].read_bytes()
+    assert ran.summary["peak_allocated"] > 64 * MIB

@@ -1,0 +1,144 @@
+"""Dry runs of TensorFlow programs: eager operations, variables, traced functions and sessions. One interpreter with TensorFlow, forked for each case."""
+
+import pytest
+from dry import T4, dry_run, interpreter_with
+
+pytestmark = [
+    pytest.mark.skipif(interpreter_with("tensorflow") is None, reason="TensorFlow is not installed (FAULTLINE_TENSORFLOW_PYTHON names an interpreter that has it)"),
+    pytest.mark.xdist_group("tensorflow"),
+]  # fmt: skip
+MIB = 1 << 20
+HEAD = "import tensorflow as tf\nimport numpy as np\ninfo = lambda: tf.config.experimental.get_memory_info('GPU:0')\nused = lambda: info()['current']\n"
+ONE = HEAD.replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf\ntf.disable_eager_execution()")
+
+
+@pytest.fixture
+def plan(binary, tmp_path):
+    def run(program, head=HEAD, **options):
+        return dry_run(binary, tmp_path, head + program, framework="tensorflow", **options)
+
+    return run
+
+
+HELD = {
+    "tensors are held while they live": ("a = tf.ones([1024, 1024])\nprint(used() >> 20)\ndel a\nprint(used() >> 20)", "4 0"),
+    "of half the type, half": ("a = tf.ones([1024, 1024], tf.bfloat16)\nprint(used() >> 20)", "2"),
+    "a result beside its operands": ("a = tf.ones([1024, 1024])\nb = a + a\nprint(used() >> 20)", "8"),
+    "a large product is not computed": ("a = tf.ones([4096, 4096])\nb = a @ a\nprint(used() >> 20, float(b[0, 0]))", "128 0.0"),
+    "small ones are": ("a = tf.constant([[1.0, 2.0], [3.0, 4.0]])\nprint(float(tf.reduce_sum(a @ a)), int(tf.argmax(a[0])))", "54.0 1"),
+    "reshaped it is the same": ("a = tf.ones([1 << 20])\nb = tf.reshape(a, [1024, 1024])\ndel a\nprint(used() >> 20)\ndel b\nprint(used() >> 20)", "4 0"),
+    "a variable has its tensor": ("v = tf.Variable(tf.ones([1024, 1024]))\nprint(used() >> 20)\nv.assign(tf.zeros([1024, 1024]))\nprint(used() >> 20)\ndel v\nprint(used() >> 20)", "4 4 0"),
+    "from the host": ("a = tf.constant(np.ones((1024, 1024), np.float32))\nprint(used() >> 20)", "4"),
+    "on the CPU by name it is not on the GPU": ("with tf.device('/CPU:0'):\n    a = tf.ones([1024, 1024]) + 1\nprint(used() >> 20)", "0"),
+    "gradients": ("v = tf.Variable(tf.ones([1024, 1024]))\nwith tf.GradientTape() as tape:\n    y = tf.reduce_sum(v * v)\ng = tape.gradient(y, v)\ndel tape, y\nprint(used() >> 20)", "8"),
+    "gradients of what is not computed": ("v = tf.Variable(tf.ones([2048, 2048]))\nwith tf.GradientTape() as tape:\n    y = tf.reduce_sum(v @ v)\ng = tape.gradient(y, v)\nprint(g.shape)", "(2048, 2048)"),
+    "a traced function gives back what it used": (
+        "f = tf.function(lambda x: tf.reduce_sum(tf.tanh(x @ x) @ x))\na = tf.ones([2048, 2048])\ny = f(a)\nprint(used() >> 20, info()['peak'] >> 20)",
+        "16 48",
+    ),
+    "int32 is the host's": ("a = tf.zeros([1024, 1024], tf.int32)\nprint(used() >> 20)", "0"),
+    "the GPU is there": ("print(len(tf.config.list_physical_devices('GPU')), len(tf.config.list_physical_devices('CPU')))", "1 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_what_is_on_the_gpu(plan, case):
+    program, expected = HELD[case]
+    ran = plan(program)
+    assert ran.status == 0, ran.err
+    assert " ".join(ran.out.split()) == expected
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["x = tf.ones([1 << 20, 1 << 20])\n", "x = tf.random.normal([10000, 10000, 100])\n", "k = [tf.zeros([1 << 28]) for _ in range(20)]\n", "a = tf.ones([1 << 16, 1])\nb = a * tf.transpose(a)\n"],
+    ids=["4 TiB", "37 GiB", "a list", "an outer product"],
+)  # fmt: skip
+def test_what_does_not_fit_fails_as_tensorflow_fails_and_costs_nothing(plan, program):
+    ran = plan(program)
+    assert ran.status == 1 and ran.summary["died_of_memory"] and ran.summary["ooms"] == 1
+    assert (
+        ran.summary["exception"]["type"] == "ResourceExhaustedError"
+        and "OOM when allocating tensor with shape[" in ran.err
+    )
+    assert any(f["rule"] == "memory/out-of-memory" for f in ran.report()["findings"])
+
+
+def test_the_programs_own_except_works_and_it_goes_on(plan):
+    ran = plan(
+        "try:\n    x = tf.ones([1 << 20, 1 << 20])\nexcept tf.errors.ResourceExhaustedError:\n    print('caught')\ny = tf.ones([1 << 20])\nprint(used() >> 20)\n"
+    )
+    assert ran.out.split() == ["caught", "4"] and not ran.summary["died_of_memory"]
+
+
+SESSIONS = {
+    "fits": ("x = tf.placeholder(tf.float32, [None, 1000])\ny = tf.reduce_sum(x @ tf.ones([1000, 1000]))\nwith tf.Session() as s:\n    print(s.run(y, {x: np.ones((2, 1000))}))\n", None),
+    "does not fit": ("y = tf.reduce_sum(tf.ones([100000, 1000]) @ tf.ones([1000, 100000]))\nwith tf.Session() as s:\n    s.run(y)\n", "ResourceExhaustedError"),
+    "by what is fed": ("x = tf.placeholder(tf.float32, [None, 10])\ny = tf.reduce_sum(x @ tf.transpose(x))\nwith tf.Session() as s:\n    s.run(y, {x: np.ones((100000, 10), np.float32)})\n", "ResourceExhaustedError"),
+    "its own error": ("x = tf.placeholder(tf.float32, [2])\nwith tf.Session() as s:\n    s.run(x)\n", "InvalidArgumentError"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SESSIONS)
+def test_sessions(plan, case):
+    program, error = SESSIONS[case]
+    ran = plan(program, head=ONE)
+    assert (ran.summary["exception"] or {}).get("type") == error, ran.err
+    assert ran.summary["died_of_memory"] == (error == "ResourceExhaustedError")
+    if error is None:
+        assert float(ran.out) == 2000000.0
+
+
+LIMITS = {
+    "as it is": ("", {}, 13757),
+    "growing": ("tf.config.experimental.set_memory_growth(tf.config.list_physical_devices('GPU')[0], True)\n", {}, 13757),
+    "its own": ("g = tf.config.list_physical_devices('GPU')[0]\ntf.config.set_logical_device_configuration(g, [tf.config.LogicalDeviceConfiguration(memory_limit=2048)])\n", {}, 2048),
+    "another reserve": ("", {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB": "50"}, 14757),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_the_pools_limit(plan, case):
+    setting, variables, mebibytes = LIMITS[case]
+    card = {**T4, "capacity_bytes": 14913 * MIB}
+    served = plan(setting + f"x = tf.zeros([{(mebibytes - 1) * MIB}], tf.uint8)\n", gpu=card, variables=variables)
+    assert served.status == 0, served.err
+    assert served.summary["peak_reserved"] <= mebibytes * MIB
+
+
+def test_a_pool_that_grows_takes_less(plan):
+    ran = plan(LIMITS["growing"][0] + "x = tf.zeros([1 << 20])\n")
+    assert ran.summary["peak_reserved"] < 64 * MIB
+
+
+@pytest.mark.parametrize(
+    "program, rule",
+    [
+        ("x = tf.zeros([10, 10])\ntry:\n    x[10, 10]\nexcept tf.errors.InvalidArgumentError:\n    pass\n", "tensor/index-out-of-range"),
+        ("x = tf.zeros([10])\ntry:\n    tf.gather(x, [3, 12])\nexcept tf.errors.InvalidArgumentError:\n    pass\n", "tensor/index-out-of-range"),
+        ("x = tf.zeros([10, 10])\nprint(x[9, 9], tf.gather(x, [3, 9]).shape)\n", None),
+    ],
+    ids=["slice", "gather", "clean"],
+)  # fmt: skip
+def test_an_index_that_is_refused_is_told(plan, program, rule):
+    ran = plan(program)
+    found = ran.report()["findings"]
+    assert [f["rule"] for f in found] == ([rule] if rule else [])
+    assert not found or found[0]["location"]["line"] == 7
+
+
+def test_a_list_that_grows_is_a_leak_and_a_loop_that_rebinds_is_none(plan, binary, tmp_path):
+    ran = plan("kept = []\nfor _ in range(50):\n    kept.append(tf.ones([1000, 1000]))\n")
+    leak = next(f for f in ran.report()["findings"] if f["rule"] == "memory/leak")
+    assert leak["location"]["line"] == 7
+
+
+def test_a_loop_that_rebinds_is_no_leak(plan):
+    ran = plan("for _ in range(50):\n    x = tf.ones([1000, 1000])\n    y = x * 2.0\n")
+    assert not any(f["rule"] == "memory/leak" for f in ran.report()["findings"])
+
+
+def test_what_a_graph_takes_is_said_to_be_an_estimate(plan):
+    ran = plan("f = tf.function(lambda x: x @ x)\ny = f(tf.ones([64, 64]))\n")
+    assert any(note.get("verdict") == "with graphs counted operation by operation" for note in ran.notes())
+    assert float(ran.summary["operations"]) > 0
