@@ -242,8 +242,9 @@ struct Plan {
   // For a run that shows as much as this one: past the last step where the program ended by itself; of a program that was stopped the steps that were alike need not all be seen.
   std::uint64_t steps_to_repeat() const {
     if (stopped.empty()) return steps + 1;
-    return alike_from != 0 && !grows && alike_from + 1 < steps ? alike_from + 1 : steps;
+    return ends_with_alike_steps() ? alike_from + 1 : steps;
   }
+  bool ends_with_alike_steps() const { return alike_from != 0 && !grows && alike_from + 1 < steps; }
   // Is there a change, or a batch, with which a run fits?
   bool fits_with_something() const {
     for (const PlanChange& change : changes) {

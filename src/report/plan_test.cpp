@@ -381,6 +381,17 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
        "As far as it was run it needs 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.",
        "It needs 18.00 GiB"},
       {[](Plan& plan) {
+         plan.stopped = "after 6 optimizer steps";
+         plan.steps = 6, plan.alike_from = 3;
+       },
+       "It needs 18.00 GiB and the GPU has 14.00 GiB: 4.00 GiB too little.", "at least"},
+      {[](Plan& plan) {
+         plan.stopped = "after 6 optimizer steps";
+         plan.steps = 6, plan.alike_from = 3, plan.grows = true;
+       },
+       "As far as it was run it needs 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.",
+       "It needs 18.00 GiB"},
+      {[](Plan& plan) {
          plan.failed_phase = "training";
          plan.phases = {{"building", 1, kGiB, {"train.py", 3, {}, {}, {}}}, {"training", 1, 2 * kGiB, plan.failed_at}};
        },

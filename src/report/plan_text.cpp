@@ -176,7 +176,7 @@ std::string sizes_of(const Plan& plan) {
                            format_bytes(plan.limit_bytes), needed, capacity);
       }
       if (plan.missing_bytes() == 0) return "A request could not be served.";
-      return (plan.stopped.empty()
+      return (plan.stopped.empty() || plan.ends_with_alike_steps()
                   ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity,
                                 format_bytes(plan.missing_bytes()))
                   : fmt::format("As far as it was run it needs {} and the GPU has {}: at least {} too little.", needed,
