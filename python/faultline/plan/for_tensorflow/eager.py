@@ -59,7 +59,7 @@ class Eager:
         constant_op.convert_to_eager_tensor = converted
 
     def _is_planned(self, ctx) -> bool:
-        return "CPU" not in str(ctx.device_name or "").upper()
+        return not self._session.only_cpu and "CPU" not in str(ctx.device_name or "").upper()
 
     def _around(self, run):
         def execute(op_name, num_outputs, inputs, attrs, ctx, *more, **named):

@@ -231,7 +231,7 @@ def install(session) -> None:
         made(self, target, graph, config)
 
     def run_session(self, fetches, feed_dict=None, options=None, run_metadata=None):
-        if session.closed or session.eager.inside:
+        if session.closed or session.eager.inside or session.only_cpu:
             return run(self, fetches, feed_dict, options, run_metadata)
         session.tick()
         counted = _count_session(session, self, fetches, feed_dict or {})
