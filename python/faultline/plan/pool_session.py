@@ -111,6 +111,12 @@ class PoolSession:
         if allocation and not self.closed and os.getpid() == self.owner:
             self.device.free(allocation)
 
+    def trouble(self, problem: BaseException, what: str) -> None:
+        """Something of ours went wrong while the program asked for `what`: it runs on, and is not planned. An out-of-memory is none."""
+        if self.is_out_of_memory(problem):
+            raise problem
+        Unplannable(f"what {what} takes could not be counted ({type(problem).__name__}: {str(problem)[:200]})")
+
     def line_name(self) -> str:
         """The program's line as the account names it: train.py:12."""
         return os.path.basename(user_line())

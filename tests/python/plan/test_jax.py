@@ -199,3 +199,9 @@ def test_the_temporaries_have_a_row_of_their_own(plan):
     )
     assert b"temporaries of attend (program.py:8)" in ran.traces[0].read_bytes()
     assert ran.summary["peak_allocated"] > 64 * MIB
+
+
+def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):
+    broken = "from faultline.plan.for_jax import executions\nexecutions.Executions._stand_ins = lambda *_: 1 / 0\n"
+    ran = plan(broken + "x = jnp.ones((1024, 1024))\nprint(float((x @ x)[0, 0]))\n")
+    assert ran.out.split() == ["1024.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"]

@@ -77,6 +77,11 @@ SESSIONS = {
     "fits": ("x = tf.placeholder(tf.float32, [None, 1000])\ny = tf.reduce_sum(x @ tf.ones([1000, 1000]))\nwith tf.Session() as s:\n    print(s.run(y, {x: np.ones((2, 1000))}))\n", None),
     "does not fit": ("y = tf.reduce_sum(tf.ones([100000, 1000]) @ tf.ones([1000, 100000]))\nwith tf.Session() as s:\n    s.run(y)\n", "ResourceExhaustedError"),
     "by what is fed": ("x = tf.placeholder(tf.float32, [None, 10])\ny = tf.reduce_sum(x @ tf.transpose(x))\nwith tf.Session() as s:\n    s.run(y, {x: np.ones((100000, 10), np.float32)})\n", "ResourceExhaustedError"),
+    "trains with variables": (
+        "tf.disable_v2_behavior()\nx = tf.placeholder(tf.float32, [None, 100])\nw = tf.get_variable('w', [100, 2000])\nloss = tf.reduce_mean(tf.matmul(x, w) ** 2)\n"
+        "train = tf.train.AdamOptimizer(1e-3).minimize(loss)\nwith tf.Session() as s:\n    s.run(tf.global_variables_initializer())\n    for _ in range(3):\n        s.run(train, {x: np.zeros((4, 100))})\nprint(2000000.0)\n",
+        None,
+    ),
     "its own error": ("x = tf.placeholder(tf.float32, [2])\nwith tf.Session() as s:\n    s.run(x)\n", "InvalidArgumentError"),
 }  # fmt: skip
 
@@ -138,6 +143,12 @@ def test_a_list_that_grows_is_a_leak_and_a_loop_that_rebinds_is_none(plan, binar
 def test_a_loop_that_rebinds_is_no_leak(plan):
     ran = plan("for _ in range(50):\n    x = tf.ones([1000, 1000])\n    y = x * 2.0\n")
     assert not any(f["rule"] == "memory/leak" for f in ran.report()["findings"])
+
+
+def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):
+    broken = "from faultline.plan.for_tensorflow import graphs\ngraphs.Walk.run = lambda *_: 1 / 0\n"
+    ran = plan(broken + "f = tf.function(lambda x: x + 1)\nprint(float(f(tf.constant(1.0))))\n")
+    assert ran.out.split() == ["2.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"]
 
 
 def test_what_a_graph_takes_is_said_to_be_an_estimate(plan):

@@ -91,7 +91,11 @@ class Executions:
             run = functools.partial(call, *args, jaxpr=jaxpr, **params)
             if self.inside or self._session.closed or not self._is_planned(args):
                 return run()
-            known = self._function(jaxpr, tuple(params["donated_invars"]), params["name"], params["keep_unused"])
+            try:
+                known = self._function(jaxpr, tuple(params["donated_invars"]), params["name"], params["keep_unused"])
+            except Exception as problem:
+                self._session.trouble(problem, str(params.get("name", "a function")))
+                return run()
             results = self._execute(known, args, lambda: run()[0], params.get("out_shardings"))
             return (results, *more)
 
@@ -242,8 +246,7 @@ class Executions:
                 with self._unwatched():
                     results = run()
             else:
-                results = self._stand_ins(known, bases, out_shardings)
-                self._note_effects(known)
+                results = self._not_computed(known, bases, out_shardings, run)
         except BaseException:
             for holding in holdings:
                 if holding is not None and holding.arrays == 0:
@@ -302,6 +305,15 @@ class Executions:
     def _tensor(self, aval, operation: str, line: str) -> int:
         shape = tuple(d for d in getattr(aval, "shape", ()) if isinstance(d, int))
         return self._session.device.tensor(shape, str(getattr(aval, "dtype", "")), operation, line)
+
+    def _not_computed(self, known: Function, bases, out_shardings, run) -> list:
+        self._note_effects(known)
+        try:
+            return self._stand_ins(known, bases, out_shardings)
+        except Exception as problem:
+            self._session.trouble(problem, known.name)
+            with self._unwatched():
+                return run()
 
     def _stand_ins(self, known: Function, bases, out_shardings) -> list:
         from jax._src import array, core, dtypes
