@@ -70,7 +70,10 @@ class PoolSession:
         other = dry_run_session.current()
         if other is not None and other is not self:
             if other.device is not None and other.device.stats().allocations:
-                Unplannable(f"the program uses {self.title} on the GPU beside PyTorch, and one of them is planned")
+                beside = getattr(other, "title", "PyTorch")
+                Unplannable(
+                    f"the program uses {self.title} on the GPU beside {beside}, and only one of them can be planned"
+                )
             other.step_aside()
         if self.gpu_count > 1:
             Unplannable(f"a {self.title} program is planned on one GPU, and {self.gpu_count} are named")
