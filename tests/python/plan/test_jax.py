@@ -205,3 +205,9 @@ def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan)
     broken = "from faultline.plan.for_jax import executions\nexecutions.Executions._stand_ins = lambda *_: 1 / 0\n"
     ran = plan(broken + "x = jnp.ones((1024, 1024))\nprint(float((x @ x)[0, 0]))\n")
     assert ran.out.split() == ["1024.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"]
+
+
+def test_nothing_is_begun_before_the_program_begins_it(binary, tmp_path):
+    text = "import jax\nfrom jax._src import xla_bridge\nprint(len(xla_bridge._backends))\njax.config.update('jax_num_cpu_devices', 3)\nprint(len(jax.devices()))\n"
+    ran = dry_run(binary, tmp_path, text, framework="jax")
+    assert ran.out.split() == ["0", "1"], ran.err
