@@ -179,7 +179,8 @@ const auto kWholeNumber = [](const std::string& text) {
 
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status) {
   CLI::App* verb = app.add_subcommand(
-      "plan", "runs a PyTorch program without a GPU, given behind --: will it fit, why not, what would");
+      "plan",
+      "runs a program of PyTorch, JAX or TensorFlow without a GPU, given behind --: will it fit, why not, what would");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->question.command = command;
   verb->add_option("--gpu", arguments->gpu,
@@ -196,7 +197,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       ->check(kWholeNumber)
       ->option_text("N");
   verb->add_option("--seconds", arguments->seconds,
-                   "stop the program so long after PyTorch was imported; 0: never; 120 unless told")
+                   "stop the program so long after its framework was imported; 0: never; 120 unless told")
       ->check(kWholeNumber)
       ->option_text("S");
   verb->add_option("--ranks", arguments->question.ranks,
@@ -229,7 +230,8 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->footer(
       "Exit status: 0 it fits (or no GPU was named) and nothing is wrong, for the whole program or as far as --steps "
       "or --seconds told it to go; 1 it does not fit or something is wrong; 2 bad usage, or the program did not import "
-      "PyTorch, was interrupted, or failed by itself for a reason that no finding explains; 3 internal error; 4 it "
+      "PyTorch, JAX or TensorFlow, was interrupted, or failed by itself for a reason that no finding explains; 3 "
+      "internal error; 4 it "
       "fits, but that holds only in part: the dry run stopped it before its end, a value that is not computed decided "
       "a "
       "size or a branch, or it sizes itself by a GPU that was not named.");

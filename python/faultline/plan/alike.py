@@ -47,7 +47,7 @@ _COUNTING = {
 _CHANGING = {"append", "appendleft", "extend", "insert", "pop", "popleft", "popitem", "setdefault", "put", "get_nowait"}
 
 
-class Steps:
+class StepsSeen:
     """How each step compares with the one before."""
 
     def __init__(self, session):

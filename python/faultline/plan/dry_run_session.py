@@ -33,7 +33,7 @@ class DryRunSession:
 
     def __init__(self, options: dict):
         from . import custom_operations, no_gpu, places, releases
-        from .alike import Steps
+        from .alike import StepsSeen
         from .beyond_loops import BeyondLoops
         from .cuda_api import Api
         from .device import Device
@@ -92,7 +92,7 @@ class DryRunSession:
         self.api.less_free_bytes = int((options.get("changes") or {}).get("less_free") or 0)
         self.remedies = Remedies(self)
         self.beyond = BeyondLoops(self)
-        self.each_step = Steps(self)
+        self.each_step = StepsSeen(self)
         self.loop_rounds = LoopRounds(self)
         self.holders = Holders(self)
         self.rank = Rank(self)

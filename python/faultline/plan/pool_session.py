@@ -70,7 +70,10 @@ class PoolSession:
         other = dry_run_session.current()
         if other is not None and other is not self:
             if other.device is not None and other.device.stats().allocations:
-                Unplannable(f"the program uses {self.title} on the GPU beside PyTorch, and one of them is planned")
+                beside = getattr(other, "title", "PyTorch")
+                Unplannable(
+                    f"the program uses {self.title} on the GPU beside {beside}, and only one of them can be planned"
+                )
             other.step_aside()
         if self.gpu_count > 1:
             Unplannable(f"a {self.title} program is planned on one GPU, and {self.gpu_count} are named")
@@ -110,6 +113,12 @@ class PoolSession:
     def give_back(self, allocation: int) -> None:
         if allocation and not self.closed and os.getpid() == self.owner:
             self.device.free(allocation)
+
+    def trouble(self, problem: BaseException, what: str) -> None:
+        """Something of ours went wrong while the program asked for `what`: it runs on, and is not planned. An out-of-memory is none."""
+        if self.is_out_of_memory(problem):
+            raise problem
+        Unplannable(f"what {what} takes could not be counted ({type(problem).__name__}: {str(problem)[:200]})")
 
     def line_name(self) -> str:
         """The program's line as the account names it: train.py:12."""

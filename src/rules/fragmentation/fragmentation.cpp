@@ -76,6 +76,8 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
         !failed && capacity != 0 && static_cast<double>(left) >= kFarFromFull * static_cast<double>(capacity);
     const bool too_little = failed && !broke_it && space.pinned_free_bytes < request;
     if (!broke_it && (space.pinned_free_bytes < kLeastBytes || share < kLeastShare)) continue;
+    // A pool that takes all at once has its free memory in one piece with the rest: it is room, not waste.
+    if (too_little && shortage && shortage->pool && space.segments.size() == 1) continue;
 
     const std::vector<Pins> pins = pins_by_line(facts, space);
     if (pins.empty()) continue;

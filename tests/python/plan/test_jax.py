@@ -46,6 +46,7 @@ HELD = {
     ),
     "pmap of one": ("a = jax.pmap(lambda x: x + 1)(jnp.ones((1, 1 << 20)))\nprint(used() >> 20)", "4"),
     "on the CPU by name it is not on the GPU": ("cpu = jax.devices('cpu')[0]\na = jax.device_put(np.ones(1 << 20, np.float32), cpu)\nwith jax.default_device(cpu):\n    b = jnp.ones(1 << 20) + 1\nprint(used() >> 20)", "0"),
+    "a platform that is chosen is there": ('jax.config.update("jax_platforms", "cuda")\na = jnp.ones(1 << 20)\nprint(used() >> 20)', "4"),
     "keys": ("k = jax.random.split(jax.random.key(0), 3)\nprint(used() > 0, jax.random.key_data(k).shape)", "True (3, 2)"),
     "a key out of a function that is not computed": (
         "def f(k, x):\n    k, s = jax.random.split(k)\n    return k, x @ x + jax.random.normal(s, x.shape)\nk, y = jax.jit(f)(jax.random.key(0), jnp.ones((1024, 1024)))\nprint(k.shape, y.shape, used() >> 20)",
@@ -139,6 +140,19 @@ def test_numbers_that_are_not_computed_are_noted_where_they_are_read(plan, progr
     assert any(note["kind"] == "value" and note.get("verdict") for note in ran.notes()) == decides
 
 
+@pytest.mark.parametrize(
+    "program, variables",
+    [('jax.config.update("jax_platforms", "cpu")\n', {}), ("", {"JAX_PLATFORMS": "cpu"}), ("", {"CUDA_VISIBLE_DEVICES": "-1"})],
+    ids=["by its own word", "by the environment", "without a GPU"],
+)  # fmt: skip
+def test_a_program_for_the_cpu_has_nothing_on_the_gpu(binary, tmp_path, program, variables):
+    text = (
+        "import jax, jax.numpy as jnp\n" + program + "x = jnp.ones(1 << 20) + 1\nprint(x[0], jax.default_backend())\n"
+    )
+    ran = dry_run(binary, tmp_path, text, framework="jax", variables=variables)
+    assert ran.out.split() == ["2.0", "cpu"] and ran.summary["allocations"] == 0
+
+
 def test_with_real_numbers_nothing_is_a_stand_in(plan):
     ran = plan("x = jnp.ones((512, 512))\nprint(float((x @ x).sum()))", real=True)
     assert float(ran.out) == 512.0**3
@@ -185,3 +199,15 @@ def test_the_temporaries_have_a_row_of_their_own(plan):
     )
     assert b"temporaries of attend (program.py:8)" in ran.traces[0].read_bytes()
     assert ran.summary["peak_allocated"] > 64 * MIB
+
+
+def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):
+    broken = "from faultline.plan.for_jax import executions\nexecutions.Executions._stand_ins = lambda *_: 1 / 0\n"
+    ran = plan(broken + "x = jnp.ones((1024, 1024))\nprint(float((x @ x)[0, 0]))\n")
+    assert ran.out.split() == ["1024.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"]
+
+
+def test_nothing_is_begun_before_the_program_begins_it(binary, tmp_path):
+    text = "import jax\nfrom jax._src import xla_bridge\nprint(len(xla_bridge._backends))\njax.config.update('jax_num_cpu_devices', 3)\nprint(len(jax.devices()))\n"
+    ran = dry_run(binary, tmp_path, text, framework="jax")
+    assert ran.out.split() == ["0", "1"], ran.err

@@ -16,7 +16,7 @@ from __future__ import annotations
 def begin(options: dict):
     from jax._src import xla_bridge
 
-    from .session import JaxSession
+    from .jax_session import JaxSession
 
     if xla_bridge._backends:
         raise RuntimeError(

@@ -61,6 +61,7 @@ class Executions:
         self._local = threading.local()
         self._compiler: GpuCompiler | None = None
         self._step: tuple[int, Function | None] = (0, None)
+        self._returns = 0  # how many things JAX's own function returns, which differs between releases; 0: not seen yet
         self.cpu_said: set[str] = set()  # why the CPU's compiler was asked
 
     @property
@@ -81,45 +82,32 @@ class Executions:
         from jax._src.interpreters import pxla
 
         call = pjit._pjit_call_impl_python
-        # What the function returns beside the results differs between releases.
-        with self._unwatched():
-            shape = len(call(*self._probe(pjit, call)[0], **self._probe(pjit, call)[1]))
-        more = (None, None, [], None, None)[: shape - 1]
 
         @functools.wraps(call)
         def faultline(*args, jaxpr, **params):
-            run = functools.partial(call, *args, jaxpr=jaxpr, **params)
+            def run():
+                whole = call(*args, jaxpr=jaxpr, **params)
+                self._returns = len(whole)
+                return whole
+
             if self.inside or self._session.closed or not self._is_planned(args):
                 return run()
-            known = self._function(jaxpr, tuple(params["donated_invars"]), params["name"], params["keep_unused"])
+            try:
+                known = self._function(jaxpr, tuple(params["donated_invars"]), params["name"], params["keep_unused"])
+            except Exception as problem:
+                self._session.trouble(problem, str(params.get("name", "a function")))
+                return run()
             results = self._execute(known, args, lambda: run()[0], params.get("out_shardings"))
-            return (results, *more)
+            if not self._returns:
+                with self._unwatched():
+                    jax.jit(lambda: 1)()
+            return (results, *(None, None, [], None, None)[: self._returns - 1])
 
         pjit._pjit_call_impl_python = faultline
         # No data for JAX's fast path, so that no call goes by.
         pjit._get_fastpath_data = lambda *_args, **_named: None
         self._install_ahead(pjit, pxla)
         self._jax = jax
-
-    def _probe(self, pjit, call):
-        """The arguments of a smallest call, as JAX itself makes them."""
-        if getattr(self, "_probed", None) is None:
-            import jax
-
-            found = {}
-
-            def listen(*args, **params):
-                found["call"] = args, params
-                return call(*args, **params)
-
-            pjit._pjit_call_impl_python = listen
-            try:
-                with jax.default_device(None):
-                    jax.jit(lambda: 1)()
-            finally:
-                pjit._pjit_call_impl_python = call
-            self._probed = found["call"]
-        return self._probed
 
     def _install_ahead(self, pjit, pxla) -> None:
         """jit(f).lower(…).compile(): the executable is called without the function above."""
@@ -242,8 +230,7 @@ class Executions:
                 with self._unwatched():
                     results = run()
             else:
-                results = self._stand_ins(known, bases, out_shardings)
-                self._note_effects(known)
+                results = self._not_computed(known, bases, out_shardings, run)
         except BaseException:
             for holding in holdings:
                 if holding is not None and holding.arrays == 0:
@@ -302,6 +289,15 @@ class Executions:
     def _tensor(self, aval, operation: str, line: str) -> int:
         shape = tuple(d for d in getattr(aval, "shape", ()) if isinstance(d, int))
         return self._session.device.tensor(shape, str(getattr(aval, "dtype", "")), operation, line)
+
+    def _not_computed(self, known: Function, bases, out_shardings, run) -> list:
+        self._note_effects(known)
+        try:
+            return self._stand_ins(known, bases, out_shardings)
+        except Exception as problem:
+            self._session.trouble(problem, known.name)
+            with self._unwatched():
+                return run()
 
     def _stand_ins(self, known: Function, bases, out_shardings) -> list:
         from jax._src import array, core, dtypes

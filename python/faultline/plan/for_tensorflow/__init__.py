@@ -16,7 +16,7 @@ from __future__ import annotations
 def begin(options: dict):
     from tensorflow.python.eager import context
 
-    from .session import TensorFlowSession
+    from .tensorflow_session import TensorFlowSession
 
     if context.context()._context_handle is not None:
         raise RuntimeError(

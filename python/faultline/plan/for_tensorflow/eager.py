@@ -59,7 +59,7 @@ class Eager:
         constant_op.convert_to_eager_tensor = converted
 
     def _is_planned(self, ctx) -> bool:
-        return "CPU" not in str(ctx.device_name or "").upper()
+        return not self._session.only_cpu and "CPU" not in str(ctx.device_name or "").upper()
 
     def _around(self, run):
         def execute(op_name, num_outputs, inputs, attrs, ctx, *more, **named):
@@ -129,7 +129,7 @@ class Eager:
                     if getattr(tensor, "shape", None) is None or not tensor.shape.is_fully_defined():
                         continue
                     known = session.tensors.of(tensor)
-                    number = session.device.tensor(tuple(tensor.shape), tensor.dtype.name)
+                    number = session.device.tensor(shapes.dims(tensor), tensor.dtype.name)
                     session.device.tensor_note(known.holding.allocation if known is not None else 0, number, 0)
                 session.device.op_end(str(getattr(problem, "message", problem)), True, stack)
                 raise
@@ -155,13 +155,13 @@ class Eager:
     def _is_small(self, name: str, inputs, told) -> bool:
         if sum(shapes.bytes_of(shape, dtype) for shape, dtype in told) > _SMALL_BYTES:
             return False
-        if sum(shapes.bytes_of(tuple(t.shape), t.dtype) for t in inputs) > 8 * _SMALL_BYTES:
+        if sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in inputs) > 8 * _SMALL_BYTES:
             return False
         out = sum(math.prod(shape) for shape, _ in told)
         if name in ("MatMul", "BatchMatMulV2", "BatchMatMul", "Einsum") and inputs:
-            return out * max((max(tuple(t.shape) or (1,)) for t in inputs), default=1) <= _SMALL_WORK
+            return out * max((max(shapes.dims(t) or (1,)) for t in inputs), default=1) <= _SMALL_WORK
         if name.startswith(("Conv", "DepthwiseConv")) and len(inputs) > 1:
-            return out * max(1, max(math.prod(tuple(t.shape) or (1,)) for t in inputs[1:2])) <= _SMALL_WORK
+            return out * max(1, max(math.prod(shapes.dims(t) or (1,)) for t in inputs[1:2])) <= _SMALL_WORK
         return True
 
     def stand_in(self, shape, dtype):
@@ -183,7 +183,7 @@ class Eager:
         if self._session.tensors.of(tensor) is not None or not hasattr(tensor, "dtype"):
             return
         if tensor.shape.is_fully_defined():
-            (holding,) = self.take_all([(tuple(tensor.shape), tensor.dtype)], name)
+            (holding,) = self.take_all([(shapes.dims(tensor), tensor.dtype)], name)
             self._session.tensors.follow(tensor, holding, stand_in)
 
     # --- what shares memory

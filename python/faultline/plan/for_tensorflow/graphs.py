@@ -61,14 +61,14 @@ class Walk:
                 if not out.shape.is_fully_defined():
                     self.unknown.append(operation.name)
                     continue
-                size = shapes.bytes_of(tuple(out.shape), out.dtype.base_dtype)
+                size = shapes.bytes_of(shapes.dims(out), out.dtype.base_dtype)
                 alone = next(
                     (
                         t
                         for t in given
                         if uses[id(t)] == 1
                         and self._taken[id(t)].arrays == 1
-                        and tuple(t.shape) == tuple(out.shape)
+                        and shapes.dims(t) == shapes.dims(out)
                         and t.dtype == out.dtype
                     ),
                     None,
@@ -87,7 +87,7 @@ class Walk:
 
     def _take(self, size: int, out, operation) -> Holding:
         session = self._session
-        shape = tuple(out.shape)
+        shape = shapes.dims(out)
         tensor = session.device.tensor(
             shape, out.dtype.base_dtype.name, operation.type, _line_of(operation) or session.line_name()
         )
@@ -125,7 +125,7 @@ class Walk:
                 del self._taken[tensor]
 
     def _work(self, operation, out) -> int:
-        elements = math.prod(tuple(out.shape))
+        elements = math.prod(shapes.dims(out))
         if operation.type in ("MatMul", "BatchMatMulV2", "Einsum", "BatchMatMul"):
             shape = operation.inputs[0].shape
             return elements * max((d for d in shape.as_list() or [1] if d), default=1) if shape.rank else elements
@@ -202,9 +202,13 @@ def install(session) -> None:
         outputs = list(graph.outputs)
         walk = Walk(session, self.name)
         session.saw_graph = True
-        walk.run(graph.get_operations(), outputs)
-        _note_unknown(session, walk, "a traced function")
-        told = [(tuple(t.shape), t.dtype.base_dtype) if t.shape.is_fully_defined() else None for t in outputs]
+        try:
+            walk.run(graph.get_operations(), outputs)
+            _note_unknown(session, walk, "a traced function")
+        except Exception as problem:
+            session.trouble(problem, "a traced function")
+            return session.eager.unwatched(call, self, *args)
+        told = [(shapes.dims(t), t.dtype.base_dtype) if t.shape.is_fully_defined() else None for t in outputs]
         plain = all(t is not None and shapes.is_plain(t[1]) for t in told)
         is_real = session.all_real or walk.work <= _MOST_WORK or not plain
         if is_real:
@@ -231,10 +235,14 @@ def install(session) -> None:
         made(self, target, graph, config)
 
     def run_session(self, fetches, feed_dict=None, options=None, run_metadata=None):
-        if session.closed or session.eager.inside:
+        if session.closed or session.eager.inside or session.only_cpu:
             return run(self, fetches, feed_dict, options, run_metadata)
         session.tick()
-        counted = _count_session(session, self, fetches, feed_dict or {})
+        try:
+            counted = _count_session(session, self, fetches, feed_dict or {})
+        except Exception as problem:
+            session.trouble(problem, "a session's run")
+            counted = None
         if counted is not None and counted.work > _MOST_WORK and not session.all_real:
             values = _zeros_for(session, fetches)
             if values is not None:
@@ -316,7 +324,7 @@ def _zeros_for(session, fetches):
             return None
         if not hasattr(fetch, "shape") or not fetch.shape.is_fully_defined():
             raise ValueError
-        return np.zeros(tuple(fetch.shape), fetch.dtype.base_dtype.as_numpy_dtype)[()]
+        return np.zeros(shapes.dims(fetch), fetch.dtype.base_dtype.as_numpy_dtype)[()]
 
     try:
         values = tf.nest.map_structure(value, fetches)

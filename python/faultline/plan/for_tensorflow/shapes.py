@@ -24,6 +24,11 @@ def is_on_gpu(dtype: str) -> bool:
     return dtype not in _ON_HOST
 
 
+def dims(tensor) -> tuple:
+    """Its shape in plain numbers; with version 1's behaviour TensorFlow's own are objects."""
+    return tuple(tensor.shape.as_list())
+
+
 def is_plain(dtype) -> bool:
     """Can a tensor of zeros stand for it?"""
     return dtype.name not in ("string", "resource", "variant")
@@ -44,7 +49,7 @@ def results_of(name: str, inputs, attributes, count: int):
         )
         values.append(tuple(tensor.numpy().reshape(-1).tolist()) if small else None)
     try:
-        key = (name, count, tuple((t.dtype, tuple(t.shape), v) for t, v in zip(inputs, values)), repr(attributes))
+        key = (name, count, tuple((t.dtype, dims(t), v) for t, v in zip(inputs, values)), repr(attributes))
     except (TypeError, ValueError):
         return None
     if key not in _known:
@@ -65,9 +70,7 @@ def _infer(name: str, inputs, values, attributes):
     try:
         with ops.Graph().as_default() as graph:
             fed = [
-                array_ops.placeholder(t.dtype, t.shape)
-                if v is None
-                else constant_op.constant(v, t.dtype, tuple(t.shape))
+                array_ops.placeholder(t.dtype, t.shape) if v is None else constant_op.constant(v, t.dtype, dims(t))
                 for t, v in zip(inputs, values)
             ]
             node = node_def_pb2.NodeDef(op=name, name="asked")
@@ -88,10 +91,7 @@ def _infer(name: str, inputs, values, attributes):
                 grouped.extend(fed[at : at + (length or 1)])
                 at += 1 if length is None else length
             made = ops.Operation.from_node_def(node, graph, inputs=grouped)
-            return [
-                (tuple(out.shape.as_list()) if out.shape.is_fully_defined() else None, out.dtype)
-                for out in made.outputs
-            ]
+            return [(dims(out) if out.shape.is_fully_defined() else None, out.dtype) for out in made.outputs]
     except Exception:  # whatever does not hold is for the operation itself to say
         return None
 

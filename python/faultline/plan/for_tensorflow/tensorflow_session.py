@@ -29,9 +29,9 @@ class TensorFlowSession(PoolSession):
     def install(self) -> None:
         from tensorflow.python.framework import ops
 
-        from . import devices, eager, graphs
+        from . import eager, graphs, tensorflow_devices
 
-        devices.install(self)
+        tensorflow_devices.install(self)
         self.eager = eager.Eager(self)
         self.eager.install()
         graphs.install(self)

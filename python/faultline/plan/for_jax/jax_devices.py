@@ -27,14 +27,28 @@ class Devices:
         import jax
 
         chosen = (self._session.options.get("jax_platforms") or "").split(",")
-        self.only_cpu = chosen == ["cpu"]
+        self.only_cpu = chosen == ["cpu"] or os.environ.get("CUDA_VISIBLE_DEVICES") == "-1"
         try:
             jax.config.update("jax_platforms", "cpu")
             jax.config.update("jax_num_cpu_devices", 2)
         except (RuntimeError, ValueError, AttributeError):
             pass  # it has as many as the program's flags say: then the CPU by name is the GPU's place as well
+        self._hear_choices(jax)
         self._answer_lists(jax)
         self._answer_questions()
+
+    def _hear_choices(self, jax) -> None:
+        """jax.config.update("jax_platforms", …): the CPU alone is a choice, a GPU is what there is."""
+        kind = type(jax.config)
+        update = kind.update
+
+        def heard(config, name, value):
+            if name in ("jax_platforms", "jax_platform_name"):
+                self.only_cpu = value == "cpu"
+            else:
+                update(config, name, value)
+
+        kind.update = heard
 
     def _all(self):
         if self._list is None:

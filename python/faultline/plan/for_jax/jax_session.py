@@ -25,13 +25,13 @@ class JaxSession(PoolSession):
         self.all_real = bool(options.get("real"))
 
     def install(self) -> None:
-        from . import devices, executions, reads, transfers
+        from . import array_transfers, executions, jax_devices, reads
 
-        self.devices = devices.Devices(self)
+        self.devices = jax_devices.Devices(self)
         self.devices.install()
         self.executions = executions.Executions(self)
         self.executions.install()
-        transfers.install(self)
+        array_transfers.install(self)
         reads.install(self)
         super().install()
 

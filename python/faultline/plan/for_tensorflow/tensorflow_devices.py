@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 
 def install(session) -> None:
     import tensorflow as tf
@@ -26,10 +28,22 @@ def install(session) -> None:
     def with_gpu(device):
         def listed(before, device_type=None):
             found = before(device_type)
+            if session.only_cpu and (device is logical or os.environ.get("CUDA_VISIBLE_DEVICES") == "-1"):
+                return found
             return found + [device] if device_type in (None, "GPU") and device not in found else found
 
         return listed
 
+    session.only_cpu = os.environ.get("CUDA_VISIBLE_DEVICES") == "-1"
+
+    def set_visible(before, devices, device_type=None):
+        if device_type in (None, "GPU"):
+            session.only_cpu = physical not in (devices if isinstance(devices, (list, tuple)) else [devices])
+        rest = [d for d in (devices if isinstance(devices, (list, tuple)) else [devices]) if d != physical]
+        if device_type != "GPU":
+            before(rest, device_type)
+
+    around("set_visible_devices", set_visible)
     around("list_physical_devices", with_gpu(physical))
     around("list_logical_devices", with_gpu(logical))
 
@@ -66,3 +80,5 @@ def install(session) -> None:
         session.device.reset_peaks()
 
     around("reset_memory_stats", reset)
+    tf.test.gpu_device_name = lambda: "" if session.only_cpu else "/device:GPU:0"
+    tf.test.is_gpu_available = lambda *_, **__: not session.only_cpu

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include "facts/facts_test_support.h"
+#include "rules/judge.h"
+
+namespace faultline {
+namespace {
+
+std::vector<Finding> refused(const std::string& words, const std::string& after = "") {
+  const Trace trace = traced("op-begin StridedSlice at run.py:5 main\ntensor-note tensor=float32[10,20]\nop-end \"" +
+                             words + "\" failed\n" + after);
+  std::vector<Finding> found;
+  for (Finding& finding : judge(trace).findings) {
+    if (finding.rule == "tensor/index-out-of-range") found.push_back(std::move(finding));
+  }
+  return found;
+}
+
+TEST(IndexRefused, HasTheIndexTheDimensionAndItsSize) {
+  const std::vector<Finding> found = refused(
+      "{{function_node __wrapped__StridedSlice}} slice index 25 of dimension 1 out of bounds. [Op:StridedSlice]");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].number("index"), 25);
+  EXPECT_EQ(found[0].number("size"), 20);
+  EXPECT_EQ(found[0].severity, Severity::kError);
+  EXPECT_EQ(found[0].confidence, Confidence::kProved);
+  EXPECT_EQ(found[0].location.line, 5u);
+}
+
+TEST(IndexRefused, WhatWasCaughtIsAWarning) {
+  const std::string words = "indices[2] = -1 is not in [0, 10)";
+  EXPECT_EQ(refused(words, "alloc 512 at run.py:10 main\n").at(0).severity, Severity::kWarning);
+  EXPECT_EQ(refused(words).at(0).number("size"), 10);
+  EXPECT_EQ(refused(words).at(0).number("index"), -1);
+}
+
+TEST(IndexRefused, OtherWordsAreNone) {
+  for (const char* words :
+       {"slice index", "slice index ten of dimension 0 out of bounds", "slice index 3 of dimension 0",
+        "Matrix size-incompatible: In[0]: [10,20], In[1]: [5,15]", "indices[0] = 3", ""}) {
+    EXPECT_TRUE(refused(words).empty()) << words;
+  }
+}
+
+}  // namespace
+}  // namespace faultline
