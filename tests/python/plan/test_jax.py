@@ -1,8 +1,11 @@
 """Dry runs of JAX programs: what is on the GPU, from when until when, by which line; what is computed and what is not; how it fails. One interpreter with JAX, forked for each case."""
 
+import os
 import re
+import subprocess
 
 import pytest
+from common import ROOT
 from dry import T4, dry_run, interpreter_with
 
 pytestmark = [
@@ -211,3 +214,19 @@ def test_nothing_is_begun_before_the_program_begins_it(binary, tmp_path):
     text = "import jax\nfrom jax._src import xla_bridge\nprint(len(xla_bridge._backends))\njax.config.update('jax_num_cpu_devices', 3)\nprint(len(jax.devices()))\n"
     ran = dry_run(binary, tmp_path, text, framework="jax")
     assert ran.out.split() == ["0", "1"], ran.err
+
+
+def test_a_function_of_a_running_program(binary, tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import faultline, jax.numpy as jnp\n"
+        "plan = faultline.plan(lambda: jnp.ones((1024, 1024)) @ jnp.ones((1024, 1024)), gpu='T4')\nprint(plan.fits)\n"
+        "plan = faultline.plan(lambda: jnp.ones((1 << 17, 1 << 17)), gpu='T4')\nprint(plan.fits, plan.needed_bytes >> 30)\n"
+        "jnp.ones(3)\ntry:\n    faultline.plan(lambda: jnp.ones(3), gpu='T4')\nexcept ValueError as problem:\n    print('computed in this process already' in str(problem))\n"
+    )
+    done = subprocess.run(
+        [interpreter_with("jax"), str(tmp_path / "program.py")],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "FAULTLINE": binary},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["True", "False", "85", "True"], done.stderr

@@ -155,3 +155,24 @@ def test_what_a_graph_takes_is_said_to_be_an_estimate(plan):
     ran = plan("f = tf.function(lambda x: x @ x)\ny = f(tf.ones([64, 64]))\n")
     assert any(note.get("verdict") == "with graphs counted operation by operation" for note in ran.notes())
     assert float(ran.summary["operations"]) > 0
+
+
+@pytest.mark.parametrize(
+    "order, expected",
+    [("hide tf jax", None), ("tf jax", "JAX on the GPU beside TensorFlow"), ("jax tf", "without what TensorFlow takes"), ("hide jax tf", None)],
+)  # fmt: skip
+def test_of_two_frameworks_one_is_planned_and_the_other_is_named(plan, order, expected):
+    lines = {
+        "hide": "tf.config.set_visible_devices([], 'GPU')",
+        "tf": "x = tf.ones([64, 64]) + 1.0",
+        "jax": "w = jnp.ones((1024, 1024))",
+    }
+    ran = plan(
+        "try:\n    import jax.numpy as jnp\nexcept ImportError:\n    raise SystemExit(77)\n"
+        + "\n".join(lines[word] for word in order.split())
+    )
+    if ran.status == 77:
+        pytest.skip("JAX is not installed beside TensorFlow")
+    told = [(ran.summary["unplanned"] or {}).get("text", ""), *(note.get("verdict", "") for note in ran.notes())]
+    assert ran.summary["peak_allocated"] >= 4 * MIB
+    assert any(expected in text for text in told) if expected else not any("TensorFlow" in text for text in told)

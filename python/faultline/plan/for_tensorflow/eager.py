@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 
+from .. import dry_run_session
 from ..device import OutOfMemory
 from ..holdings import Holding, zeros
 from . import shapes
@@ -21,6 +22,7 @@ class Eager:
         self._session = session
         self._variables: dict[int, Holding] = {}  # by the id of the resource's tensor
         self._local = threading.local()
+        self._told_of_other = False
 
     @property
     def inside(self) -> bool:
@@ -59,7 +61,20 @@ class Eager:
         constant_op.convert_to_eager_tensor = converted
 
     def _is_planned(self, ctx) -> bool:
-        return not self._session.only_cpu and "CPU" not in str(ctx.device_name or "").upper()
+        if self._session.only_cpu or "CPU" in str(ctx.device_name or "").upper():
+            return False
+        other = dry_run_session.current()
+        if other is not None and other is not self._session:
+            if not self._told_of_other:
+                self._told_of_other = True
+                other.notes.add(
+                    "mode",
+                    "TensorFlow computes in the same process: what it takes of a GPU, most of it unless it is told otherwise, is not counted",
+                    "",
+                    verdict="without what TensorFlow takes",
+                )
+            return False
+        return True
 
     def _around(self, run):
         def execute(op_name, num_outputs, inputs, attrs, ctx, *more, **named):
