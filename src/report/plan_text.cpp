@@ -412,7 +412,8 @@ std::string summary_of(const Plan& plan) {
     case Verdict::kDoesNotFit:
       return plan.missing_bytes() == 0
                  ? "does not fit"
-                 : fmt::format("does not fit, {}{} too little", plan.stopped.empty() ? "" : "at least ",
+                 : fmt::format("does not fit, {}{} too little",
+                               plan.stopped.empty() || plan.ends_with_alike_steps() ? "" : "at least ",
                                format_bytes(plan.missing_bytes()));
     case Verdict::kMeasured:
       if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);

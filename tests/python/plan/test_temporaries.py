@@ -109,7 +109,7 @@ def test_operations_without_a_model_take_nothing(results):
     [
         ("convolution.", 0.025),
         ("convolution_backward", 0.05),
-        ("_cudnn_rnn", 0.09),
+        ("_cudnn_rnn", 0.02),
         ("cudnn_batch_norm.", 0.01),
         ("cudnn_batch_norm_backward", 0.01),
     ],
