@@ -123,8 +123,9 @@ std::string detail_words(const Facts& facts, const HeldByLine& held) {
   const std::string detail = library_detail(facts, most->second.stack);
   if (held.parts.size() == 1) return detail;
   if (most->second.bytes <= held.bytes / 2) return {};
-  return fmt::format("most {} ({} of {})", detail.empty() ? "by the line itself" : detail,
-                     format_count(most->second.count), format_count(held.count));
+  const std::string whose = detail.empty() ? "by the line itself" : detail;
+  if (most->second.count <= held.count / 2) return fmt::format("{} of it {}", format_bytes(most->second.bytes), whose);
+  return fmt::format("most {} ({} of {})", whose, format_count(most->second.count), format_count(held.count));
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ TEST(Describe, AHolderTellsTheFunctionBelowItForAllOrWithACount) {
   EXPECT_EQ(detail({"9MiB" + call + "10 relu", "4MiB" + call + "20 gelu", "4MiB" + call + "20 gelu",
                     "4MiB" + call + "20 gelu"}),
             "most in gelu, functional.py:20 (3 of 4)");
+  EXPECT_EQ(detail({"9MiB" + call + "10 relu", "2MiB" + call + "20 gelu", "2MiB" + call + "20 gelu"}),
+            "9.00 MiB of it in relu, functional.py:10");
 }
 
 TEST(Describe, AFingerprintIsThePlaceAndNothingElse) {
