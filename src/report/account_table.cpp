@@ -90,7 +90,10 @@ AccountTable account_table(const Account& account) {
 }
 
 std::string device_name(const Page& page, const DeviceReport& device) {
-  return fmt::format("GPU {}", device.index) + (device.name.empty() ? "" : " (" + page.clean(device.name) + ")") +
+  const std::string name = page.clean(device.name);
+  return (device.name.starts_with("host memory")
+              ? name
+              : fmt::format("GPU {}", device.index) + (name.empty() ? "" : " (" + name + ")")) +
          (device.process.empty() ? "" : " of " + page.clean(device.process));
 }
 

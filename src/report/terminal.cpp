@@ -144,7 +144,9 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
       continue;
     }
     ++told;
-    const std::string label = report.devices.size() == 1 ? "peak" : fmt::format("GPU {}", device.index);
+    const std::string label = report.devices.size() == 1               ? "peak"
+                              : device.name.starts_with("host memory") ? "host"
+                                                                       : fmt::format("GPU {}", device.index);
     page.row(label, fmt::format("{} allocated (at event {}), {} reserved{}", format_bytes(device.peak_allocated),
                                 format_count(device.peak_event), format_bytes(device.peak_reserved),
                                 device.process.empty() ? "" : ", " + page.clean(device.process)));

@@ -23,3 +23,11 @@ def test_every_allocation_is_placed_as_it_was(binary, path):
     assert {finding["rule"] for finding in report["findings"] if finding["severity"] == "error"} == (
         {"memory/out-of-memory"} if failed else set()
     )
+
+
+def test_it_is_called_jax_and_the_hosts_pool_is_no_gpu(binary):
+    done = subprocess.run(
+        [binary, "explain", str(RECORDED / "oom_growth_regions.log.xz")], capture_output=True, text=True
+    )
+    assert "JAX's pool GPU_0_bfc" in " ".join(done.stdout.split()) and "TensorFlow" not in done.stdout, done.stdout
+    assert "GPU 2" not in done.stdout and "\n  host " in done.stdout

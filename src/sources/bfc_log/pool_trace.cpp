@@ -36,6 +36,7 @@ PoolTrace::Pool PoolTrace::pool(std::string_view name) {
   pool.name = std::string(name);
   const std::optional<std::uint16_t> gpu = gpu_of(name);
   pool.is_host = !gpu;
+  if (name.starts_with("XLA_backend_") || name.starts_with("xla_gpu_")) state_framework("jax");  // its client's names
   pool.device = gpu.value_or(0);
   pool.driver_heap = HeapId(static_cast<std::uint16_t>(trace.heaps.size()));
   trace.heaps.push_back({HeapKind::kDriver, pool.device, pool.driver_heap, 0, 0, "driver"});
