@@ -31,3 +31,9 @@ def test_it_is_called_jax_and_the_hosts_pool_is_no_gpu(binary):
     )
     assert "JAX's pool GPU_0_bfc" in " ".join(done.stdout.split()) and "TensorFlow" not in done.stdout, done.stdout
     assert "GPU 2" not in done.stdout and "\n  host " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["oom_huge", "oom_growth_regions", "oom_taken_by_another"])
+def test_a_text_without_a_framework_is_not_called_tensorflows(binary, name):
+    done = subprocess.run([binary, "explain", str(RECORDED / f"{name}.txt.xz")], capture_output=True, text=True)
+    assert done.stdout.split("\n")[1].strip().startswith(("TensorFlow or JAX", "JAX")), done.stdout

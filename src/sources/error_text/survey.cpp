@@ -66,7 +66,9 @@ std::string pool_owner(std::string_view text, std::size_t at) {
              tensorflow = has(text, {"/keras/", "keras.", "import tensorflow", " tf.", "(tf.", "tensorflow/core",
                                      "W tensorflow/", "I tensorflow/", "E tensorflow/"});
   if (jax != tensorflow) return jax ? "jax" : "tensorflow";
-  return jax || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
+  // JAX's lines begin with a date, TensorFlow's newer ones with zeros, its older ones name their folder.
+  const bool is_dated = has(line, {"bfc_allocator.cc"}) && !has(line, {"tensorflow/", "0000 00:00:"});
+  return jax || is_dated || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
 }
 
 Survey survey(std::string_view text, const AnchorHits& found) {
