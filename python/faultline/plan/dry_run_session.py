@@ -123,7 +123,7 @@ class DryRunSession:
         self.mode.on_deadline = self._out_of_time
         self.mode.__enter__()
         self._other_threads()
-        sys.excepthook = self._around_excepthook(sys.excepthook)
+        sys.excepthook = around_excepthook(sys.excepthook, self.note_death)
         os.register_at_fork(after_in_child=self._forked)
         os._exit = self._around_exit(os._exit)
 
@@ -208,14 +208,6 @@ class DryRunSession:
 
         return _exit
 
-    def _around_excepthook(self, before):
-        def faultline(kind, problem, trace):
-            self.note_death(problem, trace)
-            trace = without_own_frames(trace)
-            before(kind, problem.with_traceback(trace), trace)
-
-        return faultline
-
     def note_death(self, problem: BaseException, trace) -> None:
         """The exception that ended the program, with its line."""
         from . import places
@@ -223,9 +215,7 @@ class DryRunSession:
 
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
-        frames = traceback.extract_tb(trace)
-        own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
-        place = (own or list(frames) or [None])[-1]
+        place = place_of_death(trace)
         # Operations that refuse their operands are the program's affair; what it decides by values that were not computed is not.
         decided = isinstance(
             problem, (ValueError, ArithmeticError, AssertionError, LookupError, RuntimeError)
@@ -417,6 +407,24 @@ def _settle_backward_threads() -> None:
             empty_backward(index)
         except RuntimeError:
             return  # there are no more
+
+
+def around_excepthook(before, note_death):
+    """The program's exception is noted, and shown as without a dry run."""
+
+    def faultline(kind, problem, trace):
+        note_death(problem, trace)
+        trace = without_own_frames(trace)
+        before(kind, problem.with_traceback(trace), trace)
+
+    return faultline
+
+
+def place_of_death(trace):
+    """The innermost frame that is the program's own, else the innermost; None: a traceback without frames."""
+    frames = traceback.extract_tb(trace)
+    own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
+    return (own or list(frames) or [None])[-1]
 
 
 def without_own_frames(trace):

@@ -22,6 +22,13 @@ class Holding:
     def __init__(self, allocation: int):
         self.allocation, self.arrays = allocation, 0
 
+    def let_go(self, session) -> None:
+        """One array fewer has it."""
+        self.arrays -= 1
+        if self.arrays == 0:
+            session.give_back(self.allocation)
+            self.allocation = 0
+
 
 class _Followed(weakref.ref):
     __slots__ = ("key", "holding", "is_stand_in", "ended")
@@ -70,11 +77,7 @@ class Holdings:
         if followed.ended:
             return
         followed.ended = True
-        holding = followed.holding
-        holding.arrays -= 1
-        if holding.arrays == 0:
-            self._session.give_back(holding.allocation)
-            holding.allocation = 0
+        followed.holding.let_go(self._session)
 
 
 def zeros(shape: tuple, dtype) -> np.ndarray:

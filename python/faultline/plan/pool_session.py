@@ -12,10 +12,8 @@ import os
 import sys
 import threading
 import time
-import traceback
 
 from . import dry_run_session, vary
-from .._file_owner import is_library, is_own
 from .device import OutOfMemory, PoolDevice
 from .gpu import Gpu
 from .notes import Notes
@@ -128,22 +126,12 @@ class PoolSession:
 
     def install(self) -> None:
         atexit.register(self.finish)
-        sys.excepthook = self._around_excepthook(sys.excepthook)
-
-    def _around_excepthook(self, before):
-        def faultline(kind, problem, trace):
-            self.note_death(problem, trace)
-            trace = dry_run_session.without_own_frames(trace)
-            before(kind, problem.with_traceback(trace), trace)
-
-        return faultline
+        sys.excepthook = dry_run_session.around_excepthook(sys.excepthook, self.note_death)
 
     def note_death(self, problem: BaseException, trace) -> None:
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
-        frames = traceback.extract_tb(trace)
-        own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
-        place = (own or list(frames) or [None])[-1]
+        place = dry_run_session.place_of_death(trace)
         seen, at = set(), problem
         while at is not None and id(at) not in seen:
             self.died_of_memory |= self.is_out_of_memory(at)
@@ -219,12 +207,6 @@ class PoolSession:
             stats = self.device.stats()
             self.notes.tell_decided(self.operations)
             self.notes.write(self.device)
-            for key, value in (
-                ("dry-run.operations", str(self.operations)),
-                ("dry-run.gpu", self.gpu.name),
-                ("dry-run.how", "real" if self.options.get("real") else "fake"),
-            ):
-                self.device.property(key, value)
             if self.stopped:
                 self.device.property("dry-run.stopped", self.stopped)
             if self.problem:

@@ -235,9 +235,5 @@ class Eager:
 
     def _drop_variable(self, key: int) -> None:
         holding = self._variables.pop(key, None)
-        if holding is None:
-            return
-        holding.arrays -= 1
-        if holding.arrays == 0:
-            self._session.give_back(holding.allocation)
-            holding.allocation = 0
+        if holding is not None:
+            holding.let_go(self._session)

@@ -105,12 +105,8 @@ class Walk:
 
     def _drop(self, tensor) -> None:
         holding = self._taken.pop(id(tensor), None)
-        if holding is None:
-            return
-        holding.arrays -= 1
-        if holding.arrays == 0:
-            self._session.give_back(holding.allocation)
-            holding.allocation = 0
+        if holding is not None:
+            holding.let_go(self._session)
 
     def _keep(self, operation) -> None:
         """A variable of the graph has it from now on, in the place of what it had."""
