@@ -34,6 +34,7 @@
 #include "base/units.h"
 #include "facts/outside.h"
 #include "rules/finding.h"
+#include "sources/statements.h"
 
 namespace faultline {
 
@@ -55,16 +56,18 @@ inline constexpr std::uint64_t kDriverMarginBytes = 256 * kMiB;
 
 // A pool that has a limit and keeps what it has taken.
 struct PoolShortage {
-  std::optional<ByteInterval> limit;    // the most that it may take
-  std::optional<ByteInterval> left;     // of that, what no region has taken
-  std::optional<ByteInterval> slack;    // of the live, what chunks have beyond what was asked for
-  std::optional<ByteInterval> refused;  // a region that the driver is known not to have given
-  std::uint64_t region_count = 0;       // what it has taken comes in so many pieces, which are never joined
-  std::string name;                     // "GPU_0_bfc"
-  std::string words;                    // "TensorFlow's pool GPU_0_bfc"
-  bool is_host = false;                 // memory of the host
-  bool has_map = false;                 // it is known where its chunks lie
-  bool knows_request = true;            // how much was asked for
+  std::optional<ByteInterval> limit;       // the most that it may take
+  std::optional<ByteInterval> left;        // of that, what no region has taken
+  std::optional<ByteInterval> slack;       // of the live, what chunks have beyond what was asked for
+  std::optional<ByteInterval> refused;     // a region that the driver is known not to have given
+  std::optional<ByteInterval> base_limit;  // what XLA says that it plans with: the limit, or four fifths of the device
+  std::optional<DumpedPool::Bar> bar;      // where the map is not in the text
+  std::uint64_t region_count = 0;          // what it has taken comes in so many pieces, which are never joined
+  std::string name;                        // "GPU_0_bfc"
+  std::string words;                       // "TensorFlow's pool GPU_0_bfc"
+  bool is_host = false;                    // memory of the host
+  bool has_map = false;                    // it is known where its chunks lie
+  bool knows_request = true;               // how much was asked for
 };
 
 struct Shortage {

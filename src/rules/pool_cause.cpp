@@ -1,5 +1,6 @@
 #include "rules/pool_cause.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "fmt/format.h"
@@ -53,9 +54,37 @@ class PoolJudge {
   std::string left_words() const {
     return p_.left ? fmt::format(", and it may take {} more", limit_words(*p_.left)) : std::string();
   }
+  // A hundredth without a chunk in use is wholly free; one with a chunk may be almost free. A free piece reaches less than one hundredth beyond a row of such at each end.
+  std::string bar_words() const {
+    if (p_.bar->free == 0)
+      return "by the bar that it prints of itself, in hundredths of what it has taken, each is at least partly in use, "
+             "so no free piece is as large as 2 in 100";
+    std::string words = fmt::format(
+        "by the bar that it prints of itself {} in 100 of what it has taken are free at least, and no free "
+        "piece is as large as {} in 100",
+        p_.bar->free, std::min<std::uint64_t>(p_.bar->longest + 2, 100));
+    const std::uint64_t longest = p_.bar->longest;
+    if (longest >= 10 && p_.knows_request && s_.requested.max < kExabyte)
+      words += fmt::format(
+          " (the longest row of free hundredths, {}, did not hold the request: if it lies in one "
+          "region, the pool had taken less than {})",
+          longest, format_bytes(s_.requested.max / longest * 100));
+    return words;
+  }
   bool left_is_short() const { return !p_.left || surely_less(*p_.left, s_.requested); }
 
   Maybe too_large() const {
+    if (!p_.limit && p_.base_limit && !p_.is_host && surely_less(*p_.base_limit, s_.requested)) {
+      // of the device it would be four fifths
+      const bool is_sure = s_.requested.min / 5 > p_.base_limit->max / 4;
+      return CauseVerdict{Story::kPoolTooLarge, is_sure ? Confidence::kProved : Confidence::kLikely,
+                          fmt::format("that is more than the {} that XLA plans with on this device (the \"base limit\" "
+                                      "of its message), which {}",
+                                      shown(*p_.base_limit),
+                                      is_sure ? "is what its pool may take, or four fifths of the device"
+                                              : "is what its pool may take unless it is told to be larger"),
+                          compared({asked()}, ">", {{*p_.base_limit, "that XLA plans with"}})};
+    }
     if (!p_.limit || !surely_less(*p_.limit, s_.requested)) return {};
     return CauseVerdict{Story::kPoolTooLarge, Confidence::kProved,
                         fmt::format("that is more than {} may ever take, {}", p_.words, limit_words(*p_.limit)),
@@ -72,7 +101,23 @@ class PoolJudge {
                         ""};
   }
 
+  // A pool that may grow asks the driver for a region, and where that is refused for nine tenths of it, down to the request: the last region that was refused is this
+  // request's where the next one would have been smaller than it.
+  bool refused_down_to_request() const {
+    return p_.refused && surely_at_least(*p_.refused, s_.requested) &&
+           p_.refused->max / 10 * 9 <= s_.requested.max + s_.requested.max / 100;
+  }
+
   Maybe refused() const {
+    if (!p_.left && refused_down_to_request()) {
+      return CauseVerdict{
+          Story::kPoolRefused, Confidence::kProved,
+          fmt::format("{} had no free piece that large and was free to grow, but the driver refused it, down to {}: "
+                      "the device's memory was held outside this pool, by another process, or by this one's CUDA "
+                      "context and libraries{}",
+                      state(), shown(*p_.refused), p_.bar ? "; " + bar_words() : ""),
+          compared({{*p_.refused, "refused by the driver"}}, "≥", {asked()})};
+    }
     if (!p_.left || !surely_at_least(*p_.left, s_.requested)) return {};
     return CauseVerdict{
         Story::kPoolRefused, p_.refused ? Confidence::kProved : Confidence::kLikely,
@@ -164,6 +209,13 @@ class PoolJudge {
     if (s_.idle) why += fmt::format("; {} are free in it", range_words(*s_.idle));
     if (s_.largest_piece) why += fmt::format(", in pieces of at most {}", format_bytes(s_.largest_piece->max));
     why += p_.left ? left_words() : std::string("; how much more it may take is not told");
+    if (!s_.idle && p_.bar)
+      return {Story::kPoolOpen, Confidence::kLikely,
+              fmt::format("{} had no free piece that large: {}; how much that is in bytes, and how much more it may "
+                          "take, is not in this text, so a full pool, free memory in pieces and a driver that refused "
+                          "cannot be told apart",
+                          state(), bar_words()),
+              ""};
     if (!s_.idle)
       return {Story::kPoolOpen, Confidence::kLikely, why + "; nothing here tells how much of it was free", ""};
     std::string causes;

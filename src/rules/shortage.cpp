@@ -74,6 +74,8 @@ Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment&
   parts.knows_request = asked.max != 0;
   shortage.requested = shortage.segment = {bfc_rounded(asked.min), bfc_rounded(asked.max)};
   parts.refused = stated.refused_region;
+  parts.base_limit = stated.base_limit;
+  if (!parts.has_map) parts.bar = stated.bar;
   parts.limit = stated.limit;
   // what a recording tells of it; of a map alone that would rest on the failure that it is to explain
   if (!parts.limit && !subject.statements().message_only) parts.limit = pool_limit(subject, slot, event);

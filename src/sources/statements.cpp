@@ -227,7 +227,7 @@ std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& propert
     pool.name = heap.name;
     const std::string prefix = "bfc." + heap.name + ".";
     using Number = std::optional<ByteInterval> DumpedPool::*;
-    static constexpr std::array<std::pair<const char*, Number>, 9> kNumbers = {
+    static constexpr std::array<std::pair<const char*, Number>, 10> kNumbers = {
         {{"limit", &DumpedPool::limit},
          {"available", &DumpedPool::available},
          {"request", &DumpedPool::request},
@@ -236,8 +236,13 @@ std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& propert
          {"largest_free", &DumpedPool::largest_free},
          {"asked_for", &DumpedPool::asked_for},
          {"refused_region", &DumpedPool::refused_region},
+         {"base_limit", &DumpedPool::base_limit},
          {"peak_in_use", &DumpedPool::peak_in_use}}};
     for (const auto& [name, member] : kNumbers) pool.*member = stated_bytes(properties, prefix + name);
+    const auto free = stated_bytes(properties, prefix + "bar.free"),
+               longest = stated_bytes(properties, prefix + "bar.longest");
+    if (free && longest && free->max <= 100 && longest->max <= free->min)
+      pool.bar = DumpedPool::Bar{free->min, longest->min};
     pool.unread_bytes = stated_bytes(properties, prefix + "unread").value_or(ByteInterval{}).min;
     pool.unplaced_bytes = stated_bytes(properties, prefix + "unplaced").value_or(ByteInterval{}).min;
     pool.knows_requests = trace.can(kEvents) || properties.word(prefix + "knows_requests") == "true";

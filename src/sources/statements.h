@@ -87,6 +87,12 @@ struct DumpedPool {
   std::optional<ByteInterval> asked_for;                    // in all chunks that are in use
   std::optional<ByteInterval> refused_region;               // what the driver would not give
   std::optional<ByteInterval> peak_in_use;
+  std::optional<ByteInterval>
+      base_limit;  // what XLA says that it plans with: the pool's limit, or four fifths of the device
+  struct Bar {
+    std::uint64_t free = 0, longest = 0;
+  };
+  std::optional<Bar> bar;  // of what it has taken: hundredths without a chunk in use, and the longest row of them
   std::uint64_t unread_bytes = 0;    // of its regions, what lines that are missing would have told of
   std::uint64_t unplaced_bytes = 0;  // regions of which no line is left
   bool knows_requests = false;       // of each chunk it is known how much was asked for

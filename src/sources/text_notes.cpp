@@ -21,6 +21,7 @@ TextNotes read_text_notes(const Trace& trace) {
   }
   notes.sets_expandable = word("sets_expandable") == "yes";
   notes.has_traceback = word("has_traceback") == "yes";
+  notes.shows_no_exception = word("shows_no_exception") == "yes";
   notes.lives_by_words = word("lives_on") == "words";
   notes.ended_because = word("ended_while") == "caused";
   notes.of_request = word("of_request") == "yes";

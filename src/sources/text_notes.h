@@ -12,10 +12,11 @@ namespace faultline {
 struct TextNotes {
   // an exception of another kind that only quotes the message, "ValueError: upstream said: …, serve.py:7"; empty: the message is its exception's own
   std::string quoted_by;
-  std::string who;                // which of several writers it is of: "rank 2"
-  std::vector<std::string> also;  // messages of other errors in the same text
-  bool sets_expandable = false;   // the text shows expandable_segments:True being set
-  bool has_traceback = false;     // it is more than the message alone
+  std::string who;                  // which of several writers it is of: "rank 2"
+  std::vector<std::string> also;    // messages of other errors in the same text
+  bool sets_expandable = false;     // the text shows expandable_segments:True being set
+  bool shows_no_exception = false;  // a failure of JAX's that only its logger tells of
+  bool has_traceback = false;       // it is more than the message alone
   // that the program works on behind the message is said by words alone, not shown by the shape of the log
   bool lives_by_words = false;
   bool ended_because = false;  // the exception that ended the program was raised from this one

@@ -12,6 +12,12 @@ namespace {
 constexpr const char* kFewerWeightBytes =
     "Half-precision, quantised or sharded weights shrink it; so does loading them piece by piece.";
 
+// A message that PyTorch did not write: its settings and calls are of no use there.
+bool is_of_other(const AdviceContext& context) {
+  return context.message != nullptr && context.message->framework != Framework::kPyTorch &&
+         context.message->framework != Framework::kNone;
+}
+
 void add_smaller(const AdviceContext& context, Finding& finding) {
   if (context.roles & kInitsOptimizer) {
     return add_try(finding,
@@ -23,8 +29,7 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
       return add_try(
           finding, std::string("The model was being made or moved to the device, so a smaller batch does not help. ") +
                        kFewerWeightBytes);
-    if (context.message != nullptr && context.message->framework != Framework::kPyTorch &&
-        context.message->framework != Framework::kNone)
+    if (is_of_other(context))
       return add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
                                   ": a smaller batch or sequence, a smaller type.");
     const bool trains = context.roles & (kInBackward | kInOptimizer | kRecomputes);
@@ -90,6 +95,7 @@ void add_limit(const AdviceContext& context, Finding& finding) {
                    "Raise or remove the pool's limit: set_limit() of the memory pool in the code, or the variable "
                    "CUPY_GPU_MEMORY_LIMIT.");
   }
+  if (is_of_other(context)) return add_try(finding, "Raise or remove the limit that the program was given.");
   if (context.message != nullptr && is_torch_before(*context.message, 2, 1))
     return add_try(
         finding,
@@ -102,6 +108,7 @@ void add_limit(const AdviceContext& context, Finding& finding) {
 // A recording's settings are tried by replays; of a message nothing can be.
 void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
   const StatedError& message = *context.message;
+  if (is_of_other(context)) return;
   if (is_torch_before(message, 1, 10)) {
     return add_try(
         finding,
@@ -134,7 +141,8 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
 }
 
 void add_empty_cache_truth(const AdviceContext& context, Finding& finding) {
-  if (context.message == nullptr || context.message->allocator != StatedAllocator::kUsual) return;
+  if (context.message == nullptr || context.message->allocator != StatedAllocator::kUsual || is_of_other(context))
+    return;
   add_try(finding,
           "torch.cuda.empty_cache() before this line would not have helped: PyTorch gives back every wholly free "
           "segment by itself before it raises this error "
@@ -163,7 +171,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
                      "Make the tensor smaller, or in pieces. Often it is a broadcast, an outer product, or attention "
                      "over the whole length at once.");
     case Story::kIdleCache:
-      if (finding.cause.empty() || verdict.confidence != Confidence::kProved) return;
+      if (finding.cause.empty() || is_of_other(context) || verdict.confidence != Confidence::kProved) return;
       return add_try(finding,
                      "Call torch.cuda.empty_cache() before this line, once; or keep PyTorch from taking the last of "
                      "the device: torch.cuda.set_per_process_memory_fraction(0.9).");
@@ -183,7 +191,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
                      "Look whether the text joins several messages or was changed by hand, and whether --gpu names the "
                      "GPU that it ran on.");
     case Story::kRoomLeft:
-      if (context.message == nullptr || !is_torch_before(*context.message, 2, 1)) {
+      if (context.message == nullptr || (!is_of_other(context) && !is_torch_before(*context.message, 2, 1))) {
         add_try(finding,
                 "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 "
                 "obey such a limit but do not print it.");

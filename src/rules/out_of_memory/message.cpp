@@ -107,19 +107,59 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   return true;
 }
 
+// "TensorFlow", "JAX", or both where the text does not tell.
+std::string owner_words(const StatedError& stated) {
+  return stated.framework_name == "tensorflow" ? "TensorFlow"
+         : stated.framework_name == "jax"      ? "JAX"
+                                               : stated.framework_name;
+}
+
+// What the pool's map would tell, where the text has none of it.
+void add_map(const Case& subject, Finding& finding) {
+  const std::string who = owner_words(subject.statements().error);
+  add_try(finding, "The pool's map, which tells the causes apart, is not in this text. " +
+                       (who == "JAX"          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")
+                        : who == "TensorFlow" ? std::string("TensorFlow prints it to the standard error, unless "
+                                                            "TF_CPP_MIN_LOG_LEVEL is set above 0")
+                                              : std::string("TensorFlow prints it to the standard error by itself, JAX "
+                                                            "only with TF_CPP_MIN_LOG_LEVEL=0")) +
+                       ": TF_CPP_MIN_LOG_LEVEL=0 " + program_words(subject) +
+                       " 2>&1 | tee log.txt, then faultline explain log.txt");
+}
+
+bool has_map(const Case& subject, const std::optional<PoolFailure>& failure) {
+  return failure && shortage_of(subject, failure->slot, failure->moment).pool->has_map;
+}
+
+// A program that asks the driver for each buffer, or a pool whose own words are not in the text.
+bool judge_refused(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.call.empty()) return false;
+  conclude(finding, Confidence::kProved,
+           owner_words(stated) + " asked the driver for " + size_words(stated) +
+               " and got none (CUDA_ERROR_OUT_OF_MEMORY): the device had no room for it. How much was free, and who "
+               "held the rest, is not in this text.");
+  add_try(finding, "See who holds the device: nvidia-smi; other programs and forgotten notebooks count.");
+  add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
+                       ": a smaller batch or sequence, a smaller type.");
+  return true;
+}
+
 void judge_tensorflow(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  const std::string who = stated.framework_name == "tensorflow" ? "TensorFlow" : stated.framework_name;
+  const std::string who = owner_words(stated);
+  if (judge_refused(subject, finding)) return;
   if (stated.kind == ErrorKind::kPoolGrowth) {
     conclude(finding, Confidence::kHint,
              who + " asked the driver for a pool of " + size_words(stated) +
                  " and did not get it; it goes on with less, so this line alone is no failure, but something else held "
                  "the device's memory.");
     finding.severity = Severity::kWarning;
-    return add_try(
-        finding,
-        "See who holds the device: nvidia-smi; and let the pool grow as needed: TF_FORCE_GPU_ALLOW_GROWTH=true" +
-            std::string(who == "TensorFlow" ? "" : " (JAX: XLA_PYTHON_CLIENT_PREALLOCATE=false)"));
+    return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: " +
+                                std::string(who == "TensorFlow" ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
+                                            : who == "JAX"      ? "XLA_PYTHON_CLIENT_PREALLOCATE=false"
+                                                                : "TF_FORCE_GPU_ALLOW_GROWTH=true in TensorFlow, "
+                                                                  "XLA_PYTHON_CLIENT_PREALLOCATE=false in JAX"));
   }
   if (stated.benign) {
     finding.severity = Severity::kNote;
@@ -142,17 +182,7 @@ void judge_tensorflow(Case& subject, Finding& finding) {
   if (failure) tell_pool(subject, *failure, finding);
   if (!stated.tensor_shape.empty())
     finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
-  if (!failure) {
-    add_try(
-        finding,
-        subject.statements().message_only && read_text_notes(subject.trace()).has_traceback
-            ? "This text has no map of the pool (\"BFCAllocator dump\"); " + who +
-                  " writes it to the standard error, unless TF_CPP_MIN_LOG_LEVEL hides it: run it as " +
-                  program_words(subject) + " 2>&1 | tee log.txt"
-            : std::string(
-                  "The lines above it in the log hold the pool's map (\"BFCAllocator dump\"): give Faultline the whole "
-                  "log: faultline explain log.txt"));
-  }
+  if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
 }
 
 // The largest buffers of the program that XLA compiled, where the text lists them.
@@ -172,6 +202,8 @@ std::string buffer_words(const StatedError& stated, Finding& finding) {
 
 void judge_jax(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
+  if (stated.kind == ErrorKind::kPoolGrowth || stated.benign || stated.disguised || !stated.call.empty())
+    return judge_tensorflow(subject, finding);
   const std::string buffers = buffer_words(stated, finding);
   if (stated.executable_total && stated.capacity) {
     finding.cause = "exhausted";
@@ -199,7 +231,8 @@ void judge_jax(Case& subject, Finding& finding) {
     add_try(finding,
             "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint "
             "around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
-  if (stated.other_framework != "TensorFlow" && !failure)
+  if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
+  if (stated.other_framework != "TensorFlow" && finding.cause.empty() && !failure)
     add_try(finding,
             "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
             "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
@@ -232,9 +265,10 @@ void judge_bare(const Case& subject, Finding& finding) {
                  " found no GPU memory; the message has no numbers, so who held the memory cannot be told.");
   add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
   if (!other)
-    add_try(finding,
-            "If it fails later, PyTorch's idle cache may be what is missing: it is given back only when PyTorch itself "
-            "runs out, so here torch.cuda.empty_cache() before this line can help.");
+    add_try(
+        finding,
+        "If it fails later, in a program that uses PyTorch, PyTorch's idle cache may be what is missing: it is given "
+        "back only when PyTorch itself runs out, so here torch.cuda.empty_cache() before this line can help.");
 }
 
 // A framework or a library that says no more than that it got nothing.
@@ -282,6 +316,8 @@ void judge_without_numbers(Case& subject, Finding& finding) {
 
 void judge_library(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
+  const bool other = !stated.other_framework.empty();
+  const bool has_pool = stated.other_framework == "TensorFlow" || stated.other_framework == "JAX";
   if (stated.requested) add_evidence(finding, "requested_bytes", stated.requested->middle());
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
@@ -294,12 +330,22 @@ void judge_library(const Case& subject, Finding& finding) {
                        "): most often the device had no memory left for it, else the context was broken before, by an "
                        "illegal access or an index out of range"
                  : stated.library + " asked the driver for " + size_words(stated) + " and got none") +
-          "; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back first, and "
-          "nothing here says who held the memory.");
-  add_try(finding,
-          "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the "
-          "memory was idle cache.");
-  if (stated.library == "NCCL" && !is_torch_before(stated, 1, 8))
+          (has_pool ? "; it takes memory beside the pool of " + stated.other_framework +
+                          ", which keeps what it has taken, and nothing here says who held the memory."
+           : other  ? "; nothing here says who held the memory."
+                    : "; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back "
+                      "first, and nothing here says who held the memory."));
+  if (has_pool)
+    add_try(finding, stated.other_framework == "JAX"
+                         ? "Leave room beside the pool: XLA_CLIENT_MEM_FRACTION=0.6 (older: "
+                           "XLA_PYTHON_CLIENT_MEM_FRACTION), or XLA_PYTHON_CLIENT_PREALLOCATE=false."
+                         : "Leave room beside the pool, which takes almost the whole device at the start: "
+                           "TF_FORCE_GPU_ALLOW_GROWTH=true, or set_logical_device_configuration(memory_limit=…).");
+  if (!other)
+    add_try(finding,
+            "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the "
+            "memory was idle cache.");
+  if (!other && stated.library == "NCCL" && !is_torch_before(stated, 1, 8))
     add_try(finding,
             "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of "
             "the device.");
@@ -358,6 +404,11 @@ Finding describe_message(Case& subject) {
   else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone ||
            !judge_numbers(subject, finding))
     judge_without_numbers(subject, finding);
+  if (finding.severity != Severity::kNote && subject.statements().message_only &&
+      read_text_notes(subject.trace()).shows_no_exception)
+    finding.message +=
+        " No exception stands in this text: JAX raises one only where the result of what failed is read, so a result "
+        "that nobody read is missing without a word.";
   add_next_step(subject, finding);
   if (stated.text.starts_with("HIP ") || stated.text.find("PYTORCH_HIP_ALLOC_CONF") != std::string::npos)
     for (Try& attempt : finding.tries) name_as_hip(attempt.what);

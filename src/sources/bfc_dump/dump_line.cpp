@@ -151,6 +151,25 @@ DumpLine pool_line(std::string_view line) {
   return read;
 }
 
+// One character for each hundredth of what the pool has taken: "_" where no chunk in use touches it.
+DumpLine bar_line(std::string_view line) {
+  constexpr std::size_t kLength = 100;
+  DumpLine read;
+  while (line.ends_with(' ')) line.remove_suffix(1);
+  if (line.size() < kLength || (line.size() > kLength && line[line.size() - kLength - 1] != ' ')) return read;
+  line.remove_prefix(line.size() - kLength);
+  if (line.find_first_not_of("*x_") != kNone) return read;
+  std::uint64_t free = 0, row = 0;
+  for (const char c : line) {
+    row = c == '_' ? row + 1 : 0;
+    free += c == '_';
+    read.size_bytes = std::max(read.size_bytes, row);
+  }
+  read.kind = Kind::kBar;
+  read.number = free;
+  return read;
+}
+
 DumpLine bin_line(std::string_view line) {
   DumpLine read;
   const std::size_t at = line.find("Bin (");
@@ -208,14 +227,28 @@ DumpLine read_dump_line(std::string_view line) {
     return read;
   }
   if (has("memory_limit_: ") || has("Allocator memory summary: ")) return pool_line(line);
-  if (const std::size_t at = line.find("failed to allocate "); at != kNone && has("from device")) {
+  for (const std::string_view words : {"failed to allocate ", "Failed to allocate device memory of "}) {
+    const std::size_t at = line.find(words);
+    if (at == kNone || (words[0] == 'f' && !has("from device"))) continue;
     const std::size_t open = line.find('(', at);
-    read.sizes[0] = size_at(line.substr(at + 19));
+    read.sizes[0] = size_at(line.substr(at + words.size()));
     if (const auto exact = open == kNone ? std::nullopt : number_in(line.substr(open + 1)))
       read.sizes[0] = ByteInterval::exactly(*exact);
     if (read.sizes[0]) read.kind = Kind::kRefused;
     return read;
   }
+  if (const std::size_t at = line.find("exceeds the base limit ("); at != kNone) {
+    const auto limit = number_in(line.substr(at + 24));
+    if (!limit || *limit == 0 || *limit > kMostBytes) return read;
+    read.kind = Kind::kBaseLimit;
+    read.sizes[0] = ByteInterval::exactly(*limit);
+    return read;
+  }
+  if (has("<allocator contains no memory>")) {
+    read.kind = Kind::kBar;
+    return read;
+  }
+  if (DumpLine bar = bar_line(line); bar.kind == Kind::kBar) return bar;
   if (has("Stats:")) {
     read.kind = Kind::kStatistics;
     return read;

@@ -23,7 +23,9 @@ struct DumpLine {
     kPool,        // sizes are what the pool has taken, its limit, what is left of that, and its next region
     kStatistics,  // "Stats:"
     kStatistic,   // "InUse:  90.00MiB", without a prefix
-    kRefused,     // "failed to allocate 8.41G (9029127168 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY"
+    kRefused,  // "failed to allocate 8.41G (9029127168 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY", "Failed to allocate device memory of 4.00GiB (4294967296 bytes): …"
+    kBar,  // a hundred of "*", "x" and "_": number is how many are "_", size_bytes the longest row of them; none: "<allocator contains no memory>"
+    kBaseLimit,  // "… exceeds the base limit (3003121664)", what XLA plans with
   } kind = Kind::kNone;
   std::optional<std::uint64_t> number;  // a chunk's address, a count, a rounded size
   std::uint64_t size_bytes = 0;

@@ -49,6 +49,8 @@ std::vector<Zone> zones_of(std::string_view text) {
   add_zones(text, " of size ", is_size_line, zones);
   add_zones(text, "Total Chunks:", [](std::string_view, std::size_t) { return true; }, zones);
   add_zones(text, "MaxInUse:", [](std::string_view, std::size_t) { return true; }, zones);
+  // its header and its bar may be all that is printed
+  add_zones(text, "an out of memory trying to allocate ", [](std::string_view, std::size_t) { return true; }, zones);
   std::sort(zones.begin(), zones.end(), [](const Zone& a, const Zone& b) { return a.begin < b.begin; });
   std::vector<Zone> merged;
   for (const Zone& zone : zones) {
@@ -95,6 +97,8 @@ class Reader {
       case DumpLine::Kind::kRegion: return region(read);
       case DumpLine::Kind::kChunk: return chunk(read);
       case DumpLine::Kind::kRefused: refused_ = read.sizes[0]; return;
+      case DumpLine::Kind::kBaseLimit: base_limit_ = read.sizes[0]; return;
+      case DumpLine::Kind::kBar: return bar(read);
       case DumpLine::Kind::kSizes: return sizes(read);
       case DumpLine::Kind::kPool: return pool(read);
       case DumpLine::Kind::kStatistics: return statistics();
@@ -113,7 +117,8 @@ class Reader {
         dump.requested_by_bins = open.bins_requested;
       }
       settle(dump);
-      const bool holds = dump.has_map() || dump.pool || dump.in_use || dump.in_use_by_bins;
+      const bool holds = dump.has_map() || dump.pool || dump.in_use || dump.in_use_by_bins || dump.bar ||
+                         (dump.asked && (dump.refused || dump.base_limit));
       if (!holds) continue;
       dump.writer = std::move(open.writer.tag);
       found.dumps.push_back(std::move(dump));
@@ -142,6 +147,7 @@ class Reader {
     open.dump.begin = at_;
     open.dump.end = end_;
     open.dump.refused = std::exchange(refused_, std::nullopt);
+    open.dump.base_limit = base_limit_;
     return open;
   }
 
@@ -331,6 +337,18 @@ class Reader {
     touch(*open);
   }
 
+  // The last line of a dump, and where the map is hidden the only one behind the header.
+  void bar(const DumpLine& line) {
+    Open* const open = latest();
+    if (open == nullptr) return;
+    if (line.number)
+      open->dump.bar = PoolBar{*line.number, line.size_bytes};
+    else
+      open->dump.pool = open->dump.in_use = ByteInterval{};
+    open->is_over = true;
+    touch(*open);
+  }
+
   void statistics() {
     if (Open* const open = latest()) {
       // Of two that stand in each other nobody knows whose is which.
@@ -371,7 +389,7 @@ class Reader {
 
   std::list<Open> open_;
   Open* fed_ = nullptr;  // whose line the last one was
-  std::optional<ByteInterval> refused_;
+  std::optional<ByteInterval> refused_, base_limit_;
   DumpWriter writer_;
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t not_kept_ = 0;

@@ -85,6 +85,11 @@ void add_statements(Trace& trace, const PoolDump& dump) {
     state("next_region", dump.next_region);
   state("request", dump.rounded ? std::optional(ByteInterval::exactly(*dump.rounded)) : dump.asked);
   state("refused_region", dump.refused);
+  state("base_limit", dump.base_limit);
+  if (dump.bar) {
+    state("bar.free", ByteInterval::exactly(dump.bar->free));
+    state("bar.longest", ByteInterval::exactly(dump.bar->longest));
+  }
   state("asked_for", dump.requested_by_bins);
   state("available", dump.available);
   state("in_use", dump.in_use ? dump.in_use

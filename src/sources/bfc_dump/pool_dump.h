@@ -35,6 +35,11 @@ struct DumpedRegion {
   std::uint32_t chunk_count = 0;
 };
 
+// The bar that a pool prints of itself, one character for each hundredth of what it has taken.
+struct PoolBar {
+  std::uint64_t free = 0, longest = 0;  // hundredths that no chunk in use touches, and the longest row of them
+};
+
 struct PoolDump {
   std::string allocator;  // "GPU_0_bfc"; empty: its line is missing
   std::vector<DumpedChunk> chunks;
@@ -51,6 +56,8 @@ struct PoolDump {
   std::optional<ByteInterval> in_use, peak_in_use, largest_free;
   std::optional<ByteInterval> in_use_by_bins, requested_by_bins;  // all chunks in use, and what was asked for in them
   std::optional<ByteInterval> refused;                            // a region that the driver did not give
+  std::optional<ByteInterval> base_limit;                         // what XLA says that it plans with
+  std::optional<PoolBar> bar;
   std::uint64_t in_use_by_sizes = 0;  // what the summary by size adds up to; 0: there is none
   std::uint64_t allocations = 0;      // how many requests the pool has served
   bool is_finished = false;           // it was read up to its last line

@@ -146,7 +146,7 @@ void look_at_lines(std::string_view above, bool from_start, Before& before) {
     begin = end + 1;
     const LinePrefix prefix = split_prefix(raw);
     const std::string body = clean_line(raw.substr(prefix.length), kLongestLine);
-    if (body.empty() || (!raw.empty() && raw[0] == ' ') || !may_be_work(body)) continue;
+    if (body.empty() || (!raw.empty() && raw[0] == ' ') || is_runtime_line(raw, prefix) || !may_be_work(body)) continue;
     const bool is_known = std::find(before.first.begin(), before.first.end(), body) != before.first.end();
     if (from_start && !is_known && before.first.size() < 3 && body.size() >= 12 && !is_answer(body))
       before.first.push_back(body);
@@ -278,7 +278,7 @@ Afterlife afterlife(std::string_view text, std::size_t from, const std::string& 
     if (body.empty() || is_other_writer(tag, prefix.tag)) continue;
     if (ended_well(body)) return Afterlife::kByShape;
     if (is_end(body)) return Afterlife::kNone;
-    if (body.starts_with("wandb")) continue;
+    if (body.starts_with("wandb") || is_runtime_line(raw, prefix)) continue;
     if (std::find(before.first.begin(), before.first.end(), body) != before.first.end()) {
       if (again.empty()) shown_before = shown;
       again.insert(body);

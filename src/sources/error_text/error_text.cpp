@@ -271,6 +271,13 @@ void add_further(std::string_view text, const Survey& seen, const Chosen& chosen
   }
 }
 
+bool shows_no_exception(std::string_view text) {
+  static constexpr std::array<std::string_view, 4> kRaised = {"RuntimeError", "ExhaustedError", "InternalError",
+                                                              "MemoryError"};
+  return std::none_of(kRaised.begin(), kRaised.end(),
+                      [&](std::string_view name) { return text.find(name) != std::string_view::npos; });
+}
+
 // What the text tells beside the message. Of a long log: of its beginning, and of what stands around the message.
 void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace) {
   const auto [part, at_in_part] = neighbourhood(text, chosen.begin);
@@ -294,6 +301,8 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   if (sets_expandable_segments(near)) trace.properties["error.sets_expandable"] = "yes";
   if (near.find("Traceback (most recent call last)") != std::string_view::npos)
     trace.properties["error.has_traceback"] = "yes";
+  else if (is_of_pool(chosen.message) && chosen.message.framework != "tensorflow" && shows_no_exception(near))
+    trace.properties["error.shows_no_exception"] = "yes";
   if (chosen.message.framework != "jax") return;
   std::size_t number = 0;
   for (const PeakBuffer& buffer : peak_buffers(text, 5)) {

@@ -165,6 +165,15 @@ LinePrefix split_prefix(std::string_view line) {
   return prefix;
 }
 
+bool is_runtime_line(std::string_view line, const LinePrefix& prefix) {
+  static constexpr std::array<std::string_view, 11> kLabels = {
+      "Limit: ",       "InUse: ",         "MaxInUse: ",         "NumAllocs: ",   "MaxAllocSize: ",    "Reserved: ",
+      "PeakReserved:", "PeakAllocated: ", "LargestFreeBlock: ", "=== Source Lo", "Reported by CUDA: "};
+  if (line.substr(0, prefix.length).find(".cc:") != std::string_view::npos) return true;
+  line.remove_prefix(std::min(line.find_first_not_of(' ', prefix.length), line.size()));
+  return std::any_of(kLabels.begin(), kLabels.end(), [&](std::string_view label) { return line.starts_with(label); });
+}
+
 std::size_t escape_length(std::string_view text) {
   if (text.empty() || text[0] != '\x1b') return 0;
   if (text.size() < 2 || text[1] != '[') return 1;

@@ -30,6 +30,10 @@ bool has_any(std::string_view line, const std::array<std::string_view, kCount>& 
 }
 
 // Length of the terminal escape sequence at the start of `text`, 0 if there is none.
+// Whether TensorFlow's or XLA's own logger wrote the line ("E1116 09:54:05.2 8595 bfc_allocator.cc:598] …"), or it is one of the statistics that follow such a line: it shows a failure, not a
+// program at work.
+bool is_runtime_line(std::string_view line, const LinePrefix& prefix);
+
 std::size_t escape_length(std::string_view text);
 
 // Without escape sequences, control characters and trailing blanks; at most `limit` bytes are read.

@@ -135,9 +135,13 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kTfDriver: {
-      const std::size_t from_device = lower.find("from device");
+      // "[0] Failed to allocate device memory of 4.00GiB (4294967296 bytes): RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY"
+      constexpr std::string_view kDeviceMemory = "failed to allocate device memory of ";
+      const bool names_device = lower.starts_with(kDeviceMemory);
+      const std::size_t from_device = names_device ? 100 : lower.find("from device");
       if (from_device == std::string::npos || from_device > 120) return std::nullopt;
-      const auto bytes = xla_size(lower, 19, from_device - 19);
+      const std::size_t size = names_device ? kDeviceMemory.size() : 19;
+      const auto bytes = xla_size(lower, size, from_device - size);
       if (!bytes || lower.substr(0, 260).find("out_of_memory") == std::string::npos) return std::nullopt;
       ErrorMessage message = said("pool-growth", "tensorflow", passage.first_line(300));
       message.numbers["requested"] = *bytes;

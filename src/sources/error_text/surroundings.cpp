@@ -128,7 +128,7 @@ std::string other_framework(std::string_view text) {
   for (const std::string_view word : {"torch", "Torch", "THC"}) {
     if (text.find(word) != std::string_view::npos) return {};
   }
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kMarks = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kMarks = {
       {{"ggml", "llama.cpp"},
        {"llama_model", "llama.cpp"},
        {"[TRT]", "TensorRT"},
@@ -141,7 +141,10 @@ std::string other_framework(std::string_view text) {
        {"pycuda", "PyCUDA"},
        {"jaxlib", "JAX"},
        {"jax.", "JAX"},
-       {"tensorflow", "TensorFlow"}}};
+       {"external/xla", "JAX"},
+       {"tensorflow", "TensorFlow"},
+       {"external/local_xla", "TensorFlow"},
+       {"external/local_tsl", "TensorFlow"}}};
   for (const auto& [mark, name] : kMarks) {
     if (text.find(mark) != std::string_view::npos) return std::string(name);
   }

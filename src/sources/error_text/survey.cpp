@@ -32,6 +32,17 @@ void add_kernel_line(const Chosen& line, Survey& survey) {
     survey.kernel_log.push_back(line);
 }
 
+// What the driver refused, in order. A pool that grows asks for nine tenths next; the same size time and again is what a program asks the driver for itself.
+struct Refusals {
+  std::uint64_t count = 0, last = 0;
+  bool are_alike = true;
+  void add(std::uint64_t bytes) {
+    are_alike &= count == 0 || bytes == last;
+    last = bytes;
+    ++count;
+  }
+};
+
 }  // namespace
 
 bool ends_cuda(std::string_view kind) {
@@ -59,6 +70,9 @@ std::string pool_owner(std::string_view text, std::size_t at) {
   const std::string beside = neighbourhood(text, at).text;
   if (!beside.empty()) text = beside;
   if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
+  // XLA as jaxlib builds it; in TensorFlow it lies in external/local_xla
+  if (has(text, {"external/xla+/", "external/xla/", "external/xla~/"}) && !has(text, {"torch_xla", "local_xla"}))
+    return "jax";
   const bool jax_raised = has(text, {"XlaRuntimeError", "JaxRuntimeError"}),
              tensorflow_raised = has(text, {"tensorflow.python", "/tensorflow/python/", "errors_impl."});
   if (jax_raised != tensorflow_raised) return jax_raised ? "jax" : "tensorflow";
@@ -73,6 +87,7 @@ std::string pool_owner(std::string_view text, std::size_t at) {
 
 Survey survey(std::string_view text, const AnchorHits& found) {
   Survey survey;
+  Refusals refusals;
   std::string owner;
   const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
   std::string last_kind;
@@ -92,10 +107,11 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     ++survey.readings;
     auto message = read_message(text, hit);
     if (!message) continue;
-    if (hit.anchor == Anchor::kBfcOom || hit.anchor == Anchor::kTfDriver) {
+    if (hit.anchor == Anchor::kBfcOom || hit.anchor == Anchor::kTfDriver || hit.anchor == Anchor::kTfAsync) {
       if (owner.empty()) owner = pool_owner(text, hit.begin);
       message->framework = owner;
     }
+    if (message->kind == "pool-growth") refusals.add(message->numbers.at("requested").middle());
     // What is told only where nothing else is.
     if (message->kind.starts_with("harmless-")) {
       if (!survey.harmless) survey.harmless = Chosen{std::move(*message), hit.begin, hit.begin, 1};
@@ -144,6 +160,12 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     if (is_of_kernel_log(message->kind)) add_kernel_line({*message, hit.begin, hit.begin}, survey);
     if (place && message->kind == "xid" && is_consequence(place->message) && !is_consequence(*message)) place.reset();
     if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
+  }
+  if (survey.first_weak && survey.first_weak->message.kind == "pool-growth" && refusals.count > 1 &&
+      refusals.are_alike) {
+    survey.first_weak->message.kind = "out-of-memory";
+    survey.first_weak->message.words["call"] = "the driver";
+    survey.counts["out-of-memory"] += survey.first ? 0 : refusals.count;
   }
   return survey;
 }
