@@ -6,10 +6,11 @@
 
 #include "base/hash.h"
 #include "models/bfc/recording.h"
+#include "models/replayed_trace.h"
 
 namespace faultline {
 
-class BfcReplayTrace {
+class BfcReplayTrace : public ReplayedTrace {
  public:
   explicit BfcReplayTrace(const BfcRecording& recording);
 
@@ -17,27 +18,15 @@ class BfcReplayTrace {
   void begin(const Event& cause) { cause_ = cause; }  // whose time, stack and thread the next regions get
   void region_taken(std::uint32_t pool, ByteRange region);
   void region_returned(std::uint32_t pool, ByteRange region);
-  void allocated(const Event& recorded, std::uint64_t address);
-  void freed(const Event& recorded);
-  void failed(const Event& recorded);
-  void served_and_dropped(const Event& recorded, std::uint64_t address);
   void other(const Event& recorded);
   // The end state, and the settings that led to it.
   Trace finish(const std::vector<BfcPool>& pools);
 
  private:
-  struct Known {
-    AllocationId id;  // in the new trace; 0: not there
-    std::uint64_t recorded = 0, replayed = 0;
-  };
-  AllocationId new_id() { return AllocationId(++trace_.allocation_count); }
-  Known* known(AllocationId recorded) { return recording_.valid(recorded) ? &known_[recorded.index()] : nullptr; }
   Event region_event(EventKind kind, std::uint32_t pool, ByteRange region) const;
 
   const BfcRecording& recording_;
-  Trace trace_;
   Event cause_;
-  std::vector<Known> known_;                         // by recorded id
   HashMap<std::uint64_t, AllocationId> region_ids_;  // by address
 };
 
