@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 SCHEMA = ROOT / "docs" / "report.schema.json"
-SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "cli"]  # each sees those before it
+SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "view", "cli"]  # each sees those before it
 BESIDE = {
     "driver": ["base", "trace"],
     "confine": ["base"],

@@ -66,7 +66,7 @@ std::string nearest_option(const CLI::App& app, int argument_count, char** argum
 std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command,
                   const std::string& problem) {
   if (argument_count < 2)
-    return "a verb is missing: explain, replay, run, plan or doctor; faultline --help tells what each does";
+    return "a verb is missing: explain, replay, run, plan, view or doctor; faultline --help tells what each does";
   const std::string word = arguments[1];
   const std::vector<std::string> verbs = verbs_of(app);
   const bool is_verb = std::find(verbs.begin(), verbs.end(), word) != verbs.end();
@@ -128,6 +128,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   add_replay(app, status);
   add_run(app, command, status);
   add_plan(app, command, status);
+  add_view(app, status);
   add_doctor(app, status);
   add_keep_aside(app, command, status);
   try {

@@ -54,6 +54,7 @@ int tell_run(const Report& report, const OutputOptions& options, const std::stri
 int add_verbs_and_run(int argument_count, char** arguments);
 void add_explain(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
+void add_view(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 // command: what stood behind `--`, which the verbs that run a program take.
 void add_run(CLI::App& app, const std::vector<std::string>& command, int& status);

@@ -25,25 +25,10 @@ bool is_number(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The names of allocations: what the last note before the event says. A name of the tensor itself is its module's without the last word; a
-// variable of the program says nothing of modules.
-std::vector<std::string_view> module_names(const Facts& facts, std::uint32_t until) {
-  const Trace& trace = facts.trace;
-  std::vector<std::string_view> names(trace.allocation_count + std::size_t{1});
-  for (std::size_t index = 0; index <= until && index < trace.events.size(); ++index) {
-    const Event& event = trace.events[index];
-    const bool names_one = event.kind == EventKind::kAlloc || event.kind == EventKind::kTensorNote;
-    if (!names_one || event.allocation.value == 0 || event.extra == 0) continue;
-    const Tensor& tensor = trace.tensors.at(TensorId(event.extra));
-    std::string_view name = trace.strings.at(tensor.name);
-    if (name.empty()) continue;
-    const std::string_view kind = trace.strings.at(tensor.op);
-    if (kind == "variable") continue;
-    if (kind == "parameter" || kind == "buffer" || kind == "attribute")
-      name = name.substr(0, std::min(name.rfind('.'), name.size()));
-    names[event.allocation.index()] = name;
-  }
-  return names;
+// DistributedDataParallel keeps gradients in flat buffers, made in C++ from its own Python code.
+bool is_made_by_ddp(const Trace& trace, const Event& event, const Tensor& tensor) {
+  if (event.stack.value == 0 || tensor.shape.size() != 1) return false;
+  return trace.strings.at(trace.stacks.frame(event.stack).file).ends_with("torch/nn/parallel/distributed.py");
 }
 
 void add(Node& root, std::string_view name, std::uint64_t bytes, std::size_t category) {
@@ -118,6 +103,29 @@ std::vector<Row> cut(const Node& root, std::uint64_t all_bytes, std::size_t most
 }
 
 }  // namespace
+
+// A name of the tensor itself is its module's without the last word; a
+// variable of the program says nothing of modules.
+std::vector<std::string_view> module_names(const Facts& facts, std::uint32_t until) {
+  const Trace& trace = facts.trace;
+  std::vector<std::string_view> names(trace.allocation_count + std::size_t{1});
+  for (std::size_t index = 0; index <= until && index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    const bool names_one = event.kind == EventKind::kAlloc || event.kind == EventKind::kTensorNote;
+    if (!names_one || event.allocation.value == 0 || event.extra == 0) continue;
+    const Tensor& tensor = trace.tensors.at(TensorId(event.extra));
+    std::string_view name = trace.strings.at(tensor.name);
+    const std::string_view kind = trace.strings.at(tensor.op);
+    if (kind == "cache") name = "(KV cache)";
+    if (event.kind == EventKind::kAlloc && is_made_by_ddp(trace, event, tensor)) name = "(DDP buckets)";
+    if (name.empty()) continue;
+    if (kind == "variable") continue;
+    if (kind == "parameter" || kind == "buffer" || kind == "attribute")
+      name = name.substr(0, std::min(name.rfind('.'), name.size()));
+    names[event.allocation.index()] = name;
+  }
+  return names;
+}
 
 std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, std::uint32_t event,
                                    std::size_t most_rows) {

@@ -7,12 +7,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "facts/facts.h"
 #include "plan/plan.h"
 
 namespace faultline {
+
+// By allocation id: the path of the module that each belongs to, as the last note up to an event says; empty: none.
+std::vector<std::string_view> module_names(const Facts& facts, std::uint32_t until);
 
 std::vector<PlanModule> modules_at(const Facts& facts, std::size_t device_slot, std::uint32_t event,
                                    std::size_t most_rows = 16);

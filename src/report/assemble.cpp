@@ -180,16 +180,18 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
   return report;
 }
 
-Report make_report(const Input& input) {
+Report make_report(const Input& input, const VisitPart& visit) {
   Report whole;
   whole.input_kind = input.kind;
   whole.input_path = input.path;
   whole.lost = input.lost;
   whole.notes = input.notes;
   whole.left_out = input.left_out;
-  for (const InputPart& part : input.parts)
-    add_part(make_report(part.trace, judge(part.trace, part.statements)),
-             input.parts.size() > 1 ? part.name : std::string(), whole);
+  for (const InputPart& part : input.parts) {
+    const Judgement judgement = judge(part.trace, part.statements);
+    add_part(make_report(part.trace, judgement), input.parts.size() > 1 ? part.name : std::string(), whole);
+    if (visit) visit(part, judgement);
+  }
   std::stable_sort(whole.findings.begin(), whole.findings.end(), comes_before);
   const bool is_explained = std::any_of(whole.findings.begin(), whole.findings.end(),
                                         [](const Finding& finding) { return finding.severity == Severity::kError; });

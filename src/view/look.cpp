@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "report/assemble.h"
+#include "report/finding_text.h"
+#include "report/json.h"
+#include "view/page.h"
+
+namespace faultline::view {
+namespace {
+
+constexpr std::size_t kMostScenes = 16;
+
+// Findings change their order and their severity on the way into the report; what they say stays.
+struct FoundMoment {
+  std::string rule, fingerprint, message, process;
+  std::uint16_t device = 0;
+  std::uint32_t scene = 0, event = 0;
+  bool is_of(const Finding& finding) const {
+    return rule == finding.rule && fingerprint == finding.fingerprint && message == finding.message &&
+           process == finding.process && device == finding.device;
+  }
+};
+
+Jump jump_of(const Finding& finding, const std::vector<FoundMoment>& moments) {
+  const Location& look = place_to_look(finding);
+  Jump jump{kNever, kNever, look.file, look.line};
+  const auto at =
+      std::find_if(moments.begin(), moments.end(), [&](const FoundMoment& one) { return one.is_of(finding); });
+  if (at != moments.end()) {
+    jump.scene = at->scene;
+    jump.event = at->event;
+  }
+  return jump;
+}
+
+}  // namespace
+
+Viewed look_at(const Input& input) {
+  Viewed viewed;
+  std::vector<FoundMoment> moments;
+  // Bounds are for all scenes together, and how many there are is known before the first is made.
+  std::size_t devices = 0, drawn = 0, undrawn = 0;
+  for (const InputPart& part : input.parts) devices += part.trace.devices.size();
+  const std::size_t share = std::clamp<std::size_t>(devices, 1, kMostScenes);
+  viewed.report = make_report(input, [&](const InputPart& part, const Judgement& judgement) {
+    for (std::size_t slot = 0; slot < part.trace.devices.size(); ++slot) {
+      if (!has_scene(judgement, slot)) continue;
+      if (drawn++ >= kMostScenes) {
+        ++undrawn;
+        continue;
+      }
+      const Scene& scene = viewed.scenes.emplace_back(make_scene(part, judgement, slot, share));
+      for (std::size_t at = 0; at < judgement.findings.size(); ++at) {
+        const Finding& finding = judgement.findings[at];
+        if (scene.moments[at] == kNever) continue;
+        moments.push_back({finding.rule, finding.fingerprint, finding.message,
+                           input.parts.size() > 1 ? part.name : std::string(), finding.device,
+                           static_cast<std::uint32_t>(viewed.scenes.size() - 1), scene.moments[at]});
+      }
+    }
+  });
+  if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan))
+    attach_plan(viewed.report, std::move(*plan));
+  for (const Finding& finding : viewed.report.findings) viewed.jumps.push_back(jump_of(finding, moments));
+  if (undrawn != 0)
+    viewed.left_out.push_back(
+        fmt::format("{} more GPUs or processes have recordings that are not drawn here: view the file of one of them.",
+                    format_count(undrawn)));
+  return viewed;
+}
+
+}  // namespace faultline::view

@@ -1,0 +1,82 @@
+#include "view/page.h"
+
+#include <fmt/format.h>
+
+#include "report/finding_text.h"
+#include "view/html.h"
+#include "view/sections.h"
+#include "view_page_files.h"
+
+namespace faultline::view {
+namespace {
+
+Snippets read_snippets(const Viewed& viewed) {
+  Snippets snippets;
+  // Findings first: there is room for a few hundred.
+  for (const Finding& finding : viewed.report.findings) {
+    const Location& look = place_to_look(finding);
+    snippets.add(look.file, look.line);
+  }
+  for (const Scene& scene : viewed.scenes) {
+    for (const StackNode& node : scene.stacks) {
+      const Place& line = scene.places[node.line];
+      if (node.line != 0) snippets.add(line.file, line.line);
+    }
+  }
+  return snippets;
+}
+
+std::string title_of(const Report& report) {
+  std::string path = report.input_path;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.empty() || path == "-" ? "standard input" : path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+std::string make_page(const Viewed& viewed, const PageOptions& options) {
+  PageOptions plain = options;
+  plain.text.colour = false;
+  plain.text.unicode = true;
+  plain.text.width = 100;
+  const Snippets snippets = plain.with_source ? read_snippets(viewed) : Snippets();
+  const std::string title = escaped(title_of(viewed.report));
+  std::string out(kPageBegins);
+  out += fmt::format(
+      "<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{}'; style-src '{}'; "
+      "base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "
+      "content=\"no-referrer\">\n<title>{} · Faultline</title>\n<style>",
+      kScriptHash, kStyleHash, title);
+  out += kStyle;
+  out += fmt::format("</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n{}</header>\n<main{}>\n<div>\n", title,
+                     summary_section(viewed.report), viewed.scenes.empty() ? " class=\"alone\"" : "");
+  if (!viewed.scenes.empty()) {
+    out +=
+        "<noscript><p>Without JavaScript the picture of memory over time is not drawn. Everything else is "
+        "complete.</p></noscript>\n";
+    out += kTimeline;
+  }
+  const std::string findings = findings_section(viewed, plain, snippets);
+  const std::string rest =
+      account_section(viewed.report) + what_if_section(viewed.report) + text_section(viewed, plain);
+  if (viewed.scenes.empty())
+    out += findings +
+           "<p class=\"dim\">This input has no recording of memory over time: there is no picture to draw.</p>\n" +
+           rest + "</div>\n";
+  else
+    out += rest + "</div>\n<aside>\n" + findings + "</aside>\n";
+  out +=
+      "</main>\n<footer class=\"dim\"><p>Made by faultline view. This page asks nothing of the network.</p></footer>\n";
+  if (!viewed.scenes.empty()) {
+    out += "<script type=\"text/plain\" id=\"payload\">";
+    out += base64(compressed(encode(viewed.scenes, viewed.jumps, snippets)));
+    out += "</script>\n<script>";
+    out += kScript;
+    out += "</script>\n";
+  }
+  return out + "</body>\n</html>\n";
+}
+
+}  // namespace faultline::view

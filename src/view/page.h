@@ -1,0 +1,36 @@
+// The page: one HTML file that needs nothing else, made of a report and of the scenes of its recording.
+//
+// What is said stands in it as HTML, readable without a script; what is drawn is drawn by the script from the payload. The page allows itself nothing but its own
+// script and style (Content-Security-Policy), names no other address, and writes whatever came from the input as text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/report.h"
+#include "report/terminal.h"
+#include "sources/input.h"
+#include "view/payload.h"
+#include "view/scene.h"
+
+namespace faultline::view {
+
+// How every page begins: a file that does not is not overwritten.
+inline constexpr std::string_view kPageBegins = "<!doctype html>\n<!-- made by faultline view -->\n";
+
+struct Viewed {
+  Report report;
+  std::vector<Scene> scenes;
+  std::vector<Jump> jumps;            // of each finding of the report
+  std::vector<std::string> left_out;  // what is not drawn, in sentences
+};
+Viewed look_at(const Input& input);
+
+struct PageOptions {
+  bool with_source = true;  // source lines of files that can be read
+  TerminalOptions text;     // paths as for the terminal
+};
+std::string make_page(const Viewed& viewed, const PageOptions& options);
+
+}  // namespace faultline::view

@@ -1,0 +1,101 @@
+// What is known of one allocation, and of one moment, in words. Everything is put into the page as text, never as markup.
+
+function element(name, text, className) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+function lifetimeText(model, at) {
+  const { born, died } = model, begin = `from event ${countText(born[at])}`;
+  if (died[at] === NEVER) return begin + " to the end of the recording";
+  const from = model.timeAt(born[at]), to = model.timeAt(died[at]);
+  const length = `${countText(died[at] - born[at])} events` + (from === null ? "" : `, ${model.stretch > 1 ? "about " : ""}${timeText(to - from)}`);
+  return `${begin} to ${countText(died[at])} (${length})`;
+}
+
+function groupName(model, by, at) {
+  const grouping = model.groupings.find((one) => one.by === by);
+  return grouping ? grouping.groups[grouping.of[at]] : "";
+}
+
+function tipOf(model, at) {
+  const lines = [model.placeText(model.lineOf(at)) || "no line is known", model.texts[model.tensor[at]], groupName(model, "category", at), lifetimeText(model, at)];
+  return { title: bytesText(model.size[at]), lines: lines.filter(Boolean) };
+}
+
+function sourceOf(model, place) {
+  const source = model.sources[place];
+  if (!source) return null;
+  const [first, lines] = source, here = model.places[place][1], shownLines = element("pre", undefined, "source");
+  lines.forEach((text, index) => {
+    const line = element("span", String(first + index).padStart(5) + (first + index === here ? " ▶ " : "   ") + text + "\n");
+    if (first + index === here) line.className = "here";
+    shownLines.append(line);
+  });
+  return shownLines;
+}
+
+function showAllocation(model, at, into) {
+  into.replaceChildren();
+  if (at < 0) return;
+  const list = element("dl"), add = (name, text) => {
+    if (text) list.append(element("dt", name), element("dd", text));
+  };
+  const place = model.lineOf(at);
+  add("size", bytesText(model.size[at]) + ` (${countText(model.size[at])} bytes` + (model.slack[at] > 0 ? `, ${countText(model.size[at] - model.slack[at])} asked for` : "") + ")");
+  add("line", model.placeText(place, false) || "not known");
+  add("tensor", model.texts[model.tensor[at]]);
+  add("for", groupName(model, "category", at));
+  add("module", groupName(model, "module", at));
+  add("held", lifetimeText(model, at));
+  if (model.address[at]) add("address", "0x" + model.address[at].toString(16));
+  into.append(list);
+  const source = sourceOf(model, place);
+  if (source) into.append(source);
+  const frames = model.framesOf(model.stack[at]);
+  if (frames.length > 1) {
+    const stack = element("details"), rows = element("pre");
+    stack.append(element("summary", `Call stack, ${frames.length} frames`), rows);
+    rows.textContent = frames.map((frame) => model.placeText(frame, false)).join("\n");
+    into.append(stack);
+  }
+}
+
+// The legend is the account of the chosen moment.
+function showLegend(model, palette, moment, table, choose) {
+  const { bytes, isExact } = model.groupsAt(moment), all = bytes.reduce((sum, part) => sum + part, 0), body = table.tBodies[0];
+  body.replaceChildren();
+  // the uppermost in the picture comes first
+  for (let group = model.groupCount - 1; group >= 0; group--) {
+    const row = body.insertRow(), name = row.insertCell(), swatch = element("canvas");
+    swatch.width = swatch.height = 14;
+    const context = swatch.getContext("2d");
+    context.fillStyle = palette[group].css;
+    context.fillRect(0, 0, 14, 14);
+    if (palette[group].hatched) {
+      context.strokeStyle = "#00000090";
+      for (let at = -14; at < 14; at += 6) {
+        context.moveTo(at, 14);
+        context.lineTo(at + 14, 0);
+      }
+      context.stroke();
+    }
+    name.append(swatch, element("span", model.grouping.groups[group]));
+    row.insertCell().textContent = bytesText(bytes[group]);
+    row.insertCell().textContent = all ? ((100 * bytes[group]) / all).toFixed(1) + " %" : "";
+    row.addEventListener("click", () => choose(group));
+  }
+  const column = model.columnOf(moment), sum = body.insertRow();
+  sum.insertCell().textContent = isExact ? "allocated" : "allocated, about";
+  sum.insertCell().textContent = bytesText(all);
+  sum.insertCell();
+  if (model.hasSegments) {
+    const reserved = body.insertRow();
+    reserved.insertCell().textContent = model.stretch > 1 ? "reserved (most of these events)" : "reserved";
+    reserved.insertCell().textContent = bytesText(model.reserved[column]);
+    reserved.insertCell();
+  }
+  return all;
+}

@@ -1,0 +1,284 @@
+// Puts the page together: choices, pointer, keys, findings.
+
+const find = (id) => document.getElementById(id);
+
+class Viewer {
+  constructor(payload) {
+    this.payload = payload;
+    this.models = [];
+    this.chart = new Chart(find("chart"));
+    this.lanes = new Lanes(find("lanes"), this.chart);
+    this.segments = new SegmentMap(find("segments"), find("segments-told"));
+    this.overlay = find("overlay");
+    this.selected = -1;
+    find("timeline").hidden = false;
+    this.fillChoices();
+    this.listen();
+    this.chooseScene(0);
+  }
+
+  fillChoices() {
+    this.payload.scenes.forEach((scene, index) => {
+      const device = `GPU ${scene.device}` + (scene.name ? ` (${scene.name})` : "");
+      find("scene").add(new Option(scene.part ? `${scene.part}, ${device}` : device, index));
+    });
+    find("scene-label").hidden = this.payload.scenes.length < 2;
+  }
+
+  chooseScene(index) {
+    this.sceneIndex = index;
+    this.model = this.models[index] ??= new Model(this.payload.scenes[index]);
+    find("scene").value = index;
+    const groupings = this.model.groupings.map((grouping, at) => new Option(grouping.by, at));
+    find("grouping").replaceChildren(...groupings);
+    find("grouping").value = this.model.groupings.indexOf(this.model.grouping);
+    this.chart.setModel(this.model);
+    this.lanes.setModel(this.model);
+    find("segments-part").hidden = !this.model.hasSegments;
+    this.selected = -1;
+    this.moment = clamp(this.model.peakEvent, this.model.first, this.model.last - 1);
+    this.told();
+    showAllocation(this.model, -1, find("detail"));
+    this.redraw(true);
+  }
+
+  chooseGrouping(index) {
+    this.model.chooseGrouping(Number(index));
+    this.chart.recolour();
+    this.redraw(true);
+  }
+
+  // What the picture holds, and what it leaves out.
+  told() {
+    const { model } = this, parts = [`${countText(model.events)} events`];
+    parts.push(model.stretch === 1 ? "each shown for itself" : `${countText(model.stretch)} to a column, which shows its highest moment`);
+    parts.push(model.allKept ? `all ${countText(model.allocationCount)} allocations can be seen one by one` : `of ${countText(model.allocationCount)} allocations the ${countText(model.keptCount)} that are largest, or last longest, can be seen one by one; the others are in the bands they belong to`);
+    if (model.callCount > model.calls) parts.push(`of ${countText(model.callCount)} calls ${countText(model.calls)} are kept one by one, all are counted`);
+    if (model.segmentCount > model.segments) parts.push(`of ${countText(model.segmentCount)} segments the ${countText(model.segments)} largest`);
+    if (model.spanCount > model.spans) parts.push(`of ${countText(model.spanCount)} marked spans the ${countText(model.spans)} longest`);
+    const lines = ["The line above the bands is what was reserved from the driver"];
+    if (model.capacity || model.allowed) lines.push("dashed: " + [model.capacity ? `the GPU's ${bytesText(model.capacity)}` : "", model.allowed ? `the program's limit of ${bytesText(model.allowed)}` : ""].filter(Boolean).join(" and "));
+    find("told").textContent = parts.join("; ") + ". " + lines.join("; ") + ".";
+    this.chart.canvas.setAttribute("aria-label", `Memory of GPU ${model.device} over time. Peak ${bytesText(model.peak)} at event ${countText(model.peakEvent)}.`);
+  }
+
+  // The pictures are drawn once a frame, however often they are asked for; what hangs on the moment only where that changed.
+  redraw(momentToo = false) {
+    this.isMomentStale ||= momentToo;
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      const start = performance.now();
+      this.chart.draw();
+      this.lanes.draw();
+      if (this.isMomentStale) this.showMoment();
+      this.isMomentStale = false;
+      this.drawOverlay();
+      this.frameMs = performance.now() - start;
+    });
+  }
+
+  showMoment() {
+    const { model } = this, time = model.sinceStart(this.moment), mark = model.marks.find(([event]) => event === this.moment);
+    find("moment-title").textContent = `Event ${countText(this.moment)}` + (time === null ? "" : `, ${timeText(time)}`) + (mark ? `: ${mark[2]}` : this.moment === model.peakEvent ? ": the peak" : "");
+    const all = showLegend(model, this.chart.palette, this.moment, find("legend"), (group) => this.lookAtGroup(group));
+    if (model.hasSegments) {
+      this.segments.setModel(model, this.chart.palette);
+      this.segments.draw(this.moment);
+    }
+    find("said").textContent = `Event ${this.moment}, ${bytesText(all)} allocated.`;
+  }
+
+  drawOverlay() {
+    const { chart, overlay } = this, context = overlay.getContext("2d"), ratio = chart.ratio;
+    overlay.width = chart.canvas.width;
+    overlay.height = chart.canvas.height;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.beginPath();
+    context.rect(MARGIN.left, MARGIN.top, chart.width - MARGIN.left - MARGIN.right, chart.height - MARGIN.top - MARGIN.bottom);
+    context.clip();
+    context.strokeStyle = chart.ink;
+    context.lineWidth = 1.5;
+    const x = chart.xOf(this.moment + 0.5);
+    context.beginPath();
+    context.moveTo(x, MARGIN.top);
+    context.lineTo(x, chart.height - MARGIN.bottom);
+    context.stroke();
+    if (this.selected >= 0) {
+      const { model } = this, from = chart.xOf(model.born[this.selected]), to = chart.xOf(Math.min(model.died[this.selected], model.last));
+      context.fillStyle = chart.ink;
+      context.fillRect(from, chart.height - MARGIN.bottom - 5, Math.max(2, to - from), 5);
+    }
+    if (this.stretch) {
+      context.fillStyle = "rgba(120, 140, 170, .3)";
+      context.fillRect(Math.min(...this.stretch), MARGIN.top, Math.abs(this.stretch[1] - this.stretch[0]), chart.height);
+    }
+  }
+
+  chooseMoment(event, keepInView = true) {
+    const { model, chart } = this;
+    this.moment = clamp(Math.round(event), model.first, model.last - 1);
+    const { from, to } = chart.view;
+    if (keepInView && (this.moment < from || this.moment > to)) chart.setView(this.moment - (to - from) / 2, this.moment + (to - from) / 2);
+    this.redraw(true);
+  }
+  select(allocation) {
+    this.selected = allocation;
+    showAllocation(this.model, allocation, find("detail"));
+    if (allocation < 0) find("detail").append(element("p", "Smaller allocations, which are not kept one by one.", "dim"));
+    this.redraw();
+  }
+  lookAtGroup(group) {
+    const { model } = this, count = model.groupCount;
+    let best = 0;
+    for (let column = 0; column < model.columnCount; column++) if (model.grouping.bytes[column * count + group] > model.grouping.bytes[best * count + group]) best = column;
+    this.chooseMoment(model.peaks[best]);
+  }
+
+  // To a finding's moment, its line chosen where the picture has it.
+  jump(number) {
+    const target = this.payload.jumps[number];
+    if (!target || target.scene === null) return;
+    if (target.scene !== this.sceneIndex) this.chooseScene(target.scene);
+    const { model, chart } = this, length = Math.max(model.events / 8, Math.min(model.events, 400));
+    if (target.event !== null) {
+      chart.whole();
+      chart.setView(target.event - length / 2, target.event + length / 2);
+      this.chooseMoment(target.event);
+    }
+    const isThere = (place) => model.places[place][1] === target.line && model.files[model.places[place][0]] === target.file;
+    let best = -1;
+    for (let at = 0; at < model.keptCount && target.line; at++) {
+      if (model.born[at] > this.moment || model.died[at] <= this.moment || (best >= 0 && model.size[at] <= model.size[best])) continue;
+      if (isThere(model.lineOf(at))) best = at;
+    }
+    if (best >= 0) this.select(best);
+    document.querySelectorAll(".finding").forEach((card) => card.classList.toggle("chosen", card.id === "finding-" + number));
+    this.lastFinding = number;
+    find("timeline").scrollIntoView({ block: "nearest" });
+  }
+
+  showTip(told, x, y) {
+    const tip = find("tip");
+    tip.hidden = !told;
+    if (!told) return;
+    tip.replaceChildren(element("b", told.title), ...told.lines.map((line) => element("div", line)));
+    tip.style.left = clamp(x + 16, 0, window.innerWidth - tip.offsetWidth - 8) + "px";
+    tip.style.top = clamp(y + 16, 0, window.innerHeight - tip.offsetHeight - 8) + "px";
+  }
+
+  under(event) {
+    const { chart, model } = this, moment = chart.momentAt(event.offsetX), bytes = chart.bytesAt(event.offsetY);
+    return { moment, ...model.at(moment, bytes, (chart.view.high - chart.view.low) / chart.rows) };
+  }
+  hover(event) {
+    const { model } = this, { moment, group, allocation } = this.under(event);
+    if (group < 0) return this.showTip(null);
+    if (allocation >= 0) return this.showTip(tipOf(model, allocation), event.clientX, event.clientY);
+    this.showTip({ title: model.grouping.groups[group], lines: [bytesText(model.groupsAt(moment).bytes[group]) + " at event " + countText(moment), "here smaller allocations, which are not kept one by one"] }, event.clientX, event.clientY);
+  }
+
+  listen() {
+    const { chart } = this, canvas = chart.canvas, on = (id, kind, act) => find(id).addEventListener(kind, act);
+    on("scene", "change", (event) => this.chooseScene(Number(event.target.value)));
+    on("grouping", "change", (event) => this.chooseGrouping(event.target.value));
+    const buttons = { "zoom-in": () => chart.zoom(0.5, this.moment), "zoom-out": () => chart.zoom(2, this.moment), taller: () => chart.zoomBytes(0.5), flatter: () => chart.zoomBytes(2), whole: () => chart.whole(), peak: () => this.chooseMoment(this.model.peakEvent) };
+    for (const [id, act] of Object.entries(buttons)) on(id, "click", () => (act(), this.redraw()));
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      const factor = Math.exp(clamp(event.deltaY || event.deltaX, -240, 240) / 400);
+      if (event.shiftKey) chart.zoomBytes(factor, chart.bytesAt(event.offsetY));
+      else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX / chart.width) * (chart.view.to - chart.view.from), 0);
+      else chart.zoom(factor, chart.eventAt(event.offsetX));
+      this.redraw();
+    }, { passive: false });
+    let drag = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      drag = { x: event.offsetX, y: event.offsetY, view: { ...chart.view }, moved: false, chooses: event.shiftKey };
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      if (!drag) return this.hover(event);
+      drag.moved ||= Math.hypot(event.offsetX - drag.x, event.offsetY - drag.y) > 4;
+      if (!drag.moved) return;
+      this.showTip(null);
+      const { from, to, low, high } = drag.view, across = ((drag.x - event.offsetX) / (chart.width - MARGIN.left - MARGIN.right)) * (to - from);
+      if (drag.chooses) this.stretch = [drag.x, event.offsetX];
+      else chart.setView(from + across, to + across, low + ((event.offsetY - drag.y) / (chart.height - MARGIN.top - MARGIN.bottom)) * (high - low), high + ((event.offsetY - drag.y) / (chart.height - MARGIN.top - MARGIN.bottom)) * (high - low));
+      this.redraw();
+    });
+    canvas.addEventListener("pointerup", (event) => {
+      const ended = drag;
+      drag = null;
+      if (this.stretch) {
+        const [one, other] = this.stretch.map((x) => chart.eventAt(x)).sort((a, b) => a - b);
+        this.stretch = null;
+        chart.setView(one, other);
+        this.redraw();
+      } else if (ended && !ended.moved) {
+        const { moment, allocation, group } = this.under(event);
+        this.chooseMoment(moment, false);
+        if (group >= 0) this.select(allocation);
+      }
+    });
+    canvas.addEventListener("pointerleave", () => this.showTip(null));
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    const hovers = (target, ask) => {
+      target.addEventListener("pointermove", (event) => {
+        const told = ask(event.offsetX, event.offsetY);
+        this.showTip(told && told.allocation !== undefined ? tipOf(this.model, told.allocation) : told, event.clientX, event.clientY);
+      });
+      target.addEventListener("pointerleave", () => this.showTip(null));
+      target.addEventListener("click", (event) => {
+        const told = ask(event.offsetX, event.offsetY);
+        if (told && told.allocation !== undefined) this.select(told.allocation);
+        if (told && told.event !== undefined) this.chooseMoment(told.event, false);
+      });
+    };
+    hovers(this.lanes.canvas, (x, y) => this.lanes.at(x, y));
+    hovers(this.segments.canvas, (x, y) => this.segments.at(x, y));
+    document.querySelectorAll(".jump").forEach((button) => {
+      const target = this.payload.jumps[Number(button.dataset.finding)];
+      button.hidden = !target || target.scene === null || target.event === null;
+      button.addEventListener("click", () => this.jump(Number(button.dataset.finding)));
+    });
+    new ResizeObserver(() => this.redraw(true)).observe(canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      chart.recolour();
+      this.redraw(true);
+    });
+  }
+
+  pan(across, up) {
+    const { from, to, low, high } = this.chart.view;
+    this.chart.setView(from + across, to + across, low + up, high + up);
+  }
+  key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const { chart, model } = this, { from, to, low, high } = chart.view, step = (to - from) / 10, column = Math.max(1, Math.round((to - from) / chart.columns));
+    const keys = {
+      ArrowLeft: () => this.pan(-step, 0), ArrowRight: () => this.pan(step, 0), ArrowUp: () => this.pan(0, (high - low) / 10), ArrowDown: () => this.pan(0, (low - high) / 10),
+      "+": () => chart.zoom(0.7, this.moment), "=": () => chart.zoom(0.7, this.moment), "-": () => chart.zoom(1.4, this.moment), "]": () => chart.zoomBytes(0.7), "[": () => chart.zoomBytes(1.4),
+      ",": () => this.chooseMoment(this.moment - column), ".": () => this.chooseMoment(this.moment + column), Home: () => chart.whole(), p: () => this.chooseMoment(model.peakEvent),
+      n: () => this.jump(((this.lastFinding ?? -1) + 1) % Math.max(1, this.payload.jumps.length)), Enter: () => this.select(model.largestAt(this.moment)),
+    };
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+    this.redraw();
+  }
+}
+
+const block = find("payload");
+if (block) {
+  readPayload(block.textContent.trim()).then(
+    (payload) => {
+      window.faultline = new Viewer(payload);
+      document.documentElement.dataset.ready = "yes";
+    },
+    (problem) => {
+      const sentence = element("p", "The picture could not be read: " + problem.message + ". The findings are complete.");
+      find("timeline").before(sentence);
+      document.documentElement.dataset.ready = "no";
+    },
+  );
+}

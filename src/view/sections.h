@@ -1,0 +1,17 @@
+// The parts of a page that need no script: findings, what was tried, a plan's account, the report as text.
+#pragma once
+
+#include <string>
+
+#include "view/page.h"
+
+namespace faultline::view {
+
+std::string summary_section(const Report& report);
+// Each with the number of its jump; snippets: the source lines that could be read.
+std::string findings_section(const Viewed& viewed, const PageOptions& options, const Snippets& snippets);
+std::string what_if_section(const Report& report);
+std::string account_section(const Report& report);
+std::string text_section(const Viewed& viewed, const PageOptions& options);
+
+}  // namespace faultline::view
