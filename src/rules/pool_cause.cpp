@@ -60,9 +60,9 @@ class PoolJudge {
       return "by the bar that it prints of itself, in hundredths of what it has taken, each is at least partly in use, "
              "so no free piece is as large as 2 in 100";
     std::string words = fmt::format(
-        "by the bar that it prints of itself {} in 100 of what it has taken are free at least, and no free "
+        "by the bar that it prints of itself at least {} in 100 of what it has taken {} free, and no free "
         "piece is as large as {} in 100",
-        p_.bar->free, std::min<std::uint64_t>(p_.bar->longest + 2, 100));
+        p_.bar->free, p_.bar->free == 1 ? "is" : "are", std::min<std::uint64_t>(p_.bar->longest + 2, 100));
     const std::uint64_t longest = p_.bar->longest;
     if (longest >= 10 && p_.knows_request && s_.requested.max < kExabyte)
       words += fmt::format(
@@ -115,7 +115,7 @@ class PoolJudge {
           fmt::format("{} had no free piece that large and was free to grow, but the driver refused it, down to {}: "
                       "the device's memory was held outside this pool, by another process, or by this one's CUDA "
                       "context and libraries{}",
-                      state(), shown(*p_.refused), p_.bar ? "; " + bar_words() : ""),
+                      p_.words, shown(*p_.refused), p_.bar ? "; " + bar_words() : ""),
           compared({{*p_.refused, "refused by the driver"}}, "≥", {asked()})};
     }
     if (!p_.left || !surely_at_least(*p_.left, s_.requested)) return {};
@@ -196,12 +196,24 @@ class PoolJudge {
                         compared({{unused, "left of the limit"}}, "≥", {asked()})};
   }
 
+  // A request is larger than the largest free piece, or it would have been served.
   CauseVerdict size_unknown() const {
-    std::string why = state();
-    if (has_picture())
-      why += fmt::format("; {} are free in it, and the request was larger than the largest piece of that, {}",
-                         shown(*s_.idle), shown(*s_.largest_piece));
-    return {Story::kPoolSizeUnknown, Confidence::kLikely, why, ""};
+    if (!has_picture()) return {Story::kPoolSizeUnknown, Confidence::kLikely, state(), ""};
+    const bool is_known = s_.idle->min == s_.idle->max && s_.largest_piece->min == s_.largest_piece->max;
+    if (is_known && s_.idle->max == s_.largest_piece->max)
+      return {
+          Story::kPoolFull, Confidence::kLikely,
+          fmt::format("{}; {}, so free memory in pieces is excluded: the request was larger than that, and the pool "
+                      "did not grow, by its limit or because the driver gave no more",
+                      state(),
+                      s_.idle->max == 0 ? std::string("nothing is free in it")
+                                        : "all that is free in it, " + shown(*s_.idle) + ", is one piece"),
+          ""};
+    return {Story::kPoolSizeUnknown, Confidence::kLikely,
+            fmt::format("{}; {} are free in it, and the request was larger than the largest piece of that, {}: in "
+                        "pieces, if it was for no more than what is free, else too little",
+                        state(), shown(*s_.idle), shown(*s_.largest_piece)),
+            ""};
   }
 
   CauseVerdict open() const {
@@ -214,7 +226,7 @@ class PoolJudge {
               fmt::format("{} had no free piece that large: {}; how much that is in bytes, and how much more it may "
                           "take, is not in this text, so a full pool, free memory in pieces and a driver that refused "
                           "cannot be told apart",
-                          state(), bar_words()),
+                          p_.words, bar_words()),
               ""};
     if (!s_.idle)
       return {Story::kPoolOpen, Confidence::kLikely, why + "; nothing here tells how much of it was free", ""};

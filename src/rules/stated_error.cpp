@@ -41,13 +41,16 @@ void finish_stated(const Case& subject, Finding& finding) {
   }
   for (const std::string& before : stated.survived) add_evidence(finding, "survived_before", before);
   for (const std::string& other : notes.also) add_evidence(finding, "also_in_text", other);
-  if (stated.lives_on) {
+  if (stated.lives_on && !stated.benign) {
     // A request that failed has failed, whatever became of the server.
     if (!notes.of_request) finding.severity = std::max(finding.severity, Severity::kWarning);
     const std::string went_on = notes.lives_by_words ? "by the words of its log the program likely went on"
                                                      : "the program went on, as its log shows behind it";
     finding.message =
-        (notes.of_request       ? "This request failed; " + went_on + ". "
+        (notes.of_request ? "This request failed; " + went_on + ". "
+         : notes.shows_no_exception
+             ? "T" + went_on.substr(1) +
+                   (notes.lives_by_words ? "" : "; whether without the result of this is not shown") + ". "
          : notes.lives_by_words ? std::string("The program likely survived this, by the words of its log. ")
                                 : std::string("The program survived this: its log goes on with work behind it. ")) +
         finding.message;

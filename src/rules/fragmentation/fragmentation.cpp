@@ -79,6 +79,12 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     // A pool that takes all at once has its free memory in one piece with the rest: it is room, not waste.
     if (too_little && shortage && shortage->pool && space.segments.size() == 1) continue;
 
+    // What is free in one piece is not in pieces, however large the request was.
+    const HeapKind heap = subject.trace().heaps[subject.trace().events[moment.event].heap.index()].kind;
+    if (failed && request == 0 && heap == HeapKind::kBfc && space.segments.size() == 1 &&
+        space.segments.front().largest_free_bytes == space.segments.front().pinned_free_bytes)
+      continue;
+
     const std::vector<Pins> pins = pins_by_line(facts, space);
     if (pins.empty()) continue;
     std::uint64_t pinned_segments = 0, largest_pinned = 0;

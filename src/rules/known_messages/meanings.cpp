@@ -44,6 +44,39 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      Confidence::kProved,
      "This is harmless and no error: TensorRT is not installed, and TensorFlow works without it",
      {"Look further down in the log for what did fail; if nothing did, there is nothing to do."}},
+    {"harmless-host-share",
+     kHost,
+     Confidence::kProved,
+     "This is no error: TensorFlow says that one request takes more than a tenth of the host's memory that is free, "
+     "and "
+     "goes on; it is not the GPU's memory, and nothing has failed by it",
+     {"Look further down in the log for what did fail; if nothing did, there is nothing to do.",
+      "If the process is killed behind it, the host's memory ran out: smaller batches, or tf.data instead of whole "
+      "arrays."}},
+    {"harmless-rematerialization",
+     kDevice,
+     Confidence::kProved,
+     "This is no failure yet: XLA could not bring the memory of a compiled program below the limit that it plans with, "
+     "and compiles it all the same; the program may run out of GPU memory when it runs",
+     {"If a failure follows in the log, give Faultline the whole log; if none does, it ran.",
+      "A smaller batch or sequence, a smaller type, or jax.checkpoint around the layers makes the program smaller."}},
+    {"host-pinned-pool",
+     kHost,
+     Confidence::kLikely,
+     "TensorFlow or JAX asked for page-locked memory of the host, through which copies to the GPU go, and got none: "
+     "RAM, "
+     "or a limit on locked memory, did not suffice; the words are CUDA's, but the GPU's memory need not be full",
+     {"Copy less at once: smaller batches, fewer of them prefetched (tf.data's prefetch), or the data in pieces.",
+      "ulimit -l shows the limit on locked memory, free -h what RAM there is; in WSL 2 and in containers it is "
+      "limited."}},
+    {"setup-tensorflow-libraries",
+     kDevice,
+     Confidence::kProved,
+     "TensorFlow did not find all of CUDA's libraries, so it uses no GPU; memory is not the matter",
+     {"Install TensorFlow with its libraries: pip install \"tensorflow[and-cuda]\"; the lines above name those that "
+      "are "
+      "missing.",
+      "Look: python -c \"import tensorflow as tf; print(tf.config.list_physical_devices('GPU'))\""}},
     {"host-refused",
      kHost,
      Confidence::kLikely,

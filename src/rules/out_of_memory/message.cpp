@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "models/torch/segment_sizes.h"
+#include "rules/inequality.h"
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/out_of_memory/pool.h"
@@ -137,8 +138,11 @@ bool judge_refused(const Case& subject, Finding& finding) {
   if (stated.call.empty()) return false;
   conclude(finding, Confidence::kProved,
            owner_words(stated) + " asked the driver for " + size_words(stated) +
-               " and got none (CUDA_ERROR_OUT_OF_MEMORY): the device had no room for it. How much was free, and who "
-               "held the rest, is not in this text.");
+               (stated.call == "unified memory"
+                    ? " of unified memory, which lies in the GPU's and the host's memory together, and got none. How "
+                      "much was free of either is not in this text."
+                    : " and got none: the device had no room for it. How much was free, and who held the rest, is not "
+                      "in this text."));
   add_try(finding, "See who holds the device: nvidia-smi; other programs and forgotten notebooks count.");
   add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
                        ": a smaller batch or sequence, a smaller type.");
@@ -214,12 +218,35 @@ void judge_jax(Case& subject, Finding& finding) {
                    "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
                    "sharding over more devices.");
   }
+  // of a TPU, which tells how much was free
+  if (stated.free && stated.requested) {
+    const bool is_short = surely_less(*stated.free, *stated.requested);
+    finding.cause = is_short ? "exhausted" : surely_at_least(*stated.free, *stated.requested) ? "fragmented" : "";
+    conclude(finding, is_short ? Confidence::kProved : Confidence::kLikely,
+             shown(*stated.requested) + " were asked for, and " + shown(*stated.free) + " were free" +
+                 (is_short                ? "."
+                  : finding.cause.empty() ? ", as far as the rounded numbers tell: too little, or in pieces."
+                                          : ", but not in one piece."));
+    if (!finding.cause.empty())
+      add_evidence(finding, "inequality",
+                   compared({{*stated.free, "free"}}, is_short ? "<" : "≥", {{*stated.requested, "asked for"}}));
+    return add_try(finding,
+                   "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
+                   "sharding over more devices.");
+  }
   conclude(
       finding, Confidence::kLikely,
       "XLA could not find " + size_words(stated) +
           " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   const auto failure = pool_failure(subject);
   if (failure) tell_pool(subject, *failure, finding);
+  if (stated.status == "autotuner") {
+    finding.message +=
+        " XLA's autotuner asked for it, which tries kernels on copies of their operands while a program is compiled.";
+    add_try(finding,
+            "XLA_FLAGS=--xla_gpu_autotune_level=0 compiles without trying kernels (which may be slower ones). "
+            "Not confirmed: whether the program itself then fits is not in this text.");
+  }
   if (stated.executable_total) {
     add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
     finding.message += " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
@@ -374,7 +401,8 @@ void add_next_step(const Case& subject, Finding& finding) {
   if (too_large && finding.location.known()) return;
   add_try(finding, "Record the next run: faultline run -- " + program_words(subject) +
                        " names the lines that hold the memory" +
-                       (stated.framework == Framework::kPyTorch || stated.other_framework.empty()
+                       (stated.framework == Framework::kPyTorch ||
+                                (stated.framework == Framework::kNone && stated.other_framework.empty())
                             ? " and tries settings on the recording."
                             : "."));
   if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted" || too_large) return;
@@ -404,8 +432,8 @@ Finding describe_message(Case& subject) {
   else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone ||
            !judge_numbers(subject, finding))
     judge_without_numbers(subject, finding);
-  if (finding.severity != Severity::kNote && subject.statements().message_only &&
-      read_text_notes(subject.trace()).shows_no_exception)
+  if (finding.severity != Severity::kNote && stated.kind == ErrorKind::kOutOfMemory &&
+      subject.statements().message_only && read_text_notes(subject.trace()).shows_no_exception)
     finding.message +=
         " No exception stands in this text: JAX raises one only where the result of what failed is read, so a result "
         "that nobody read is missing without a word.";

@@ -238,6 +238,8 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
     finding.message = fmt::format("{} were asked for{}: {}.", shown(shortage.requested), asker, verdict.why);
   } else {
     finding.message = fmt::format("A request failed{}; how much was asked for is not told: {}.", asker, verdict.why);
+    if (!subject.statements().error)
+      finding.message += " Such a map is also written where the caller goes on without the memory.";
   }
   if (stated != nullptr && stated->unread_bytes + stated->unplaced_bytes != 0)
     finding.message += fmt::format(" Lines of the map are missing: of {} it is not known whether they were in use.",

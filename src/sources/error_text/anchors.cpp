@@ -65,6 +65,7 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kTfOom, "oom when allocating tensor"},
     Word{Anchor::kBfcOom, "ran out of memory trying to allocate"},
     Word{Anchor::kTfDriver, "failed to allocate "},
+    Word{Anchor::kTfDriver, "failed to alloc "},
     Word{Anchor::kTfDst, "dst tensor is not initialized"},
     Word{Anchor::kTfMemory, "failed to allocate memory [op:"},
     Word{Anchor::kTfMemory, "resourceexhaustederror: failed to allocate memory"},

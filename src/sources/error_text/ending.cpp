@@ -6,6 +6,7 @@
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/standing.h"
+#include "sources/error_text/survey.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"
 
@@ -69,6 +70,21 @@ bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std:
       return true;
   }
   return false;
+}
+
+bool tells_same(const ErrorMessage& message, std::string_view exception) {
+  static constexpr std::array<std::string_view, 5> kOfPool = {"RESOURCE_EXHAUSTED", "Resource exhausted",
+                                                              "ResourceExhaustedError", "Out of memory", "OOM when"};
+  static constexpr std::array<std::string_view, 7> kOfLibrary = {
+      "Blas ", "BLAS", "cuBLAS", "cuDNN", "cudnn", "DNN library", "convolution algorithm"};
+  if (is_of_pool(message)) return message.is_allocation() && has_any(exception, kOfPool);
+  return (message.kind.starts_with("cublas-") || message.kind.starts_with("cudnn-")) && has_any(exception, kOfLibrary);
+}
+
+bool shows_no_exception(std::string_view text) {
+  static constexpr std::array<std::string_view, 4> kRaised = {"RuntimeError", "ExhaustedError", "InternalError",
+                                                              "MemoryError"};
+  return !has_any(text, kRaised);
 }
 
 std::string LastException::words() const {

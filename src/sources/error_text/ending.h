@@ -7,9 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "sources/error_text/message.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
+
+// Whether the exception tells of the same failure as the message, in other words: a pool's, or a library's that could not start.
+bool tells_same(const ErrorMessage& message, std::string_view exception);
+bool shows_no_exception(std::string_view text);
 
 // Whether the log of this writer goes on between the message at `from` and `to`.
 bool goes_on(std::string_view text, std::size_t from, std::size_t to, const std::string& tag);

@@ -222,7 +222,8 @@ void add_ending(std::string_view text, const Chosen& chosen, Afterlife life, Tra
   const LastException other = last_exception(text, chosen.begin, chosen.message.tag);
   const std::size_t disguise = disguise_of(text, chosen);
   const bool is_same = other.empty() || other.said.find(chosen.message.text.substr(0, 30)) != std::string::npos ||
-                       (disguise != std::string_view::npos && disguise > head);
+                       (disguise != std::string_view::npos && disguise > head) ||
+                       tells_same(chosen.message, other.said);
   const Link link = link_to_end(text, chosen.begin, chosen.message.tag);
   if (ends_cuda(chosen.message.kind) && !printed && (is_same || link == Link::kNone || may_tell_of_gpu(other.said)))
     return;
@@ -269,13 +270,6 @@ void add_further(std::string_view text, const Survey& seen, const Chosen& chosen
       if (std::string said = word(line.message, what); !said.empty()) trace.properties[name + what] = std::move(said);
     }
   }
-}
-
-bool shows_no_exception(std::string_view text) {
-  static constexpr std::array<std::string_view, 4> kRaised = {"RuntimeError", "ExhaustedError", "InternalError",
-                                                              "MemoryError"};
-  return std::none_of(kRaised.begin(), kRaised.end(),
-                      [&](std::string_view name) { return text.find(name) != std::string_view::npos; });
 }
 
 // What the text tells beside the message. Of a long log: of its beginning, and of what stands around the message.
@@ -432,6 +426,12 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   if (const std::size_t disguise = frames.empty() ? disguise_of(text, chosen) : std::string_view::npos;
       disguise != std::string_view::npos)
     frames = traceback_at(text, disguise, message.tag);
+  // What ended in another exception's words has that one's place.
+  if (frames.empty()) {
+    if (const LastException last = last_exception(text, chosen.begin, message.tag);
+        !last.at.file.empty() && tells_same(message, last.said))
+      frames = {last.at};
+  }
   // A graph's operation fails far from the line that made it.
   if (is_of_pool(message) && std::all_of(frames.begin(), frames.end(), is_installed)) {
     if (TracebackFrame made = defined_at(text, std::max(stack_at, stack_again)); !made.file.empty()) frames = {made};

@@ -89,10 +89,17 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const bool memory = rest.starts_with("failed to allocate memory");
   if (rest.starts_with("out of memory allocating ")) return said("host-alloc", "jax", passage.first_line(300));
   // of a TPU: "There are 1.20G free."
-  if (rest.starts_with("attempting to allocate ") && rest.find("that was not possible") < 80) {
+  if ((rest.starts_with("attempting to allocate ") || rest.starts_with("attempting to reserve ")) &&
+      rest.find("that was not possible") < 100) {
     ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
     if (const auto bytes = size_between(passage.lower, colon, colon + 40, SizeStyle::kXla))
       message.numbers["requested"] = *bytes;
+    const std::size_t free = rest.find(" free");
+    const std::size_t there = rest.find("there are ");
+    if (there < free && free < 200) {
+      if (const auto bytes = size_between(passage.lower, colon + there, colon + free, SizeStyle::kXla))
+        message.numbers["free"] = *bytes;
+    }
     return message;
   }
   if (!trying && !request && !memory) return std::nullopt;  // gRPC and others use the same code
@@ -110,6 +117,10 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   if (const std::size_t with = passage.lower.find(" with allocator "); with < 120)
     message.words["allocator"] =
         passage.words.substr(with + 16, passage.words.find_first_of(" .", with + 16) - with - 16);
+  if (const auto pool = message.words.find("allocator");
+      pool != message.words.end() && pool->second.find("platform") != std::string::npos)
+    message.words["call"] = "the driver";
+  if (passage.lower.find("/autotuner/") != std::string::npos) message.words["status"] = "autotuner";
   read_buffer_assignment(passage, message);
   return message;
 }
@@ -135,6 +146,18 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kTfDriver: {
+      // "failed to alloc 8589934592 bytes unified memory; result: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+      if (lower.starts_with("failed to alloc ")) {
+        const auto bytes = number_at(lower, 16);
+        if (!bytes || lower.substr(0, 160).find("out_of_memory") == std::string::npos) return std::nullopt;
+        const bool on_host = lower.find(" bytes on host") < 50;
+        ErrorMessage message =
+            said(on_host ? "host-pinned-pool" : "out-of-memory", "tensorflow", passage.first_line(300));
+        message.numbers["requested"] = ByteInterval::exactly(*bytes);
+        message.weak = true;
+        if (!on_host) message.words["call"] = lower.find(" unified memory") < 50 ? "unified memory" : "the driver";
+        return message;
+      }
       // "[0] Failed to allocate device memory of 4.00GiB (4294967296 bytes): RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY"
       constexpr std::string_view kDeviceMemory = "failed to allocate device memory of ";
       const bool names_device = lower.starts_with(kDeviceMemory);

@@ -128,7 +128,7 @@ std::string other_framework(std::string_view text) {
   for (const std::string_view word : {"torch", "Torch", "THC"}) {
     if (text.find(word) != std::string_view::npos) return {};
   }
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kMarks = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kMarks = {
       {{"ggml", "llama.cpp"},
        {"llama_model", "llama.cpp"},
        {"[TRT]", "TensorRT"},
@@ -142,6 +142,7 @@ std::string other_framework(std::string_view text) {
        {"jaxlib", "JAX"},
        {"jax.", "JAX"},
        {"external/xla", "JAX"},
+       {"external/org_tensorflow", "JAX"},
        {"tensorflow", "TensorFlow"},
        {"external/local_xla", "TensorFlow"},
        {"external/local_tsl", "TensorFlow"}}};

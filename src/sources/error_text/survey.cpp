@@ -71,7 +71,8 @@ std::string pool_owner(std::string_view text, std::size_t at) {
   if (!beside.empty()) text = beside;
   if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
   // XLA as jaxlib builds it; in TensorFlow it lies in external/local_xla
-  if (has(text, {"external/xla+/", "external/xla/", "external/xla~/"}) && !has(text, {"torch_xla", "local_xla"}))
+  if (has(text, {"external/xla+/", "external/xla/", "external/tsl/", "external/org_tensorflow/"}) &&
+      !has(text, {"torch_xla", "local_xla"}))
     return "jax";
   const bool jax_raised = has(text, {"XlaRuntimeError", "JaxRuntimeError"}),
              tensorflow_raised = has(text, {"tensorflow.python", "/tensorflow/python/", "errors_impl."});
@@ -81,7 +82,7 @@ std::string pool_owner(std::string_view text, std::size_t at) {
                                      "W tensorflow/", "I tensorflow/", "E tensorflow/"});
   if (jax != tensorflow) return jax ? "jax" : "tensorflow";
   // JAX's lines begin with a date, TensorFlow's newer ones with zeros, its older ones name their folder.
-  const bool is_dated = has(line, {"bfc_allocator.cc"}) && !has(line, {"tensorflow/", "0000 00:00:"});
+  const bool is_dated = has(line, {".cc:"}) && !has(line, {"tensorflow/", "0000 00:00:"});
   return jax || is_dated || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
 }
 
