@@ -1,8 +1,11 @@
 #include "cli/dry_run_files.h"
 
+#include <errno.h>
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
 #include <filesystem>
-#include <random>
 
 #include "base/json_input.h"
 #include "base/plain_file.h"
@@ -32,8 +35,10 @@ Json filter_json() {
 
 // What this dry run's own checkpoints begin with: nobody else's file does.
 std::string token() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+  std::array<std::uint64_t, 2> bits{};  // not std::random_device: what is linked for it needs glibc 2.36
+  while (::getrandom(bits.data(), sizeof bits, 0) < 0 && errno == EINTR) {
+  }
+  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 
 Json gpu_json(const ShownGpu& shown) {

@@ -1,6 +1,8 @@
 """How the Python package is built: every name says one thing, and what records a run does not lean on what plans one."""
 
 import ast
+import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -59,3 +61,21 @@ def test_no_two_files_and_no_two_classes_have_one_name():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for counted in (files, classes) for name, count in counted.items() if count > 1] == []
+
+
+def glibc_of(binary: Path) -> tuple:
+    """The newest symbol version of the C library that a file asks for."""
+    versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", binary.read_bytes())
+    return max(tuple(map(int, version)) for version in versions)
+
+
+def test_everything_that_is_installed_runs_with_glibc_2_35():
+    built = Path(os.environ["FAULTLINE"]).resolve().parent
+    binaries = [
+        built / "faultline",
+        built / "libfaultline_dryrun.so",
+        *built.glob("capture/*.so*"),
+        *built.glob("vgpu/*.so*"),
+    ]
+    assert len(binaries) >= 4
+    assert {binary.name: glibc_of(binary) for binary in binaries if glibc_of(binary) > (2, 35)} == {}
