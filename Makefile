@@ -23,7 +23,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
 beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
-.PHONY: all build build-tests run test check test-native test-python test-all test-versions bench fuzz fuzzers sanitize lint clean
+.PHONY: all build build-tests run test check test-native test-python test-all test-versions wheel bench fuzz fuzzers sanitize lint clean
 
 all: build
 
@@ -111,6 +111,18 @@ test-all: test-native
 # The dry run with several releases of PyTorch, each in an environment of its own (gigabytes each; VERSIONS="--versions 2.4.1 2.8.0 --keep").
 test-versions: build $(STAMPS)/venv
 	@$(PYTHON) scripts/test_versions.py --faultline $(BUILD)/faultline --jobs $(JOBS) $(VERSIONS)
+
+$(STAMPS)/venv-wheel: Makefile .venv/bin/pip $(STAMPS)/apt-build
+	@$(PIP) scikit-build-core wheel
+	@touch $@
+
+# One wheel for every CPython from 3.9 on and every x86-64 Linux with glibc 2.35 or later, and the sources it is made from.
+wheel: build $(STAMPS)/venv-wheel
+	@rm -rf dist
+	@CMAKE_GENERATOR=Ninja $(PYTHON) -m pip wheel -q --disable-pip-version-check . --no-deps --no-build-isolation -w dist -C build-dir=$(BUILD)
+	@$(PYTHON) -m wheel tags --remove --platform-tag manylinux_2_35_x86_64 dist/*.whl
+	@$(PYTHON) -c "from scikit_build_core.build import build_sdist; build_sdist('dist')" >/dev/null
+	@ls -l dist
 
 bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import _confine
+from ._program import find_binary
 
 _HERE = Path(__file__).resolve().parent
 
@@ -38,17 +38,6 @@ class Plan:
 
     def __str__(self) -> str:
         return self.text
-
-
-def find_binary() -> str:
-    """The tool: beside this package, in the build tree, or on the PATH."""
-    for path in (_HERE / "bin" / "faultline", _HERE / "faultline", _HERE.parent.parent / "build" / "faultline"):
-        if path.is_file():
-            return str(path)
-    found = os.environ.get("FAULTLINE") or shutil.which("faultline")
-    if not found:
-        raise FileNotFoundError("the faultline program was not found: put it on the PATH, or name it in FAULTLINE")
-    return found
 
 
 def plan(
