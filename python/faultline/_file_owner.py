@@ -10,7 +10,7 @@ _PYTHON = os.path.join(os.path.dirname(os.__file__), "")
 
 def is_own(path: str) -> bool:
     """Is it a file of Faultline's?"""
-    return path.startswith(_OWN)
+    return path.startswith((_OWN, "<frozen faultline."))
 
 
 def is_library(path: str) -> bool:

@@ -236,7 +236,22 @@ Ability judge_virtual_run(const Ability& recorder, const Ability& virtual_driver
   return job(Mark::kOk, "programs can be run on a GPU that this machine's processor plays");
 }
 
-Ability judge_run(const Ability& recorder, const Ability& driver, const Ability& folder, const Ability& dumps) {
+// Without a GPU: what run tells of programs that compute on the CPU; empty: nothing.
+std::string run_on_cpu(const Machine& machine) {
+  std::string told;
+  if (machine.python_part.empty()) return told;
+  if (machine.python.packages.contains("tensorflow"))
+    told = "of TensorFlow programs on the CPU each tensor is recorded with its line, and what its operations refuse";
+  if (machine.python.packages.contains("jax"))
+    told += std::string(told.empty() ? "" : "; ") + "of JAX programs on the CPU how their memory ran out";
+  return told;
+}
+
+Ability judge_run(const Machine& machine, const Ability& recorder, const Ability& driver, const Ability& folder,
+                  const Ability& dumps) {
+  if (const std::string told = run_on_cpu(machine);
+      driver.mark == Mark::kNo && folder.mark != Mark::kNo && !told.empty())
+    return ability("run", Mark::kPartly, "there is no GPU to run on (see driver); " + told);
   if (driver.mark == Mark::kNo) return ability("run", Mark::kNo, "there is no GPU to run on: see driver");
   for (const Ability* part : {&recorder, &folder}) {
     if (part->mark == Mark::kNo)
@@ -340,7 +355,7 @@ std::vector<Ability> judge_machine(const Machine& machine) {
   return {reading,
           judge_plan(machine),
           judge_virtual_run(recorder, virtual_driver, folder),
-          judge_run(recorder, driver, folder, dumps),
+          judge_run(machine, recorder, driver, folder, dumps),
           driver,
           recorder,
           virtual_driver,

@@ -150,6 +150,21 @@ TEST(Doctor, SaysWhenPyTorchIsBuiltWithoutCuda) {
   EXPECT_TRUE(contains(of(machine, "plan").says, ", TensorFlow 2.21.0"));
 }
 
+TEST(Doctor, TellsWhatRunRecordsWithoutGpu) {
+  Machine machine = good_machine();
+  machine.driver = {};
+  machine.python.packages = {{"torch", "2.11.0"}};
+  EXPECT_EQ(of(machine, "run").mark, Mark::kNo);
+  machine.python.packages["tensorflow"] = "2.21.0";
+  EXPECT_EQ(of(machine, "run").mark, Mark::kPartly);
+  EXPECT_TRUE(contains(of(machine, "run").says, "of TensorFlow programs on the CPU each tensor is recorded"));
+  EXPECT_FALSE(contains(of(machine, "run").says, "JAX"));
+  machine.python.packages = {{"jax", "0.11.2"}};
+  EXPECT_TRUE(contains(of(machine, "run").says, "of JAX programs on the CPU how their memory ran out"));
+  machine.python_part.clear();
+  EXPECT_EQ(of(machine, "run").mark, Mark::kNo);
+}
+
 TEST(Doctor, ReadsReleasesWhereTheyStand) {
   EXPECT_EQ(release_in_name("libcuda.so.535.104.05"), "535.104.05");
   EXPECT_EQ(release_in_name("libcuda.so.1"), "");

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/apart.h"
 #include "cli/options.h"
+#include "cli/pool_maps.h"
 #include "cli/run_again.h"
 #include "cli/run_folder.h"
 #include "cli/run_setup.h"
@@ -50,7 +51,7 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
 // The findings' own status. Whatever happens to the report, the program's status is kept.
 int report_apart(const std::string& folder, const RunOptions& options, const CommandRecord& record, bool records) {
   const ApartEnd end = do_apart([&] {
-    if (records) return tell_report(folder, options, record);
+    if (records || holds_processes(folder)) return tell_report(folder, options, record);
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
     return static_cast<int>(kClean);
   });
@@ -92,9 +93,11 @@ ProgramEnd run(const RunOptions& options) {
       start_program(options.command, setup->environment,
                     options.output.format == "json" ? Output::kToStandardError : Output::kAsIs, {}, &unstarted);
   if (!process) return give_up(process.error().message(), unstarted);
+  PoolMapsBound pool_maps(folder ? *folder : std::string());
   UnrecordedWatch unrecorded(*process, setup->records ? setup->environment.value("FAULTLINE_CAPTURE_LIBRARY") : "");
   ProgramEnd end = wait_for_program(*process);
   const std::map<std::string, std::string> past_recorder = unrecorded.finish();
+  pool_maps.finish();
   if (!folder) return end;
   CommandRecord record{"run",
                        options.command,

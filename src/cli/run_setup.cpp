@@ -90,8 +90,8 @@ Result<std::string> driver_for(const RunArguments& arguments, RunSetup& setup) {
     if (real.empty()) {
       setup.left_out.push_back(
           "there is no CUDA driver (libcuda.so.1) on this machine, so no GPU call can be recorded; faultline plan -- … "
-          "tells a PyTorch program's memory without a GPU, --gpu virtual stands in for one, faultline doctor tells "
-          "more");
+          "tells without a GPU what a program of PyTorch, TensorFlow or JAX would take, --gpu virtual stands in for "
+          "one, faultline doctor tells more");
     }
     return real;
   }

@@ -38,8 +38,6 @@ def before_import(name):
 
 def after_import(name, module):
     try:
-        if name == "torch" and not recording().options.get("buffers"):
-            _watch.stop()
         recording().after_import(name, module)
     except Exception as problem:
         trouble(problem)

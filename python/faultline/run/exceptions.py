@@ -3,7 +3,7 @@
 import sys
 
 from .around import strip
-from .process import describe
+from .process import describe, words_of
 
 _MEMORY_TYPES = ("OutOfMemoryError", "ResourceExhaustedError")
 _DEVICE_TYPES = (
@@ -109,7 +109,9 @@ class Exceptions:
             if ends_process:
                 self._ended_by = id(problem)
             strip(problem)
-            self._recording.uncaught(describe(problem, traceback, thread, kind_of(problem)), ends_process)
+            self._recording.uncaught(
+                describe(problem, traceback, thread, kind_of(problem)), ends_process, words_of(problem, traceback)
+            )
         except Exception as trouble:
             self._recording.process.note(
                 f"an exception of the program could not be recorded ({type(trouble).__name__}: {trouble})"

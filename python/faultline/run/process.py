@@ -15,6 +15,7 @@ from .await_frameworks import FRAMEWORKS
 
 _MOST_FRAMES = 200
 _MOST_TEXT = 20000
+_MOST_WORDS = 200000
 
 
 class Process:
@@ -140,6 +141,17 @@ def describe(problem, traceback, thread, kind):
         "frames": frames[:_MOST_FRAMES],
         "frames_left_out": max(0, len(frames) - _MOST_FRAMES),
     }
+
+
+def words_of(problem, traceback):
+    """The exception as Python prints it, without lines of source, which a file that was changed meanwhile would get wrong."""
+    import traceback as printing
+
+    try:
+        told = printing.TracebackException(type(problem), problem, traceback, limit=-_MOST_FRAMES, lookup_lines=False)
+        return "".join(told.format())[-_MOST_WORDS:]
+    except Exception:  # of a text that the program makes itself
+        return ""
 
 
 def _framework_folders():

@@ -7,6 +7,7 @@ import time
 
 from .await_frameworks import FRAMEWORKS
 from .exceptions import Exceptions
+from .pool_maps import PoolMaps
 from .process import Process
 
 DEFAULTS = {"history": True, "history_entries": 200000, "buffers": False}
@@ -15,14 +16,17 @@ _BUFFERS = {
     "jax": (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"), ("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")),
     "tensorflow": (("TF_GPU_ALLOCATOR", "cuda_malloc_async"),),
 }
+_MOST_WORDS = 1 << 18
 
 
 class Recording:
     def __init__(self, folder, start_ns):
         self.process = Process(folder, start_ns)
         self.options = dict(DEFAULTS)
-        self.torch = None
+        self.torch = self.tensorflow = self.jax = None
+        self._pool_maps = PoolMaps(self.process)
         self._exceptions = Exceptions(self)
+        self._words = ""
         try:
             given = json.loads(os.environ.get("FAULTLINE_RUN_OPTIONS") or "{}")
             self.options.update(
@@ -32,6 +36,7 @@ class Recording:
             self.process.note(f"FAULTLINE_RUN_OPTIONS is not understood ({problem}): the defaults are used")
 
     def before_import(self, name):
+        self._pool_maps.arm()
         if not self.options["buffers"]:
             return
         for variable, value in _BUFFERS.get(name, ()):
@@ -46,8 +51,24 @@ class Recording:
             from .torch_memory import TorchMemory
 
             self.torch = TorchMemory(self, module)
+        elif name == "tensorflow" and self.options["history"]:
+            self.tensorflow = self._watched("TensorFlow", module, "tensorflow_memory", "TensorFlowMemory")
+        elif name == "jax":
+            self.jax = self._watched("JAX", module, "jax_memory", "JaxMemory")
         self._exceptions.install()
         self.write()
+
+    def _watched(self, called, module, part, name):
+        """None, with a note, for a release that is not like those that are known."""
+        from importlib import import_module
+
+        try:
+            return getattr(import_module(f"faultline.run.{part}"), name)(self, module)
+        except Exception as problem:
+            self.process.note(
+                f"{called} {getattr(module, '__version__', '')} cannot be watched here ({type(problem).__name__}: {problem}): what ended the program is told without its tensors"
+            )
+            return None
 
     def write(self):
         self.process.know(
@@ -57,7 +78,7 @@ class Recording:
             self.process.know(torch=self.torch.state())
         self.process.write()
 
-    def uncaught(self, described, ends_process):
+    def uncaught(self, described, ends_process, words=""):
         """An exception that nobody caught. The snapshot comes before the report of it, which may not return."""
         process = self.process
         if ends_process:
@@ -66,18 +87,33 @@ class Recording:
             process.know(other_exceptions=process.knows("other_exceptions") + [described])
         if self.torch is not None and described["kind"] == "device":
             self.torch.snapshot("error", most=1)
+        if self.tensorflow is not None and ends_process:
+            self.tensorflow.begin()
+        if self.jax is not None and described["kind"] == "memory":
+            self.jax.profile()
+        if (ends_process or described["kind"]) and (self.jax is not None or "tensorflow" in sys.modules):
+            self._save_words(words)
         self.write()
+
+    def _save_words(self, words):
+        """The traceback as Python prints it, for the reader of pasted errors; what ended the process comes last."""
+        self._words = (self._words + words + "\n")[-_MOST_WORDS:]
+        self.process.save(
+            f"failure-{self.process.pid}.txt", lambda file: file.write(self._words.encode("utf-8", "replace"))
+        )
 
     def at_exit(self):
         if self.process.pid != os.getpid():
             return  # forked where Python was not told
         self._exceptions.look_back()
         died = self.process.knows("exception")
+        if self.tensorflow is not None:
+            self.tensorflow.stop()
         if self.torch is not None and not (died and self.torch.has_snapshot_of(died["kind"])):
             self.torch.snapshot("exit", most=1)
         # What Python itself ends with after an uncaught exception; sys.exit's status is known only outside.
         self.process.know(
-            end_ns=time.time_ns(), exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None
+            end_ns=time.time_ns(), ended="exit", exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None
         )
         self.write()
         if os.environ.get("FAULTLINE_CORE_DUMP_ARMED") == "1":
@@ -87,8 +123,10 @@ class Recording:
 
     def after_fork(self, start_ns):
         self.process.after_fork(start_ns)
-        if self.torch is not None:
-            self.torch.after_fork()
+        self._words = ""
+        for framework in (self.torch, self.tensorflow, self.jax):
+            if framework is not None:
+                framework.after_fork()
 
 
 def _cpu_builds():

@@ -204,8 +204,11 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
     return {
         "What the operation makes is kept by the program, round after round: a list or another container, an "
         "attribute, a variable made in the loop, or a function that is traced anew and keeps the constants of "
-        "each trace. The allocator's log does not name the line" +
-            std::string(", nor whether it is a buffer that is still filling"),
+        "each trace. " +
+            std::string(
+                !location_of_frame(facts.trace, growth.program).file.empty()
+                    ? "Whether it is a buffer that is still filling is not seen"
+                    : "The allocator's log does not name the line, nor whether it is a buffer that is still filling"),
         "Look for what gains a tensor each round: keep `.numpy()` or a number of it, or let go of it; make "
         "tf.Variable and tf.function once, outside the loop, and give tf.function tensors, not Python numbers.",
         true};

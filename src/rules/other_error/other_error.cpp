@@ -1,13 +1,73 @@
 // program/other-error: what ended the program, where a text tells of GPU memory and the program then ended in an error of another kind. It is named and placed, and not judged.
+#include <algorithm>
+#include <array>
+#include <charconv>
+
 #include "rules/describe.h"
 #include "rules/rule.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
+namespace {
+
+// What programs that were written for TensorFlow 1 end in under TensorFlow 2.
+struct OldProgram {
+  std::string_view words, remedy;
+};
+constexpr std::string_view kCompat =
+    "This is a program for TensorFlow 1: `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()` run it as "
+    "it is.";
+constexpr std::string_view kEager =
+    "A tensor that is computed at once (eager) is no part of a session's graph: read it with `.numpy()`, or call "
+    "`tf.compat.v1.disable_eager_execution()` before anything is made.";
+constexpr std::array<OldProgram, 7> kOldPrograms = {{
+    {"module 'tensorflow' has no attribute", kCompat},
+    {"is not compatible with eager execution", kCompat},
+    {"is not supported when eager execution is enabled", kCompat},
+    {"The Session graph is empty", kEager},
+    {"is undefined when eager execution is enabled", kEager},
+    {"Tensor.graph is", kEager},
+    {"EagerTensor' object has no attribute", kEager},
+}};
+
+// A run whose tensors were recorded, and whose last word was an exception of another kind.
+void judge_run(const Case& subject, std::vector<Finding>& findings) {
+  const Trace& trace = subject.trace();
+  const Ending& ending = subject.statements().ending;
+  const auto word = [&](const char* name) {
+    const auto found = trace.properties.find(name);
+    return found == trace.properties.end() ? std::string() : found->second;
+  };
+  const bool was_refused =
+      !trace.events.empty() && trace.events.back().kind == EventKind::kOpEnd && trace.events.back().has(kFailed);
+  if (trace.source_kind != "tensors" || ending.exception_type.empty() || was_refused ||
+      !word("process.exception.kind").empty() || ending.exception_type == "KeyboardInterrupt")
+    return;
+  Finding finding;
+  finding.rule = "program/other-error";
+  finding.severity = Severity::kNote;
+  finding.confidence = Confidence::kLikely;
+  const std::string line = word("process.exception.at.line");
+  std::uint32_t number = 0;
+  std::from_chars(line.data(), line.data() + line.size(), number);
+  finding.location = {word("process.exception.at.file"), number, word("process.exception.at.function"), {}, {}};
+  std::string said = ending.exception_message.substr(0, ending.exception_message.find('\n'));
+  if (said.ends_with('.')) said.pop_back();
+  finding.message = "The program ended in " + ending.exception_type + (said.empty() ? "" : ": " + said) +
+                    ". Not judged: this is no error of memory, and the reason stands in its own words.";
+  const auto old = std::find_if(kOldPrograms.begin(), kOldPrograms.end(), [&](const OldProgram& known) {
+    return ending.exception_message.find(known.words) != std::string::npos;
+  });
+  if (old != kOldPrograms.end()) add_try(finding, std::string(old->remedy));
+  finding.fingerprint = fingerprint(finding.rule, finding.location);
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
 
 void judge_other_error(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const StatedError& stated = subject.statements().error;
-  if (!subject.statements().message_only) return;
+  if (!subject.statements().message_only) return judge_run(subject, findings);
   const TextNotes notes = read_text_notes(subject.trace());
   const std::string& quoted_by = notes.quoted_by;
   const bool ended = !stated.ended_by.empty() && !stated.ended_while_handled;

@@ -182,8 +182,8 @@ void judge_shape_mismatch(Case& subject, std::vector<Finding>& findings, std::ve
     std::uint64_t times = 0;
   };
   std::map<std::tuple<FrameId, std::string_view, Trouble>, Group> by_line;
-  const std::vector<FailedOp> failures =
-      failed_operations(subject.trace(), facts.lifetimes, subject.statements().planned_to_end);
+  const std::vector<FailedOp> failures = failed_operations(
+      subject.trace(), facts.lifetimes, subject.statements().planned_to_end || subject.statements().ending.well());
   for (const FailedOp& failed : failures) {
     if (std::optional<Finding> index = index_refused(failed, facts)) {
       const bool known = std::any_of(findings.begin(), findings.end(),

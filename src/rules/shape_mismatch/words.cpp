@@ -32,7 +32,9 @@ constexpr std::array<std::string_view, 8> kDevice = {
     "on cpu or on the same device",
 };
 
-constexpr std::array<std::string_view, 15> kDtype = {
+constexpr std::array<std::string_view, 16> kDtype = {
+    // TensorFlow: "cannot compute MatMul as input #1(zero-based) was expected to be a float tensor but is a int32 tensor"
+    "(zero-based) was expected to be a",
     "the same dtype",
     "same dtype, but got",
     "expected scalar type",
@@ -50,7 +52,14 @@ constexpr std::array<std::string_view, 15> kDtype = {
     "same data type",
 };
 
-constexpr std::array<std::string_view, 51> kShape = {
+constexpr std::array<std::string_view, 57> kShape = {
+    // TensorFlow's
+    "size-incompatible",
+    "Incompatible shapes",
+    "required broadcastable shapes",
+    "in both shapes must be equal",
+    "but the requested shape has",
+    "must be evenly divisible by filter depth",
     "shapes cannot be multiplied",
     "same reduction dim",
     "size mismatch",

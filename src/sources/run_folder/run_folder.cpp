@@ -11,6 +11,7 @@
 
 #include "base/json_input.h"
 #include "base/plain_file.h"
+#include "sources/run_folder/framework_files.h"
 #include "sources/run_folder/join.h"
 #include "sources/run_folder/layout.h"
 #include "sources/run_folder/place_faults.h"
@@ -30,6 +31,7 @@ constexpr std::size_t kMostNotes = 20;
 struct ProcessFiles {
   std::string trace, facts;
   std::vector<std::string> snapshots, cores;
+  FrameworkFiles framework;  // TensorFlow's or JAX's
 };
 
 std::size_t digits(std::string_view text) {
@@ -46,6 +48,7 @@ std::pair<std::string, std::string> split_name(std::string_view name, std::strin
 
 std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
   std::map<std::string, ProcessFiles> found;
+  std::map<std::string, FrameworkFiles> of_framework;
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
     const std::string name = entry.path().filename().string();
@@ -60,11 +63,15 @@ std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
       found[owner].snapshots.push_back(path);
     } else if (const auto [crashed, ending] = split_name(name, layout::kCore); !crashed.empty()) {
       found[crashed].cores.push_back(path);
+    } else {
+      take_framework_file(path, of_framework);
     }
   }
+  for (auto& [process, files] : of_framework) found[process].framework = std::move(files);
   // A process without a record or a history of its own is nothing to report on.
   std::erase_if(found, [](const auto& process) {
-    return process.second.trace.empty() && process.second.snapshots.empty() && process.second.cores.empty();
+    return process.second.trace.empty() && process.second.snapshots.empty() && process.second.cores.empty() &&
+           process.second.framework.empty();
   });
   return found;
 }
@@ -142,6 +149,17 @@ std::optional<Trace> load_part(const std::string& path, std::string_view what,
   return std::nullopt;
 }
 
+void take_facts(const std::string& process, const ProcessFiles& files, const JsonFile& command, Trace& trace) {
+  trace.properties.try_emplace("process.pid", process);
+  take_json(JsonFile(files.facts), "process", trace);
+  take_json(command, "run", trace);
+  for (const Heap& heap : trace.heaps) {
+    const auto limit = trace.properties.find("process.pools." + heap.name + ".limit");
+    if (heap.kind == HeapKind::kBfc && limit != trace.properties.end())
+      trace.properties.try_emplace("bfc." + heap.name + ".limit", limit->second);
+  }
+}
+
 std::optional<Trace> load_process(const std::string& folder, const std::string& process, const ProcessFiles& files,
                                   const JsonFile& command, std::map<std::string, std::uint64_t>& lost) {
   std::optional<Trace> trace;
@@ -171,9 +189,7 @@ std::optional<Trace> load_process(const std::string& folder, const std::string& 
   if (!trace) return std::nullopt;
   trace->source_path =
       (fs::path(folder) / fmt::format("{}{}{}", layout::kProcess, process, layout::kTraceEnd)).string();
-  trace->properties.try_emplace("process.pid", process);
-  take_json(JsonFile(files.facts), "process", *trace);
-  take_json(command, "run", *trace);
+  take_facts(process, files, command, *trace);
   // What the trace could not say itself: it could not be written to its end.
   if (const auto cut = trace->properties.find(fmt::format("run.cut_short.{}{}", layout::kProcess, process));
       cut != trace->properties.end()) {
@@ -284,11 +300,17 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
   bool any_busy = false;
   std::size_t read = 0;
   std::map<std::string, std::uint64_t> lost;
+  std::vector<InputPart> of_frameworks;
   const std::map<std::string, ProcessFiles> processes = processes_in(folder);
   for (const auto& [process, files] : processes) {
     if (read++ == kMostProcesses) break;
     std::map<std::string, std::uint64_t> lost_here;
     std::optional<Trace> trace = load_process(folder, process, files, command, lost_here);
+    const bool failed = trace && failed_at(*trace) != std::numeric_limits<std::int64_t>::max();
+    for (InputPart& part : framework_parts(files.framework, "process " + process, failed, lost_here)) {
+      take_facts(process, files, command, part.trace);
+      of_frameworks.push_back(std::move(part));
+    }
     if (!trace) {
       for (const auto& [what, times] : lost_here) lost[what] += times;
       continue;
@@ -299,6 +321,8 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
     any_busy |= is_busy;
     if (is_busy || !any_busy) input.parts.push_back({std::move(*trace), "process " + process, {}});
   }
+  if (!any_busy && !of_frameworks.empty()) input.parts.clear();
+  for (InputPart& part : of_frameworks) input.parts.push_back(std::move(part));
   if (input.parts.empty()) {
     if (std::string words = cpu_build_words(folder); !words.empty()) return Error{std::move(words), {}, {}};
     return Error{lost.empty() ? "this folder holds no record of a process: no GPU was used, or none could be recorded"
@@ -365,17 +389,15 @@ std::string cpu_build_words(const std::string& folder) {
   if (builds.empty()) return {};
   std::string names;
   for (const std::string& build : builds) names += (names.empty() ? "" : " and ") + build;
-  const bool has_torch =
-      std::any_of(builds.begin(), builds.end(), [](const std::string& build) { return build.starts_with("PyTorch"); });
   const JsonFile run((fs::path(folder) / layout::kCommand).string());
   const bool is_known = run.json && run.json->is_object() && run.json->contains("command");
   const std::string command = is_known ? typed((*run.json)["command"]) : "python PROGRAM.py";
   return fmt::format(
       "no call to the CUDA driver was seen: the program uses {}, built for the CPU alone, which never calls the "
       "driver; "
-      "nothing can be said of its GPU memory.{} To record it, install a build with CUDA",
-      names,
-      has_torch ? " What it would take on a GPU is told without one: faultline plan --gpu T4 -- " + command + "." : "");
+      "nothing can be said of its GPU memory. What it would take on a GPU is told without one: faultline plan --gpu T4 "
+      "-- {}. To record it, install a build with CUDA",
+      names, command);
 }
 
 bool holds_processes(const std::string& folder) { return !processes_in(folder).empty(); }

@@ -27,14 +27,14 @@ def marking_library(tmp_path_factory):
     return str(folder / "libmarks.so")
 
 
-def test_importing_torch_is_seen_once_and_the_hook_is_gone(tmp_path):
+def test_importing_torch_is_seen_once_and_other_frameworks_are_waited_for(tmp_path):
     ran = both(
         tmp_path,
         """
         import os, sys
         before = len(sys.meta_path)
         import torch
-        assert len(sys.meta_path) == before - ("FAULTLINE_RUN_FOLDER" in os.environ)
+        assert len(sys.meta_path) == before
         print(torch.ones(3).sum().item(), torch.cuda.is_available(), torch.cuda.is_initialized())
     """,
     )

@@ -12,6 +12,7 @@ from .. import dry_run_session
 from ..device import OutOfMemory
 from ..holdings import Holding, zeros
 from . import shapes
+from .shared_memory import SharedMemory
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
 _SMALL_WORK = 1 << 25  # multiplications
@@ -20,7 +21,7 @@ _SMALL_WORK = 1 << 25  # multiplications
 class Eager:
     def __init__(self, session):
         self._session = session
-        self._variables: dict[int, Holding] = {}  # by the id of the resource's tensor
+        self._shared = SharedMemory(session, self._hold_new)
         self._local = threading.local()
         self._told_of_other = False
 
@@ -101,7 +102,7 @@ class Eager:
             return self.unwatched(run)  # a traced function: graphs.py has counted it
         if name in shapes.SHARES or not count:
             results = self.unwatched(run)
-            self._after_shared(name, inputs, results)
+            self._shared.after(name, inputs, results)
             return results
         told = self.unwatched(shapes.results_of, name, inputs, attributes, count)
         stand_in_given = any(session.tensors.is_stand_in(t) for t in inputs)
@@ -200,40 +201,3 @@ class Eager:
         if tensor.shape.is_fully_defined():
             (holding,) = self.take_all([(shapes.dims(tensor), tensor.dtype)], name)
             self._session.tensors.follow(tensor, holding, stand_in)
-
-    # --- what shares memory
-
-    def _after_shared(self, name: str, inputs, results) -> None:
-        tensors = self._session.tensors
-        if name == "AssignVariableOp" and len(inputs) > 1:
-            known = tensors.of(inputs[1])
-            self._set_variable(inputs[0], known.holding if known is not None else None)
-        elif name == "DestroyResourceOp" and inputs:
-            self._drop_variable(id(inputs[0]))
-        elif name == "ReadVariableOp" and results:
-            holding = self._variables.get(id(inputs[0]))
-            if holding is not None:
-                tensors.follow(results[0], holding, True)
-        else:
-            for result, given in zip(results or (), inputs):
-                known = tensors.of(given)
-                if known is not None:
-                    tensors.follow(result, known.holding, known.is_stand_in)
-                else:
-                    self._hold_new(result, name)
-
-    def _set_variable(self, resource, holding: Holding | None) -> None:
-        import weakref
-
-        key = id(resource)
-        self._drop_variable(key)
-        if holding is None:
-            return
-        holding.arrays += 1
-        self._variables[key] = holding
-        weakref.finalize(resource, self._drop_variable, key)
-
-    def _drop_variable(self, key: int) -> None:
-        holding = self._variables.pop(key, None)
-        if holding is not None:
-            holding.let_go(self._session)

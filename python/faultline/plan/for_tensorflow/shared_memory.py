@@ -1,0 +1,47 @@
+"""Tensors that have another's memory: reshaped ones, and variables, which keep what was assigned to them and give it to whoever reads them."""
+
+from __future__ import annotations
+
+import weakref
+
+
+class SharedMemory:
+    """`session` has the holdings of tensors (`tensors`); `hold_new(tensor, operation)` makes one."""
+
+    def __init__(self, session, hold_new):
+        self._session, self._hold_new = session, hold_new
+        self._variables: dict = {}  # holdings, by the id of the resource's tensor
+
+    def after(self, name: str, inputs, results) -> None:
+        """After an operation of shapes.SHARES, or one without a result."""
+        tensors = self._session.tensors
+        if name == "AssignVariableOp" and len(inputs) > 1:
+            known = tensors.of(inputs[1])
+            self._set_variable(inputs[0], known.holding if known is not None else None)
+        elif name == "DestroyResourceOp" and inputs:
+            self._drop_variable(id(inputs[0]))
+        elif name == "ReadVariableOp" and results:
+            holding = self._variables.get(id(inputs[0]))
+            if holding is not None:
+                tensors.follow(results[0], holding, True)
+        else:
+            for result, given in zip(results or (), inputs):
+                known = tensors.of(given)
+                if known is not None:
+                    tensors.follow(result, known.holding, known.is_stand_in)
+                else:
+                    self._hold_new(result, name)
+
+    def _set_variable(self, resource, holding) -> None:
+        key = id(resource)
+        self._drop_variable(key)
+        if holding is None:
+            return
+        holding.arrays += 1
+        self._variables[key] = holding
+        weakref.finalize(resource, self._drop_variable, key).atexit = False  # what lives then is held to the end
+
+    def _drop_variable(self, key: int) -> None:
+        holding = self._variables.pop(key, None)
+        if holding is not None:
+            holding.let_go(self._session)

@@ -1,0 +1,223 @@
+"""TensorFlow's tensors, each with the line that made it, and what its operations refuse.
+
+Eager operations and calls of traced functions come through two doors into C++, and constants through a third; they are looked at on their way out, and nothing is changed. What is made inside
+a traced function or a session lives in C++ alone and is not seen; that it failed is. The allocator's own log (TF_CPP_VMODULE=bfc_allocator=4) would show it, but it goes to the program's standard
+error, has no Python lines, and takes minutes for a few thousand requests.
+"""
+
+import math
+import os
+import re
+import sys
+import threading
+
+from ..plan.for_tensorflow import shapes
+from ..plan.for_tensorflow.shared_memory import SharedMemory
+from ..plan.holdings import Holding, Holdings
+from ..plan.stacks import Stacks
+from .around import as_library
+from .tensor_log import TensorLog
+
+_LEAST_BYTES = 1024
+_ASKED = re.compile(r"OOM when allocating tensor with shape\s*\[([\d,]*)\] and type (\w+) on \S*device:(\w+):(\d+)")
+_OPERATION = re.compile(r"\[Op:(\w+)\]|\{\{node (?:\S*/)?([A-Za-z]\w*?)(?:_\d+)?\}\}")
+_C_TYPES = {"float": "float32", "half": "float16", "double": "float64", "complex64": "complex64", "complex128": "complex128"}  # fmt: skip
+_TOLD = ("ResourceExhaustedError", "InvalidArgumentError")
+
+
+class TensorFlowMemory:
+    def __init__(self, recording, tensorflow):
+        self._recording, self._tensorflow = recording, tensorflow
+        self._on, self._log = True, None
+        self._local = threading.local()
+        self._last_failure = None
+        self.tensors = Holdings(self)
+        self._shared = SharedMemory(self, self._hold_new)
+        self._install()
+
+    def stop(self):
+        """The program has ended; what Python puts away now was held to the end."""
+        self._on = False
+        if self._log is not None:
+            self._log.close()
+
+    def after_fork(self):
+        """TensorFlow does not survive a fork; what the child frees was its parent's."""
+        self._on = False
+        if self._log is not None:
+            self._log.close()
+
+    def give_back(self, allocation):
+        if self._on and allocation:
+            self._log.ended(allocation)
+
+    # --- the doors
+
+    def _install(self):
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.framework import constant_op, errors_impl
+
+        for name, first in (
+            ("TFE_Py_FastPathExecute", lambda given: (given[1], given[3:])),
+            ("TFE_Py_Execute", lambda given: (given[2], given[3])),
+            ("TFE_Py_ExecuteCancelable", lambda given: (given[2], given[3])),
+        ):
+            setattr(pywrap_tfe, name, self._watched(getattr(pywrap_tfe, name), first))
+        convert = constant_op.convert_to_eager_tensor
+
+        @as_library
+        def converted(value, ctx, dtype=None):
+            result = convert(value, ctx, dtype)
+            if self._on and result is not value:
+                self._quietly(self._hold_new, result, "Const")
+            return result
+
+        constant_op.convert_to_eager_tensor = converted
+        made = errors_impl.OpError.__init__
+
+        @as_library
+        def init(problem, node_def, op, message, *more):
+            made(problem, node_def, op, message, *more)
+            if self._on and type(problem).__name__ in _TOLD and not _is_printed(sys._getframe(1)):
+                self._quietly(self._refused, type(problem).__name__, op, str(message))
+
+        errors_impl.OpError.__init__ = init
+
+    def _watched(self, run, first):
+        @as_library
+        def faultline(*given):
+            if not self._on:
+                return run(*given)
+            self._local.running = first(given)
+            results = run(*given)
+            self._quietly(self._ran, *first(given), results)
+            return results
+
+        return faultline
+
+    def _quietly(self, part, *arguments):
+        try:
+            part(*arguments)
+        except Exception as problem:  # of ours: the program goes on without it
+            self._on = False
+            self._recording.process.note(
+                f"TensorFlow {self._tensorflow.__version__} cannot be watched to its end here ({type(problem).__name__}: {problem})"
+            )
+
+    # --- what comes out
+
+    def _ran(self, name, inputs, results):
+        name = name.decode() if isinstance(name, bytes) else name
+        if results is None:
+            results = ()
+        elif not isinstance(results, (list, tuple)):
+            results = (results,)
+        if name in shapes.SHARES or not results:
+            self._shared.after(name, inputs, results)
+            return
+        for result in results:
+            self._hold_new(result, name)
+
+    def _hold_new(self, tensor, name):
+        size = _bytes_of(tensor)
+        if size < _LEAST_BYTES or self.tensors.of(tensor) is not None:
+            return
+        self._begin()
+        number = self._log.made(self._pool_of(tensor.device), size, self._stacks.here(), self._described(tensor, name))
+        self.tensors.follow(tensor, Holding(number))
+
+    def _refused(self, kind, op, message):
+        running, self._local.running = getattr(self._local, "running", None), None
+        self._begin()
+        stack = self._stacks.here()
+        asked = _ASKED.search(message)
+        # a session's error is made twice, in C++ and in Python
+        if self._last_failure == (kind, stack) or (op is not None and self._last_failure == (kind, asked and asked[0])):
+            return
+        self._last_failure = (kind, asked[0]) if asked else (kind, stack)
+        found = _OPERATION.search(message)
+        name = op.type if op is not None else (found[1] or found[2]) if found else ""
+        if asked is not None:
+            size = math.prod(int(side) for side in asked[1].split(",") if side) * self._size_of(asked[2])
+            self._log.refused(self._pool_of(f"/device:{asked[3]}:{asked[4]}"), size, stack, name)
+            return
+        if kind == "ResourceExhaustedError":
+            return  # in other words; what ended the program is told with its own
+        operands = ()
+        if running is not None and found is not None and found[1] == _text(running[0]):
+            operands = [one for one in running[1] if hasattr(one, "dtype") and hasattr(one, "shape")]
+        self._log.failed(
+            name or "an operation",
+            [(_number(self.tensors.of(one)), self._described(one)) for one in operands if one.shape.is_fully_defined()],
+            message.replace("{{function_node ", "").split("}} ", 1)[-1],
+            stack,
+        )
+
+    def _described(self, tensor, operation=""):
+        return self._log.tensor(tensor.dtype.name, shapes.dims(tensor), operation)
+
+    def _size_of(self, word):
+        return self._tensorflow.dtypes.as_dtype(_C_TYPES.get(word, word)).size
+
+    # --- the log's head
+
+    def begin(self):
+        """A program that an exception ended is told of, also where it made no tensor."""
+        self._quietly(self._begin)
+
+    def _begin(self):
+        if self._log is not None:
+            return
+        from tensorflow.python.eager import context
+
+        head = ['source tensors', 'property bfc.framework = tensorflow']  # fmt: skip
+        self._pools = {}
+        has_begun = context.context_safe() is not None and context.context_safe()._initialized
+        gpus = len(self._tensorflow.config.list_physical_devices("GPU")) if has_begun else 0
+        for number in range(gpus):
+            self._pools[f"GPU:{number}"] = f"GPU_{number}_bfc"
+            head.append(f"device {number}")
+        head.append(f'device {gpus} name="host memory ({self._host_pool()})"')
+        for number, pool in enumerate([*self._pools.values(), self._host_pool()]):
+            head.append(f"heap driver{number} kind=driver device={number} name=driver")
+            head.append(f"heap {pool} kind=bfc device={number} below=driver{number}")
+        if self._host_pool() == "mklcpu":
+            given = os.environ.get("TF_MKL_ALLOC_MAX_BYTES", "")
+            limit = int(given) if given.isdigit() else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            head.append(f"property bfc.mklcpu.limit = {limit}")
+        self._log = TensorLog(self._recording.process, "".join(line + "\n" for line in head))
+        self._stacks = Stacks(self._log)
+
+    def _host_pool(self):
+        """TensorFlow with oneDNN has a pool for the host too, else it asks the system for each tensor."""
+        from tensorflow.python.util import _pywrap_util_port
+
+        has_pool = _pywrap_util_port.IsMklEnabled() and os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
+        return "mklcpu" if has_pool else "cpu"
+
+    def _pool_of(self, device):
+        return self._pools.get(":".join(device.rsplit(":", 2)[-2:]), self._host_pool())
+
+
+def _bytes_of(tensor):
+    count = getattr(tensor, "_num_elements", None)
+    return count() * tensor.dtype.size if count is not None and shapes.is_plain(tensor.dtype) else 0
+
+
+def _is_printed(frame):
+    """TensorFlow makes the exception again to print the one that it came from."""
+    for _ in range(4):
+        if frame is None:
+            break
+        if frame.f_code.co_name == "__str__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _number(known):
+    return known.holding.allocation if known is not None else 0
+
+
+def _text(name):
+    return name.decode() if isinstance(name, bytes) else name

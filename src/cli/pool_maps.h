@@ -1,0 +1,34 @@
+// Keeps the maps of pools in a run's folder (TF_BFC_MEMORY_DUMP) few: TensorFlow and JAX write one for each request that is refused, and a program may try a thousand times.
+//
+// Of each process and pool the first and the last ones stay, as long as all together are not too large.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+namespace faultline::cli {
+
+struct PoolMapLimits {
+  std::size_t most_files = 8;  // of one pool of one process
+  std::uint64_t most_bytes = std::uint64_t{256} << 20;
+};
+
+// Removes what is too many, and says how many that were.
+std::size_t thin_out_pool_maps(const std::string& folder, const PoolMapLimits& limits = {});
+
+// While the program runs.
+class PoolMapsBound {
+ public:
+  explicit PoolMapsBound(std::string folder);  // empty: there is none
+  ~PoolMapsBound();
+  void finish();
+
+ private:
+  std::string folder_;
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace faultline::cli

@@ -1,0 +1,32 @@
+// What TensorFlow's and JAX's Python side leaves of a process, each read by the source that knows it, and put together:
+//
+//   tensors-PID.txt              its tensors over time, as a trace (run/tensor_log.py)
+//   failure-PID.txt              the traceback of what ended it, or of what nobody caught, as Python prints it
+//   pool-PID_POOL.MICROSECONDS   a map of a pool, one for each request that it refused (TF_BFC_MEMORY_DUMP)
+//   jax-PID-oom.prof             JAX's arrays when its memory ran out
+//
+// The failure is told once, by what knows most of it: tensors with their lines, else the map with what the message asked for, else the message.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sources/input.h"
+
+namespace faultline {
+
+struct FrameworkFiles {
+  std::string tensors, failure, profile;
+  std::vector<std::string> maps;
+  bool empty() const { return tensors.empty() && failure.empty() && profile.empty() && maps.empty(); }
+};
+
+// A file of this kind: the process it is of, and its place in `files`; empty: it is of another kind.
+std::string take_framework_file(const std::string& path, std::map<std::string, FrameworkFiles>& files);
+
+// `failed`: a request that failed is in what the recorder saw of this process, so no message about it is needed. What could not be read is counted.
+std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::string& name, bool failed,
+                                       std::map<std::string, std::uint64_t>& lost);
+
+}  // namespace faultline

@@ -1,0 +1,185 @@
+"""What the Python side of `run` leaves of TensorFlow and JAX programs, without either of them: packages that bear their names, and the log of tensors by itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from common import ROOT
+from test_shim import framework, run
+
+HEAD = """source tensors
+property bfc.framework = tensorflow
+device 0 name="host memory (mklcpu)"
+heap driver0 kind=driver device=0 name=driver
+heap mklcpu kind=bfc device=0 below=driver0
+"""
+LOG = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / "python")!r})
+from faultline.run import tensor_log
+from faultline.run.process import Process
+process = Process(sys.argv[1], 0)
+log = lambda: tensor_log.TensorLog(process, {HEAD!r})
+"""
+
+
+def logged(folder, program, signalled=None):
+    done = subprocess.run([sys.executable, "-c", LOG + program, str(folder)], capture_output=True, text=True)
+    assert done.returncode == (-signalled if signalled else 0), done.stderr
+    (path,) = folder.glob("tensors-*.txt")
+    return path
+
+
+def explained(binary, path):
+    done = subprocess.run([binary, "explain", "--format", "json", str(path)], capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("file", ["train.py", "/a folder/with \"quotes\" and \\.py", "/tab\tand > arrow: 3.py", "/ünïcode/モデル.py"])  # fmt: skip
+def test_any_path_comes_back_as_it_was(binary, tmp_path, file):
+    program = f"""
+l = log()
+s = l.stack(l.stack(0, l.frame("<module>", "outer.py", 3)), l.frame("f g", {file!r}, 12))
+for _ in range(200):
+    l.made("mklcpu", 4000000, s, l.tensor("float32", (1000, 1000), "Fill"))
+"""
+    report = explained(binary, logged(tmp_path, program))
+    (leak,) = [f for f in report["findings"] if f["rule"] == "memory/leak"]
+    assert (leak["location"]["file"], leak["location"]["line"]) == (file, 12)
+
+
+def test_a_killed_process_leaves_all_of_it(binary, tmp_path):
+    path = logged(
+        tmp_path,
+        "l = log()\ns = l.stack(0, l.frame('<module>', 'a.py', 3))\nfor _ in range(300): l.made('mklcpu', 1 << 20, s, 'float32[262144]')\nos.kill(os.getpid(), 9)",
+        signal.SIGKILL,
+    )
+    assert explained(binary, path)["input"]["events"] == 300
+
+
+CUT = "write = os.write\nos.write = lambda file, data: write(file, data[:7] if l.count == 20 and data[:5] == b'alloc' else data)"
+
+
+@pytest.mark.parametrize(
+    "limit, why, events",
+    [
+        ("tensor_log._MOST_BYTES = 5000", "when the 0 MiB that it may take were full", 50),
+        ("tensor_log._LOOK_AT_DISK = 3000\nrooms = [9000, 100]\ntensor_log.room_in = lambda folder: rooms.pop(0)", "left to the program", 30),
+        (CUT, "the disk was full", 20),
+    ],
+    ids=["its bound", "the program's part", "full"],
+)  # fmt: skip
+def test_it_ends_where_it_must_and_says_so(binary, tmp_path, limit, why, events):
+    program = f"""
+class l: count = 0
+{limit}
+made = log()
+s = made.stack(0, made.frame("<module>", "a.py", 3))
+for l.count in range(200):
+    made.made("mklcpu", 4000, s, "float32[1000]")
+"""
+    path = logged(tmp_path, program)
+    report = explained(binary, path)
+    assert events <= report["input"]["events"] <= events + 20
+    assert any(why in said for said in report["input"]["unseen"])
+    assert why in "".join(note.read_text() for note in tmp_path.glob("notes-*.txt"))
+
+
+def test_where_the_disk_is_full_there_is_none(tmp_path):
+    program = "tensor_log.room_in = lambda folder: 0\nl = log()\nl.made('mklcpu', 4000, l.stack(0, 'a.py:3 f'), 'float32[1000]')"
+    done = subprocess.run([sys.executable, "-c", LOG + program, str(tmp_path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    (note,) = tmp_path.iterdir()
+    assert "tensors are not recorded" in note.read_text()
+
+
+# --- packages that bear the names
+
+JAX = """
+__version__ = '9.9'
+import sys, types
+sys.modules['jax._src'] = types.ModuleType('jax._src')
+sys.modules['jax._src.xla_bridge'] = bridge = types.ModuleType('jax._src.xla_bridge')
+bridge._backends = {backends}
+class JaxRuntimeError(RuntimeError): pass
+class Array:
+    def __init__(self, ready=True, problem=None): self.ready, self.problem = ready, problem
+    def is_deleted(self): return False
+    def is_ready(self): return self.ready
+    def block_until_ready(self):
+        assert self.ready, 'waited for'
+        if self.problem: raise JaxRuntimeError(self.problem)
+live = []
+def live_arrays(): return live
+def local_devices(): return []
+class profiler:
+    device_memory_profile = staticmethod(lambda: b'profile')
+"""
+OUT = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4000000000 bytes."
+
+
+def jax(where, program, backends="{'gpu': 1}", **more):
+    framework(where, "jax", JAX.format(backends=backends))
+    return run(where, "import jax\n" + program, options={}, PYTHONPATH=str(where), **more)
+
+
+def test_an_array_that_nobody_read_is_asked_at_the_exit(tmp_path):
+    ran = jax(tmp_path, f"jax.live += [jax.Array(), jax.Array(ready=False), jax.Array(problem={OUT!r})]\nprint('done')")
+    assert (ran.status, ran.out, ran.err) == (0, "done\n", "")
+    (told,) = ran.process["other_exceptions"]
+    assert told["kind"] == "memory" and told["thread"] == "an array that nobody read"
+    (words,) = [name for name in ran.files if name.startswith("failure-")]
+    assert OUT in (tmp_path / "left" / words).read_text()
+    assert [name for name in ran.files if name.endswith("-oom.prof")]
+
+
+@pytest.mark.parametrize(
+    "program, backends",
+    [
+        ("jax.live += [jax.Array(), jax.Array(problem='INVALID_ARGUMENT: a callback failed')]", "{'gpu': 1}"),
+        (f"jax.live += [jax.Array(problem={OUT!r})]", "{}"),
+        ("pass", "{'gpu': 1}"),
+    ],
+    ids=["of another kind", "not begun", "none"],
+)
+def test_nothing_else_is_told(tmp_path, program, backends):
+    ran = jax(tmp_path, program, backends)
+    assert ran.status == 0 and ran.process["other_exceptions"] == [] and ran.notes == ""
+    assert not [name for name in ran.files if name.startswith(("failure-", "jax-"))]
+
+
+def test_an_exception_that_ends_it_leaves_its_words_and_the_profile(tmp_path):
+    ran = jax(tmp_path, f"raise jax.JaxRuntimeError({OUT!r})")
+    assert ran.status == 1 and ran.process["exception"]["kind"] == "memory"
+    assert [name.split("-")[0] for name in ran.files if not name.startswith("process")] == ["failure", "jax"]
+
+
+ASKS = "import os\nprint(os.environ.get('TF_BFC_MEMORY_DUMP'))"
+
+
+def test_maps_of_the_pool_go_into_the_folder_and_each_process_has_its_own(tmp_path):
+    ran = jax(
+        tmp_path,
+        ASKS
+        + "\nimport subprocess, sys\nif len(sys.argv) < 2: print(subprocess.run([sys.executable, __file__, 'child'], capture_output=True, text=True).stdout)",
+    )
+    mine, child = ran.out.split()
+    assert mine != child
+    assert all(os.path.dirname(path) == str(tmp_path / "left") for path in (mine, child))
+
+
+def test_settings_of_the_user_win_and_what_is_lost_is_said(tmp_path):
+    ran = jax(tmp_path, ASKS, TF_BFC_MEMORY_DUMP="/tmp/mine")
+    assert ran.out == "/tmp/mine\n"
+    assert "TF_BFC_MEMORY_DUMP is set already, and is left as it is" in ran.notes
+
+
+def test_a_release_that_is_not_known_is_noted_and_runs(tmp_path):
+    framework(tmp_path, "tensorflow")
+    ran = run(tmp_path, "import tensorflow\nprint('ran')", options={}, PYTHONPATH=str(tmp_path))
+    assert (ran.status, ran.out, ran.err) == (0, "ran\n", "")
+    assert "TensorFlow 1.2.3 cannot be watched here" in ran.notes

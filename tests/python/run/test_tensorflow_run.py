@@ -1,0 +1,148 @@
+"""TensorFlow and JAX programs under `run` on a machine without a GPU: the program is as without it, and the report names cause, operation and line."""
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from common import ROOT
+
+sys.path.append(str(ROOT / "tests/python/plan"))
+from dry import interpreter_with  # noqa: E402
+
+tensorflow = [
+    pytest.mark.skipif(
+        interpreter_with("tensorflow") is None,
+        reason="TensorFlow is not installed (FAULTLINE_TENSORFLOW_PYTHON names an interpreter that has it)",
+    ),
+    pytest.mark.xdist_group("tensorflow"),
+]
+PROGRAMS = ROOT / "examples/programs"
+
+
+def run(binary, where, program, framework="tensorflow", environment=None):
+    path = program
+    if not hasattr(program, "read_text"):
+        path = where / "program.py"
+        path.write_text(textwrap.dedent(program))
+    import os
+
+    done = subprocess.run(
+        [binary, "run", "-o", "left", "--", interpreter_with(framework), str(path)],
+        cwd=where,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+    left = where / "left"
+    report = json.loads((left / "report.json").read_text()) if (left / "report.json").exists() else {"findings": []}
+    found = sorted((f["rule"], f["severity"], f["location"].get("line")) for f in report["findings"])
+    return done, report, found
+
+
+def own_words(text):
+    """Of the standard error what is not Faultline's, without what differs from run to run."""
+    text = re.split(r"\n\n(?=ERROR|WARNING  |NOTE|Nothing)", text)[0]
+    lines = [line for line in text.splitlines() if not line.startswith(("faultline: ", "Kept in "))]
+    return [re.sub(r"^([IWE]\d{4} )\S+\s+\d+ ", r"\1", line) for line in lines]
+
+
+class TestTensorFlow:
+    pytestmark = tensorflow
+
+    def test_what_is_caught_is_told_and_what_grows(self, binary, tmp_path):
+        done, report, found = run(
+            binary,
+            tmp_path,
+            """
+            import tensorflow as tf
+            a = tf.ones([2, 3])
+            try:
+                tf.matmul(a, a)
+            except tf.errors.InvalidArgumentError:
+                pass
+            try:
+                tf.gather(tf.constant([1.0, 2.0]), [5])
+            except tf.errors.InvalidArgumentError:
+                pass
+            kept = []
+            for i in range(200):
+                kept.append(tf.fill([100, 100], float(i)))
+            print(len(kept))
+            """,
+        )
+        assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+        assert found == [("memory/leak", "warning", 14), ("tensor/index-out-of-range", "warning", 9), ("tensor/shape-mismatch", "warning", 5)]  # fmt: skip
+        (shapes,) = [f for f in report["findings"] if f["rule"] == "tensor/shape-mismatch"]
+        assert "MatMul refused float32[2,3] and float32[2,3]" in shapes["message"]
+
+    def test_a_program_for_version_1_ends_as_without(self, binary, tmp_path):
+        program = "import tensorflow as tf\nx = tf.placeholder(tf.float32, [10])\n"
+        done, report, found = run(binary, tmp_path, program)
+        plain = subprocess.run(
+            [interpreter_with("tensorflow"), str(tmp_path / "program.py")], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout) == (1, "")
+        assert own_words(done.stderr) == own_words(plain.stderr)
+        assert found == [("program/other-error", "note", 2)]
+        assert "tensorflow.compat.v1" in report["findings"][0]["tries"][0]["what"]
+
+    def test_out_of_memory_names_operation_and_line(self, binary, tmp_path):
+        done, report, found = run(
+            binary,
+            tmp_path,
+            "import tensorflow as tf\nw = tf.ones([1000, 1000])\nx = tf.random.normal([10000, 10000, 10000])\n",
+            environment={"TF_ENABLE_ONEDNN_OPTS": "0"},  # its pool waits ten seconds before it gives up
+        )
+        assert done.returncode == 1 and found == [("memory/out-of-memory", "error", 3)], done.stderr
+        (finding,) = report["findings"]
+        assert "3.64 TiB were asked for by RandomStandardNormal" in finding["message"]
+        assert finding["holders"][0]["location"]["line"] == 2
+
+    def test_training_that_is_fine_is_clean(self, binary, tmp_path):
+        done, report, found = run(
+            binary,
+            tmp_path,
+            """
+            import numpy as np, tensorflow as tf
+            model = tf.keras.Sequential([tf.keras.layers.Dense(64), tf.keras.layers.Dense(2)])
+            model.compile("adam", "mse")
+            model.fit(np.ones((64, 32), "float32"), np.ones((64, 2), "float32"), epochs=2, verbose=0)
+            v = tf.Variable(tf.ones([64, 64]))
+            for _ in range(100):
+                v.assign_sub(tf.ones([64, 64]) * 0.1)
+            """,
+        )
+        assert done.returncode == 0 and found == [], done.stderr
+        assert report["input"].get("unseen", []) == []
+
+    @pytest.mark.parametrize(
+        "name, expected, status",
+        [
+            ("10_huge_tensorflow_tensor.py", [("memory/out-of-memory", "error", 8)], 1),
+            ("10_huge_tensorflow1_tensor.py", [("memory/out-of-memory", "error", 9)], 1),
+            ("11_growing_tensorflow_list.py", [("memory/leak", "warning", 10), ("program/other-error", "note", 12)], 1),
+            ("11_growing_tensorflow1_list.py", [], 0),
+            ("12_index_beyond_tensorflow.py", [("tensor/index-out-of-range", "warning", 10)], 0),
+            ("12_index_beyond_tensorflow1.py", [], 0),
+        ],
+    )
+    def test_the_verdict_on_programs_that_people_are_told_are_at_fault(self, binary, tmp_path, name, expected, status):
+        done, _, found = run(binary, tmp_path, PROGRAMS / name)
+        assert (done.returncode, found) == (status, expected), done.stderr
+
+
+@pytest.mark.skipif(interpreter_with("jax") is None, reason="JAX is not installed")
+def test_jax_out_of_memory_on_the_cpu_names_the_line_and_what_is_alive(binary, tmp_path):
+    done, report, found = run(
+        binary,
+        tmp_path,
+        "import jax.numpy as jnp\nw = jnp.ones((1000, 1000))\nx = jnp.zeros((10000, 10000, 10000))\n",
+        "jax",
+        {"JAX_PLATFORMS": "cpu"},
+    )
+    assert done.returncode == 1 and found == [("memory/host-memory", "error", 3)], done.stderr
+    assert any(h["location"]["line"] == 2 for device in report["devices"] for h in device.get("holders", []))
