@@ -2,7 +2,7 @@
 
 import os
 
-_OWN = os.path.join(
+OWN_FOLDER = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), ""
 )  # with the slash: a neighbour's name may begin like ours
 _PYTHON = os.path.join(os.path.dirname(os.__file__), "")
@@ -10,7 +10,7 @@ _PYTHON = os.path.join(os.path.dirname(os.__file__), "")
 
 def is_own(path: str) -> bool:
     """Is it a file of Faultline's?"""
-    return path.startswith((_OWN, "<frozen faultline."))
+    return path.startswith((OWN_FOLDER, "<frozen faultline."))
 
 
 def is_library(path: str) -> bool:

@@ -91,7 +91,7 @@ ProgramEnd run(const RunOptions& options) {
   int unstarted = 0;
   Result<pid_t> process =
       start_program(options.command, setup->environment,
-                    options.output.format == "json" ? Output::kToStandardError : Output::kAsIs, {}, &unstarted);
+                    options.output.is_for_people() ? Output::kAsIs : Output::kToStandardError, {}, &unstarted);
   if (!process) return give_up(process.error().message(), unstarted);
   PoolMapsBound pool_maps(folder ? *folder : std::string());
   UnrecordedWatch unrecorded(*process, setup->records ? setup->environment.value("FAULTLINE_CAPTURE_LIBRARY") : "");
@@ -162,7 +162,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
   verb->footer(
       "Exit status: the program's own; 127 or 126 where it was not found or cannot be executed; where a signal ended "
       "it, faultline ends by the same. 2: bad usage, and nothing was run.");
-  add_output_options(*verb, options->output);
+  add_output_options(*verb, options->output, kExchangeFormats);
   verb->callback([options, &status] { status = end_like(run(*options)); });
 }
 

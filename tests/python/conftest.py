@@ -34,6 +34,9 @@ EVERY_NTH = {
     "test_hostile.py": 2,
 }
 LONG = (
+    "test_tensorflow_run.py::TestTensorFlow::test_the_verdict_on_programs_that_people_are_told_are_at_fault[10_huge_tensorflow",
+    "test_tensorflow_run.py::TestTensorFlow::test_the_verdict_on_programs_that_people_are_told_are_at_fault[12_",
+    "test_tensorflow_run.py::TestTensorFlow::test_the_verdict_on_programs_that_people_are_told_are_at_fault[11_growing_tensorflow1",
     "test_plan_cli.py::test_inference_that_keeps_its_graph_is_confirmed_to_fit_without",
     "test_ranks.py::test_one_gpu_that_is_named_stands_for_one_for_each_rank",
     "test_no_grad.py::test_a_remedy_under_which_memory_still_grows_says_so",

@@ -110,7 +110,9 @@ class Exceptions:
                 self._ended_by = id(problem)
             strip(problem)
             self._recording.uncaught(
-                describe(problem, traceback, thread, kind_of(problem)), ends_process, words_of(problem, traceback)
+                describe(problem, traceback, thread, kind_of(problem)),
+                ends_process,
+                lambda: words_of(problem, traceback),
             )
         except Exception as trouble:
             self._recording.process.note(

@@ -8,6 +8,7 @@ import atexit
 import os
 import sys
 
+from .exceptions import kind_of
 from .process import describe, words_of
 
 _MOST_ARRAYS = 10000
@@ -68,14 +69,10 @@ class JaxMemory:
                     continue
                 array.block_until_ready()
             except Exception as problem:
-                kind = _kind(problem)
+                kind = kind_of(problem)
                 if kind and str(problem) not in told and len(told) < 4:
                     told.add(str(problem))
                     thread = "an array that nobody read"
-                    self._recording.uncaught(describe(problem, None, thread, kind), False, words_of(problem, None))
-
-
-def _kind(problem):
-    from .exceptions import kind_of
-
-    return kind_of(problem)
+                    self._recording.uncaught(
+                        describe(problem, None, thread, kind), False, lambda: words_of(problem, None)
+                    )

@@ -78,7 +78,7 @@ class Recording:
             self.process.know(torch=self.torch.state())
         self.process.write()
 
-    def uncaught(self, described, ends_process, words=""):
+    def uncaught(self, described, ends_process, words=str):
         """An exception that nobody caught. The snapshot comes before the report of it, which may not return."""
         process = self.process
         if ends_process:
@@ -91,8 +91,10 @@ class Recording:
             self.tensorflow.begin()
         if self.jax is not None and described["kind"] == "memory":
             self.jax.profile()
-        if (ends_process or described["kind"]) and (self.jax is not None or "tensorflow" in sys.modules):
-            self._save_words(words)
+        # Not of a KeyboardInterrupt: Python's own code that prints tracebacks can make Python forget that it was one, and end with another status.
+        has_words = (ends_process and described["type"] != "KeyboardInterrupt") or described["kind"]
+        if has_words and (self.jax is not None or "tensorflow" in sys.modules):
+            self._save_words(words())
         self.write()
 
     def _save_words(self, words):

@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 
+from .._file_owner import OWN_FOLDER
 from ..plan.for_tensorflow import shapes
 from ..plan.for_tensorflow.shared_memory import SharedMemory
 from ..plan.holdings import Holding, Holdings
@@ -30,6 +31,11 @@ class TensorFlowMemory:
         self._recording, self._tensorflow = recording, tensorflow
         self._on, self._log = True, None
         self._local = threading.local()
+        self._inside = (
+            os.path.join(os.path.dirname(tensorflow.__file__), ""),
+            OWN_FOLDER,
+            as_library(lambda: 0).__code__.co_filename,
+        )
         self._last_failure = None
         self.tensors = Holdings(self)
         self._shared = SharedMemory(self, self._hold_new)
@@ -123,13 +129,13 @@ class TensorFlowMemory:
         if size < _LEAST_BYTES or self.tensors.of(tensor) is not None:
             return
         self._begin()
-        number = self._log.made(self._pool_of(tensor.device), size, self._stacks.here(), self._described(tensor, name))
+        number = self._log.made(self._pool_of(tensor.device), size, self._here(), self._described(tensor, name))
         self.tensors.follow(tensor, Holding(number))
 
     def _refused(self, kind, op, message):
         running, self._local.running = getattr(self._local, "running", None), None
         self._begin()
-        stack = self._stacks.here()
+        stack = self._here()
         asked = _ASKED.search(message)
         # a session's error is made twice, in C++ and in Python
         if self._last_failure == (kind, stack) or (op is not None and self._last_failure == (kind, asked and asked[0])):
@@ -153,6 +159,13 @@ class TensorFlowMemory:
             stack,
         )
 
+    def _here(self):
+        """The stack of whoever called TensorFlow: its own frames, some twelve of them, are not looked at."""
+        frame = first = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(self._inside):
+            frame = frame.f_back
+        return self._stacks.here(frame or first)
+
     def _described(self, tensor, operation=""):
         return self._log.tensor(tensor.dtype.name, shapes.dims(tensor), operation)
 
@@ -171,32 +184,34 @@ class TensorFlowMemory:
         from tensorflow.python.eager import context
 
         head = ['source tensors', 'property bfc.framework = tensorflow']  # fmt: skip
-        self._pools = {}
+        self._pools, host = {}, _host_pool()
         has_begun = context.context_safe() is not None and context.context_safe()._initialized
         gpus = len(self._tensorflow.config.list_physical_devices("GPU")) if has_begun else 0
         for number in range(gpus):
             self._pools[f"GPU:{number}"] = f"GPU_{number}_bfc"
             head.append(f"device {number}")
-        head.append(f'device {gpus} name="host memory ({self._host_pool()})"')
-        for number, pool in enumerate([*self._pools.values(), self._host_pool()]):
+        head.append(f'device {gpus} name="host memory ({host})"')
+        for number, pool in enumerate([*self._pools.values(), host]):
             head.append(f"heap driver{number} kind=driver device={number} name=driver")
             head.append(f"heap {pool} kind=bfc device={number} below=driver{number}")
-        if self._host_pool() == "mklcpu":
+        self._host = host
+        if host == "mklcpu":
             given = os.environ.get("TF_MKL_ALLOC_MAX_BYTES", "")
             limit = int(given) if given.isdigit() else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
             head.append(f"property bfc.mklcpu.limit = {limit}")
         self._log = TensorLog(self._recording.process, "".join(line + "\n" for line in head))
         self._stacks = Stacks(self._log)
 
-    def _host_pool(self):
-        """TensorFlow with oneDNN has a pool for the host too, else it asks the system for each tensor."""
-        from tensorflow.python.util import _pywrap_util_port
-
-        has_pool = _pywrap_util_port.IsMklEnabled() and os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
-        return "mklcpu" if has_pool else "cpu"
-
     def _pool_of(self, device):
-        return self._pools.get(":".join(device.rsplit(":", 2)[-2:]), self._host_pool())
+        return self._pools.get(":".join(device.rsplit(":", 2)[-2:]), self._host) if self._pools else self._host
+
+
+def _host_pool():
+    """TensorFlow with oneDNN has a pool for the host too, else it asks the system for each tensor."""
+    from tensorflow.python.util import _pywrap_util_port
+
+    has_pool = _pywrap_util_port.IsMklEnabled() and os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
+    return "mklcpu" if has_pool else "cpu"
 
 
 def _bytes_of(tensor):

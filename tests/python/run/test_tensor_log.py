@@ -158,6 +158,11 @@ def test_an_exception_that_ends_it_leaves_its_words_and_the_profile(tmp_path):
     assert [name.split("-")[0] for name in ran.files if not name.startswith("process")] == ["failure", "jax"]
 
 
+def test_an_interrupt_stays_one(tmp_path):
+    ran = jax(tmp_path, "raise KeyboardInterrupt")
+    assert ran.status == -2 and not [name for name in ran.files if name.startswith("failure-")]
+
+
 ASKS = "import os\nprint(os.environ.get('TF_BFC_MEMORY_DUMP'))"
 
 
