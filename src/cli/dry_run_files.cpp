@@ -80,6 +80,13 @@ void read_vary(JsonReader& vary, ProcessSummary& summary) {
   }
 }
 
+void read_edit(JsonReader& read, Edit& edit) {
+  read("file", edit.file);
+  read("line", edit.line);
+  read("old", edit.old_lines);
+  read("new", edit.new_lines);
+}
+
 void read_offers(JsonReader& read, ProcessSummary& summary) {
   read.each("offers", summary.offers, [](JsonReader& inside, Offer& offer) {
     inside("name", offer.name);
@@ -99,12 +106,7 @@ void read_offers(JsonReader& read, ProcessSummary& summary) {
     inside("excludes", offer.excludes);
     inside("wants", offer.wants);
     inside("compute", offer.compute);
-    inside.each("edits", offer.edits, [](JsonReader& lines, Edit& edit) {
-      lines("file", edit.file);
-      lines("line", edit.line);
-      lines("old", edit.old_lines);
-      lines("new", edit.new_lines);
-    });
+    inside.each("edits", offer.edits, read_edit);
   });
 }
 
@@ -120,6 +122,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("ooms", summary.failures);
   read("operations", summary.operations);
   read("steps", summary.steps);
+  read("optimizers", summary.optimizers);
   read("alike_from", summary.alike_from);
   bool has_loop = false;
   read.group("loop", has_loop, [&](JsonReader& inside) { fields(inside, summary.loop); });
@@ -153,12 +156,12 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   }
   read("not_reached", summary.not_reached);
   read("phases", summary.phases);
-  struct Number {
-    std::string name;
-  };
-  std::vector<Number> numbers;
-  read.each("numbers", numbers, [](JsonReader& inside, Number& number) { inside("name", number.name); });
-  for (Number& number : numbers) summary.numbers.insert(std::move(number.name));
+  read.each("numbers", summary.numbers, [](JsonReader& inside, ProgramNumber& number) {
+    inside("name", number.name);
+    inside("value", number.value);
+    inside.each("edits", number.edits, read_edit);
+  });
+  read.each("accumulation", summary.accumulation, read_edit);
   if (const auto changes = parsed->find("changes"); changes != parsed->end() && changes->is_object()) {
     for (const auto& [name, words] : changes->items()) read_json(words, summary.changes[name]);
   }

@@ -61,6 +61,12 @@ bool Categories::is_named_parameter(AllocationId id) const {
   return std::binary_search(named_parameters_.begin(), named_parameters_.end(), id);
 }
 
+// A dry run says of each tensor which operation made it: a workspace is no operation's result.
+bool Categories::is_an_operations_result(const Event& birth) const {
+  return trace_.source_kind == "dry-run" && birth.extra != 0 &&
+         trace_.strings.at(trace_.tensors.at(TensorId(birth.extra)).op).starts_with("aten::");
+}
+
 // A workspace stays, and there is one per thread and stream. A tensor that happens to have its size goes again, at the latest with its step, or
 // comes more often.
 void Categories::find_workspaces() {
@@ -75,7 +81,7 @@ void Categories::find_workspaces() {
         (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer)))
       return;
     const auto at = std::find(kWorkspaceBytes.begin(), kWorkspaceBytes.end(), birth.size_bytes);
-    if (at == kWorkspaceBytes.end()) return;
+    if (at == kWorkspaceBytes.end() || is_an_operations_result(birth)) return;
     Seen& size = seen[static_cast<std::size_t>(at - kWorkspaceBytes.begin())];
     size.any_gone |= life.released <= focus_;
     if (life.released <= focus_) return;

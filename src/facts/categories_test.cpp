@@ -40,6 +40,21 @@ TEST(Categories, OfATrainedGptAddUpToItsSizes) {
   EXPECT_GT(part(live, Category::kActivations), kGiB);
 }
 
+// One of many tensors that a program keeps happens to have the size of a workspace of cuBLAS.
+TEST(Categories, AResultOfTheSizeOfAWorkspaceIsWhatItsSiblingsAre) {
+  std::string lines =
+      "source dry-run\ndevice 0 capacity=16GiB\ntensor m = float32[128,65536] op=aten::zeros\n"
+      "tensor n = float32[64,65536] op=aten::zeros\ntensor w = uint8[8519680] op=cublas\n"
+      "alloc #n 16MiB tensor=n at run.py:6 mask\nalloc #m 32MiB tensor=m at run.py:6 mask\n"
+      "alloc #w 8519680 tensor=w at run.py:9 main\nstep 0 step\nalloc #o 16MiB tensor=n at run.py:6 mask\nstep 1 "
+      "step\n";
+  const Trace trace = traced(lines);
+  const Facts facts(trace, {});
+  const CategoryBytes live = live_at_peak(facts);
+  EXPECT_EQ(part(live, Category::kOther), 64 * kMiB);
+  EXPECT_EQ(part(live, Category::kTemporaries), 8519680u);
+}
+
 TEST(Categories, AddUpToWhatIsAllocated) {
   for (const char* name : {"gpt", "gpt_oom", "train_clean", "graphs", "mem_pool", "hf_gpt2_train", "ring_train"}) {
     const Trace trace = recording(name);

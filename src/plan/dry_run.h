@@ -22,6 +22,13 @@ namespace faultline {
 // The framework's own out-of-memory, rather than something that was raised while it was handled.
 bool is_out_of_memory(const PlanException& exception);
 
+// A number of the program's own files that is called as batches and lengths are.
+struct ProgramNumber {
+  std::string name;
+  std::uint64_t value = 0;
+  std::vector<Edit> edits;  // with kValue in its place
+};
+
 // What one process of the program left.
 struct ProcessSummary {
   std::string trace;            // path
@@ -32,6 +39,7 @@ struct ProcessSummary {
   std::uint64_t operations = 0;
   double began_s = 0, ended_s = 0;  // on the machine's clock; 0: not known
   std::uint64_t steps = 0;
+  std::uint64_t optimizers = 0;  // that take part in each step
   std::uint64_t alike_from = 0;  // the last step that was unlike the one before it
   PlanLoop loop;                 // around its steps
   std::uint64_t ranks = 0;       // of the program that this process is one of; 0: it has no process group
@@ -43,7 +51,8 @@ struct ProcessSummary {
   std::vector<std::string> not_reached;          // what its own files have and it did not come to
   std::vector<Offer> offers;                     // remedies that apply to what it did
   std::map<std::string, std::uint64_t> lasting;  // bytes that stay from step to step: parameters, gradients, optimizer
-  std::set<std::string> numbers;                 // names of batches and lengths that its own files have
+  std::vector<ProgramNumber> numbers;            // batches and lengths that its own files have
+  std::vector<Edit> accumulation;                // of its loop, with kMany in the place of the number of batches
   std::vector<std::uint64_t> token_lengths;      // of what it looked up in embeddings
   std::uint64_t vary_value = 0;                  // the number as the program has it, and where
   std::string vary_where;

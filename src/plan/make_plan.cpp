@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "plan/changes.h"
 #include "plan/filling.h"
+#include "plan/jointly.h"
 #include "plan/ranks.h"
 #include "plan/remedies.h"
 #include "plan/vary.h"
@@ -66,7 +67,10 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
     vary.why_not = why_not;
   } else if (wants_search && (!takes_long || !question.vary.empty()))
     add_search(reruns, question.vary, told, plan);
-  if (wants_changes && !takes_long) add_remedies(reruns, told, plan);
+  if (wants_changes && !takes_long) {
+    add_remedies(reruns, told, plan);
+    if (fails && plan.vary && plan.vary->why_not.empty()) add_jointly(reruns, told, plan);
+  }
   if (fails) add_where(plan);
 }
 

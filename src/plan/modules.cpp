@@ -109,13 +109,14 @@ std::vector<Row> cut(const Node& root, std::uint64_t all_bytes, std::size_t most
 std::vector<std::string_view> module_names(const Facts& facts, std::uint32_t until) {
   const Trace& trace = facts.trace;
   std::vector<std::string_view> names(trace.allocation_count + std::size_t{1});
-  for (std::size_t index = 0; index <= until && index < trace.events.size(); ++index) {
+  for (std::size_t index = 0; index < trace.events.size(); ++index) {
     const Event& event = trace.events[index];
     const bool names_one = event.kind == EventKind::kAlloc || event.kind == EventKind::kTensorNote;
     if (!names_one || event.allocation.value == 0 || event.extra == 0) continue;
     const Tensor& tensor = trace.tensors.at(TensorId(event.extra));
     std::string_view name = trace.strings.at(tensor.name);
     const std::string_view kind = trace.strings.at(tensor.op);
+    if (index > until && kind != "cache") continue;  // what is used as one later was made for it
     if (kind == "cache") name = "(KV cache)";
     if (event.kind == EventKind::kAlloc && is_made_by_ddp(trace, event, tensor)) name = "(DDP buckets)";
     if (name.empty()) continue;

@@ -50,6 +50,26 @@ TEST(Modules, NumberedSiblingsAreOneRowAndParametersBelongToTheirModule) {
   EXPECT_EQ(found.at("Net itself"), (std::pair<std::uint64_t, std::uint64_t>{1, 1}));
 }
 
+TEST(Modules, ACacheOfKeysAndBucketsOfDdpHaveRowsOfTheirOwn) {
+  const Trace trace = traced(R"(device 0 capacity=16GiB
+tensor k = float32[4,4,512,64] op=aten::zeros name=Net.attention
+tensor c = float32[4,4,512,64] op=cache
+tensor b = float32[1024] op=aten::empty
+tensor o = float32[1024,1] op=aten::empty
+alloc #k 2GiB tensor=k at run.py:1 main
+alloc #b 1GiB tensor=b at /site-packages/torch/nn/parallel/distributed.py:900 _ddp_init_helper
+alloc #o 1GiB tensor=o at /site-packages/torch/nn/parallel/distributed.py:901 _other
+tensor-note #k tensor=c
+)");
+  const Facts facts(trace, {});
+  std::map<std::string, std::uint64_t> found;
+  for (const PlanModule& module : modules_at(facts, 0, 2))
+    found[module.path] = module.bytes;  // before it is used as one
+  EXPECT_EQ(found["(KV cache)"], 2 * kGiB);
+  EXPECT_EQ(found["(DDP buckets)"], kGiB);
+  EXPECT_EQ(found.size(), 3u);
+}
+
 TEST(Modules, WithLittleRoomTheRowsAreWiderAndStillAddUp) {
   for (const std::size_t most : {1u, 3u, 4u, 10u}) {
     std::uint64_t sum = 0;

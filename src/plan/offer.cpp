@@ -9,6 +9,17 @@
 
 namespace faultline {
 
+std::vector<Edit> filled_in(std::vector<Edit> edits, std::string_view word, std::uint64_t number) {
+  const std::string text = std::to_string(number);
+  for (Edit& edit : edits) {
+    for (std::string& line : edit.new_lines) {
+      for (std::size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + text.size()))
+        line.replace(at, word.size(), text);
+    }
+  }
+  return edits;
+}
+
 std::string diff_of(std::vector<Edit> edits) {
   // What is put in before a line comes before what changes it.
   const auto place = [](const Edit& edit) {

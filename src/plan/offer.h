@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace faultline {
@@ -31,6 +32,10 @@ struct Offer {
   std::uint64_t compute = 0;          // the compute capability it needs, its first number
   std::vector<std::string> command;   // the number is in the command: the command with the other; else empty
 };
+
+// Words of edits in whose place a number comes.
+inline constexpr std::string_view kValue = "@VALUE@", kMany = "@MANY@";
+std::vector<Edit> filled_in(std::vector<Edit> edits, std::string_view word, std::uint64_t number);
 
 // A unified diff of all edits, file by file. Of two that change the same line the first is shown.
 std::string diff_of(std::vector<Edit> edits);

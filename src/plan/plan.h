@@ -96,6 +96,7 @@ struct PlanChange {
   std::vector<std::string> instructions;  // one for each remedy
   std::string diff;                       // of the program's own source, where its lines are known; may be empty
   std::uint64_t compute = 0;              // the compute capability it needs, its first number
+  bool begun = false;                     // it was run; where it is not tried, without a result
 };
 
 // A GPU of the catalogue on which it fits: as it is, or with a change.
@@ -116,6 +117,18 @@ struct PlanVary {
   std::string stopped;       // why it ended before the largest was found; may be empty
   std::string why_not;       // the search could not be made
   bool accumulated = false;  // gradients were kept from one batch to the next in these runs, as accumulation does
+  std::vector<std::string> command;  // with the largest that fits, where the number is in the command
+  std::string diff;                  // of the program's own source with it, where its lines are known; may be empty
+};
+
+// Two numbers of a program that only infers: for each batch the largest length that fits.
+struct PlanPair {
+  std::uint64_t batch = 0, length = 0, needed_bytes = 0;
+};
+struct PlanJointly {
+  std::string batch_name, length_name;
+  std::uint64_t batch = 0, length = 0;  // as the program has them
+  std::vector<PlanPair> fitting;        // each confirmed by a run
 };
 
 struct PlanException {
@@ -190,6 +203,7 @@ struct Plan {
   std::uint64_t steps_before_failure = 0;
   std::uint64_t caught_failures = 0;  // the program went on after them
   std::uint64_t steps = 0;            // optimizer steps seen
+  std::uint64_t optimizers = 0;       // where several take turns: a step is one round of all of them
   std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known; not in the report
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
   bool stop_asked = false;            // there, because the user said how far to go (--steps, --seconds)
@@ -216,6 +230,7 @@ struct Plan {
   std::vector<PlanChange> changes;
   std::string changes_skipped;  // why no change was tried where one would be; may be empty
   std::optional<PlanVary> vary;
+  std::optional<PlanJointly> jointly;
   std::vector<PlanWhere> where;  // of a program that does not fit: the smallest GPUs on which it does
   std::optional<PlanFilling> filling;
   std::vector<PlanNote> notes;

@@ -82,6 +82,22 @@ void fields(auto& archive, PlanVary& vary) {
   archive("stopped", vary.stopped);
   archive("why_not", vary.why_not);
   archive("accumulated", vary.accumulated);
+  archive("command", vary.command);
+  archive("diff", vary.diff);
+}
+
+void fields(auto& archive, PlanPair& pair) {
+  archive("batch", pair.batch);
+  archive("length", pair.length);
+  archive("needed", pair.needed_bytes);
+}
+
+void fields(auto& archive, PlanJointly& jointly) {
+  archive("batch_name", jointly.batch_name);
+  archive("length_name", jointly.length_name);
+  archive("batch", jointly.batch);
+  archive("length", jointly.length);
+  archive("fitting", jointly.fitting);
 }
 
 void fields(auto& archive, PlanException& exception) {
@@ -143,6 +159,7 @@ void fields(Archive& archive, Plan& plan) {
   });
   archive("caught_failures", plan.caught_failures);
   archive("steps", plan.steps);
+  archive("optimizers", plan.optimizers);
   archive("stopped", plan.stopped);
   archive("stop_asked", plan.stop_asked);
   archive("how", plan.how);
@@ -164,6 +181,7 @@ void fields(Archive& archive, Plan& plan) {
     inside("what", change.what);
     inside("detail", change.detail);
     inside("tried", change.tried);
+    inside("begun", change.begun);
     inside("fits", change.fits);
     inside("needed", change.needed_bytes);
     inside.derived("saves", plan.saved_bytes(change));
@@ -176,6 +194,7 @@ void fields(Archive& archive, Plan& plan) {
   });
   archive("changes_skipped", plan.changes_skipped);
   archive("vary", plan.vary);
+  archive("jointly", plan.jointly);
   archive.each("where", plan.where, [&](auto& inside, PlanWhere& where) {
     inside("gpu", where.gpu);
     inside("with", where.with);

@@ -34,7 +34,7 @@ class RemedySearch {
  public:
   RemedySearch(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan)
       : reruns_(reruns), offers_(as_run.offers), lasting_(as_run.lasting), plan_(plan) {
-    std::vector<Offer> batches = batches_in_command(plan.command);
+    std::vector<Offer> batches = batches_in_command(plan.command, as_run.accumulation);
     if (!batches.empty()) std::erase_if(offers_, [](const Offer& offer) { return offer.name == "batch"; });
     offers_.insert(offers_.end(), batches.begin(), batches.end());
     std::vector<Offer> lengths = lengths_in_command(plan.command, as_run.token_lengths);
@@ -129,7 +129,7 @@ class RemedySearch {
     Attempt one{"tries/", plan_.command, {}, {}, plan_.steps_to_repeat()};
     for (const std::size_t number : chosen) {
       const Offer& chosen_one = offer(number);
-      std::string value = chosen_one.value;
+      std::string value = chosen_one.value.substr(0, chosen_one.value.find('@'));
       std::replace(value.begin(), value.end(), '/', '-');
       one.folder += (number == chosen.front() ? "" : "+") + chosen_one.name +
                     (value == "true" || value == "false" ? "" : "-" + value);
@@ -146,7 +146,10 @@ class RemedySearch {
   }
 
   PlanChange described(const Chosen& chosen, const DryRunResult& run, Outcome& outcome) const {
-    PlanChange change{"program", {}, {}, false, false, 0, {}, {}, 0, {}, {}, {}, 0};
+    PlanChange change;
+    change.kind = "program";
+    change.tried = false;
+    change.begun = true;
     std::vector<Edit> edits;
     for (const std::size_t number : chosen) {
       const Offer& one = offer(number);
@@ -361,8 +364,15 @@ class RemedySearch {
       const Offer& one = offer(number);
       const bool strongest = number + 1 == offers_.size() || offers_[number + 1].name != one.name;
       if (one.name == "batch" || !strongest || !one.wants.empty() || tried.contains(one.name)) continue;
-      PlanChange change{"program",  one.what, {},        false,      false, 0,          {},
-                        {one.name}, one.cost, one.label, {one.what}, {},    one.compute};
+      PlanChange change;
+      change.kind = "program";
+      change.what = one.what;
+      change.tried = false;
+      change.remedies = {one.name};
+      change.cost = one.cost;
+      change.label = one.label;
+      change.instructions = {one.what};
+      change.compute = one.compute;
       change.why_not =
           !may_fit({number})
               ? fmt::format(
@@ -372,6 +382,7 @@ class RemedySearch {
           : !has_time()           ? std::string("the time for trying was over (--try takes as long as it takes)")
                                   : fmt::format("by a guess it would still need about {}",
                                                 format_bytes(static_cast<std::uint64_t>(expected_bytes({number}))));
+      out_of_time_ = out_of_time_ || (may_fit({number}) && !has_time());
       plan_.changes.push_back(std::move(change));
     }
     if (out_of_time_ && plan_.changes_skipped.empty() && !reruns_.interrupted())

@@ -221,5 +221,33 @@ TEST(Offer, EditsOfOneFileAreOneDiff) {
             "@@ -8,0 +10,1 @@\n+y = 1\n@@ -9,1 +11,2 @@\n-x = f(y)\n+with g():\n+    x = f(y)\n");
 }
 
+TEST(Remedies, OneThatWasBegunAndNotFinishedHasARow) {
+  MadeUpProgram program;
+  Reruns reruns = program.reruns();
+  const auto run = reruns.run;
+  reruns.run = [&](const std::vector<Attempt>& asked) {
+    std::vector<DryRunResult> results = run(asked);
+    for (DryRunResult& result : results) result.out_of_time = true;
+    return results;
+  };
+  ProcessSummary summary;
+  Offer offer;
+  offer.name = offer.label = "autocast";
+  offer.what = "Use autocast";
+  offer.keeps = {{"running", 0.5}};
+  summary.offers = {offer};
+  Plan plan;
+  plan.verdict = Verdict::kDoesNotFit;
+  plan.command = {"python", "train.py"};
+  plan.gpu = plan_gpu(gpu_of_8_gib());
+  plan.context_bytes = kContextBytes;
+  plan.needed_bytes = 9 * kGiB;
+  add_remedies(reruns, summary, plan);
+  ASSERT_EQ(plan.changes.size(), 1u);
+  EXPECT_TRUE(plan.changes[0].begun);
+  EXPECT_FALSE(plan.changes[0].tried);
+  EXPECT_EQ(plan.changes[0].why_not, "it was not finished in the time that a run has");
+}
+
 }  // namespace
 }  // namespace faultline

@@ -38,14 +38,6 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return value;
 }
 
-// Where the command line itself carries the number: "--batch-size 8", "--batch-size=8", "batch_size=8", "train.batch_size=8".
-struct InCommand {
-  std::size_t word = 0;
-  std::string head;  // what stands before the number in that word
-  std::string name;
-  std::uint64_t value = 0;
-};
-
 bool names_it(std::string_view word, const std::string& name) {
   if (!name.empty()) {
     const std::size_t dot = word.rfind('.');
@@ -57,6 +49,18 @@ bool names_it(std::string_view word, const std::string& name) {
   const bool usual = std::find(kUsualArguments.begin(), kUsualArguments.end(), dashed) != kUsualArguments.end();
   return usual || (!word.starts_with('-') && names_it(word, "batch_size"));
 }
+
+// One value that was tried.
+struct Point {
+  std::uint64_t value = 0;
+  std::uint64_t needed_bytes = 0;
+  bool fits = false;
+  std::string problem;  // the number means nothing
+  std::string where;    // of a number in the source: where it stands, and what it is there
+  std::uint64_t original = 0;
+};
+
+}  // namespace
 
 std::optional<InCommand> find_in_command(const std::vector<std::string>& command, const std::string& name) {
   for (std::size_t at = 1; at < command.size(); ++at) {
@@ -73,15 +77,7 @@ std::optional<InCommand> find_in_command(const std::vector<std::string>& command
   return std::nullopt;
 }
 
-// One value that was tried.
-struct Point {
-  std::uint64_t value = 0;
-  std::uint64_t needed_bytes = 0;
-  bool fits = false;
-  std::string problem;  // the number means nothing
-  std::string where;    // of a number in the source: where it stands, and what it is there
-  std::uint64_t original = 0;
-};
+namespace {
 
 class Search {
  public:
@@ -107,6 +103,7 @@ class Search {
       search_down(lowest ? std::move(*lowest) : try_value(1));
     vary_.runs = measured_;
     vary_.accumulated = accumulated_;
+    if (vary_.largest_fitting != 0 && vary_.largest_fitting != vary_.current) tell_how();
     vary_.tight = vary_.largest_fitting != 0 && is_tight(*plan_.gpu, needed_bytes_);
     return std::move(vary_);
   }
@@ -150,12 +147,36 @@ class Search {
   }
   Point try_value(std::uint64_t value) { return std::move(try_values({value}).front()); }
 
+  // The change as a user makes it: the command, the source, and where it trains on a smaller batch the loop that accumulates.
+  void tell_how() {
+    std::vector<Edit> edits;
+    if (in_command_) {
+      vary_.command = plan_.command;
+      vary_.command[in_command_->word] = in_command_->head + std::to_string(vary_.largest_fitting);
+    } else {
+      for (const ProgramNumber& number : as_run_.numbers) {
+        if (number.name != vary_.name) continue;
+        const std::vector<Edit> filled = filled_in(number.edits, kValue, vary_.largest_fitting);
+        edits.insert(edits.end(), filled.begin(), filled.end());
+      }
+    }
+    if (accumulated_ && vary_.largest_fitting < vary_.current) {
+      const std::vector<Edit> loop =
+          filled_in(as_run_.accumulation, kMany, (vary_.current + vary_.largest_fitting - 1) / vary_.largest_fitting);
+      edits.insert(edits.end(), loop.begin(), loop.end());
+    }
+    vary_.diff = diff_of(std::move(edits));
+  }
+
   // A first run with 1 tells where the number stands, and what it is.
   std::optional<Point> find_in_source(const std::string& name) {
     std::vector<std::string> names = {name};
     if (name.empty()) names.assign(kUsualNames.begin(), kUsualNames.end());
     if (name.empty() && as_run_.ended_in_order)
-      std::erase_if(names, [&](const std::string& one) { return !as_run_.numbers.contains(one); });
+      std::erase_if(names, [&](const std::string& one) {
+        return std::none_of(as_run_.numbers.begin(), as_run_.numbers.end(),
+                            [&](const ProgramNumber& number) { return number.name == one; });
+      });
     for (const std::string& candidate : names) {
       if (reruns_.interrupted()) return std::nullopt;
       vary_.name = candidate;
@@ -307,7 +328,7 @@ std::vector<Offer> lengths_in_command(const std::vector<std::string>& command,
   return offers;
 }
 
-std::vector<Offer> batches_in_command(const std::vector<std::string>& command) {
+std::vector<Offer> batches_in_command(const std::vector<std::string>& command, const std::vector<Edit>& accumulation) {
   std::vector<Offer> offers;
   const std::optional<InCommand> found = find_in_command(command, "");
   if (!found) return offers;
@@ -323,6 +344,7 @@ std::vector<Offer> batches_in_command(const std::vector<std::string>& command) {
     offer.dose = 1 - static_cast<double>(value) / static_cast<double>(found->value);
     offer.command = command;
     offer.command[found->word] = found->head + std::to_string(value);
+    offer.edits = filled_in(accumulation, kMany, found->value / value);
     offers.push_back(std::move(offer));
   }
   return offers;

@@ -39,6 +39,30 @@ TEST(Vary, TheLargestBatchIsFoundInTheSourceFromBelow) {
   EXPECT_EQ(program.attempts.front().folder, "tries/batch_size=1");
 }
 
+TEST(Vary, TheChangeIsShownAsAUserMakesIt) {
+  ProcessSummary trains;
+  trains.uses = {"backward"};
+  trains.numbers = {{"batch_size", 16, {{"train.py", 3, {"batch_size = 16"}, {"batch_size = @VALUE@"}}}},
+                    {"seq_len", 64, {{"train.py", 4, {"seq_len = 64"}, {"seq_len = @VALUE@"}}}}};
+  trains.accumulation = {{"train.py", 9, {"loss.backward()"}, {"(loss / @MANY@).backward()"}}};
+  for (const bool in_the_command : {false, true}) {
+    MadeUpProgram program;
+    program.batch = in_the_command ? in_command : in_source;
+    Plan plan = plan_for(program, Verdict::kDoesNotFit);
+    plan.steps = 4;
+    if (in_the_command) plan.command = {"python", "train.py", "--batch-size", "16"};
+    Reruns reruns = program.reruns();
+    add_search(reruns, "", trains, plan);
+    ASSERT_EQ(plan.vary->largest_fitting, kLargest);
+    EXPECT_EQ(plan.vary->diff.find("batch_size = 13") == std::string::npos, in_the_command);
+    EXPECT_EQ(plan.vary->diff.find("seq_len"), std::string::npos);
+    EXPECT_NE(plan.vary->diff.find("+(loss / 2).backward()"), std::string::npos) << plan.vary->diff;
+    EXPECT_EQ(plan.vary->command, in_the_command
+                                      ? std::vector<std::string>({"python", "train.py", "--batch-size", "13"})
+                                      : std::vector<std::string>());
+  }
+}
+
 TEST(Vary, WhatFitsIsDoubledUntilItDoesNot) {
   MadeUpProgram program;
   program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 2; };

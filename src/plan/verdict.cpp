@@ -59,6 +59,18 @@ void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
   for (std::size_t at = 0; at < kCategoryCount; ++at)
     plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
   plan.modules = modules_at(facts, slot, peak.event);
+  // what has a name of its own is not told as part of something else
+  std::vector<std::pair<std::string, std::uint64_t>> named;
+  for (const PlanModule& module : plan.modules) {
+    if (module.path != "(KV cache)" && module.path != "(DDP buckets)") continue;
+    for (const auto& [category, bytes] : module.live) {
+      for (auto& [name, all] : plan.live_at_peak) {
+        if (name == category) all -= std::min(all, bytes);
+      }
+    }
+    named.emplace_back(module.path.substr(1, module.path.size() - 2), module.bytes);
+  }
+  plan.live_at_peak.insert(plan.live_at_peak.end(), named.begin(), named.end());
 }
 
 // Each of several GPUs. A rank that uses one alone was planned in a process of its own, and the others are those of other ranks.
@@ -291,6 +303,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.not_reached = main.not_reached;
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
   plan.steps = main.steps;
+  plan.optimizers = main.optimizers;
   plan.alike_from = main.alike_from;
   plan.loop = main.loop;
   plan.stopped = main.stopped;

@@ -57,6 +57,18 @@ TEST(PlanJson, WhatIsReadBackIsWhatWasWritten) {
   EXPECT_EQ(to_json(*back), to_json(report));
 }
 
+TEST(PlanText, WhatWasBegunWithoutAResultIsNamed) {
+  for (const bool begun : {false, true}) {
+    Report report;
+    report.plan = sample_plan();
+    report.plan->changes[1].kind = "program";
+    report.plan->changes[1].label = "autocast in float16";
+    report.plan->changes[1].begun = begun;
+    const std::string text = to_terminal(report, {});
+    EXPECT_EQ(text.find("Begun without a result: autocast in float16: it broke.") != std::string::npos, begun) << text;
+  }
+}
+
 TEST(PlanText, FilesAreAsBeforeOnlyWhereAllWasKeptAside) {
   const auto text_with = [](const PlanEffects& effects) {
     Report report;

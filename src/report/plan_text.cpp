@@ -48,6 +48,11 @@ std::string steps_text(const Plan& plan, std::uint64_t steps) {
                      steps == 1 ? "" : "s");
 }
 
+// What a step is, where that is not plain.
+std::string round_text(const Plan& plan) {
+  return plan.optimizers > 1 ? fmt::format(" (each a round of the {} optimizers)", plan.optimizers) : "";
+}
+
 // What was not reached, and how to reach it.
 std::string not_seen_text(const Plan& plan) {
   if (plan.stopped.empty()) return {};
@@ -161,8 +166,8 @@ std::string loop_text(const Plan& plan) {
 std::string growing_text(const Plan& plan) {
   if (plan.needed_at_end_bytes == 0) return {};
   return fmt::format(
-      " Memory grows with every optimizer step.{} It then needs about {} of the {}{}.", loop_text(plan),
-      format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes),
+      " Memory grows with every optimizer step{}.{} It then needs about {} of the {}{}.", round_text(plan),
+      loop_text(plan), format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes),
       is_tight(*plan.gpu, plan.needed_at_end_bytes) ? ", which leaves less than the figures are sure of" : "");
 }
 
@@ -187,9 +192,10 @@ std::string sizes_of(const Plan& plan) {
              (plan.framework.empty() ? more_than_taken_text(plan) : pool_text(plan)) + most_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
-                 "Memory grows with every {}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
-                 unit_text(plan), needed, plan.steps != 0 ? format_count(plan.steps) + " of them" : "what was seen",
-                 capacity, unit_text(plan), format_count(plan.until_step),
+                 "Memory grows with every {}{}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
+                 unit_text(plan), plan.until_unit == "step" ? round_text(plan) : "", needed,
+                 plan.steps != 0 ? format_count(plan.steps) + " of them" : "what was seen", capacity, unit_text(plan),
+                 format_count(plan.until_step),
                  plan.until_latest == 0
                      ? ""
                      : fmt::format(" to {}, for it does not grow evenly", format_count(plan.until_latest))) +
@@ -352,7 +358,8 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
                                     format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
   }
-  std::string seen = fmt::format("{} in {:.1f} s, imports included", steps_text(plan, plan.steps), plan.seconds);
+  std::string seen =
+      fmt::format("{}{} in {:.1f} s, imports included", steps_text(plan, plan.steps), round_text(plan), plan.seconds);
   if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
   if (plan.processes > 1)
     seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));

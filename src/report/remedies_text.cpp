@@ -1,6 +1,7 @@
 #include "report/remedies_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -62,6 +63,15 @@ void print_diff(Page& page, const std::string& diff, bool verbose) {
   }
 }
 
+void print_jointly(Page& page, const PlanJointly& jointly) {
+  std::string list;
+  for (const PlanPair& pair : jointly.fitting)
+    list += fmt::format("{}{} up to {}", list.empty() ? "" : ", ", format_count(pair.batch), format_count(pair.length));
+  page.item(page.yes(), fmt::format("{} with {} (now {} with {}): {}. Each confirmed by a dry run.",
+                                    page.clean(jointly.batch_name), page.clean(jointly.length_name),
+                                    format_count(jointly.batch), format_count(jointly.length), list));
+}
+
 std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
   const std::uint64_t saved = plan.saved_bytes(change);
   const std::uint64_t difference = saved != 0 ? saved : change.needed_bytes - plan.needed_bytes;
@@ -109,7 +119,9 @@ void print_change(Page& page, const Plan& plan, const PlanChange& change, bool w
   const std::string what = page.clean(change.what);
   const std::string detail = change.detail.empty() ? "" : " (" + page.clean(change.detail) + ")";
   if (!change.tried) {
-    page.item(page.dot(), fmt::format("{}{}: not tried, {}.", what, detail, page.clean(change.why_not)));
+    page.item(page.dot(),
+              fmt::format("{}{}: {}, {}.", what, detail, change.begun ? "begun without a result" : "not tried",
+                          page.clean(change.why_not)));
     return;
   }
   const bool saves = plan.saved_bytes(change) != 0;
@@ -118,6 +130,17 @@ void print_change(Page& page, const Plan& plan, const PlanChange& change, bool w
                         result_of(plan, change, wanted)));
   if (!verbose || change.instructions.size() <= 1) return;
   for (const std::string& one : change.instructions) page.paragraph(6, page.clean(one), Style::kDim);
+}
+
+// What was said to be tried, and has no row: it had no result.
+void print_unfinished(Page& page, const Plan& plan) {
+  std::string list;
+  for (const PlanChange& change : plan.changes) {
+    if (!change.begun || change.tried) continue;
+    list += (list.empty() ? "" : "; ") + page.clean(change.label.empty() ? change.what : change.label) + ": " +
+            page.clean(change.why_not);
+  }
+  if (!list.empty()) page.paragraph(2, "Begun without a result: " + list + ".");
 }
 
 }  // namespace
@@ -135,9 +158,16 @@ void print_remedies(Page& page, const Plan& plan, bool verbose) {
   if (told.empty() && !batch_is_told && !none_helps && plan.changes_skipped.empty() && plan.where.empty()) return;
   page.blank();
   page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
-  if (batch_is_told) print_vary(page, *plan.vary);
-  const std::size_t most = verbose ? told.size() : kRemediesShown - (batch_fits ? 1 : 0);
   bool diff_shown = false;
+  if (batch_is_told) {
+    print_vary(page, *plan.vary);
+    if (!plan.vary->command.empty())
+      page.line({{"        " + page.clean(fmt::format("{}", fmt::join(plan.vary->command, " "))), Style::kGood}});
+    print_diff(page, plan.vary->diff, verbose);
+    diff_shown = !plan.vary->diff.empty();
+  }
+  if (plan.jointly) print_jointly(page, *plan.jointly);
+  const std::size_t most = verbose ? told.size() : kRemediesShown - (batch_fits ? 1 : 0);
   for (std::size_t at = 0; at < told.size() && at < most; ++at) {
     print_change(page, plan, *told[at], wanted, verbose);
     if (told[at]->diff.empty() || (!verbose && (diff_shown || !told[at]->fits))) continue;
@@ -151,6 +181,7 @@ void print_remedies(Page& page, const Plan& plan, bool verbose) {
   if (wanted && !any_fits && !told.empty() && !batch_fits) page.paragraph(2, "None of these is enough.");
   if (!verbose && told.size() > most)
     page.paragraph(2, fmt::format("and {} more; --verbose lists them", told.size() - most), Style::kDim);
+  if (!verbose) print_unfinished(page, plan);
   if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
   print_where(page, plan);
 }

@@ -19,6 +19,7 @@ from .._file_owner import is_library, is_own
 
 SIZE, BRANCH, PERHAPS = "size", "branch", "perhaps"  # the last: a branch that may take something, or not
 _FRACTION, _WHOLE, _TRUTH, _COMPARED = "fraction", "whole", "truth", "compared"
+_COUNTED = "counted"  # by a condition: it decides nothing but when a loop ends
 _ROUNDS = {"int", "round", "ceil", "floor", "trunc"}
 _KEEPS = {"max", "min", "abs", "sum", "list", "tuple", "sorted", "item", "tolist", "pow", "bool", "zip", "any", "all"}
 _ONLY_TELLS = set(
@@ -132,6 +133,11 @@ class End:
         ends = self.statement.test if isinstance(self.statement, ast.While) or self._mark else self.statement
         return self.statement.lineno <= line <= (ends.end_lineno or line)
 
+    def has_inside(self, other: End) -> bool:
+        return self.statement is not other.statement and any(
+            node is other.statement for node in ast.walk(self.statement)
+        )
+
     def is_taken(self, line: int, frame) -> bool:
         """line: the first one behind it; 0: the function returns."""
         if self._mark is not None:
@@ -230,6 +236,18 @@ class _Way:
                     if isinstance(target, ast.Name) and self._is_mark(target.id, scope):
                         self.ends.setdefault(node, End(node, around, name, (target.id, one.value.value)))
 
+    def _note_ends_by_counters(self, node) -> None:
+        """Rounds without progress are counted under the condition, and a loop ends by the counter, or by a mark or an answer (early stopping)."""
+        for one in (n for branch in (*node.body, *node.orelse) for n in _of_this_loop(branch)):
+            if isinstance(one, ast.AugAssign):
+                self._uses(one.target, _COUNTED)
+            elif isinstance(one, ast.Assign) and isinstance(one.value, (ast.Constant, ast.BinOp)):
+                for target in one.targets:
+                    if isinstance(one.value, ast.BinOp) or type(one.value.value) is bool:
+                        self._uses(target, _COUNTED)
+            elif isinstance(one, ast.Return) and isinstance(one.value, ast.Constant) and one.value.value is True:
+                self._callers(one, _COUNTED)
+
     def _is_mark(self, name: str, scope) -> bool:
         """By which a loop ends."""
         return any(
@@ -241,6 +259,10 @@ class _Way:
 
     def _condition(self, node, level: str = _TRUTH) -> str | None:
         self._note_end(node)
+        if isinstance(node, ast.If):
+            self._note_ends_by_counters(node)
+        if level == _COUNTED:
+            return None
         if isinstance(node, ast.While):
             return None  # how often it goes round: see loop_ends.py
         if _is_light(node.body) and _is_light(node.orelse):
@@ -294,17 +316,21 @@ class _Way:
             inner, before, node = before, node, self.parents.get(node)
             if node is None or isinstance(node, (ast.JoinedStr, ast.FormattedValue, ast.Expr, ast.Assert, ast.Raise)):
                 return None
+            if level == _COUNTED and isinstance(node, (ast.BinOp, ast.Slice, ast.For, ast.AsyncFor, ast.comprehension)):
+                return None
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
                 level = _FRACTION
             elif isinstance(node, ast.BoolOp):
                 self.part = before
-            elif isinstance(node, ast.Compare):
+            elif isinstance(node, ast.Compare) and level != _COUNTED:
                 level = _COMPARED if level in (_FRACTION, _COMPARED) else _TRUTH
             elif isinstance(node, (ast.If, ast.While, ast.IfExp)) and before is node.test:
                 if level == _FRACTION:
                     return None
                 if not isinstance(node, ast.IfExp):
                     return self._condition(node, level)
+                if level == _COUNTED:
+                    return None
                 if level == _TRUTH or self._takes([node.body, node.orelse], set()):
                     return BRANCH
                 if not (_is_number(node.body) and _is_number(node.orelse)):
@@ -312,9 +338,11 @@ class _Way:
                 level = _WHOLE
             elif isinstance(node, ast.Call):
                 name = _name(node.func)
-                if name in _ROUNDS:
+                if name in _ROUNDS and level != _COUNTED:
                     level = _WHOLE
                 elif before is not node.func and name not in _KEEPS:
+                    self._follow_into(node, before, level)
+                    self._climb(node, _COUNTED)  # its answer may end a loop
                     return SIZE if level == _WHOLE and name not in _ONLY_TELLS else None
             elif isinstance(node, ast.Subscript):
                 if before is not node.value:
@@ -356,6 +384,22 @@ class _Way:
         else:
             return None  # an entry of a table
         return self._first(self._climb(node, level) for node in same if isinstance(node.ctx, ast.Load))
+
+    def _follow_into(self, call, argument, level: str) -> None:
+        """Into a function of the same file that is given the number, for the loops that end by it: stopper.step(loss), stopper(loss)."""
+        if argument not in call.args:
+            return
+        name, place = _name(call.func), call.args.index(argument)
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.FunctionDef) or node.name not in (name, "__call__"):
+                continue
+            is_method = isinstance(self.parents.get(node), ast.ClassDef)
+            names = [one.arg for one in node.args.posonlyargs + node.args.args][1 if is_method else 0 :]
+            if place >= len(names):
+                continue
+            for use in ast.walk(node):
+                if isinstance(use, ast.Name) and use.id == names[place] and isinstance(use.ctx, ast.Load):
+                    self._climb(use, _COUNTED if level == _COUNTED else _FRACTION)
 
     def _callers(self, node, level: str) -> str | None:
         function = getattr(self._scope(node), "name", None)

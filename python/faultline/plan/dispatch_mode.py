@@ -18,6 +18,7 @@ from . import (
     custom_operations,
     functional_collectives,
     indices,
+    kv_cache,
     layouts,
     missing_shapes,
     operations,
@@ -110,7 +111,11 @@ class DryRunMode(TorchDispatchMode):
         self.loop_ends = LoopEnds(notes, self.looks)
         self.host = HostTensors(self)
         sparse_tensors.install(self)
+        self.kv_cache = kv_cache.KvCache(memory, progress)
         self._outcomes: dict = {}
+        self.made_by: tuple[str, str] | None = (
+            None  # what PyTorch makes of several operations: its name, and what it was given
+        )
         self.operations = self.operations_on_gpu = 0
         self.deadline: float | None = None
         self.on_deadline = None
@@ -165,6 +170,8 @@ class DryRunMode(TorchDispatchMode):
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
                 return self.host.run(func, args, kwargs, operands)
+            if func in kv_cache.WRITES:
+                self.kv_cache.wrote(operands[0], func is kv_cache.COPIES)
             handler = _handler(func)
             if handler is not None:
                 result = handler(self, func, args, kwargs)
@@ -199,6 +206,8 @@ class DryRunMode(TorchDispatchMode):
         result, fresh = self._realize(func, outcome, operands)
         for index, size, stride, offset, grows in outcome.changed:
             self._change(operands[index], size, stride, offset, grows)
+        if func is kv_cache.GROWS:
+            self.kv_cache.grew(operands, fresh)
         if values:
             self.follower.follow(func, args, kwargs, operands, outcome, fresh)
         return result
@@ -449,9 +458,8 @@ class DryRunMode(TorchDispatchMode):
             stack = memory.stacks.here()
         forward = progress.forward_of_current()
         module = forward[1] if forward else progress.module
-        number = memory.device.tensor(
-            tuple(tensor.size()), dtype_name(tensor.dtype), outcome.op, module, outcome.operands
-        )
+        op, operands = self.made_by or (outcome.op, outcome.operands)
+        number = memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), op, module, operands)
         try:
             record = memory.born(tensor, stack, number)
         except OutOfMemoryError:

@@ -64,15 +64,20 @@ class LoopEnds:
     def _happens(self, frame, event, _argument):
         if event in ("line", "return"):
             line = frame.f_lineno if event == "line" else 0
+            taken = []
             for one in list(self._watched.get(frame, ())):
                 if event == "line" and one.end.holds(line):
                     one.entered = True
                 elif one.entered or event == "return":
                     self._watched[frame].remove(one)
                     if one.entered and one.end.is_taken(line, frame):
-                        self._tell(one.file, one.end)
+                        taken.append(one)
                     elif one.entered:
                         self._goes_on(one.file, one.end)
+            rounds = 1 + max((self._rounds.get(one.end, 0) for one in taken), default=0)
+            for one in taken:  # of conditions in conditions the innermost is the one that ends it
+                if not any(other is not one and one.end.has_inside(other.end) for other in taken):
+                    self._tell(one.file, one.end, rounds)
             if not self._watched.get(frame):
                 self._watched.pop(frame, None)
                 frame.f_trace = None
@@ -93,11 +98,14 @@ class LoopEnds:
         if self._rounds[end] == _FEW:
             self._notes.may_decide((decisions.SIZE, f"{file}:{end.statement.lineno}"), True, self._looks())
 
-    def _tell(self, file: str, end: decisions.End) -> None:
+    def _tell(self, file: str, end: decisions.End, rounds: int = 0) -> None:
         line = f"{file}:{end.statement.lineno}"
+        self._rounds.pop(end, None)
+        after = f", after {rounds} round{'' if rounds == 1 else 's'}" if rounds else ""
         self._notes.add(
             "value",
-            "how often a loop goes round is decided here by a value that a dry run does not compute: it may be more, or less (--real computes it)",
+            f"how often a loop goes round is decided here by a value that a dry run does not compute{after and after + ' of the dry run'}: it may be more, or less (--real computes it)",
             line,
-            verdict=f"with a loop that a value ends which is not computed ({decisions.at(line)})",
+            group="loop end",
+            verdict=f"with a loop that a value ends which is not computed ({decisions.at(line)}{after})",
         )

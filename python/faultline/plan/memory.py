@@ -40,6 +40,8 @@ class Record(StorageRef):
         "stack",
         "tensor",
         "kept",
+        "made_in_call",
+        "is_cache",
     )
 
     def __new__(cls, storage, callback, *_):
@@ -59,6 +61,8 @@ class Record(StorageRef):
         self.extremes = None  # the least and the largest of all of them, where that is sure: see indices.py
         self.unset = False  # nobody has written it (torch.empty), or it follows from what nobody has
         self.kept = None  # another storage that must live as long as this one
+        self.made_in_call = 0  # of the model, and whether it is a cache of keys and values: see kv_cache.py
+        self.is_cache = False
 
 
 def gib(size_bytes: int) -> str:
@@ -88,6 +92,7 @@ class Memory:
         self.closed = False
         self.allocations_at_failure = -1  # how many had been served when one last failed
         self._refusals_left = -1  # until the GPU grows; -1: it does not
+        self.size_of = None  # function(tensor, stack, bytes) → the bytes it takes, for a remedy
         self.unseen = False  # what is made now is Faultline's own, and not on the device
 
     @property
@@ -120,6 +125,8 @@ class Memory:
         storage = tensor.untyped_storage()
         size_bytes = 0 if keep is not None or self.unseen else storage.nbytes()
         allocation = address = 0
+        if size_bytes and self.size_of is not None:
+            size_bytes = self.size_of(tensor, stack, size_bytes)
         if size_bytes:
             allocation, address = self.take(size_bytes, stack, tensor_number)
         key = storage_id(tensor)

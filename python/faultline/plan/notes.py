@@ -26,7 +26,7 @@ class Notes:
         first, count = self._found.get(key, (text, 0))
         self._found[key] = first, count + 1
         if verdict:
-            self._verdicts[first, key[2]] = verdict
+            self._verdicts.setdefault((first, key[2]), verdict)
 
     def at_most(self, text: str, line: str | None = None) -> None:
         """A size that depends on values was counted as large as it can be."""

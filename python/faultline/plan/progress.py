@@ -45,7 +45,12 @@ class Progress:
         self._backwards = self._failures = 0
         self._optimized: set[int] = set()  # allocations of which the trace knows that an optimizer has them
         self.saw_backward = False
+        self.model_calls = 0  # by the program
         self.steps = 0
+        self._stepped: dict[
+            int, int
+        ] = {}  # optimizers, each by its first parameter: how often since the last step was counted
+        self._leader = 0
         self.host = None
         self.on_round = None  # told of each step, and of each call of a model by the program
         self.calls = None  # told of the calls of models, and to which of them a backward pass comes
@@ -66,6 +71,8 @@ class Progress:
             self._paths.setdefault(module, self._paths[model])
             if self.on_model is not None:
                 self.on_model(model)
+        if not running.open:
+            self.model_calls += 1
         if not running.open and not self._backwards:
             self.phases.model_runs(module)
             if self.on_round is not None:
@@ -175,12 +182,31 @@ class Progress:
         self.phases.trains()
         if self.before_step is not None:
             self.before_step(optimizer)
+        if not self._ends_round(optimizer):
+            return
         self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
         self.steps += 1
         if self.on_round is not None:
             self.on_round()
         if self.on_step is not None:
             self.on_step()
+
+    @property
+    def optimizers(self) -> int:
+        """How many take part in a step."""
+        return len(self._stepped)
+
+    def _ends_round(self, optimizer) -> bool:
+        """Where several optimizers take turns (a GAN, an actor and a critic, one for each layer) a step is from one of the first to its next: one round of all. One that steps twice
+        meanwhile takes its place."""
+        groups = getattr(optimizer, "param_groups", None) or [{}]
+        key = id(next(iter(groups[0].get("params") or ()), optimizer))
+        self._stepped[key] = self._stepped.get(key, 0) + 1
+        if not self._leader or key == self._leader or self._stepped[key] > 1:
+            self._leader = key
+            self._stepped = dict.fromkeys(self._stepped, 0)
+            return True
+        return False
 
     # --- failures
 

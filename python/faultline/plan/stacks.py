@@ -7,6 +7,7 @@ the call to backward stands before whatever frames the thread has (hooks, custom
 
 from __future__ import annotations
 
+import dis
 import sys
 import threading
 from types import CodeType, FrameType
@@ -60,6 +61,16 @@ class Stacks:
         for frame in reversed(frames):
             stack = self._push(stack, frame)
         return stack
+
+    def innermost(self, stack: int) -> str:
+        """The line of a stack's last frame, "cache.py:12"."""
+        for (_caller, code, instruction), number in self._nodes.items():
+            if number == stack:
+                line = max(
+                    (at for at in dis.findlinestarts(code) if at[0] <= instruction), default=(0, code.co_firstlineno)
+                )[1]
+                return f"{code.co_filename}:{line}"
+        return ""
 
     def enter_backward(self) -> None:
         self._backward.append(self.here(sys._getframe(1)))

@@ -24,6 +24,7 @@ from . import (
     storages,
 )
 from .dispatch_mode import Unplannable
+from .naming import operands_text
 from .older_torch import OutOfMemoryError, autocast_dtype, check_distributions_as_newer, watch_backward
 from .outcome import flatten
 from .program_names import argument_names
@@ -79,6 +80,7 @@ def _choose_kernels(session) -> None:
     attention_choice.install(session)
     _batch_norm()
     _linear()
+    _one_hot(session.mode)
     _ctc_loss()
     cudnn_rnn.install(session)
 
@@ -95,6 +97,20 @@ def _linear() -> None:
         return torch.matmul(input, weight.t()).add_(bias)
 
     torch._C._nn.linear = torch.nn.functional.linear = linear
+
+
+def _one_hot(mode) -> None:
+    """Zeros that are then written: without its name nothing tells what they are for."""
+    original = torch._C._nn.one_hot
+
+    def one_hot(tensor, num_classes=-1):
+        mode.made_by = "aten::one_hot", operands_text([tensor])
+        try:
+            return original(tensor, num_classes)
+        finally:
+            mode.made_by = None
+
+    torch._C._nn.one_hot = torch.nn.functional.one_hot = one_hot
 
 
 def _ctc_loss() -> None:

@@ -37,6 +37,7 @@ class _Rewrite(ast.NodeTransformer):
                 "name": name,
                 "file": self._file,
                 "line": node.lineno,
+                "column": node.col_offset,
                 "value": node.value,
                 "what": what.replace("{}", name),
             }

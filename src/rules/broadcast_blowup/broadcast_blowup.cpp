@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
+#include "rules/broadcast_blowup/large_result.h"
 #include "rules/calling_frame.h"
 #include "rules/describe.h"
 #include "rules/rule.h"
@@ -272,6 +273,18 @@ void judge_broadcast_blowup(Case& subject, std::vector<Finding>& findings, std::
     }
     for (const auto& [line, group] : groups) findings.push_back(describe(facts, group));
   }
+  const auto first = static_cast<std::ptrdiff_t>(findings.size());
+  judge_large_results(subject, findings);
+  // a line whose shapes were not meant so has been told
+  findings.erase(std::remove_if(findings.begin() + first, findings.end(),
+                                [&](const Finding& large) {
+                                  return std::any_of(
+                                      findings.begin(), findings.begin() + first, [&](const Finding& other) {
+                                        return other.rule == large.rule && other.location.file == large.location.file &&
+                                               other.location.line == large.location.line;
+                                      });
+                                }),
+                 findings.end());
 }
 
 }  // namespace faultline

@@ -80,5 +80,72 @@ TEST(BroadcastBlowupRule, OperandsThatAreNotUnderstoodAreNotJudged) {
   EXPECT_TRUE(blowups_of(loss("float32[64,1] float32[64] …3")).empty());
 }
 
+// --- results that could not be made
+
+std::string refused(const std::string& op, const std::string& operands, const std::string& result,
+                    const std::string& bytes) {
+  return "device 0 capacity=16GiB\ntensor t = " + result + " op=" + op + " operands=\"" + operands +
+         "\"\nalloc-failed " + bytes + " device-free=15GiB at run.py:9 main\nalloc #t " + bytes +
+         " tensor=t at run.py:9 main\n";
+}
+
+TEST(LargeResults, AResultManyTimesLargerThanItsOperandsIsTold) {
+  struct Row {
+    const char *op, *operands, *result, *bytes, *advice;
+  };
+  for (const Row& row : {
+           Row{"aten::sub", "float32[50000,1,128] float32[1,20000,128]", "float32[50000,20000,128]", "512000000000",
+               "torch.cdist(a, b) makes only float32[50000,20000], 3.73 GiB"},
+           Row{"aten::mul", "float32[50000,1,128] float32[1,20000,128]", "float32[50000,20000,128]", "512000000000",
+               "a @ b.transpose(-1, -2) makes only"},
+           Row{"aten::eq", "int64[200000,1] int64[1,200000]", "bool[200000,200000]", "40000000000", "in pieces of"},
+           Row{"aten::mm", "float32[100000,64] float32[64,100000]", "float32[100000,100000]", "40000000000",
+               "in pieces of 32,768 of the 100,000 in dimension 0"},
+           Row{"aten::bmm", "float16[64,32768,64] float16[64,64,32768]", "float16[64,32768,32768]", "137438953472",
+               "F.scaled_dot_product_attention"},
+           Row{"aten::one_hot", "int64[1000000]", "int64[1000000,50000]", "400000000000", "F.cross_entropy"},
+           Row{"aten::clone", "float32[4096,1,4096]", "float32[4096,1024,4096]", "68719476736", "Leave it expanded"},
+           Row{"aten::repeat", "float32[4096,4096]", "float32[4194304,4096]", "68719476736", "Leave it expanded"},
+       }) {
+    const std::vector<Finding> found = blowups_of(refused(row.op, row.operands, row.result, row.bytes));
+    ASSERT_EQ(found.size(), 1u) << row.op;
+    EXPECT_NE(found[0].message.find(std::string("gives ") + row.result), std::string::npos) << found[0].message;
+    bool advised = false;
+    for (const Try& one : found[0].tries) advised = advised || one.what.find(row.advice) != std::string::npos;
+    EXPECT_TRUE(advised) << row.op << ": " << found[0].tries.front().what;
+    EXPECT_EQ(found[0].location.line, 9u);
+  }
+}
+
+TEST(LargeResults, ThePieceThatIsNamedHasRoom) {
+  const Finding found = blowups_of(refused("aten::sub", "float32[50000,1,128] float32[1,20000,128]",
+                                           "float32[50000,20000,128]", "512000000000"))
+                            .front();
+  const std::int64_t rows = *found.number("piece_rows");
+  EXPECT_LE(rows * 20000 * 128 * 4 * *found.number("at_once"), *found.number("room_bytes"));
+  EXPECT_GT(2 * rows * 20000 * 128 * 4 * *found.number("at_once"), *found.number("room_bytes"));
+}
+
+TEST(LargeResults, WhatIsAsLargeAsItsOperandsIsSilent) {
+  for (const auto& [op, operands, result, bytes] :
+       {std::tuple("aten::add", "float32[50000,20000] float32[50000,20000]", "float32[50000,20000]", "4000000000"),
+        std::tuple("aten::relu", "float32[50000,20000]", "float32[50000,20000]", "4000000000"),
+        std::tuple("aten::mm", "float32[8192,8192] float32[8192,8192]", "float32[8192,8192]", "268435456"),
+        std::tuple("aten::sub", "float32[1000,1,128] float32[1,1000,128]", "float32[1000,1000,128]", "512000000"),
+        std::tuple("aten::convolution", "float32[512,3,224,224] float32[64,3,7,7]", "float32[512,64,224,224]",
+                   "6576668672")})
+    EXPECT_TRUE(blowups_of(refused(op, operands, result, bytes)).empty()) << op << operands;
+}
+
+TEST(LargeResults, WhatIsThereWhenItsSquareIsRefusedIsTold) {
+  const std::vector<Finding> found = blowups_of(
+      "device 0 capacity=16GiB\ntensor t = float32[16384,1024,128] op=aten::sub operands=\"float32[16384,1,128] "
+      "float32[1,1024,128]\"\nalloc #t 8GiB tensor=t at run.py:9 main\n"
+      "tensor p = float32[16384,1024,128] op=aten::pow operands=\"float32[16384,1024,128]\"\n"
+      "alloc-failed 8GiB device-free=7GiB at run.py:10 main\nalloc #p 8GiB tensor=p at run.py:10 main\n");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].location.line, 9u);
+}
+
 }  // namespace
 }  // namespace faultline

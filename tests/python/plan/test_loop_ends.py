@@ -94,3 +94,32 @@ def test_the_trace_function_of_the_program_is_its_own(dry_run):
         + "\nprint(sys.gettrace() is mine)\n"
     )
     assert ran.out == "True\n", ran.err
+
+
+# A counter of rounds without progress, which a stand-in counts: 3 rounds of it end the loop, where there would be 200.
+PATIENCE = {
+    "counter": "best, bad = 9e9, 0\nfor e in range(200):\n    v = head(x).pow(2).mean().item()\n    if v < best:\n        best, bad = v, 0\n    else:\n        bad += 1\n    if bad >= 3:\n        break\n    grow()",
+    "inside": "best, bad = 9e9, 0\nfor e in range(200):\n    v = head(x).pow(2).mean().item()\n    if v < best:\n        best = v; bad = 0\n    else:\n        bad = bad + 1\n        if bad >= 3: break\n    grow()",
+    "class": "class Stop:\n    def __init__(s): s.best, s.bad, s.stop = 9e9, 0, False\n    def step(s, v):\n        if v < s.best: s.best, s.bad = v, 0\n        else:\n            s.bad += 1\n            if s.bad >= 3: s.stop = True\nstop = Stop()\nfor e in range(200):\n    v = head(x).pow(2).mean().item()\n    stop.step(v)\n    if stop.stop: break\n    grow()",
+    "called": "class Stop:\n    def __init__(s): s.best, s.bad = 9e9, 0\n    def __call__(s, v):\n        if v < s.best:\n            s.best, s.bad = v, 0\n            return False\n        s.bad += 1\n        return s.bad >= 3\nstop = Stop()\nfor e in range(200):\n    if stop(head(x).pow(2).mean().item()): break\n    grow()",
+    "function": "bad, best = 0, 9e9\ndef worse(v):\n    global bad, best\n    if v >= best:\n        bad += 1\n    best = min(best, v)\n    return bad >= 3\ndef train():\n    for e in range(200):\n        v = head(x).pow(2).mean().item()\n        if worse(v):\n            break\n        grow()\ntrain()",
+}
+
+
+@pytest.mark.parametrize("code", PATIENCE.values(), ids=PATIENCE)
+def test_early_stopping_by_a_counter_is_said_with_its_rounds(dry_run, code):
+    (said,) = verdicts(dry_run(START + code))
+    assert said.startswith("with a loop that a value ends which is not computed (program.py:")
+    assert said.endswith(", after 4 rounds)"), said
+
+
+# The counter that ends the loop has nothing to do with the value.
+COUNTED = {
+    "rounds": "best, n = 9e9, 0\nfor e in range(200):\n    v = head(x).pow(2).mean().item()\n    if v < best: best = v\n    n += 1\n    if n >= 4: break\n    grow()",
+    "not_reached": "best, bad = 9e9, 0\nfor e in range(10):\n    v = head(x).pow(2).mean().item()\n    if v < best: best, bad = v, 0\n    else: bad += 1\n    if bad >= 50: break\n    grow()",
+}
+
+
+@pytest.mark.parametrize("code", COUNTED.values(), ids=COUNTED)
+def test_a_counter_that_no_value_counts_or_that_is_not_reached_is_silent(dry_run, code):
+    assert verdicts(dry_run(START + code)) == []

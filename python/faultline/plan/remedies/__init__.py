@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from .. import vary
 from .adapters import Lora
 from .checkpointing import Checkpoint
-from .edits import with_imports
+from .edits import MANY, accumulation_edits, with_imports
 from .no_grad import NoGrad
 from .numbers import Accumulate, Batch, Sequence, usual_numbers
 from .optimizers import Foreach, SetToNone, States
-from .precision import Autocast, HalfWeights
+from .precision import Autocast, CacheInHalf, HalfWeights
 from .seen import Seen
 from .sharding import Fsdp
 
@@ -22,6 +24,7 @@ REMEDIES = (
     Autocast,
     Checkpoint,
     States,
+    CacheInHalf,
     HalfWeights,
     Sequence,
     Lora,
@@ -57,6 +60,15 @@ class Remedies:
             for name, words in self.seen.applied.items()
             if name not in ("batch", "sequence") or words.partition("=")[0].lower() in names
         }
+
+    def accumulation(self) -> list[dict]:
+        """The lines of the program's own loop with gradients accumulated over so many batches."""
+        if not self.seen.trains() or "accumulates" in self.seen.uses:
+            return []
+        try:
+            return [asdict(edit) for edit in accumulation_edits(self.seen.step_place, MANY)]
+        except Exception:  # of ours: nothing is shown
+            return []
 
     def offers(self) -> list[dict]:
         """What applies to the program as it was seen. A remedy that cannot tell offers nothing."""

@@ -118,13 +118,24 @@ class Statement:
         return [Edit(self.file, self.node.lineno, self.lines, new)]
 
 
-def number_edit(file: str, line: int, old: int, new: int) -> list[Edit]:
-    """Another number on a line where it stands once."""
-    text = linecache.getline(file, line).rstrip("\n")
-    pattern = rf"(?<![\w.]){old}(?![\w.])"
-    if len(re.findall(pattern, text)) != 1:
+VALUE, MANY = "@VALUE@", "@MANY@"  # numbers that are known only when the largest batch that fits is (src/plan/vary.cpp)
+
+
+def number_edit(number: dict, new) -> list[Edit]:
+    """Another number where one stands (vary.py)."""
+    text = linecache.getline(number["file"], number["line"]).rstrip("\n")
+    line, at = text.encode(), number["column"]
+    found = re.match(rb"[0-9_]+", line[at:])
+    if not found or int(found[0]) != number["value"]:
         return []
-    return [Edit(file, line, [text], [re.sub(pattern, str(new), text)])]
+    return [
+        Edit(
+            number["file"],
+            number["line"],
+            [text],
+            [(line[:at] + str(new).encode() + line[at + found.end() :]).decode()],
+        )
+    ]
 
 
 # What new lines may name, and what makes it known.
@@ -161,7 +172,7 @@ def with_imports(edits: list[Edit]) -> list[Edit]:
     return more + edits
 
 
-def accumulation_edits(step_place: str, many: int) -> list[Edit]:
+def accumulation_edits(step_place: str, many) -> list[Edit]:
     """Gradients of so many batches for one step: the loop around optimizer.step(), where its lines are of the usual form."""
     file, at = split_place(step_place)
     if not at or is_library(file) or is_own(file):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import torch
 
-from .edits import accumulation_edits, number_edit
+from .edits import VALUE, accumulation_edits, number_edit
 from .remedy import Offer, Remedy
 
 BATCHES = (
@@ -32,11 +34,32 @@ LENGTHS = (
 )
 
 
+# how many tokens a program generates, or reads before it does
+GENERATED = (
+    "max_new_tokens",
+    "new_tokens",
+    "max_tokens",
+    "gen_len",
+    "gen_length",
+    "prompt_len",
+    "prompt_length",
+    "context_len",
+    "max_context",
+    "max_seq",
+    "max_len",
+    "maxlen",
+    "ctx",
+)
+
+
 def usual_numbers() -> list[dict]:
     """Those of the program's own files that are called as batches and lengths are."""
     from .. import vary
 
-    return vary.numbers_of_program((*BATCHES, *LENGTHS))
+    numbers = vary.numbers_of_program((*BATCHES, *LENGTHS, *GENERATED))
+    for number in numbers:
+        number["edits"] = [asdict(edit) for edit in number_edit(number, VALUE)]
+    return numbers
 
 
 def _first(numbers: list[dict], names: tuple) -> dict | None:
@@ -80,7 +103,7 @@ class Batch(_Number):
                 30 + step,
                 {"running": 0.0},
                 dose=dose,
-                edits=number_edit(number["file"], number["line"], number["value"], value)
+                edits=number_edit(number, value)
                 + (accumulation_edits(self.seen.step_place, many) if self.seen.trains() else []),
             )
 
@@ -119,7 +142,7 @@ class Sequence(_Number):
                 110 + 10 * step,
                 {"running": 0.0},
                 dose=dose,
-                edits=number_edit(number["file"], number["line"], number["value"], value),
+                edits=number_edit(number, value),
             )
 
     def apply(self, value) -> None:

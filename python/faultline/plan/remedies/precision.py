@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ..._file_owner import is_library
+from ..kv_cache import short
 from ..older_torch import autocast_dtype
 from .edits import Statement
 from .remedy import Offer, Remedy
@@ -121,6 +123,45 @@ class HalfWeights(Remedy):
                 if tensor.dtype is torch.float32 and tensor.numel() and not getattr(tensor, "_faultline_own", False):
                     tensor.data = tensor.data.to(self._dtype)
                     self.done(f"parameters and buffers were made {self._dtype}")
+
+
+class CacheInHalf(Remedy):
+    """The cache of keys and values alone. What attention makes of it is counted as it was: computed in 16 bits it takes no more."""
+
+    name = "kv_cache"
+
+    def offers(self):
+        found = self.session.mode.kv_cache.found
+        if not found or self.seen.trains():
+            return
+        half = self.half_type()
+        lines = sorted({short(place) for place in found})
+        own = [place for place in found if not is_library(place.rpartition(":")[0])]
+        yield Offer(
+            f"{half}@" + "|".join(sorted(found)),
+            f"KV cache in {half}",
+            f"Keep the KV cache in {half} (now float32, made at {', '.join(lines[:3])}): keys and values are cast where they "
+            "are kept, and the queries where attention reads them",
+            15,
+            {"running": 0.6},
+            edits=_in_type(own[0].partition("#")[0], half) if len(own) == 1 else [],
+            compute=8 if half == "bfloat16" else 0,
+        )
+
+    def apply(self, value) -> None:
+        half, _, places = value.partition("@")
+        self.session.mode.kv_cache.halve(set(places.split("|")))
+        self.done(f"the KV cache was kept in {half}")
+
+
+def _in_type(place: str, half: str) -> list:
+    """The cache as it is made, with a type."""
+    statement = Statement(place)
+    makers = ("zeros", "empty", "ones", "full", "rand", "randn")
+    calls = [c for c in statement.calls() if getattr(c.func, "attr", "") in makers]
+    if len(calls) != 1 or any(word.arg == "dtype" for word in calls[0].keywords):
+        return []
+    return statement.with_call(calls[0], more=f"dtype=torch.{half}")
 
 
 def _cast(value, old: torch.dtype, new: torch.dtype):

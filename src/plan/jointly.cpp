@@ -1,0 +1,172 @@
+#include "plan/jointly.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "fmt/format.h"
+#include "plan/needs.h"
+#include "plan/vary.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostRows = 4;
+constexpr std::uint64_t kLeastLength = 16;
+constexpr std::size_t kMostRuns = 12;
+constexpr std::uint64_t kSteps = 8;  // a length between two is found to an eighth of the smaller
+
+constexpr std::array<std::string_view, 6> kBatches = {"batch_size", "eval_batch_size", "batch",
+                                                      "bs",         "max_batch_size",  "num_prompts"};
+constexpr std::array<std::string_view, 24> kLengths = {
+    "max_new_tokens", "new_tokens",  "max_tokens",      "gen_len",     "gen_length", "prompt_len",
+    "prompt_length",  "context_len", "context_length",  "max_context", "max_seq",    "max_seq_len",
+    "max_seq_length", "max_length",  "max_len",         "maxlen",      "seq_length", "seq_len",
+    "seqlen",         "n_ctx",       "sequence_length", "block_size",  "ctx",        "seq"};
+
+// A number of the command, or of the source.
+struct Number {
+  std::string name;
+  std::uint64_t value = 0;
+  std::optional<InCommand> in_command;
+};
+
+template <std::size_t N>
+std::optional<Number> find_number(const std::array<std::string_view, N>& names, const Plan& plan,
+                                  const ProcessSummary& as_run) {
+  std::optional<Number> found;
+  const auto keep = [&](Number number) {
+    if (!found || number.value > found->value) found = std::move(number);
+  };
+  for (const std::string_view name : names) {
+    if (auto there = find_in_command(plan.command, std::string(name)))
+      keep({there->name, there->value, std::move(there)});
+  }
+  if (found) return found;
+  for (const ProgramNumber& number : as_run.numbers) {
+    if (std::find(names.begin(), names.end(), number.name) != names.end()) keep({number.name, number.value, {}});
+  }
+  return found;
+}
+
+class JointSearch {
+ public:
+  JointSearch(const Reruns& reruns, Plan& plan, Number batch, Number length)
+      : reruns_(reruns), plan_(plan), batch_(std::move(batch)), length_(std::move(length)) {}
+
+  // From the batch as it is to smaller ones. What is needed grows about with the product of both, so half of a batch is begun with twice the length.
+  void run() {
+    Pair failing{batch_.value, length_.value, plan_.needed_bytes, true, false};
+    std::optional<Pair> fitting;
+    std::uint64_t batch = batch_.value;
+    for (; rows_.size() < kMostRows && batch >= 1 && may_go_on(); batch /= 2) {
+      std::optional<Pair> fits, fails;
+      if (batch == batch_.value) fails = failing;
+      if (fitting) fits = Pair{batch, fitting->length, 0, true, true};  // less of the one needs less
+      std::uint64_t next = fitting ? 2 * fitting->length : length_.value / 2;
+      while (next >= kLeastLength && may_go_on()) {
+        const Pair one = tried(batch, next);
+        if (!one.known) break;
+        if (one.fits) {
+          fits = one;
+          break;
+        }
+        fails = one;
+        if (is_idle(one)) return;
+        if (fitting) break;  // what a larger batch has is known to fit
+        next /= 2;
+      }
+      if (fits && fails && fails->length > fits->length && may_go_on()) fits = closer(*fits, *fails);
+      if (!fits) continue;
+      if (fits->needed_bytes != 0) rows_.push_back({batch, fits->length, fits->needed_bytes});
+      if (!fitting && batch >= 4) run_beside({{batch / 2, 2 * fits->length}, {batch / 4, 4 * fits->length}});
+      fitting = fits;
+    }
+    if (rows_.empty()) return;
+    plan_.jointly = PlanJointly{batch_.name, length_.name, batch_.value, length_.value, rows_};
+  }
+
+ private:
+  struct Pair {
+    std::uint64_t batch = 0, length = 0, needed_bytes = 0;
+    bool known = false, fits = false;
+  };
+
+  bool may_go_on() const {
+    return known_.size() < kMostRuns && !reruns_.interrupted() && (!reruns_.seconds_left || reruns_.seconds_left() > 0);
+  }
+  // The length decides nothing.
+  bool is_idle(const Pair& one) const { return one.batch == batch_.value && one.needed_bytes >= plan_.needed_bytes; }
+
+  // One more between a length that fits and one that does not, by a straight line.
+  Pair closer(const Pair& fits, const Pair& fails) {
+    if (fits.needed_bytes == 0 || fails.needed_bytes <= fits.needed_bytes) {
+      const Pair middle = tried(fits.batch, (fits.length + fails.length) / 2);
+      if (middle.known && middle.fits) return middle;
+      return fits.needed_bytes != 0 ? fits : tried(fits.batch, fits.length);
+    }
+    const std::uint64_t unit = std::max<std::uint64_t>(fits.length / kSteps, 1);
+    const double share = static_cast<double>(plan_.gpu->capacity_bytes - fits.needed_bytes) /
+                         static_cast<double>(fails.needed_bytes - fits.needed_bytes);
+    const auto more = static_cast<std::uint64_t>(share * static_cast<double>(fails.length - fits.length)) / unit * unit;
+    if (more == 0 || fits.length + more >= fails.length) return fits;
+    const Pair one = tried(fits.batch, fits.length + more);
+    return one.known && one.fits ? one : fits;
+  }
+
+  Pair tried(std::uint64_t batch, std::uint64_t length) {
+    const std::pair<std::uint64_t, std::uint64_t> key(batch, length);
+    if (!known_.contains(key)) run_beside({key});
+    return known_.at(key);
+  }
+
+  void run_beside(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& wanted) {
+    std::vector<Attempt> attempts;
+    std::string said;
+    for (const auto& [batch, length] : wanted) {
+      attempts.push_back(attempt(batch, length));
+      said += fmt::format("{}{} {} with {} {}", said.empty() ? "" : "; ", batch_.name, batch, length_.name, length);
+    }
+    reruns_.tell("trying " + said);
+    const std::vector<DryRunResult> results = reruns_.run(attempts);
+    for (std::size_t at = 0; at < wanted.size(); ++at) {
+      const auto& [batch, length] = wanted[at];
+      const Result<Needs> needs = needs_of(results[at], plan_);
+      known_[wanted[at]] =
+          needs ? Pair{batch, length, needs->needed_bytes(), true, needs->fits} : Pair{batch, length, 0, false, false};
+    }
+  }
+
+  Attempt attempt(std::uint64_t batch, std::uint64_t length) const {
+    Attempt one{fmt::format("tries/batch={}+length={}", batch, length), plan_.command, {}, {}, plan_.steps_to_repeat()};
+    put(one, batch_, "batch", batch);
+    put(one, length_, "sequence", length);
+    return one;
+  }
+
+  static void put(Attempt& attempt, const Number& number, const char* change, std::uint64_t value) {
+    if (number.in_command)
+      attempt.command[number.in_command->word] = number.in_command->head + std::to_string(value);
+    else
+      attempt.changes[change] = fmt::format("{}={}", number.name, value);
+  }
+
+  const Reruns& reruns_;
+  Plan& plan_;
+  const Number batch_, length_;
+  std::vector<PlanPair> rows_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Pair> known_;
+};
+
+}  // namespace
+
+void add_jointly(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan) {
+  if (as_run.does("backward") || as_run.steps != 0 || !plan.gpu || !plan.framework.empty()) return;
+  std::optional<Number> batch = find_number(kBatches, plan, as_run), length = find_number(kLengths, plan, as_run);
+  if (!batch || !length || batch->value < 2 || length->value < 2 * kLeastLength) return;
+  JointSearch(reruns, plan, std::move(*batch), std::move(*length)).run();
+}
+
+}  // namespace faultline

@@ -1,0 +1,100 @@
+"""What a step is where several optimizers take turns, and the cache of keys and values: that it is known as one, and what it takes in half precision."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+
+NETS = """import torch
+a, b = torch.nn.Linear(64, 64).cuda(), torch.nn.Linear(64, 64).cuda()
+oa, ob = torch.optim.Adam(a.parameters()), torch.optim.SGD(b.parameters(), 0.1)
+def step(net, o):
+    o.zero_grad(); net(torch.ones(2, 64, device="cuda")).sum().backward(); o.step()
+"""
+# code, steps, optimizers
+STEPS = {
+    "gan": ("for i in range(6):\n    step(a, oa); step(b, ob)", 6, 2),
+    "one": ("for i in range(6):\n    step(a, oa)", 6, 1),
+    "every_third": ("for i in range(6):\n    step(a, oa)\n    if i % 3 == 0: step(b, ob)", 6, 2),
+    "one_after_the_other": ("for i in range(4):\n    step(a, oa)\nfor i in range(4):\n    step(b, ob)", 7, 2),
+    "made_anew": ("for i in range(5):\n    step(a, torch.optim.SGD(a.parameters(), 0.1))", 5, 1),
+    "each_parameter": (
+        "os = [torch.optim.SGD([p], 0.1) for n in (a, b) for p in n.parameters()]\nfor i in range(5):\n    (a(torch.ones(2, 64, device='cuda')) + b(torch.ones(2, 64, device='cuda'))).sum().backward()\n    for o in os:\n        o.step(); o.zero_grad()",
+        5,
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "steps", "optimizers"), STEPS.values(), ids=STEPS)
+def test_a_round_of_all_optimizers_is_a_step(dry_run, code, steps, optimizers):
+    summary = dry_run(NETS + code).summary
+    assert (summary["steps"], summary["optimizers"]) == (steps, optimizers)
+
+
+MODEL = """import torch, torch.nn as nn, torch.nn.functional as F
+class Attention(nn.Module):
+    def __init__(s, dtype=None):
+        super().__init__(); s.qkv = nn.Linear(256, 768); s.k = s.v = None
+        s.k_cache = torch.zeros(4, 4, 512, 64, device="cuda", dtype=dtype); s.v_cache = torch.zeros(4, 4, 512, 64, device="cuda", dtype=dtype)
+    def forward(s, x, at):
+        q, k, v = (y.view(4, -1, 4, 64).transpose(1, 2) for y in s.qkv(x).chunk(3, -1))
+        k, v = s.KEEP(k, v, at)
+        return F.scaled_dot_product_attention(q, k.to(q.dtype), v.to(q.dtype)).transpose(1, 2).reshape(4, -1, 256)
+    def grown(s, k, v, at):
+        s.k_cache = s.v_cache = None
+        s.k, s.v = (k, v) if s.k is None else (torch.cat([s.k, k], 2), torch.cat([s.v, v], 2))
+        return s.k, s.v
+    def written(s, k, v, at):
+        s.k_cache[:, :, at : at + k.size(2)] = k
+        s.v_cache[:, :, at : at + k.size(2)] = v
+        return s.k_cache[:, :, : at + k.size(2)], s.v_cache[:, :, : at + k.size(2)]
+    def none(s, k, v, at):
+        s.k_cache = s.v_cache = None
+        return k, v
+net = Attention(DTYPE).cuda().eval()
+with torch.no_grad():
+    x, at = torch.zeros(4, 400, 256, device="cuda"), 0
+    for i in range(5):
+        net(x, at); at += x.size(1); x = x[:, -1:]
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "dtype", "offered"),
+    [("grown", "None", True), ("written", "None", True), ("written", "torch.float16", False), ("none", "None", False)],
+)
+def test_a_cache_in_float32_is_offered_in_half_precision(dry_run, binary, tmp_path_factory, keep, dtype, offered):
+    from dry import dry_run as run
+
+    program = MODEL.replace("KEEP", keep).replace("DTYPE", dtype)
+    ran = dry_run(program)
+    offers = [offer for offer in ran.summary["offers"] if offer["name"] == "kv_cache"]
+    assert bool(offers) == offered, json.dumps(ran.summary["offers"])
+    if not offered:
+        return
+    folder = tmp_path_factory.mktemp("again")
+    (folder / "program.py").write_text(program)
+    again = run(
+        binary, tmp_path_factory.mktemp("other"), folder / "program.py", changes={"kv_cache": offers[0]["value"]}
+    )
+    assert "kv_cache" in again.summary["changes"]
+
+
+LOOP = """import torch
+features = torch.nn.Conv2d(8, 8, 1).cuda().eval()
+class Dense(torch.nn.Module):
+    def forward(s, x):
+        for i in range(3):
+            x = torch.cat([x, features(x[:, :8])], 1)
+        return x
+net = Dense()
+with torch.no_grad():
+    for i in range(4):
+        net(torch.zeros(1, 8, 4, 4, device="cuda"))
+"""
+
+
+def test_tensors_that_are_joined_within_one_call_are_no_cache(dry_run):
+    assert [offer["name"] for offer in dry_run(LOOP).summary["offers"] if offer["name"] == "kv_cache"] == []
