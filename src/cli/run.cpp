@@ -135,7 +135,8 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
           "--gpu", options->gpu,
           "virtual, virtual:T4 or virtual:4GiB: a GPU that this machine's CPU plays; without it the machine's own")
       ->option_text("GPU");
-  verb->add_option("--history", options->history, "PyTorch's own history of tensors: on or off; on unless told")
+  verb->add_option("--history", options->history,
+                   "PyTorch's own history of tensors, and TensorFlow's tensors: on or off; on unless told")
       ->check(CLI::IsMember({"on", "off"}))
       ->option_text("on|off");
   verb->add_option("--history-entries", options->history_entries,

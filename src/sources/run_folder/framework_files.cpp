@@ -53,6 +53,17 @@ std::string best_map(const std::vector<std::string>& paths) {
   return best == paths.end() ? std::string() : *best;
 }
 
+// Pools ask the driver for less when it refuses, and go on: only a refusal of this very request is this failure.
+bool has_failure(const Trace& driver, const Trace& message) {
+  constexpr std::uint64_t kDriverRounding = std::uint64_t{2} << 20;
+  const Event* const asked = last_refusal(message);
+  return std::any_of(driver.events.begin(), driver.events.end(), [&](const Event& event) {
+    if (event.kind == EventKind::kFault) return true;
+    return event.kind == EventKind::kAllocFailed && asked != nullptr && event.size_bytes >= asked->size_bytes &&
+           event.size_bytes - asked->size_bytes <= kDriverRounding;
+  });
+}
+
 // The request that a map was made for, as the message tells it: how much, and from which line.
 void put_request(const Trace& message, Trace& map) {
   const Event& asked = *last_refusal(message);
@@ -106,7 +117,7 @@ std::string take_framework_file(const std::string& path, std::map<std::string, F
   return {};
 }
 
-std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::string& name, bool failed,
+std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::string& name, const Trace* driver,
                                        std::map<std::string, std::uint64_t>& lost) {
   std::vector<InputPart> parts;
   std::optional<Trace> tensors = read(files.tensors, "logs of tensors", lost);
@@ -119,11 +130,11 @@ std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::s
     if (map) put_totals(*map, *tensors);
     if (is_told) message.reset(), map.reset();
   }
+  if (message && driver != nullptr && has_failure(*driver, *message)) message.reset(), map.reset();
   if (of_memory && message && map) {
     put_request(*message, *map);
     message.reset();
   }
-  if (failed) message.reset(), map.reset();
   if (tensors) parts.push_back({std::move(*tensors), name, {}});
   if (message) parts.push_back({std::move(*message), name, {}});
   if (map) parts.push_back({std::move(*map), name, {}});

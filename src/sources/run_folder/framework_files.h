@@ -25,8 +25,8 @@ struct FrameworkFiles {
 // A file of this kind: the process it is of, and its place in `files`; empty: it is of another kind.
 std::string take_framework_file(const std::string& path, std::map<std::string, FrameworkFiles>& files);
 
-// `failed`: a request that failed is in what the recorder saw of this process, so no message about it is needed. What could not be read is counted.
-std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::string& name, bool failed,
+// `driver`: what the recorder saw of this process, or null; a failure that is in it is not told again. What could not be read is counted.
+std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::string& name, const Trace* driver,
                                        std::map<std::string, std::uint64_t>& lost);
 
 }  // namespace faultline

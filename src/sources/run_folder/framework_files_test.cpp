@@ -107,6 +107,22 @@ TEST_F(FrameworkParts, MapAloneIsAFailureThatNobodyHeardOf) {
   EXPECT_EQ(parts().size(), 1U);
 }
 
+TEST_F(FrameworkParts, WhatTheDriverRefusedIsNotToldAgain) {
+  write("failure-7.txt", kRefusedTraceback);
+  FrameworkFiles files;
+  files.failure = (folder_ / "failure-7.txt").string();
+  Trace driver;
+  Event refused;
+  refused.kind = EventKind::kAllocFailed;
+  refused.size_bytes = std::uint64_t{4} << 40;
+  driver.events.push_back(refused);
+  EXPECT_TRUE(framework_parts(files, "process 7", &driver, lost_).empty());
+  driver.events.front().size_bytes = std::uint64_t{100} << 30;  // a pool that asked for more, and then for less
+  EXPECT_EQ(framework_parts(files, "process 7", &driver, lost_).size(), 1U);
+  driver.events.front().kind = EventKind::kFault;
+  EXPECT_TRUE(framework_parts(files, "process 7", &driver, lost_).empty());
+}
+
 TEST_F(FrameworkParts, OtherTracebacksAreNoLoss) {
   write("tensors-7.txt", kTensorLines);
   write("failure-7.txt", "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: no\n");

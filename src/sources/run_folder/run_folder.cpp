@@ -306,8 +306,8 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
     if (read++ == kMostProcesses) break;
     std::map<std::string, std::uint64_t> lost_here;
     std::optional<Trace> trace = load_process(folder, process, files, command, lost_here);
-    const bool failed = trace && failed_at(*trace) != std::numeric_limits<std::int64_t>::max();
-    for (InputPart& part : framework_parts(files.framework, "process " + process, failed, lost_here)) {
+    for (InputPart& part :
+         framework_parts(files.framework, "process " + process, trace ? &*trace : nullptr, lost_here)) {
       take_facts(process, files, command, part.trace);
       of_frameworks.push_back(std::move(part));
     }
