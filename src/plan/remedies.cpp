@@ -431,7 +431,7 @@ void add_where(Plan& plan) {
                         std::find(change.remedies.begin(), change.remedies.end(), "fsdp") == change.remedies.end();
       if (here && (least == nullptr || change.cost < least->cost)) least = &change;
     }
-    const bool is_asked = plan.gpu && plan.gpu->name == gpu.name;  // told above
+    const bool is_asked = plan.gpu && plan.gpu->name == plan_gpu(gpu).name;  // told above
     if (least != nullptr && !is_asked && plan.where.empty() && with.size() < kEach)
       with.push_back({plan_gpu(gpu), least->label.empty() ? least->what : least->label});
   }
