@@ -200,15 +200,22 @@ class PoolJudge {
   CauseVerdict size_unknown() const {
     if (!has_picture()) return {Story::kPoolSizeUnknown, Confidence::kLikely, state(), ""};
     const bool is_known = s_.idle->min == s_.idle->max && s_.largest_piece->min == s_.largest_piece->max;
-    if (is_known && s_.idle->max == s_.largest_piece->max)
+    const std::uint64_t elsewhere = s_.idle->max - std::min(s_.idle->max, s_.largest_piece->max);
+    if (is_known && elsewhere <= s_.idle->max / 100) {
+      const std::string free =
+          s_.idle->max == 0 ? std::string("nothing is free in it, so free memory in pieces is excluded")
+          : elsewhere == 0
+              ? fmt::format("all that is free in it, {}, is one piece, so free memory in pieces is excluded",
+                            shown(*s_.idle))
+              : fmt::format("all but {} of the {} that are free in it is one piece, so pieces are hardly the matter",
+                            format_bytes(elsewhere), shown(*s_.idle));
       return {
           Story::kPoolFull, Confidence::kLikely,
-          fmt::format("{}; {}, so free memory in pieces is excluded: the request was larger than that, and the pool "
-                      "did not grow, by its limit or because the driver gave no more",
-                      state(),
-                      s_.idle->max == 0 ? std::string("nothing is free in it")
-                                        : "all that is free in it, " + shown(*s_.idle) + ", is one piece"),
+          fmt::format("{}; {}: the request was larger than that, and the pool did not grow, by its limit or because "
+                      "the driver gave no more",
+                      state(), free),
           ""};
+    }
     return {Story::kPoolSizeUnknown, Confidence::kLikely,
             fmt::format("{}; {} are free in it, and the request was larger than the largest piece of that, {}: in "
                         "pieces, if it was for no more than what is free, else too little",
@@ -238,6 +245,9 @@ class PoolJudge {
     if (!p_.left || most.max >= s_.requested.min) add("fragmented, if they are not");
     if (!p_.left || p_.left->max >= s_.requested.min)
       add("the driver, if the pool might still take that much and it was refused");
+    if (causes.starts_with("fragmented") && causes.find(';') == std::string::npos)
+      return {Story::kPoolOpen, Confidence::kLikely,
+              why + "; that is enough, so it lay in pieces, unless what is missing here hides a piece that large", ""};
     return {Story::kPoolOpen, Confidence::kLikely, why + "; the numbers do not decide between: " + causes, ""};
   }
 

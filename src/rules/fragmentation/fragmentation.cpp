@@ -79,10 +79,15 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     // A pool that takes all at once has its free memory in one piece with the rest: it is room, not waste.
     if (too_little && shortage && shortage->pool && space.segments.size() == 1) continue;
 
-    // What is free in one piece is not in pieces, however large the request was.
+    // Of two maps that are mixed nothing tells which pool is which.
+    if (shortage && shortage->pool) {
+      const DumpedPool* const pool = subject.statements().pool_of(shortage->pool->name);
+      if (pool != nullptr && pool->is_mixed) continue;
+    }
+    // What is as good as all free in one piece is not in pieces, however large the request was.
     const HeapKind heap = subject.trace().heaps[subject.trace().events[moment.event].heap.index()].kind;
     if (failed && request == 0 && heap == HeapKind::kBfc && space.segments.size() == 1 &&
-        space.segments.front().largest_free_bytes == space.segments.front().pinned_free_bytes)
+        space.segments.front().largest_free_bytes / 99 >= space.segments.front().pinned_free_bytes / 100)
       continue;
 
     const std::vector<Pins> pins = pins_by_line(facts, space);

@@ -140,7 +140,7 @@ void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& ver
     case Story::kPoolFull:
       add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
                            ": a smaller batch or sequence, a smaller type" +
-                           (jax ? ", jax.checkpoint around the layers." : "."));
+                           (owner == Owner::kJax ? ", jax.checkpoint around the layers." : "."));
       if (jax)
         add_try(finding,
                 "JAX takes three quarters of the device at start: if nothing else needs it, "
@@ -255,6 +255,11 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
   add_numbers(shortage, finding);
   if (stated == nullptr || !stated->is_mixed) add_evidence(finding, "inequality", verdict.inequality);
   finding.holders = holders_of(subject, failure);
+  if (stated != nullptr && stated->is_mixed)
+    return add_try(
+        finding,
+        "Record it so that lines are told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
+        "run with one GPU.");
   try_settings(subject, failure.slot, shortage, finding);
   add_settings(owner_of(subject), shortage, verdict, subject.model_is_trusted(failure.slot), finding);
 }

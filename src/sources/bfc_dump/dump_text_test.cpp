@@ -90,6 +90,60 @@ TEST(PoolDumpText, TotalsAreExactOrBetweenBounds) {
   }
 }
 
+// Where the map is hidden, its header, its bar and what stands in front of them are all that is printed.
+TEST(PoolDumpText, AHeaderWithItsBarIsRead) {
+  const std::string header =
+      "W1116 09:49:12.276241    7587 bfc_allocator.cc:598] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
+      "16.00GiB (rounded to 17179869184) from the lower end requested by op \nCurrent allocation summary follows.\n";
+  struct Row {
+    std::string drawn;
+    std::uint64_t free, longest;
+  };
+  for (const Row& row :
+       {Row{std::string(100, '*'), 0, 0}, Row{"*" + std::string(99, '_'), 99, 99},
+        Row{"__" + std::string(40, '*') + std::string(27, '_') + std::string(30, 'x') + "_", 30, 27}}) {
+    for (const std::string& prefix : {std::string("W1116 09:49:12.276362    7587 bfc_allocator.cc:609] "),
+                                      std::string("\x1b[33mW1116 09:49:12.27    7587 b.cc:9] ")}) {
+      const PoolDump dump = only(header + prefix + row.drawn + " \r\n");
+      ASSERT_TRUE(dump.bar) << row.drawn;
+      EXPECT_EQ(dump.bar->free, row.free);
+      EXPECT_EQ(dump.bar->longest, row.longest);
+      EXPECT_EQ(dump.rounded, 17179869184u);
+      EXPECT_FALSE(dump.has_map() || dump.pool);
+    }
+  }
+  const PoolDump empty =
+      only(header + "W1116 09:49:12.27    7587 bfc_allocator.cc:609] <allocator contains no memory>\n");
+  EXPECT_FALSE(empty.bar);
+  EXPECT_EQ(empty.pool, ByteInterval{});
+  // nothing but a header, a line of another thread, or a line that is no bar
+  for (const std::string& behind : {std::string(), "W1116 09:49:12.27    9999 b.cc:9] " + std::string(100, '*') + "\n",
+                                    "W1116 09:49:12.27    7587 b.cc:9] " + std::string(101, '*') + "\n",
+                                    "W1116 09:49:12.27    7587 b.cc:9] " + std::string(99, '*') + "\n"})
+    EXPECT_TRUE(read_pool_dumps(header + behind).dumps.empty()) << behind;
+}
+
+TEST(PoolDumpText, WhatTheDriverRefusedBeforeItIsRead) {
+  const std::string header =
+      "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.00GiB (rounded to 1073741824)\n";
+  for (const char* line :
+       {"E1116 09:55:17.46 8765 cuda_executor.cc:1365] [0] Failed to allocate device memory of 1.08GiB (1160372480 "
+        "bytes): "
+        "RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of memory\n",
+        "E cuda_driver.cc:806] failed to allocate 1.08G (1160372480 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY\n"}) {
+    const PoolDump dump = only(line + header);
+    EXPECT_EQ(dump.refused, ByteInterval::exactly(1160372480)) << line;
+    // of the request behind it alone
+    const PoolDumps two = read_pool_dumps(line + header + header);
+    EXPECT_EQ(two.dumps.size(), 1u);
+  }
+  const PoolDump planned = only(
+      "E x.cc:1] The byte size of input/output arguments (17179869188) exceeds the base limit "
+      "(3003121664). This indicates an error in the calculation!\n" +
+      header);
+  EXPECT_EQ(planned.base_limit, ByteInterval::exactly(3003121664));
+}
+
 const std::string kRegion =
     "Next region of size 4096\nInUse at 1000 of size 1024 next 2\nFree  at 1400 of size 1024 next 3\n"
     "InUse at 1800 of size 2048 next 18446744073709551615\n";

@@ -232,7 +232,7 @@ Afterlife shown_by(const std::string& body, Before& before) {
       "halving",       "recover from oom", "recovered",         "got prompt",        "model saved",
       "saved to",      "saved checkpoint", "saving checkpoint", "training finished", "training complete",
       "done training", "'train_runtime'"};
-  return has_any(lower, kSaid) ? Afterlife::kByWords : Afterlife::kNone;
+  return has_any(lower, kSaid) && !lower.starts_with("skipping registering") ? Afterlife::kByWords : Afterlife::kNone;
 }
 
 // "exited with code 0": it ended, and well.

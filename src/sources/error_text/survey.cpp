@@ -71,7 +71,7 @@ std::string pool_owner(std::string_view text, std::size_t at) {
   if (!beside.empty()) text = beside;
   if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
   // XLA as jaxlib builds it; in TensorFlow it lies in external/local_xla
-  if (has(text, {"external/xla+/", "external/xla/", "external/tsl/", "external/org_tensorflow/"}) &&
+  if (has(text, {"external/xla+/", "external/xla/", "external/org_tensorflow/"}) &&
       !has(text, {"torch_xla", "local_xla"}))
     return "jax";
   const bool jax_raised = has(text, {"XlaRuntimeError", "JaxRuntimeError"}),
