@@ -13,7 +13,7 @@
 namespace faultline::view {
 namespace {
 
-constexpr std::size_t kMostMarks = 2'000;
+constexpr std::size_t kMostMarks = 10'000;
 
 std::optional<LaneKind> lane_kind(EventKind kind) {
   switch (kind) {
@@ -146,7 +146,7 @@ void add_marks(const Facts& facts, std::size_t device_slot, Scene& scene) {
   const Trace& trace = facts.trace;
   const DeviceUsage& usage = facts.usage[device_slot];
   const auto add = [&](std::uint32_t at, std::string kind, const std::string& text) {
-    if (scene.marks.size() < kMostMarks && at >= scene.columns.first)
+    if (at >= scene.columns.first && ++scene.mark_count <= kMostMarks)
       scene.marks.push_back({at, std::move(kind), shown(text, 240)});
   };
   for (const UsageMoment& moment : usage.failures)
@@ -158,8 +158,7 @@ void add_marks(const Facts& facts, std::size_t device_slot, Scene& scene) {
   for (const std::uint32_t at : facts.violations) {
     if (trace.events[at].device == usage.device) add(at, "violation", "a bad access was caught");
   }
-  for (std::size_t step = 0; step < facts.steps.ends.size(); ++step)
-    add(facts.steps.ends[step], "step", "end of step " + format_count(step + 1));
+  for (std::size_t step = 0; step < facts.steps.ends.size(); ++step) add(facts.steps.ends[step], "step", {});
 }
 
 }  // namespace faultline::view

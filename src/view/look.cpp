@@ -42,17 +42,17 @@ Viewed look_at(const Input& input) {
   Viewed viewed;
   std::vector<FoundMoment> moments;
   // Bounds are for all scenes together, and how many there are is known before the first is made.
-  std::size_t devices = 0, drawn = 0, undrawn = 0;
+  std::size_t devices = 0, undrawn = 0;
   for (const InputPart& part : input.parts) devices += part.trace.devices.size();
   const std::size_t share = std::clamp<std::size_t>(devices, 1, kMostScenes);
   viewed.report = make_report(input, [&](const InputPart& part, const Judgement& judgement) {
     for (std::size_t slot = 0; slot < part.trace.devices.size(); ++slot) {
-      if (!has_scene(judgement, slot)) continue;
-      if (drawn++ >= kMostScenes) {
+      if (viewed.scenes.size() >= kMostScenes) {
         ++undrawn;
         continue;
       }
-      const Scene& scene = viewed.scenes.emplace_back(make_scene(part, judgement, slot, share));
+      if (!has_scene(judgement, slot)) continue;
+      const Scene& scene = viewed.scenes.emplace_back(make_scene(part.name, judgement, slot, share));
       for (std::size_t at = 0; at < judgement.findings.size(); ++at) {
         const Finding& finding = judgement.findings[at];
         if (scene.moments[at] == kNever) continue;
@@ -67,8 +67,7 @@ Viewed look_at(const Input& input) {
   for (const Finding& finding : viewed.report.findings) viewed.jumps.push_back(jump_of(finding, moments));
   if (undrawn != 0)
     viewed.left_out.push_back(
-        fmt::format("{} more GPUs or processes have recordings that are not drawn here: view the file of one of them.",
-                    format_count(undrawn)));
+        fmt::format("{} more GPUs are not looked at here: view the file of one process.", format_count(undrawn)));
   return viewed;
 }
 

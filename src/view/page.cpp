@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/finding_text.h"
 #include "view/html.h"
 #include "view/sections.h"
+#include "view/thin.h"
 #include "view_page_files.h"
 
 namespace faultline::view {
@@ -26,6 +29,18 @@ Snippets read_snippets(const Viewed& viewed) {
   return snippets;
 }
 
+// What does not get smaller any more is written as it is: the names that are in it are bounded.
+std::string payload_of(Viewed& viewed, const Snippets& snippets, std::size_t most_bytes) {
+  constexpr int kMostRounds = 6;
+  std::string payload;
+  for (int round = 0; round < kMostRounds; ++round) {
+    payload = base64(compressed(encode(viewed.scenes, viewed.jumps, snippets)));
+    if (payload.size() <= most_bytes) break;
+    for (Scene& scene : viewed.scenes) thin(scene);
+  }
+  return payload;
+}
+
 std::string title_of(const Report& report) {
   std::string path = report.input_path;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -34,7 +49,7 @@ std::string title_of(const Report& report) {
 
 }  // namespace
 
-std::string make_page(const Viewed& viewed, const PageOptions& options) {
+std::string make_page(Viewed viewed, const PageOptions& options) {
   PageOptions plain = options;
   plain.text.colour = false;
   plain.text.unicode = true;
@@ -71,7 +86,7 @@ std::string make_page(const Viewed& viewed, const PageOptions& options) {
       "</main>\n<footer class=\"dim\"><p>Made by faultline view. This page asks nothing of the network.</p></footer>\n";
   if (!viewed.scenes.empty()) {
     out += "<script type=\"text/plain\" id=\"payload\">";
-    out += base64(compressed(encode(viewed.scenes, viewed.jumps, snippets)));
+    out += payload_of(viewed, snippets, kMostPageBytes - std::min(kMostPageBytes, out.size() + kScript.size() + 1024));
     out += "</script>\n<script>";
     out += kScript;
     out += "</script>\n";

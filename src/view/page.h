@@ -31,6 +31,8 @@ struct PageOptions {
   bool with_source = true;  // source lines of files that can be read
   TerminalOptions text;     // paths as for the terminal
 };
-std::string make_page(const Viewed& viewed, const PageOptions& options);
+// At most kMostPageBytes: where it would be more, the scenes are made smaller, and the page tells what it holds.
+inline constexpr std::size_t kMostPageBytes = 3'000'000;
+std::string make_page(Viewed viewed, const PageOptions& options);
 
 }  // namespace faultline::view

@@ -190,7 +190,8 @@ Json json_of(const Scene& scene, const Shifts& shifts, const Snippets& snippets)
           {"callCount", scene.call_count},
           {"spans", scene.spans.size()},
           {"spanCount", scene.span_count},
-          {"marks", marks}};
+          {"marks", marks},
+          {"markCount", scene.mark_count}};
 }
 
 }  // namespace

@@ -21,13 +21,13 @@ bool has_scene(const Judgement& judgement, std::size_t device_slot) {
          });
 }
 
-Scene make_scene(const InputPart& part, const Judgement& judgement, std::size_t device_slot, std::size_t share) {
-  const Trace& trace = part.trace;
+Scene make_scene(const std::string& part, const Judgement& judgement, std::size_t device_slot, std::size_t share) {
   const Facts& facts = *judgement.facts;
+  const Trace& trace = facts.trace;
   const DeviceUsage& usage = facts.usage[device_slot];
   const std::uint16_t device = usage.device;
   Scene scene;
-  scene.part = shown(part.name, 240);
+  scene.part = shown(part, 240);
   scene.device = device;
   scene.device_name = shown(trace.devices[device_slot].name, 240);
   scene.capacity_bytes = trace.devices[device_slot].capacity_bytes;

@@ -12,7 +12,6 @@
 
 #include "facts/lifetimes.h"
 #include "rules/judge.h"
-#include "sources/input.h"
 #include "trace/trace.h"
 
 namespace faultline::view {
@@ -98,7 +97,7 @@ struct Span {
 struct Mark {
   std::uint32_t event = 0;
   std::string kind;  // failure, fault, violation, step
-  std::string text;
+  std::string text;  // of a step none
 };
 
 struct Scene {
@@ -124,11 +123,12 @@ struct Scene {
   std::vector<Span> spans;
   std::uint64_t span_count = 0;
   std::vector<Mark> marks;
+  std::uint64_t mark_count = 0;
   std::vector<std::uint32_t> moments;  // of each finding of the judgement: the event to look at; kNever: none
 };
 
-// `share`: of how many scenes this is one; the bounds above are for all together.
-Scene make_scene(const InputPart& part, const Judgement& judgement, std::size_t device_slot, std::size_t share = 1);
+// `part`: which of several recordings it is of. `share`: of how many scenes this is one; the bounds above are for all together.
+Scene make_scene(const std::string& part, const Judgement& judgement, std::size_t device_slot, std::size_t share = 1);
 
 // Whether there is anything to draw of the device.
 bool has_scene(const Judgement& judgement, std::size_t device_slot);

@@ -8,6 +8,7 @@ namespace {
 constexpr std::size_t kMostTexts = 20'000;
 constexpr std::size_t kLongestText = 240;
 constexpr std::size_t kLongestPath = 1024;
+constexpr std::size_t kMostWordBytes = 1 << 20;
 
 }  // namespace
 
@@ -27,11 +28,20 @@ std::uint32_t SceneTables::place(FrameId frame) {
   if (known == 0 && frame.value != 0) {
     const Trace& trace = facts_.trace;
     const Frame& from = trace.stacks.frame(frame);
+    const bool is_new_path = paths_.insert(from.file).second;
+    if (!has_room(trace.strings.at(from.function).size() + (is_new_path ? trace.strings.at(from.file).size() : 0)))
+      return 0;
     known = static_cast<std::uint32_t>(scene_.places.size());
     scene_.places.push_back({shown(trace.strings.at(from.file), kLongestPath),
                              shown(trace.strings.at(from.function), kLongestText), from.line});
   }
   return known;
+}
+
+bool SceneTables::has_room(std::size_t bytes) {
+  if (word_bytes_ + bytes > kMostWordBytes) return false;
+  word_bytes_ += bytes;
+  return true;
 }
 
 // Callers come before those they call, so a stack costs what it does not share with others.
@@ -57,7 +67,7 @@ std::uint32_t SceneTables::text(const std::string& text) {
   if (text.empty()) return 0;
   const std::string harmless = shown(text, kLongestText);
   if (const auto at = texts_.find(harmless); at != texts_.end()) return at->second;
-  if (scene_.texts.size() >= kMostTexts) return 0;
+  if (scene_.texts.size() >= kMostTexts || !has_room(harmless.size())) return 0;
   scene_.texts.push_back(harmless);
   return texts_[harmless] = static_cast<std::uint32_t>(scene_.texts.size() - 1);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ class SceneTables {
   // Both must outlive the tables.
   SceneTables(const Facts& facts, Scene& scene);
 
-  // 0 where the stack is empty, or there is no room for another; a line that stands alone is tried then.
+  // 0 where there is none, or no room for another.
   std::uint32_t stack(StackId stack);
   std::uint32_t place(FrameId frame);
   std::uint32_t text(const std::string& text);
@@ -24,6 +25,8 @@ class SceneTables {
 
  private:
   std::uint32_t node(StackId stack);
+  // false: the scene's words are enough already
+  bool has_room(std::size_t bytes);
 
   const Facts& facts_;
   Scene& scene_;
@@ -31,6 +34,8 @@ class SceneTables {
   std::vector<std::uint32_t> places_;  // by FrameId
   std::vector<std::uint32_t> tensors_;
   std::map<std::string, std::uint32_t> texts_;
+  std::set<StringId> paths_;  // counted already
+  std::size_t word_bytes_ = 0;
 };
 
 }  // namespace faultline::view

@@ -15,6 +15,8 @@ namespace faultline::view {
 namespace {
 
 constexpr std::size_t kMostCards = 200;
+constexpr std::size_t kMostCardBytes = 700'000;
+constexpr std::size_t kMostTextBytes = 300'000;
 constexpr std::size_t kTriesOnCard = 4;
 
 std::string capital(std::string text) {
@@ -145,7 +147,10 @@ std::string plan_bars(const Plan& plan) {
     if (!change.tried)
       rows.push_back({what, 0, "now", change.why_not.empty() ? "not tried" : change.why_not, false});
     else
-      rows.push_back({what, change.needed_bytes, change.needed_bytes < plan.needed_bytes ? "better" : "worse",
+      rows.push_back({what, change.needed_bytes,
+                      change.needed_bytes < plan.needed_bytes   ? "better"
+                      : change.needed_bytes > plan.needed_bytes ? "worse"
+                                                                : "now",
                       change.fits ? "fits"
                       : plan.gpu  ? "does not fit"
                                   : "",
@@ -192,13 +197,14 @@ std::string findings_section(const Viewed& viewed, const PageOptions& options, c
       "<section id=\"findings\" aria-labelledby=\"findings-title\"><h2 id=\"findings-title\">Findings</h2>\n";
   for (const std::string& sentence : report.unseen) out += "<p>" + escaped(sentence) + "</p>\n";
   const std::vector<FindingGroup> groups = group_findings(report.findings);
-  for (std::size_t at = 0; at < std::min(groups.size(), kMostCards); ++at) {
-    const auto number = static_cast<std::size_t>(&groups[at].first() - report.findings.data());
-    out += card(groups[at], number, viewed.jumps[number].scene != kNever, options, snippets);
+  std::size_t told = 0;
+  for (; told < std::min(groups.size(), kMostCards) && out.size() < kMostCardBytes; ++told) {
+    const auto number = static_cast<std::size_t>(&groups[told].first() - report.findings.data());
+    out += card(groups[told], number, viewed.jumps[number].scene != kNever, options, snippets);
   }
-  if (groups.size() > kMostCards)
+  if (told < groups.size())
     out += fmt::format("<p class=\"dim\">{} more are left out here; faultline explain -v tells them all.</p>\n",
-                       format_count(groups.size() - kMostCards));
+                       format_count(groups.size() - told));
   if (groups.empty()) out += "<p>There is nothing to report.</p>\n";
   return out + "</section>\n";
 }
@@ -270,9 +276,12 @@ std::string text_section(const Viewed& viewed, const PageOptions& options) {
   text.verbose = true;
   std::string out = "<section aria-labelledby=\"text-title\"><h2 id=\"text-title\">The report as text</h2>\n";
   for (const std::string& sentence : viewed.left_out) out += "<p>" + escaped(sentence) + "</p>\n";
+  std::string report = to_terminal(viewed.report, text);
+  if (report.size() > kMostTextBytes)
+    report = report.substr(0, report.rfind('\n', kMostTextBytes)) + "\n… the rest is left out here.\n";
   return out +
          "<details><summary>What faultline explain -v prints: accounts, what was not judged, notes</summary><pre>" +
-         escaped_lines(to_terminal(viewed.report, text)) + "</pre></details></section>\n";
+         escaped_lines(report) + "</pre></details></section>\n";
 }
 
 }  // namespace faultline::view

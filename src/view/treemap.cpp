@@ -80,14 +80,14 @@ std::string treemap(const std::string& title, std::vector<TreemapCell> cells) {
         escaped(cell.colour), escaped(cell.name), share, cell.detail.empty() ? "" : ", " + escaped(cell.detail),
         place.x, place.y, place.width, place.height);
     const int letters = static_cast<int>((place.width - 12) / kLetter);
-    const auto label = [&](double down, const std::string& text, const char* style) {
-      if (letters >= 5 && place.height >= down + 6)
-        out += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\">{}</text>", place.x + 6, place.y + down, style,
-                           escaped(shorten_middle(clean(text, true), letters, true)));
+    const auto label = [&](double down, const std::string& text, const char* style, bool may_be_cut) {
+      if (letters < 5 || place.height < down + 6 || (!may_be_cut && display_width(clean(text, true)) > letters)) return;
+      out += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\">{}</text>", place.x + 6, place.y + down, style,
+                         escaped(shorten_middle(clean(text, true), letters, true)));
     };
-    label(kLine, cell.name, "name");
-    label(2 * kLine, share, "size");
-    if (!cell.detail.empty()) label(3 * kLine, cell.detail, "size");
+    label(kLine, cell.name, "name", true);
+    label(2 * kLine, share, "size", false);
+    if (!cell.detail.empty()) label(3 * kLine, cell.detail, "size", false);
     out += "</g>\n";
   }
   return out + "</svg>\n";

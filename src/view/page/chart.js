@@ -230,8 +230,12 @@ class Chart {
       context.lineTo(right, this.yOf(limit));
       context.stroke();
     }
+    const near = 14 * (this.view.to - this.view.from) / this.width;  // steps that lie closer are too many to be lines
+    let before = -Infinity;
     for (const [event, kind] of model.marks) {
       if (event < this.view.from || event > this.view.to) continue;
+      if (kind === "step" && event - before < near) continue;
+      if (kind === "step") before = event;
       context.setLineDash(kind === "step" ? [2, 4] : []);
       context.strokeStyle = cssColour(kind === "step" ? "--dim" : "--error");
       context.lineWidth = kind === "step" ? 0.7 : 1.5;
@@ -262,11 +266,16 @@ class Chart {
       context.stroke();
     }
     context.textBaseline = "top";
-    const ticks = Math.max(2, Math.floor((this.width - MARGIN.left) / 170));
+    context.textAlign = "left";
+    const ticks = Math.max(2, Math.floor((this.width - MARGIN.left) / 130));
+    let free = MARGIN.left;
     for (let tick = 0; tick <= ticks; tick++) {
       const event = Math.min(model.last - 1, Math.round(view.from + ((view.to - view.from) * tick) / ticks)), time = model.sinceStart(event);
-      context.textAlign = tick === 0 ? "left" : tick === ticks ? "right" : "center";
-      context.fillText("event " + countText(event) + (time === null ? "" : " · " + timeText(time)), clamp(this.xOf(event), MARGIN.left, this.width - 2), bottom + 6);
+      const text = (tick === 0 ? "event " : "") + countText(event) + (time === null ? "" : " · " + timeText(time)), width = context.measureText(text).width;
+      const x = Math.min(Math.max(this.xOf(event) - (tick === 0 ? 0 : width / 2), MARGIN.left), this.width - width - 2);
+      if (x < free) continue;
+      context.fillText(text, x, bottom + 6);
+      free = x + width + 14;
     }
     context.strokeRect(MARGIN.left - 0.5, MARGIN.top - 0.5, this.width - MARGIN.left - MARGIN.right + 1, bottom - MARGIN.top + 1);
   }

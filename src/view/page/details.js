@@ -39,7 +39,7 @@ function sourceOf(model, place) {
 
 function showAllocation(model, at, into) {
   into.replaceChildren();
-  if (at < 0) return;
+  if (at < 0) return into.append(element("p", "Click one in the picture, or press Enter in it.", "dim"));
   const list = element("dl"), add = (name, text) => {
     if (text) list.append(element("dt", name), element("dd", text));
   };

@@ -52,9 +52,10 @@ class Lanes {
       const begin = model.span.begin[at], end = begin + model.span.length[at], depth = model.span.depth[at];
       if (end < chart.view.from || begin > chart.view.to || depth >= this.depths) continue;
       const left = Math.max(chart.xOf(begin), MARGIN.left), right = Math.min(chart.xOf(end), chart.width - MARGIN.right), y = depth * (LANE.height + LANE.gap);
-      context.fillStyle = fill;
-      context.fillRect(left, y, Math.max(right - left, 1), LANE.height);
-      context.strokeRect(left + 0.5, y + 0.5, Math.max(right - left - 1, 0.5), LANE.height - 1);
+      context.fillStyle = right - left >= 3 ? fill : line;
+      if (right - left >= 3) context.fillRect(left, y, right - left, LANE.height);
+      if (right - left >= 3) context.strokeRect(left + 0.5, y + 0.5, right - left - 1, LANE.height - 1);
+      else context.fillRect(left, y, 1, LANE.height);
       if (right - left < 30) continue;
       context.save();
       context.beginPath();

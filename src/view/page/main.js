@@ -56,6 +56,7 @@ class Viewer {
     if (model.callCount > model.calls) parts.push(`of ${countText(model.callCount)} calls ${countText(model.calls)} are kept one by one, all are counted`);
     if (model.segmentCount > model.segments) parts.push(`of ${countText(model.segmentCount)} segments the ${countText(model.segments)} largest`);
     if (model.spanCount > model.spans) parts.push(`of ${countText(model.spanCount)} marked spans the ${countText(model.spans)} longest`);
+    if (model.markCount > model.marks.length) parts.push(`of ${countText(model.markCount)} marks the first ${countText(model.marks.length)}`);
     const lines = ["The line above the bands is what was reserved from the driver"];
     if (model.capacity || model.allowed) lines.push("dashed: " + [model.capacity ? `the GPU's ${bytesText(model.capacity)}` : "", model.allowed ? `the program's limit of ${bytesText(model.allowed)}` : ""].filter(Boolean).join(" and "));
     find("told").textContent = parts.join("; ") + ". " + lines.join("; ") + ".";
@@ -79,7 +80,7 @@ class Viewer {
 
   showMoment() {
     const { model } = this, time = model.sinceStart(this.moment), mark = model.marks.find(([event]) => event === this.moment);
-    find("moment-title").textContent = `Event ${countText(this.moment)}` + (time === null ? "" : `, ${timeText(time)}`) + (mark ? `: ${mark[2]}` : this.moment === model.peakEvent ? ": the peak" : "");
+    find("moment-title").textContent = `Event ${countText(this.moment)}` + (time === null ? "" : `, ${timeText(time)}`) + (mark ? `: ${mark[2] || "the end of a step"}` : this.moment === model.peakEvent ? ": the peak" : "");
     const all = showLegend(model, this.chart.palette, this.moment, find("legend"), (group) => this.lookAtGroup(group));
     if (model.hasSegments) {
       this.segments.setModel(model, this.chart.palette);
@@ -124,7 +125,6 @@ class Viewer {
   select(allocation) {
     this.selected = allocation;
     showAllocation(this.model, allocation, find("detail"));
-    if (allocation < 0) find("detail").append(element("p", "Smaller allocations, which are not kept one by one.", "dim"));
     this.redraw();
   }
   lookAtGroup(group) {
