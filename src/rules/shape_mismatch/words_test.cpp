@@ -5,6 +5,21 @@
 namespace faultline {
 namespace {
 
+TEST(Words, KnowsTensorFlows) {
+  for (const char* shape :
+       {"Matrix size-incompatible: In[0]: [2,3], In[1]: [2,3] [Op:MatMul]", "Incompatible shapes: [2,3] vs. [4,5]",
+        "required broadcastable shapes [Op:AddV2] name: ",
+        "ConcatOp : Dimension 1 in both shapes must be equal: shape[0] = [2,3] vs. shape[1] = [4,5] [Op:ConcatV2]",
+        "Input to reshape is a tensor with 6 values, but the requested shape has 4 [Op:Reshape]",
+        "input depth must be evenly divisible by filter depth: 3 vs 4"})
+    EXPECT_EQ(trouble_of(shape), Trouble::kShape) << shape;
+  EXPECT_EQ(trouble_of("cannot compute AddV2 as input #1(zero-based) was expected to be a int32 tensor but is a float "
+                       "tensor [Op:AddV2]"),
+            Trouble::kDtype);
+  for (const char* other : {"Cannot parse tensor from proto", "Key: labels. Data types don't agree with the file's"})
+    EXPECT_NE(trouble_of(other), Trouble::kShape) << other;
+}
+
 TEST(Words, SayWhetherItIsShapesTypesDevicesOrSomethingElse) {
   EXPECT_EQ(trouble_of("mat1 and mat2 shapes cannot be multiplied (10x20 and 5x15)"), Trouble::kShape);
   EXPECT_EQ(trouble_of("a and b must have same reduction dim, but got [10, 20] X [5, 15]."), Trouble::kShape);
