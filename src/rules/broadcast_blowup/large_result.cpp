@@ -125,35 +125,37 @@ void advise_another_way(const Wanted& wanted, Finding& finding) {
   }
 }
 
-// So many rows at once have room, by what is free and what the line holds at one time.
-void advise_pieces(const Facts& facts, std::size_t slot, const UsageMoment& moment, const Wanted& wanted, StackId stack,
-                   bool is_there, Finding& finding) {
+// So many rows at once have room, by what is free and how many tensors of that size there are at one time.
+void advise_pieces(const Facts& facts, std::size_t slot, const UsageMoment& moment, const Wanted& wanted, bool is_there,
+                   Finding& finding) {
   const Event& failed = facts.trace.events[moment.event];
-  const std::int64_t rows = wanted.shape.empty() ? 0 : *std::max_element(wanted.shape.begin(), wanted.shape.end());
-  if (!failed.has(kHasDeviceFree) || rows < 2) return;
+  if (!failed.has(kHasDeviceFree) || wanted.shape.size() < 2) return;
+  // the last dimension is what is reduced, or the classes
+  const auto dimension = std::max_element(wanted.shape.begin(), wanted.shape.end() - 1) - wanted.shape.begin();
+  const auto rows = static_cast<std::uint64_t>(wanted.shape[static_cast<std::size_t>(dimension)]);
+  if (rows < 2) return;
   const std::uint32_t peak = facts.usage[slot].peak_allocated.event;
   std::uint64_t at_once = 0;
   facts.lifetimes.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
-    if (!life.alive_at(peak) || birth.device != failed.device || birth.stack.value == 0) return;
-    at_once += birth.size_bytes == wanted.bytes && facts.stacks.user(birth.stack) == facts.stacks.user(stack);
+    at_once += life.alive_at(peak) && birth.device == failed.device && facts.uses.is_program(birth.heap) &&
+               birth.size_bytes == wanted.bytes;
   });
   at_once = std::max<std::uint64_t>(at_once, 1);
   const std::uint64_t room =
       failed.address + (moment.reserved - std::min(moment.reserved, moment.allocated)) + (is_there ? wanted.bytes : 0);
-  const std::uint64_t each = wanted.bytes / static_cast<std::uint64_t>(rows);
+  const std::uint64_t each = wanted.bytes / rows;
   const std::uint64_t most = each == 0 ? 0 : room / (at_once * each);
-  if (most == 0 || most >= static_cast<std::uint64_t>(rows)) return;
-  const auto dimension = std::max_element(wanted.shape.begin(), wanted.shape.end()) - wanted.shape.begin();
+  if (most == 0 || most >= rows) return;
   const std::uint64_t piece = std::bit_floor(most);
   finding.evidence.push_back({"room_bytes", static_cast<std::int64_t>(room)});
   finding.evidence.push_back({"at_once", static_cast<std::int64_t>(at_once)});
   finding.evidence.push_back({"piece_rows", static_cast<std::int64_t>(piece)});
   finding.tries.push_back(
       {fmt::format(
-           "Compute it in pieces of {} of the {} in dimension {}, and reduce each before the next is made{}: {} "
-           "have room in the {} that are free.",
-           format_count(piece), format_count(static_cast<std::uint64_t>(rows)), dimension,
-           " (where gradients flow through it also with torch.utils.checkpoint around each)",
+           "Compute it in pieces of {} of the {} in dimension {}, and reduce each before the next is made (where "
+           "gradients flow through it also with torch.utils.checkpoint around each): {} have room in the {} that "
+           "are free.",
+           format_count(piece), format_count(rows), dimension,
            at_once == 1 ? fmt::format("{} each", format_bytes(piece * each))
                         : fmt::format("{} tensors of {} at once", at_once, format_bytes(piece * each)),
            format_bytes(room)),
@@ -174,7 +176,7 @@ Finding describe(const Facts& facts, std::size_t slot, const UsageMoment& moment
                       {"given_bytes", static_cast<std::int64_t>(wanted.given_bytes)},
                       {"times_larger", static_cast<std::int64_t>(times)}};
   advise_another_way(wanted, finding);
-  advise_pieces(facts, slot, moment, wanted, stack, is_there, finding);
+  advise_pieces(facts, slot, moment, wanted, is_there, finding);
   finding.fingerprint = fingerprint(finding.rule, finding.location, wanted.op);
   return finding;
 }
