@@ -24,12 +24,11 @@ struct ExplainOptions {
   OutputOptions output;
 };
 
-std::string reported(const Input& input, const OutputOptions& output, int& status) {
+Report report_of_input(const Input& input) {
   Report report = make_report(input);
   if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan))
     attach_plan(report, std::move(*plan));
-  status = std::max(status, exit_status(report));
-  return rendered(report, output);
+  return report;
 }
 
 int explain(const ExplainOptions& options) {
@@ -92,14 +91,15 @@ int explain(const ExplainOptions& options) {
         "--format text-trace writes one trace, and this has several: name the file of one process, for example "
         "FOLDER/process-12.faultline");
   }
-  const bool json = options.output.format == "json";
-  std::string text;
+  std::vector<Report> reports;
   for (const Input& input : inputs) {
-    if (!text.empty()) text += json ? ",\n" : "\n";
-    text += reported(input, options.output, status);
+    reports.push_back(report_of_input(input));
+    status = std::max(status, exit_status(reports.back()));
   }
-  if (json && options.paths.size() > 1) text = "[" + text + "]\n";
-  return text.empty() ? status : write_out(text, status);
+  if (reports.empty()) return status;
+  std::string text = rendered(reports, options.output);
+  if (options.output.format == "json" && reports.size() == 1 && options.paths.size() > 1) text = "[" + text + "]\n";
+  return write_out(text, status);
 }
 
 }  // namespace
@@ -117,7 +117,9 @@ void add_explain(CLI::App& app, int& status) {
   verb->footer(
       "Exit status: 0 no error and no warning, 1 at least one, 2 bad usage, or an input that cannot be read or holds "
       "no GPU error, 3 internal error.");
-  add_output_options(*verb, options->output, {kTextTrace});
+  std::vector<std::string> formats = kExchangeFormats;
+  formats.push_back(kTextTrace);
+  add_output_options(*verb, options->output, formats);
   verb->callback([options, &status] { status = explain(*options); });
 }
 

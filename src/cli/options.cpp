@@ -16,6 +16,7 @@
 #include "cli/installation.h"
 #include "report/exit_status.h"
 #include "report/json.h"
+#include "report/neighbours/exchange.h"
 #include "trace/file_format.h"
 
 namespace faultline::cli {
@@ -37,6 +38,20 @@ bool speaks_utf8(int descriptor) {
   }
   // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
   return ::isatty(descriptor) == 0;
+}
+
+// "memory/leak" has docs/rules/memory-leak.md.
+std::string rule_page(std::string_view rule) {
+  std::string name(rule);
+  std::replace(name.begin(), name.end(), '/', '-');
+  const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  if (const std::string home = docs_home(); is_name && !home.empty()) {
+    std::ifstream page(home + "/docs/rules/" + name + ".md");
+    return {std::istreambuf_iterator<char>(page), {}};
+  }
+  return {};
 }
 
 }  // namespace
@@ -122,15 +137,28 @@ TerminalOptions terminal_options(const OutputOptions& options, int descriptor) {
   return terminal;
 }
 
-std::string rendered(const Report& report, const OutputOptions& options, int descriptor) {
-  return options.format == "json" ? to_json(report) : to_terminal(report, terminal_options(options, descriptor));
+std::string rendered(std::span<const Report> reports, const OutputOptions& options, int descriptor) {
+  const TerminalOptions terminal = terminal_options(options, descriptor);
+  const ExchangeOptions exchange{terminal.cwd, FAULTLINE_VERSION, rule_page};
+  if (options.format == "sarif") return to_sarif(reports, exchange);
+  if (options.format == "markdown") return to_markdown(reports, exchange);
+  if (options.format == "github") return to_github(reports, exchange);
+  if (options.format == "junit") return to_junit(reports, exchange);
+  const bool json = options.format == "json";
+  std::string text;
+  for (const Report& report : reports) {
+    if (!text.empty()) text += json ? ",\n" : "\n";
+    text += json ? to_json(report) : to_terminal(report, terminal);
+  }
+  return json && reports.size() != 1 ? "[" + text + "]\n" : text;
 }
 
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in) {
-  if (options.format == "json") return write_out(rendered(report, options), exit_status(report));
+  const std::span<const Report> one(&report, 1);
+  if (!options.is_for_people()) return write_out(rendered(one, options), exit_status(report));
   const std::string kept =
       kept_in.empty() ? "" : "Kept in " + kept_in + "; faultline explain " + kept_in + " tells it again.\n";
-  return write_out("\n" + rendered(report, options, STDERR_FILENO) + kept, exit_status(report), STDERR_FILENO);
+  return write_out("\n" + rendered(one, options, STDERR_FILENO) + kept, exit_status(report), STDERR_FILENO);
 }
 
 }  // namespace faultline::cli

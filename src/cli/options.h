@@ -1,6 +1,7 @@
 // What the verbs share: output forms, the device a person names, the terminal they sit at.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,11 @@ struct OutputOptions {
   std::string format = "terminal";
   bool verbose = false;
   bool no_colour = false;
+
+  bool is_for_people() const { return format == "terminal"; }
 };
+// The forms that a report has for other tools, beside JSON.
+inline const std::vector<std::string> kExchangeFormats = {"sarif", "markdown", "github", "junit"};
 void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
 // That one and the others; a verb may have formats of its own.
 void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
@@ -45,10 +50,10 @@ int write_out(const std::string& text, int status, int descriptor = 1);
 // Of the terminal, if it is one, behind the descriptor: its width, and whether it has colours and more than ASCII.
 TerminalOptions terminal_options(const OutputOptions& options, int descriptor = 1);
 
-// For that terminal.
-std::string rendered(const Report& report, const OutputOptions& options, int descriptor = 1);
+// For that terminal, or for the tool that was named; several reports are one document.
+std::string rendered(std::span<const Report> reports, const OutputOptions& options, int descriptor = 1);
 
-// The report of a run, with where it is kept: as JSON to standard output, else to standard error, behind what the program printed. The report's own status.
+// The report of a run, with where it is kept: for other tools to standard output, else to standard error, behind what the program printed. The report's own status.
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in);
 
 int add_verbs_and_run(int argument_count, char** arguments);

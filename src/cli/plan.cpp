@@ -131,7 +131,7 @@ int plan(const PlanArguments& arguments) {
         "what comes through it is not kept");
   const std::string started = utc_now();
   Result<DryRunResult> first = run_in_foreground(
-      *parts, job, input, arguments.output.format == "json" ? Output::kToStandardError : Output::kAsIs);
+      *parts, job, input, arguments.output.is_for_people() ? Output::kAsIs : Output::kToStandardError);
   if (!first) return give_up(first.error().message());
   if (Status written =
           write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}});
@@ -241,7 +241,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       ->group("");
   verb->add_option("--function", arguments->function, "a part of faultline.plan(): what the report calls the program")
       ->group("");
-  add_output_options(*verb, arguments->output);
+  add_output_options(*verb, arguments->output, kExchangeFormats);
   verb->callback([arguments, &status] { status = plan(*arguments); });
 }
 

@@ -253,7 +253,13 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
     page.row("more", "--verbose: " + more, Style::kDim);
 }
 
-void print_summary(Page& page, const Report& report, const std::vector<FindingGroup>& groups) {
+struct Summary {
+  std::string found;
+  std::string read;
+  Style style;
+};
+
+Summary summarise(const Page& page, const Report& report, const std::vector<FindingGroup>& groups) {
   const auto count = [&](Severity severity) {
     return static_cast<std::uint64_t>(std::count_if(
         groups.begin(), groups.end(), [&](const FindingGroup& g) { return g.first().severity == severity; }));
@@ -292,13 +298,12 @@ void print_summary(Page& page, const Report& report, const std::vector<FindingGr
   std::string read = fmt::format(" {} {} read", page.glyph("·", "-"), plural(report.input_events, "event"));
   if (placements != 0)
     read += fmt::format(", {} of {} placements exact", format_count(exact), format_count(placements));
-  page.blank();
   const bool is_error = !clean && (!has_trouble || count(Severity::kError) != 0);
-  page.line({{"SUMMARY: " + found, status == 0 && report.unseen.empty() ? Style::kGood
-                                   : clean                              ? Style::kWarning
-                                   : is_error                           ? Style::kError
-                                                                        : Style::kWarning},
-             {read}});
+  const Style style = status == 0 && report.unseen.empty() ? Style::kGood
+                      : clean                              ? Style::kWarning
+                      : is_error                           ? Style::kError
+                                                           : Style::kWarning;
+  return {std::move(found), std::move(read), style};
 }
 
 }  // namespace
@@ -322,8 +327,14 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
   if (!error_first) print_findings(page, report, groups, told, options.verbose);
   print_devices(page, report, options);
   print_footnotes(page, report, clean, options.verbose);
-  print_summary(page, report, groups);
+  const Summary summary = summarise(page, report, groups);
+  page.blank();
+  page.line({{"SUMMARY: " + summary.found, summary.style}, {summary.read}});
   return page.take();
+}
+
+std::string summary_of(const Report& report) {
+  return summarise(Page(TerminalOptions{}), report, group_findings(report.findings)).found;
 }
 
 }  // namespace faultline

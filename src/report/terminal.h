@@ -24,4 +24,7 @@ struct TerminalOptions {
 
 std::string to_terminal(const Report& report, const TerminalOptions& options);
 
+// The SUMMARY line alone, without its label and what was read.
+std::string summary_of(const Report& report);
+
 }  // namespace faultline

@@ -142,7 +142,7 @@ BAD_USAGE = {
     "explain": "FILE is required",
     "replay": "FILE is required",
     "explain --frobnicate CLEAN": "there is no option --frobnicate. faultline explain --help lists them",
-    "explain CLEAN --format xml": "--format: xml not in {terminal,json,text-trace}",
+    "explain CLEAN --format xml": "--format: xml not in {terminal,json,sarif,markdown,github,junit,text-trace}",
     "explain CLEAN --gpu nonsense": "--gpu: 'nonsense' is no GPU",
     "explain CLEAN --gpu -1GiB": "--gpu: '-1GiB' is no GPU",
     "replay CLEAN --gpu big": "--gpu: 'big' is no GPU",

@@ -1,0 +1,30 @@
+// What the forms for other tools (SARIF, Markdown, GitHub's annotations, JUnit) share: each is made from reports, one or several, and is whole in itself.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "report/report.h"
+
+namespace faultline {
+
+struct ExchangeOptions {
+  std::string cwd;                                                   // files below it are named relative to it
+  std::string version;                                               // of this tool
+  std::function<std::string(std::string_view rule)> rule_page = {};  // its page, as Markdown; empty: none
+};
+
+std::string to_sarif(std::span<const Report> reports, const ExchangeOptions& options);
+std::string to_markdown(std::span<const Report> reports, const ExchangeOptions& options);
+std::string to_github(std::span<const Report> reports, const ExchangeOptions& options);
+std::string to_junit(std::span<const Report> reports, const ExchangeOptions& options);
+
+// The file relative to the folder that it is below; else as it is.
+std::string_view below(std::string_view folder, std::string_view file);
+
+// "Try: …", a line each: what a replay or a dry run refuted is no advice.
+std::string advice(const Finding& finding);
+
+}  // namespace faultline
