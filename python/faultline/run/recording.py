@@ -115,7 +115,9 @@ class Recording:
             self.torch.snapshot("exit", most=1)
         # What Python itself ends with after an uncaught exception; sys.exit's status is known only outside.
         self.process.know(
-            end_ns=time.time_ns(), ended="exit", exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None
+            end_ns=time.time_ns(),
+            came_to_exit=True,
+            exit_status=1 if died and died["type"] != "KeyboardInterrupt" else None,
         )
         self.write()
         if os.environ.get("FAULTLINE_CORE_DUMP_ARMED") == "1":

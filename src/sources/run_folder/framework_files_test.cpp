@@ -65,7 +65,7 @@ class FrameworkParts : public ::testing::Test {
 
 TEST_F(FrameworkParts, TensorsAreAProcess) {
   write("tensors-7.txt", kTensorLines);
-  write("process-7.json", R"({"exception": {"type": "ValueError", "message": "no"}})");
+  write("process-7.json", R"({"exception": {"type": "ValueError", "message": "no"}, "came_to_exit": true})");
   EXPECT_TRUE(holds_processes(folder_.string()));
   const std::vector<InputPart> found = parts();
   ASSERT_EQ(found.size(), 1U);
@@ -73,6 +73,7 @@ TEST_F(FrameworkParts, TensorsAreAProcess) {
   EXPECT_EQ(found[0].trace.properties.at("process.exception.type"), "ValueError");
   EXPECT_EQ(found[0].trace.properties.at("run.exit_status"), "1");
   EXPECT_EQ(found[0].trace.source_kind, "tensors");
+  EXPECT_EQ(found[0].trace.properties.at("process.ended"), "exit");
 }
 
 TEST_F(FrameworkParts, FailureIsToldOnce) {

@@ -309,6 +309,10 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
     for (InputPart& part :
          framework_parts(files.framework, "process " + process, trace ? &*trace : nullptr, lost_here)) {
       take_facts(process, files, command, part.trace);
+      // the recorder knows it better, where there is one
+      if (const auto came = part.trace.properties.find("process.came_to_exit");
+          came != part.trace.properties.end() && came->second == "true")
+        part.trace.properties.try_emplace("process.ended", "exit");
       of_frameworks.push_back(std::move(part));
     }
     if (!trace) {
