@@ -73,7 +73,7 @@ HARMLESS = {
     "bounded": "n = int(ids.max()) + 1\ntorch.zeros(n, 3, device=d)",
     "scheduler": "o = torch.optim.SGD([x], 0.1)\ns = torch.optim.lr_scheduler.ReduceLROnPlateau(o)\ns.step(x.mean().item())\ntorch.zeros(9, device=d)",
     "best_by_a_function": "best = 1e9\ndef keep(step):\n    torch.save({'s': step, 'x': x.to('cpu')}, 'b.pt')\nv = x.norm().item()\nif v < best:\n    best = v\n    keep(3)\ntorch.zeros(9, device=d)",
-    "early_stopping": "best, bad = 1e9, 0\nfor i in range(3):\n    v = (x ** 2).mean().item()\n    if v < best - 1e-3:\n        best, bad = v, 0\n        bad = 0\n    else:\n        bad += 1\n    if bad > 1:\n        break\n    torch.zeros(i + 1, device=d)",
+    "early_stopping": "best, bad = 1e9, 0\nfor i in range(3):\n    v = (x ** 2).mean().item()\n    if v < best - 1e-3:\n        best, bad = v, 0\n        bad = 0\n    else:\n        bad += 1\n    if bad > 5:\n        break\n    torch.zeros(i + 1, device=d)",
     "is_nan": "import math\nv = x.mean().item()\nif math.isnan(v) or v > 1e4:\n    print('bad')\n    raise SystemExit(3)\ntorch.zeros(9, device=d)",
     "rate_by_loss": "lr = 0.1 if x.mean().item() > 1 else 0.01\no = torch.optim.SGD([x], lr)\ntorch.zeros(9, device=d)",
     "skipped_step": "o = torch.optim.SGD([x], 0.1)\nif x.norm().item() > 10:\n    o.zero_grad()\ntorch.zeros(9, device=d)",
