@@ -30,7 +30,7 @@ class Stacks:
             known = self._places[code] = is_own(code.co_filename)
         return known
 
-    def _push(self, caller: int, frame: FrameType) -> int:
+    def push(self, caller: int, frame: FrameType) -> int:
         key = (caller, frame.f_code, frame.f_lasti)
         known = self._nodes.get(key)
         if known is None:
@@ -59,7 +59,7 @@ class Stacks:
         ):
             stack = self._backward[-1]
         for frame in reversed(frames):
-            stack = self._push(stack, frame)
+            stack = self.push(stack, frame)
         return stack
 
     def innermost(self, stack: int) -> str:

@@ -31,11 +31,8 @@ class TensorFlowMemory:
         self._recording, self._tensorflow = recording, tensorflow
         self._on, self._log = True, None
         self._local = threading.local()
-        self._inside = (
-            os.path.join(os.path.dirname(tensorflow.__file__), ""),
-            OWN_FOLDER,
-            as_library(lambda: 0).__code__.co_filename,
-        )
+        self._own = (OWN_FOLDER, as_library(lambda: 0).__code__.co_filename)
+        self._inside = (os.path.join(os.path.dirname(tensorflow.__file__), ""), *self._own)
         self._last_failure = None
         self.tensors = Holdings(self)
         self._shared = SharedMemory(self, self._hold_new)
@@ -129,7 +126,7 @@ class TensorFlowMemory:
         if size < _LEAST_BYTES or self.tensors.of(tensor) is not None:
             return
         self._begin()
-        number = self._log.made(self._pool_of(tensor.device), size, self._here(), self._described(tensor, name))
+        number = self._log.made(self._pool_of(tensor.device), size, self._here(True), self._described(tensor, name))
         self.tensors.follow(tensor, Holding(number))
 
     def _refused(self, kind, op, message):
@@ -159,12 +156,16 @@ class TensorFlowMemory:
             stack,
         )
 
-    def _here(self):
-        """The stack of whoever called TensorFlow: its own frames, some twelve of them, are not looked at."""
-        frame = first = sys._getframe(1)
+    def _here(self, with_operation=False):
+        """The stack of whoever called TensorFlow, and of its own frames, some twelve, the innermost alone: it tells what one line makes for itself from what it keeps."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(self._own):
+            frame = frame.f_back
+        first = frame
         while frame is not None and frame.f_code.co_filename.startswith(self._inside):
             frame = frame.f_back
-        return self._stacks.here(frame or first)
+        stack = self._stacks.here(frame or first)
+        return self._stacks.push(stack, first) if with_operation and frame is not None and frame is not first else stack
 
     def _described(self, tensor, operation=""):
         return self._log.tensor(tensor.dtype.name, shapes.dims(tensor), operation)
