@@ -11,6 +11,7 @@ STAMPS := .cache/stamps
 
 APT_BUILD := cmake ninja-build g++ ccache libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev liblzma-dev libzstd-dev libgtest-dev python3-venv
 APT_BENCH := libbenchmark-dev
+APT_TEST := chromium
 APT_CLANG := clang-14 libclang-rt-14-dev clang-tidy-14 llvm-14
 
 # The user's settings for other Python programs are not for these; bytecode is kept, and so written once, of what is used.
@@ -30,6 +31,10 @@ all: build
 $(STAMPS)/apt-build: Makefile
 	@scripts/install_packages.sh $(APT_BUILD)
 	@mkdir -p $(STAMPS) && touch $@
+
+# A browser to open pages in. Where it cannot be had, those tests are skipped, and say so.
+$(STAMPS)/apt-test: Makefile $(STAMPS)/apt-build
+	@scripts/install_packages.sh $(APT_TEST) && touch $@ || true
 
 $(STAMPS)/apt-bench: Makefile $(STAMPS)/apt-build
 	@scripts/install_packages.sh $(APT_BENCH)
@@ -87,7 +92,7 @@ run:
 	@$(BUILD)/faultline run --gpu virtual:4GiB -o $(BUILD)/run-example -- $(BUILD)/driver_copy || [ $$? -eq 1 ]
 
 test:
-	$(call beside,build-tests $(STAMPS)/venv)
+	$(call beside,build-tests $(STAMPS)/venv $(STAMPS)/apt-test)
 	@$(MAKE) --no-print-directory check test-native test-python
 
 # Rooms that include only those before them, the form of files, and figures that are those of the code.
@@ -101,7 +106,7 @@ build-tests: build
 test-native: build-tests
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 900
 
-test-python: build-tests $(STAMPS)/venv
+test-python: build-tests $(STAMPS)/venv $(STAMPS)/apt-test
 	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python $(PYTEST)
 
 # Also the tests that take long (tests/python/conftest.py names them): about twice the time.
@@ -124,10 +129,11 @@ wheel: build $(STAMPS)/venv-wheel
 	@$(PYTHON) -c "from scikit_build_core.build import build_sdist; build_sdist('dist')" >/dev/null
 	@ls -l dist
 
-bench: $(STAMPS)/apt-bench $(STAMPS)/venv $(STAMPS)/venv-torch
+bench: $(STAMPS)/apt-bench $(STAMPS)/apt-test $(STAMPS)/venv $(STAMPS)/venv-torch
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null
 	@$(COMPILE) $(BUILD) -j $(JOBS)
 	@$(PYTHON) scripts/bench/run.py --faultline $(BUILD)/faultline --replay-bench $(BUILD)/replay_bench --torch-python $(PYTHON)
+	@$(PYTHON) scripts/bench/view.py --faultline $(BUILD)/faultline --torch-python $(PYTHON)
 
 fuzzers: $(STAMPS)/apt-clang $(STAMPS)/cuda-headers
 	@CXX=clang++-14 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_TESTS=OFF -DFAULTLINE_FUZZERS=ON \

@@ -258,7 +258,7 @@ std::string account_section(const Report& report) {
       }
     }
   }
-  if (cells.empty()) return {};
+  if (cells.size() < 2) return {};
   std::string out =
       fmt::format("<section aria-labelledby=\"account-title\"><h2 id=\"account-title\">{}</h2>\n", title) +
       treemap(title, cells);

@@ -180,14 +180,14 @@ class Chart {
     }
   }
 
-  // Single allocations on their group, the older below: those of at least a pixel.
+  // Single allocations on their group, the older below: those of about a pixel or more.
   paintAllocations(stacked, base, scale, row) {
     const { model, columns, rows, pixels } = this, count = model.groupCount, { born, died, size } = model, of = model.grouping.of;
-    const first = this.moments[0], last = this.moments[columns - 1], least = 1 / scale;
+    const first = this.moments[0], last = this.moments[columns - 1], least = 1 / scale, shortest = (0.8 * (this.view.to - this.view.from)) / columns;
     let group = -1;
     for (let number = 0; number < model.keptCount; number++) {
       const at = model.grouping.order[number];
-      if (born[at] > last || died[at] <= first || size[at] < least) continue;
+      if (size[at] < least || died[at] - born[at] < shortest || born[at] > last || died[at] <= first) continue;
       while (group < of[at]) {
         if (group >= 0) for (let x = 0; x < columns; x++) base[x] = this.top[x];
         else this.top = new Float64Array(columns);
@@ -240,8 +240,8 @@ class Chart {
       context.strokeStyle = cssColour(kind === "step" ? "--dim" : "--error");
       context.lineWidth = kind === "step" ? 0.7 : 1.5;
       context.beginPath();
-      context.moveTo(this.xOf(event), MARGIN.top);
-      context.lineTo(this.xOf(event), this.height - MARGIN.bottom);
+      context.moveTo(this.xOf(event + 0.5), MARGIN.top);
+      context.lineTo(this.xOf(event + 0.5), this.height - MARGIN.bottom);
       context.stroke();
     }
     context.restore();

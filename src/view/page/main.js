@@ -31,6 +31,8 @@ class Viewer {
     find("scene").value = index;
     const groupings = this.model.groupings.map((grouping, at) => new Option(grouping.by, at));
     find("grouping").replaceChildren(...groupings);
+    if (this.selectedGrouping !== undefined && this.selectedGrouping < groupings.length) this.model.chooseGrouping(this.selectedGrouping);
+    else this.model.chooseGrouping(this.model.tellingGrouping());
     find("grouping").value = this.model.groupings.indexOf(this.model.grouping);
     this.chart.setModel(this.model);
     this.lanes.setModel(this.model);
@@ -43,7 +45,8 @@ class Viewer {
   }
 
   chooseGrouping(index) {
-    this.model.chooseGrouping(Number(index));
+    this.selectedGrouping = Number(index);
+    this.model.chooseGrouping(this.selectedGrouping);
     this.chart.recolour();
     this.redraw(true);
   }
@@ -52,7 +55,7 @@ class Viewer {
   told() {
     const { model } = this, parts = [`${countText(model.events)} events`];
     parts.push(model.stretch === 1 ? "each shown for itself" : `${countText(model.stretch)} to a column, which shows its highest moment`);
-    parts.push(model.allKept ? `all ${countText(model.allocationCount)} allocations can be seen one by one` : `of ${countText(model.allocationCount)} allocations the ${countText(model.keptCount)} that are largest, or last longest, can be seen one by one; the others are in the bands they belong to`);
+    parts.push(model.allKept ? (model.allocationCount === 1 ? "its one allocation can be seen" : `all ${countText(model.allocationCount)} allocations can be seen one by one`) : `of ${countText(model.allocationCount)} allocations the ${countText(model.keptCount)} that are largest, or last longest, can be seen one by one; the others are in the bands they belong to`);
     if (model.callCount > model.calls) parts.push(`of ${countText(model.callCount)} calls ${countText(model.calls)} are kept one by one, all are counted`);
     if (model.segmentCount > model.segments) parts.push(`of ${countText(model.segmentCount)} segments the ${countText(model.segments)} largest`);
     if (model.spanCount > model.spans) parts.push(`of ${countText(model.spanCount)} marked spans the ${countText(model.spans)} longest`);

@@ -43,6 +43,13 @@ class Model {
     this.chooseGrouping(0);
   }
 
+  // Where all memory is of one category, its lines say more.
+  tellingGrouping() {
+    const { bytes, groups } = this.groupings[0], column = this.columnOf(this.peakEvent) * groups.length;
+    const told = groups.filter((_, group) => bytes[column + group] > 0).length;
+    return told < 2 && this.groupings.length > 1 ? 1 : 0;
+  }
+
   chooseGrouping(index) {
     const grouping = this.groupings[index];
     this.grouping = grouping;

@@ -1,0 +1,445 @@
+"""`faultline view`: the page it writes, as a browser shows it, and how it is written."""
+
+import json
+import os
+import pty
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+from common import FAULTLINE, PROGRAMS, RECORDINGS, refusal, write
+
+CHROMIUM = "/usr/bin/chromium"
+# One browser for all of them.
+pytestmark = [
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(
+        not os.path.exists(CHROMIUM), reason="there is no Chromium here (Debian: apt-get install chromium)"
+    ),
+]
+OOM = RECORDINGS / "gpt_oom.pickle.xz"
+EVIL = "<img src=x onerror=hostile()></script><script>hostile()</script>\"'"
+
+
+def view(*args, **options):
+    return subprocess.run([FAULTLINE, "view", *map(str, args)], capture_output=True, **options)
+
+
+def made(source, page, *args):
+    done = view(source, "-o", page, *args)
+    assert done.returncode == 0, done.stderr.decode()
+    return page
+
+
+def report_of(source):
+    return json.loads(subprocess.run([FAULTLINE, "explain", source, "--format", "json"], capture_output=True).stdout)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def oom(pages):
+    return made(OOM, pages / "oom.html")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page and sees to it that nothing goes wrong in it and nothing is asked of the network."""
+    contexts, wrong = [], []
+
+    def open_page(path, ready="yes", init=None, **options):
+        context = browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        if init:
+            page.add_init_script(init)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: wrong.append(request.url) if not request.url.startswith("file:") else None)
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.goto(f"file://{path}")
+        if ready:
+            page.wait_for_function("document.documentElement.dataset.ready")
+            assert page.evaluate("document.documentElement.dataset.ready") == ready
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def settled(page):
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def seen(page):
+    settled(page)
+    return page.evaluate("({ ...faultline.chart.view, moment: faultline.moment, selected: faultline.selected })")
+
+
+# -- what it shows
+
+
+def test_what_is_drawn_is_what_was_recorded(oom, opened):
+    page, device = opened(oom), report_of(OOM)["devices"][0]
+    assert page.evaluate("Math.max(...faultline.model.totals)") == device["peak"]["allocated"]
+    assert page.evaluate("faultline.model.mostReserved") == device["peak"]["reserved"]
+    at_failure = page.evaluate("(faultline.jump(0), Array.from(faultline.model.groupsAt(faultline.moment).bytes))")
+    assert at_failure == list(device["account"]["live"].values())
+    # by line the same bytes are divided in another way
+    for grouping in page.evaluate("faultline.model.groupings.map((one) => one.by)"):
+        page.select_option("#grouping", label=grouping)
+        assert page.evaluate("faultline.model.groupsAt(faultline.moment).bytes.reduce((a, b) => a + b)") == sum(
+            at_failure
+        )
+    # single allocations lie in their groups: all are kept, so they are all there is
+    assert page.evaluate(
+        "faultline.model.groupings.every((one) => (faultline.model.chooseGrouping(faultline.model.groupings.indexOf(one)), one.rest.every((bytes) => bytes === 0)))"
+    )
+
+
+def test_a_finding_leads_to_its_moment_and_its_line(oom, opened):
+    page = opened(oom)
+    page.click(".jump")
+    at = seen(page)
+    assert page.evaluate(
+        f"faultline.model.marks.some(([event, kind]) => event === {at['moment']} && kind === 'failure')"
+    )
+    assert at["from"] <= at["moment"] <= at["to"] and at["to"] - at["from"] < page.evaluate("faultline.model.events")
+    assert "786.00 MiB failed" in page.inner_text("#moment-title")
+    assert "snap.py:22" in page.inner_text("#detail")
+    assert "chosen" in page.get_attribute("#finding-0", "class")
+
+
+def test_wheel_drag_and_keys_move_the_picture(oom, opened):
+    page = opened(oom)
+    box = page.locator("#chart").bounding_box()
+    middle = (box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.6)
+    whole = seen(page)
+    page.mouse.move(*middle)
+    page.mouse.wheel(0, -400)
+    near = seen(page)
+    assert whole["from"] < near["from"] < near["to"] < whole["to"] and near["high"] == whole["high"]
+    page.mouse.down()
+    page.mouse.move(middle[0] - 100, middle[1])
+    page.mouse.up()
+    moved = seen(page)
+    assert moved["from"] > near["from"] and moved["to"] - moved["from"] == pytest.approx(near["to"] - near["from"])
+    page.focus("#chart")
+    for key, differs in {
+        "ArrowLeft": "from",
+        "ArrowRight": "from",
+        "+": "to",
+        "]": "high",
+        "ArrowUp": "low",
+        ".": "moment",
+    }.items():
+        before = seen(page)
+        page.keyboard.press(key)
+        assert seen(page)[differs] != before[differs], key
+    page.keyboard.press("Home")
+    assert {name: seen(page)[name] for name in ("from", "to", "low", "high")} == {
+        name: whole[name] for name in ("from", "to", "low", "high")
+    }
+    page.keyboard.press("p")
+    page.keyboard.press("Enter")
+    assert seen(page)["selected"] >= 0
+    # as far in as it goes: a few events, a few pages of memory
+    for _ in range(60):
+        page.keyboard.press("+")
+        page.keyboard.press("]")
+    assert seen(page)["to"] - seen(page)["from"] == 8
+
+
+def test_pointing_tells_and_clicking_chooses(oom, opened):
+    page = opened(oom)
+    box = page.locator("#chart").bounding_box()
+    x, y = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.9
+    page.mouse.move(x, y)
+    tip = page.inner_text("#tip")
+    assert "MiB" in tip and ".py:" in tip and "event" in tip
+    page.mouse.click(x, y)
+    assert seen(page)["selected"] >= 0
+    assert "held" in page.inner_text("#detail") and ".py:" in page.inner_text("#detail")
+    segments = page.locator("#segments")
+    segments.scroll_into_view_if_needed()
+    box = segments.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 8)
+    assert page.is_visible("#tip")
+    assert "segments" in page.inner_text("#segments-told") and "free" in page.inner_text("#segments-told")
+
+
+def test_everything_has_a_name_and_is_reached_by_keys(oom, opened):
+    page = opened(oom)
+    nameless = page.evaluate(
+        """[...document.querySelectorAll("button, select, canvas:not([aria-hidden]):not([hidden]):not(td canvas), svg[role]")]
+           .filter((one) => !(one.getAttribute("aria-label") || one.textContent.trim() || one.closest("label"))).map((one) => one.outerHTML)"""
+    )
+    assert nameless == []
+    reached = []
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate(
+                "document.activeElement.id || document.activeElement.className || document.activeElement.tagName"
+            )
+        )
+    assert reached.index("grouping") < reached.index("zoom-in") < reached.index("chart") < reached.index("jump")
+    page.focus("#chart")
+    page.keyboard.press("p")
+    settled(page)
+    assert "allocated" in page.inner_text("#said")
+
+
+def test_the_picture_follows_the_dark_and_prints(oom, opened):
+    light, dark = opened(oom), opened(oom, color_scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert light.evaluate(colour) != dark.evaluate(colour)
+    corner = "[...document.getElementById('chart').getContext('2d').getImageData(100, 20, 1, 1).data]"
+    settled(light), settled(dark)
+    assert light.evaluate(corner) != dark.evaluate(corner)
+    light.emulate_media(media="print")
+    assert not light.is_visible(".buttons") and light.is_visible(".finding") and light.is_visible("#chart")
+    narrow = opened(oom, viewport={"width": 380, "height": 800})
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+# -- browsers that lack something
+
+
+def test_without_a_script_the_findings_are_readable(oom, opened):
+    page = opened(oom, ready=None, java_script_enabled=False)
+    text = page.inner_text("body")
+    assert "memory/out-of-memory" in text and "786.00 MiB were asked for" in text and "Without JavaScript" in text
+    assert not page.is_visible("#timeline") and not page.is_visible(".jump")
+    assert page.is_visible(".treemap")
+
+
+def test_without_a_decompressor_the_page_has_its_own(oom, opened):
+    page, usual = opened(oom, init="delete window.DecompressionStream"), opened(oom)
+    told = (
+        "JSON.stringify([Array.from(faultline.model.totals), Array.from(faultline.model.size), faultline.model.places])"
+    )
+    assert page.evaluate("typeof DecompressionStream") == "undefined"
+    assert page.evaluate(told) == usual.evaluate(told)
+
+
+def test_a_damaged_page_says_so(oom, pages, opened):
+    text = oom.read_text()
+    at = text.index('id="payload">') + 13
+    page = opened(write(pages / "damaged.html", text[: at + 400] + "A" * 800 + text[at + 1200 :]), ready="no")
+    assert "could not be read" in page.inner_text("main") and "memory/out-of-memory" in page.inner_text("main")
+
+
+# -- other inputs
+
+
+def test_names_from_the_input_run_no_code(pages, opened):
+    name = json.dumps(EVIL)
+    trace = (
+        "faultline-trace-text 1\ncan addresses stacks streams tensors events times\n"
+        f"device 0 name={name} capacity=1GiB\nheap driver\nheap torch below=driver\nstream 1 handle=0x10\n"
+        f"tensor t = {name}[4,4] op={name} name={name}\ncall k = launch {name} grid=1 block=32\n"
+        f"stack s = {name}:1 {name} > {name}:2 {name}\n"
+        "alloc #s 64MiB driver @0x10000000\nalloc #a 16MiB torch @0x10000000 tensor=t stack=s\n"
+        f"op-begin {name}\nlaunch call=k stack=s\nop-end {name}\n"
+        "alloc-failed 2GiB torch stack=s\n"
+    )
+    page = opened(
+        made(write(pages / f"{EVIL.replace('/', '∕')}.txt", trace), pages / "evil.html"),
+        init="window.hostile = () => { throw new Error('code of the input ran') }",
+    )
+    for grouping in page.evaluate("faultline.model.groupings.map((one) => one.by)"):
+        page.select_option("#grouping", label=grouping)
+    page.focus("#chart")
+    page.keyboard.press("p")
+    page.keyboard.press("Enter")
+    settled(page)
+    assert "<img src=x onerror=hostile()>" in page.inner_text("#detail")
+    for id in ("#lanes", "#segments", "#chart"):
+        page.hover(id)
+    assert page.evaluate("document.querySelectorAll('img, iframe').length") == 0
+    assert "<img src=x" in page.inner_text("h1")
+
+
+def test_calls_of_streams_lie_under_the_memory(pages, opened):
+    trace = (
+        "faultline-trace-text 1\ncan addresses streams events\ndevice 0\nheap driver\nstream 1 handle=0x10\n"
+        "call k = launch _Z3addPf grid=8 block=128\ncall c = copy from=0x2000000 host-to-device\n"
+        "alloc #a 16MiB driver @0x10000000 at train.py:3 main\n"
+        + "copy #a 4096 @0x10000000 call=c stream=1\nlaunch call=k at train.py:7 main\n"
+        * 50
+    )
+    page = opened(made(write(pages / "calls.txt", trace), pages / "calls.html"))
+    assert page.evaluate("faultline.model.lanes") == ["default stream", "stream 0x10"]
+    assert page.evaluate("faultline.model.laneCounts.map((lane) => lane.reduce((a, b) => a + b))") == [50, 50]
+    page.hover("#lanes", position={"x": 600, "y": 8})
+    assert "add on 8×1×1 blocks of 128×1×1 threads" in page.inner_text("#tip") and "train.py:7" in page.inner_text(
+        "#tip"
+    )
+
+
+def test_a_run_is_shown_with_its_copies(pages, opened):
+    folder = pages / "run"
+    subprocess.run(
+        [FAULTLINE, "run", "--gpu", "virtual:1GiB", "-o", folder, "--", PROGRAMS / "copy_overrun"], capture_output=True
+    )
+    done = view(folder)
+    assert done.returncode == 0 and done.stdout.decode().startswith(f"Wrote {folder}/page.html (")
+    assert (folder / "page.html").stat().st_mode & 0o777 == 0o600
+    page = opened(folder / "page.html")
+    assert page.evaluate("faultline.model.callCount") > 0 and page.is_visible("#lanes")
+    page.click(".jump")
+    assert "api/bad-copy" in page.inner_text(".finding.chosen")
+
+
+def test_a_plan_has_its_account_and_what_was_tried(pages, opened):
+    folder = pages / "plan"
+    folder.mkdir()
+    trace = "faultline-trace-text 1\nsource dry-run\ncan events\ndevice 0 capacity=1GiB\nheap driver\nheap torch below=driver\nalloc #a 16MiB torch\n"
+    write(folder / "trace.txt", trace)
+    subprocess.run(
+        [FAULTLINE, "explain", folder / "trace.txt", "--save-trace", folder / "process-1.faultline"],
+        capture_output=True,
+    )
+    (folder / "trace.txt").unlink()
+    gpu = {
+        "name": "Tesla T4",
+        "capacity": 15 << 30,
+        "capacity_source": "measured",
+        "context": 0,
+        "context_source": "measured",
+    }
+    plan = {
+        "verdict": "does-not-fit",
+        "command": ["python", "train.py"],
+        "gpu": gpu,
+        "trace": "process-1.faultline",
+        "needed": 20 << 30,
+        "modules": [
+            {"path": "GPT.blocks.*", "count": 12, "bytes": 12 << 30, "live": {"activations": 12 << 30}},
+            {"path": "(optimizer)", "count": 1, "bytes": 8 << 30, "live": {"optimizer": 8 << 30}},
+        ],
+        "changes": [
+            {
+                "kind": "program",
+                "what": "autocast",
+                "label": "autocast",
+                "tried": True,
+                "fits": True,
+                "needed": 11 << 30,
+            }
+        ],
+    }
+    write(folder / "command.json", json.dumps({"verb": "plan", "command": ["python", "train.py"], "exit_status": 1}))
+    write(folder / "report.json", json.dumps({"schema": "faultline.report/1", "plan": plan}))
+    page = opened(made(folder, pages / "plan.html"))
+    assert (
+        "GPT.blocks.*" in page.locator(".treemap").text_content()
+        and "(optimizer)" in page.locator(".treemap").text_content()
+    )
+    areas = page.evaluate(
+        "[...document.querySelectorAll('.treemap rect')].map((one) => one.width.baseVal.value * one.height.baseVal.value)"
+    )
+    assert areas[0] / areas[1] == pytest.approx(1.5, rel=1e-3)
+    assert "autocast" in page.inner_text(".whatif") and "fits" in page.inner_text(".whatif")
+    assert "Does not fit" in page.inner_text(".verdict")
+
+
+def test_a_text_without_a_recording_has_its_findings(pages, opened):
+    text = RECORDINGS.parent / "errors" / "illegal_address.txt"
+    page = opened(made(text, pages / "text.html"), ready=None)
+    assert "access/illegal-address" in page.inner_text(".finding") and "no picture to draw" in page.inner_text("main")
+
+
+# -- writing it
+
+
+def test_the_page_lies_beside_the_input_and_replaces_only_pages(tmp_path):
+    source = write(tmp_path / "oom.pickle.xz", OOM.read_bytes())
+    page = tmp_path / "oom.pickle.xz.html"
+    for _ in range(2):  # a page of ours is written anew
+        assert view(source).returncode == 0 and page.read_text().startswith(
+            "<!doctype html>\n<!-- made by faultline view -->\n"
+        )
+    write(page, "<!doctype html>\nmine")
+    assert "is no page of Faultline's" in refusal(view(source))
+    assert page.read_text() == "<!doctype html>\nmine"
+    assert view(source, "--force").returncode == 0 and "made by faultline" in page.read_text()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["oom.pickle.xz", "oom.pickle.xz.html"]
+
+
+def test_what_cannot_be_written_is_one_sentence_and_no_file(tmp_path):
+    source = write(tmp_path / "oom.pickle.xz", OOM.read_bytes())
+    assert "is the input itself" in refusal(view(source, "-o", source, "--force"))
+    assert "is a folder" in refusal(view(source, "-o", tmp_path))
+    assert "could not be written" in refusal(view(source, "-o", tmp_path / "nowhere" / "page.html"))
+    assert "is no plain file" in refusal(view(source, "-o", "/dev/null"))
+    assert "give one with -o" in refusal(view("-", stdin=subprocess.DEVNULL))
+    assert "there is no such file" in refusal(view(tmp_path / "missing.pickle"))
+    assert "no input that Faultline knows" in refusal(view(write(tmp_path / "odd", b"\x00\x01\x02" * 40)))
+    full = view(
+        source,
+        "-o",
+        tmp_path / "page.html",
+        restore_signals=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+    )
+    assert "could not be written: File too large" in refusal(full)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["odd", "oom.pickle.xz"]
+
+
+def test_standard_output_takes_a_page(tmp_path):
+    done = view("-", "-o", "-", stdin=OOM.open("rb"))
+    assert done.returncode == 0 and done.stdout.startswith(b"<!doctype html>") and done.stdout.endswith(b"</html>\n")
+
+
+@pytest.mark.parametrize("settings, opens", [({}, True), ({"CI": "1"}, False), ({"DISPLAY": ""}, False)])
+def test_a_page_is_opened_where_somebody_sits(tmp_path, settings, opens):
+    source, told = write(tmp_path / "oom.pickle.xz", OOM.read_bytes()), tmp_path / "told"
+    write(tmp_path / "xdg-open", f'#!/bin/sh\nprintf "%s" "$1" > {told}.part; mv {told}.part {told}\n').chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "DISPLAY": ":7",
+        "CI": "",
+        "WAYLAND_DISPLAY": "",
+        **settings,
+    }
+    assert view(source, env=environment).returncode == 0
+    assert not told.exists()  # nobody sits at a pipe
+    outer, inner = pty.openpty()
+    try:
+        subprocess.run([FAULTLINE, "view", source], stdout=inner, env=environment, check=True)
+        for _ in range(100 if opens else 5):
+            if told.exists():
+                break
+            subprocess.run(["sleep", "0.05"])
+        assert told.exists() == opens
+        assert not opens or told.read_text() == f"{source}.html"
+    finally:
+        os.close(outer), os.close(inner)
+
+
+def test_source_lines_are_left_out_where_told(tmp_path):
+    code = write(tmp_path / "train.py", "one\ntwo\nloss = model(batch)  # here\n")
+    trace = f"faultline-trace-text 1\ncan events stacks\ndevice 0\nheap driver\nheap torch below=driver\nalloc 16MiB torch at {code}:3 main\nalloc-failed 2GiB torch at {code}:3 main\n"
+    source = write(tmp_path / "trace.txt", trace)
+    assert "loss = model(batch)" in made(source, tmp_path / "page.html").read_text()
+    assert "loss = model(batch)" not in made(source, tmp_path / "page.html", "--no-source").read_text()
+    Path(code).unlink()
+    assert "loss = model(batch)" not in made(source, tmp_path / "page.html").read_text()
