@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/byte_stream.h"
 #include "cli/options.h"
 #include "models/gpus.h"
 #include "report/assemble.h"
@@ -31,6 +32,16 @@ Report report_of_input(const Input& input) {
   return report;
 }
 
+// A report that was written before (--format json, report.json of a folder), to be shown in another form. None: the file is something else.
+std::optional<Report> report_in(const std::string& path) {
+  constexpr std::size_t kLargestReport = std::size_t{64} << 20;
+  if (path == "-" || !path.ends_with(".json")) return std::nullopt;
+  Result<ByteStream> stream = ByteStream::open(path);
+  if (!stream) return std::nullopt;
+  const Result<std::string> text = stream->read_all(kLargestReport);
+  return text ? faultline::report_of(*text) : std::nullopt;
+}
+
 int explain(const ExplainOptions& options) {
   std::optional<Gpu> gpu;
   if (!options.gpu.empty()) {
@@ -39,6 +50,8 @@ int explain(const ExplainOptions& options) {
     gpu = *found;
   }
   int status = kClean;
+  if (std::optional<Report> known = options.paths.size() == 1 ? report_in(options.paths.front()) : std::nullopt)
+    return write_out(rendered(std::span(&*known, 1), options.output), exit_status(*known));
   std::vector<Input> inputs;
   for (const std::string& path : options.paths) {
     Result<Input> input = open_input(path);

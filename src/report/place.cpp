@@ -6,6 +6,7 @@
 
 #include "facts/libraries.h"
 #include "report/text.h"
+#include "rules/line_words.h"
 
 namespace faultline {
 namespace {
@@ -57,7 +58,7 @@ std::string describe_place(const Location& location, const PathStyle& style, int
   };
   std::string text;
   if (!location.file.empty()) {
-    const std::string line = location.line == 0 ? std::string() : fmt::format(":{}", location.line);
+    const std::string line = location.line == 0 ? std::string() : line_behind(location.file, location.line);
     text = shorten_path(location.file, style, std::max(width - display_width(line), 8)) + line;
   }
   // A line outside every function needs no name for where it is not.

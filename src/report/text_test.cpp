@@ -94,6 +94,9 @@ TEST(DescribePlace, SaysFileLineFunctionOpAndKernel) {
   EXPECT_EQ(describe_place({"a.py", 0, "<module>", "", ""}, kStyle, 80), "a.py");
   EXPECT_EQ(describe_place({"", 0, "", "", "gemm"}, kStyle, 80), "kernel gemm");
   EXPECT_EQ(describe_place({}, kStyle, 80), "");
+  EXPECT_EQ(describe_place({"cell [12]", 3, "<module>", "", ""}, kStyle, 80), "cell [12], line 3");
+  EXPECT_EQ(describe_place({"cell [12]", 3, "f", "", ""}, kStyle, 80), "cell [12], line 3 in f");
+  EXPECT_EQ(describe_place({"/work/cell [1].py", 3, "", "", ""}, kStyle, 80), "/work/cell [1].py:3");
 }
 
 TEST(DescribeLine, KeepsFileAndLineWhereItIsTight) {

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "facts/libraries.h"
+#include "rules/line_words.h"
 
 namespace faultline {
 namespace {
@@ -60,7 +61,7 @@ std::vector<Location> callers_of(const Facts& facts, StackId stack, std::size_t 
 std::string short_place(const Location& location) {
   if (location.file.empty()) return location.op.empty() ? "an unknown line" : location.op;
   const std::string name = location.file.substr(location.file.find_last_of('/') + 1);
-  return location.line != 0 ? name + ":" + std::to_string(location.line) : name;
+  return location.line != 0 ? name + line_behind(name, location.line) : name;
 }
 
 std::string library_detail(const Facts& facts, StackId stack) {
