@@ -272,5 +272,27 @@ TEST(PoolTexts, LinesThatAreNoErrorsAreNotes) {
   EXPECT_EQ(fails.severity, Severity::kError);
 }
 
+// XLA tries the ways to compute a product, each fails for memory, and one exception tells of all of them.
+TEST(PoolTexts, TheLineOfAnExceptionOfSeveralLines) {
+  const std::string attempt =
+      "EXECUTION FAILED: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 37.27GiB with allocator GPU_0_bfc "
+      "on device 0. [tf-allocator-allocation-error='']\n";
+  for (const char* name : {"jax.errors.JaxRuntimeError", "jaxlib.xla_extension.XlaRuntimeError"}) {
+    const std::string head =
+        "Traceback (most recent call last):\n  File \"/w/train.py\", line 5, in <module>\n    print(f(x))\n          "
+        "^^^^\n" +
+        std::string(name) + ": NOT_FOUND: All configs failed during profiling or were excluded from selection.\n";
+    const Finding finding = told_of(head + "Failures (2):\n" + attempt + attempt);
+    EXPECT_EQ(finding.location.line, 5u) << name;
+    EXPECT_EQ(finding.location.file, "/w/train.py") << name;
+  }
+  // another exception, of which the lines below are no part
+  const Finding other = told_of(
+      "Traceback (most recent call last):\n  File \"/w/data.py\", line 5, in <module>\n    load()\nValueError: no such "
+      "column\nFailures (1):\n" +
+      attempt);
+  EXPECT_NE(other.location.file, "/w/data.py");
+}
+
 }  // namespace
 }  // namespace faultline

@@ -151,7 +151,7 @@ bool is_unrelated_exception(std::string_view body) {
 
 bool may_tell_of_gpu(std::string_view body) {
   if (body.ends_with(':')) return true;
-  static constexpr std::array<std::string_view, 22> kParts = {"CUDA",
+  static constexpr std::array<std::string_view, 23> kParts = {"CUDA",
                                                               "HIP",
                                                               "emory",
                                                               "MEMORY",
@@ -160,6 +160,7 @@ bool may_tell_of_gpu(std::string_view body) {
                                                               "CUDNN",
                                                               "NCCL",
                                                               "Xla",
+                                                              "JaxRuntimeError",
                                                               "XLA",
                                                               "RESOURCE_EXHAUSTED",
                                                               "ResourceExhausted",
