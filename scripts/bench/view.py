@@ -31,6 +31,8 @@ MOVE = """async () => {
   for (let grouping = 0; grouping < model.groupings.length; grouping++) {
     viewer.chooseGrouping(grouping);
     chart.whole();
+    await frame();
+    await frame();
     await move(60, () => chart.zoom(0.8, model.first + model.events * 0.37));
     await move(30, () => viewer.pan((chart.view.to - chart.view.from) / 20, 0));
     await move(20, () => chart.zoomBytes(0.8, model.peak * 0.4));

@@ -2,7 +2,7 @@
 // the size of the picture and the number of kept allocations, whatever the number of events.
 
 const MARGIN = { left: 76, right: 12, top: 10, bottom: 24 };
-const HATCHED_FROM = 8;  // groups from here on have the colours again, hatched
+const COLOURS = [0, 1, 2, 3, 4, 6, 7];  // of the style sheet; the fifth is the grey of what is left over. Behind the last they come again, hatched
 
 function cssColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -16,10 +16,10 @@ const shaded = (rgb, by) => rgb.map((part) => clamp(Math.round(part + (by < 0 ? 
 
 // Every group's colours: plain, of every other allocation, and of the lines between allocations.
 function paletteOf(model) {
-  const rest = model.groupCount - 1, isCategory = model.grouping.by === "category";
+  const rest = model.groupCount - 1;
   return Array.from({ length: model.groupCount }, (_, group) => {
-    const rgb = rgbOf(cssColour(!isCategory && group === rest ? "--rest" : "--c" + (group % HATCHED_FROM)));
-    return { plain: packed(rgb), other: packed(shaded(rgb, 0.14)), edge: packed(shaded(rgb, -0.38)), hatched: group >= HATCHED_FROM && group !== rest, css: `rgb(${rgb})`, ink: rgb[0] * 0.3 + rgb[1] * 0.59 + rgb[2] * 0.11 > 125 ? "#14181d" : "#ffffff" };
+    const rgb = rgbOf(cssColour(group === rest ? "--rest" : "--c" + COLOURS[group % COLOURS.length]));
+    return { plain: packed(rgb), other: packed(shaded(rgb, 0.14)), edge: packed(shaded(rgb, -0.38)), hatched: group >= COLOURS.length && group !== rest, css: `rgb(${rgb})`, ink: rgb[0] * 0.3 + rgb[1] * 0.59 + rgb[2] * 0.11 > 125 ? "#14181d" : "#ffffff" };
   });
 }
 
@@ -97,6 +97,13 @@ class Chart {
     return this.moments[column];
   }
 
+  // Zeros to work in, the same from frame to frame: what is made anew in every frame has to be cleared away in some.
+  room(name, length) {
+    this.rooms ??= {};
+    if (this.rooms[name]?.length !== length) this.rooms[name] = new Float64Array(length);
+    return this.rooms[name].fill(0);
+  }
+
   chooseMoments() {
     const { model, view, columns } = this, step = (view.to - view.from) / columns, isFine = step < model.stretch && model.stretch > 1;
     for (let x = 0; x < columns; x++) {
@@ -124,13 +131,13 @@ class Chart {
   // Bytes of each group in each column of pixels.
   stackGroups(isFine) {
     const { model, columns } = this, count = model.groupCount, bytes = isFine ? model.grouping.rest : model.grouping.bytes;
-    const stacked = new Float64Array(columns * count);
+    const stacked = this.room("stacked", columns * count);
     for (let x = 0; x < columns; x++) {
       const column = this.columnAt[x] * count;
       for (let group = 0; group < count; group++) stacked[x * count + group] = bytes[column + group];
     }
     if (!isFine) return stacked;
-    const change = new Float64Array((columns + 1) * count), { born, died, size } = model, of = model.grouping.of;
+    const change = this.room("change", (columns + 1) * count), { born, died, size } = model, of = model.grouping.of;
     const first = this.moments[0], last = this.moments[columns - 1];
     for (let at = 0; at < model.keptCount; at++) {
       if (born[at] > last || died[at] <= first) continue;
@@ -150,7 +157,7 @@ class Chart {
     const isFine = this.chooseMoments(), stacked = this.stackGroups(isFine), scale = rows / (view.high - view.low);
     const row = (bytes) => rows - (bytes - view.low) * scale;
     pixels.fill(this.paper);
-    const base = new Float64Array(columns);
+    const base = this.room("base", columns);
     for (let x = 0; x < columns; x++) {
       let from = rows - (0 - view.low) * scale;
       for (let group = 0; group < count; group++) {
@@ -190,7 +197,7 @@ class Chart {
       if (size[at] < least || died[at] - born[at] < shortest || born[at] > last || died[at] <= first) continue;
       while (group < of[at]) {
         if (group >= 0) for (let x = 0; x < columns; x++) base[x] = this.top[x];
-        else this.top = new Float64Array(columns);
+        else this.top = this.room("top", columns);
         group++;
         for (let x = 0; x < columns; x++) this.top[x] = base[x] + stacked[x * count + group];
       }
@@ -221,6 +228,7 @@ class Chart {
     context.beginPath();
     for (let x = 0; x < this.columns; x++) context.lineTo(MARGIN.left + x / this.ratio, this.yOf(model.reserved[this.columnAt[x]]));
     context.stroke();
+    this.drawLow();
     context.setLineDash([6, 4]);
     context.strokeStyle = cssColour("--limit");
     for (const limit of [model.capacity, model.allowed]) {
@@ -230,12 +238,9 @@ class Chart {
       context.lineTo(right, this.yOf(limit));
       context.stroke();
     }
-    const near = 14 * (this.view.to - this.view.from) / this.width;  // steps that lie closer are too many to be lines
-    let before = -Infinity;
+    const inView = ([event]) => event >= this.view.from && event <= this.view.to, steps = model.marks.filter((mark) => mark[1] === "step" && inView(mark)).length;
     for (const [event, kind] of model.marks) {
-      if (event < this.view.from || event > this.view.to) continue;
-      if (kind === "step" && event - before < near) continue;
-      if (kind === "step") before = event;
+      if (event < this.view.from || event > this.view.to || (kind === "step" && steps > this.width / 16)) continue;
       context.setLineDash(kind === "step" ? [2, 4] : []);
       context.strokeStyle = cssColour(kind === "step" ? "--dim" : "--error");
       context.lineWidth = kind === "step" ? 0.7 : 1.5;
@@ -245,6 +250,22 @@ class Chart {
       context.stroke();
     }
     context.restore();
+  }
+
+  // How low it was between the highest moments, where a pixel stands for several.
+  drawLow() {
+    const { context, model, view } = this, step = (view.to - view.from) / this.columns;
+    if (step <= 1 || step < model.stretch) return;
+    context.strokeStyle = cssColour("--paper");
+    context.lineWidth = 1.2;
+    context.beginPath();
+    for (let x = 0; x < this.columns; x++) {
+      const from = model.columnOf(view.from + x * step), to = Math.max(from + 1, model.columnOf(view.from + (x + 1) * step));
+      let low = model.low[from];
+      for (let column = from + 1; column < to; column++) low = Math.min(low, model.low[column]);
+      context.lineTo(MARGIN.left + x / this.ratio, this.yOf(low));
+    }
+    context.stroke();
   }
 
   drawAxes() {
@@ -268,10 +289,11 @@ class Chart {
     context.textBaseline = "top";
     context.textAlign = "left";
     const ticks = Math.max(2, Math.floor((this.width - MARGIN.left) / 130));
+    const start = model.sinceStart(Math.round(view.from));
     let free = MARGIN.left;
     for (let tick = 0; tick <= ticks; tick++) {
       const event = Math.min(model.last - 1, Math.round(view.from + ((view.to - view.from) * tick) / ticks)), time = model.sinceStart(event);
-      const text = (tick === 0 ? "event " : "") + countText(event) + (time === null ? "" : " · " + timeText(time)), width = context.measureText(text).width;
+      const text = (tick === 0 ? "event " : "") + countText(event) + (time === null ? "" : " · " + (tick === 0 ? timeText(time) : "+" + timeText(time - start))), width = context.measureText(text).width;
       const x = Math.min(Math.max(this.xOf(event) - (tick === 0 ? 0 : width / 2), MARGIN.left), this.width - width - 2);
       if (x < free) continue;
       context.fillText(text, x, bottom + 6);
@@ -286,18 +308,30 @@ class Chart {
     context.font = "600 12px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "middle";
+    const taken = [];
     for (let group = 0; group < count; group++) {
-      let best = -1, height = 0, middle = 0;
-      const margin = Math.min(Math.round(60 * this.ratio), columns >> 2);
-      for (let x = margin; x < columns - margin; x += 4) {
+      // in the middle of the longest stretch where the band is nearly as high as it gets
+      const heights = this.room("heights", columns), middles = this.room("middles", columns);
+      let most = 0;
+      for (let x = 0; x < columns; x += 4) {
         let from = 0;
         for (let below = 0; below < group; below++) from += stacked[x * count + below];
         const top = Math.max(this.yOf(from + stacked[x * count + group]), MARGIN.top), bottom = Math.min(this.yOf(from), this.height - MARGIN.bottom);
-        if (bottom - top > height + 1) [best, height, middle] = [x, bottom - top, (top + bottom) / 2];
+        heights[x] = bottom - top;
+        middles[x] = (top + bottom) / 2;
+        most = Math.max(most, heights[x]);
       }
-      if (height < 16) continue;
+      if (most < 16) continue;
+      let best = 0, longest = 0;
+      for (let x = 0, length = 0; x < columns; x += 4) {
+        length = heights[x] >= 0.75 * most ? length + 4 : 0;
+        if (length > longest) [longest, best] = [length, x - ((length >> 3) << 2)];
+      }
+      const middle = middles[best];
       const name = model.grouping.groups[group], text = name.length > 40 ? name.slice(0, 39) + "…" : name, x = MARGIN.left + best / this.ratio;
       const width = context.measureText(text).width + 10, left = clamp(x - width / 2, MARGIN.left + 2, this.width - MARGIN.right - width - 2);
+      if (taken.some((other) => left < other.right && other.left < left + width && Math.abs(other.middle - middle) < 17)) continue;
+      taken.push({ left, right: left + width, middle });
       context.fillStyle = this.palette[group].css;
       context.fillRect(left, middle - 8, width, 16);
       context.fillStyle = this.palette[group].ink;

@@ -38,6 +38,7 @@ class Lanes {
     const { context } = this;
     context.fillStyle = cssColour("--dim");
     context.textAlign = "right";
+    text = text.replace(/ ?stream ?/, "");
     context.fillText(text.length > 13 ? text.slice(0, 12) + "…" : text, MARGIN.left - 6, y + LANE.height / 2);
   }
 

@@ -60,7 +60,7 @@ class Viewer {
     if (model.segmentCount > model.segments) parts.push(`of ${countText(model.segmentCount)} segments the ${countText(model.segments)} largest`);
     if (model.spanCount > model.spans) parts.push(`of ${countText(model.spanCount)} marked spans the ${countText(model.spans)} longest`);
     if (model.markCount > model.marks.length) parts.push(`of ${countText(model.markCount)} marks the first ${countText(model.marks.length)}`);
-    const lines = ["The line above the bands is what was reserved from the driver"];
+    const lines = ["The line above the bands is what was reserved from the driver; where a pixel stands for several events, the thin line in them is the least that was held"];
     if (model.capacity || model.allowed) lines.push("dashed: " + [model.capacity ? `the GPU's ${bytesText(model.capacity)}` : "", model.allowed ? `the program's limit of ${bytesText(model.allowed)}` : ""].filter(Boolean).join(" and "));
     find("told").textContent = parts.join("; ") + ". " + lines.join("; ") + ".";
     this.chart.canvas.setAttribute("aria-label", `Memory of GPU ${model.device} over time. Peak ${bytesText(model.peak)} at event ${countText(model.peakEvent)}.`);

@@ -78,7 +78,7 @@ class SegmentMap {
 
   tell(reserved, live, largest, stuck) {
     const { model } = this;
-    const parts = [`${countText(this.segments.length)} segments, ${bytesText(reserved)}`];
+    const parts = [`${countText(this.segments.length)} segment${this.segments.length === 1 ? "" : "s"}, ${bytesText(reserved)}`];
     if (model.allKept && model.segments === model.segmentCount) {
       parts.push(`${bytesText(live)} in use`, `${bytesText(reserved - live)} free, the largest piece ${bytesText(largest)}`, `${bytesText(Math.max(0, stuck))} of it in segments that are in use, and so cannot be given back whole`);
     } else {
