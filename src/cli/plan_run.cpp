@@ -24,7 +24,7 @@ Environment environment_for(const PlanParts& parts, const std::string& folder) {
   // what the program is to see of those that are changed here (environment.py)
   for (const std::string name : {"PYTHONPATH", "MALLOC_MMAP_THRESHOLD_", "CUDA_VISIBLE_DEVICES"})
     environment.set("FAULTLINE_USER_" + name, environment.has(name) ? "=" + environment.value(name) : "");
-  environment.prepend("PYTHONPATH", parts.python + "/faultline/_inject:" + parts.python);
+  environment.prepend("PYTHONPATH", parts.python + "/faultline/_inject");
   environment.set("FAULTLINE_PLAN", folder + "/" + std::string(layout::kRequest));
   // large host tensors that nobody fills cost addresses, not memory
   environment.set("MALLOC_MMAP_THRESHOLD_", "65536");

@@ -76,7 +76,7 @@ void bring_in_python_side(const RunArguments& arguments, const std::string& fold
     setup.left_out.push_back("PyTorch's own history is not recorded: " + python.error().message());
     return;
   }
-  setup.environment.prepend("PYTHONPATH", *python + "/faultline/_inject:" + *python);
+  setup.environment.prepend("PYTHONPATH", *python + "/faultline/_inject");
   const nlohmann::json options = {{"history", arguments.history == "on"},
                                   {"history_entries", arguments.history_entries},
                                   {"buffers", arguments.buffers}};

@@ -29,8 +29,23 @@ except Exception as problem:  # the user's own file; Python itself would only pr
         f"faultline: the sitecustomize that was here before raised {type(problem).__name__}: {problem}", file=sys.stderr
     )
 
+
+def _load_package():
+    """By its file: what lies beside the package (all of a site-packages, where it is installed) is on nobody's path."""
+    if "faultline" in sys.modules:
+        return
+    finders = sys.modules["_frozen_importlib_external"]  # without importing importlib for it
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    spec = finders.spec_from_file_location(
+        "faultline", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    module = sys.modules["faultline"] = sys.modules["_frozen_importlib"].module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
 if os.environ.get("FAULTLINE_PLAN"):
     try:
+        _load_package()
         from faultline.plan import await_torch
 
         await_torch.arm(os.environ["FAULTLINE_PLAN"])
@@ -42,6 +57,7 @@ if os.environ.get("FAULTLINE_PLAN"):
 
 if os.environ.get("FAULTLINE_RUN_FOLDER"):
     try:
+        _load_package()
         from faultline.run import await_frameworks
 
         await_frameworks.arm(os.environ["FAULTLINE_RUN_FOLDER"])

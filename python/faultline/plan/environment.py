@@ -1,6 +1,6 @@
 """The environment that the program sees: its user's.
 
-The verb starts Python with variables of its own: the folders by which the dry run gets in, a limit for the host's allocator, no GPU for the real driver. They stay in the process's environment
+The verb starts Python with variables of its own: the folder by which the dry run gets in, a limit for the host's allocator, no GPU for the real driver. They stay in the process's environment
 of C, for the driver and for processes that the program starts; os.environ shows the user's, and so do theirs. What the user had is beside it, behind "=", or "" where there was none.
 """
 
@@ -23,15 +23,14 @@ def show_users() -> None:
     if any(os.fsencode(_KEPT) + name not in shown for name in _NAMES):
         return  # not started by the verb
     path = shown.get(b"PYTHONPATH", b"").split(b":")
-    folder = next((entry for entry in path if entry.endswith(_FOLDER)), b"")
-    ours = folder, folder[: -len(_FOLDER)]
-    _hidden.update({b"PYTHONPATH": b":".join(ours), **_VERBS})
+    ours = next((entry for entry in path if entry.endswith(_FOLDER)), b"")
+    _hidden.update({b"PYTHONPATH": ours, **_VERBS})
     _hidden[b"FAULTLINE_PLAN"] = shown.get(b"FAULTLINE_PLAN", b"")
     for name in _NAMES:
         users = shown.pop(os.fsencode(_KEPT) + name)
         now = shown.pop(name, None)
         if name == b"PYTHONPATH":
-            rest = b":".join(entry for entry in path if entry not in ours)
+            rest = b":".join(entry for entry in path if entry != ours)
             users = b"=" + rest if rest else users and b"="
         elif now != _VERBS[name]:  # a script or `env` between the verb and this process has set it, or taken it away
             users = b"" if now is None else b"=" + now

@@ -120,7 +120,7 @@ def dry_run(
     environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json"), **(variables or {})}
     if cold:
         path = os.pathsep.join(
-            [str(ROOT / "python/faultline/_inject"), str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
+            [str(ROOT / "python/faultline/_inject"), os.environ.get("PYTHONPATH", "")]
         )
         environment.update(PYTHONPATH=path, MALLOC_MMAP_THRESHOLD_="65536")
         return Ran(

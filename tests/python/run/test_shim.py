@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import statistics
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -15,7 +16,7 @@ import pytest
 from common import ROOT
 
 OWN = (str(ROOT / "python/faultline") + os.sep, "<frozen faultline")  # how the paths of Faultline's own code begin
-INJECTED = os.pathsep.join([str(ROOT / "python/faultline/_inject"), str(ROOT / "python")])
+INJECTED = str(ROOT / "python/faultline/_inject")
 
 
 class Ran:
@@ -127,6 +128,24 @@ def test_nothing_heavy_is_imported_at_the_start(tmp_path):
         "__future__",
         "time",
     }
+
+
+def test_what_lies_beside_the_package_is_on_nobodys_path(tmp_path):
+    package = tmp_path / "site-packages"
+    shutil.copytree(ROOT / "python/faultline", package / "faultline", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "another.py").write_text("")
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys\nfor entry in sys.path: print(entry)\ntry: import another\nexcept ImportError: print('not found')\n"
+        "print(sys.modules['faultline'].__file__)"
+    )
+    left = tmp_path / "left"
+    left.mkdir()
+    variables = environment(left, PYTHONPATH="")
+    variables["PYTHONPATH"] = str(package / "faultline/_inject")
+    done = subprocess.run([sys.executable, script], env=variables, capture_output=True, text=True, check=True)
+    assert str(package) not in done.stdout.splitlines() and "not found" in done.stdout
+    assert done.stdout.splitlines()[-1] == str(package / "faultline/__init__.py")
 
 
 def test_a_framework_leaves_what_is_known_of_the_process(tmp_path):
