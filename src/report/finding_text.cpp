@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "facts/stack_facts.h"
 #include "rules/judge.h"
+#include "rules/line_words.h"
 
 namespace faultline {
 namespace {
@@ -334,7 +335,7 @@ std::string finding_line(const Page& page, const FindingGroup& group) {
   std::string text = page.clean(group.first().rule);
   if (!look.file.empty()) {
     text += " at " + shorten_middle(page.clean(look.file.substr(look.file.rfind('/') + 1)), 40, page.unicode()) +
-            (look.line != 0 ? fmt::format(":{}", look.line) : "");
+            (look.line != 0 ? line_behind(look.file, look.line) : "");
   }
   return text;
 }
