@@ -40,8 +40,9 @@ std::vector<std::uint32_t> frames_of_lines(const Facts& facts, std::uint16_t dev
   std::vector<std::uint32_t> keys(facts.trace.allocation_count + std::size_t{1}, kNone);
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime&, const Event& birth) {
     if (birth.device != device || !facts.uses.is_program(birth.heap)) return;
-    if (const StackId line = facts.stacks.line(birth.stack); line.value != 0)
-      keys[id.index()] = facts.trace.stacks.frame_id(line).value;
+    // an allocator's own log knows no lines, but which operation asked
+    const StackId line = facts.stacks.line(birth.stack);
+    keys[id.index()] = facts.trace.stacks.frame_id(line.value != 0 ? line : birth.stack).value;
   });
   return keys;
 }
@@ -87,7 +88,8 @@ Grouping by_line(const Facts& facts, std::uint16_t device) {
   for (std::uint32_t at = 1; at < names.size(); ++at) {
     const Frame& frame = trace.stacks.frame(FrameId(at));
     const std::string_view file = trace.strings.at(frame.file);
-    names[at] = std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(frame.line);
+    names[at] = file.empty() ? std::string(trace.strings.at(frame.function))
+                             : std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(frame.line);
   }
   return grouped("line", keys, most_of(facts, device, keys, names.size()), names, "what has no line");
 }

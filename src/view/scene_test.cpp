@@ -90,6 +90,19 @@ TEST(Scene, AColumnThatHoldsAShortPeakShowsIt) {
   EXPECT_EQ(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}), 65u << 20);
 }
 
+TEST(Scene, WhereNoLineIsKnownTheOperationStandsForIt) {
+  const Trace trace = traced(
+      "device 0\nheap driver\nheap torch below=driver\nstack mm = MatMul\n"
+      "alloc 1MiB torch @0x1000000 stack=mm\nalloc 2MiB torch @0x2000000 at a.py:2 f\nalloc 4MiB torch @0x4000000\n");
+  const Judgement judgement = judge(trace);
+  const std::vector<Grouping> groupings = make_groupings(*judgement.facts, 0);
+  ASSERT_EQ(groupings.size(), 2u);
+  EXPECT_EQ(groupings[1].groups.size(), 3u);
+  EXPECT_EQ(groupings[1].groups[0], "a.py:2");
+  EXPECT_EQ(groupings[1].groups[2], "what has no line");
+  EXPECT_EQ(groupings[1].of[3], 2);
+}
+
 TEST(Scene, OfManyAllocationsTheLargestOfEveryStretchAreKept) {
   const Trace trace = recording("gpt");
   const Judgement judgement = judge(trace);

@@ -160,6 +160,7 @@ class Model {
   placeText(place, short = true) {
     if (!place) return "";
     const [file, line, name] = this.places[place], path = this.files[file];
+    if (!path) return name;
     return (short ? path.slice(path.lastIndexOf("/") + 1) : path) + (line ? ":" + line : "") + (name ? " in " + name : "");
   }
   lineOf(allocation) {
