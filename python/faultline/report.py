@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 
 from ._program import find_binary
@@ -61,10 +62,14 @@ class Report:
     def findings(self) -> list:
         return self.content.get("findings", [])
 
+    @cached_property
+    def told(self) -> str:
+        """The tool's own words."""
+        return shown_again(self.content) if self.content else ""
+
     @property
     def text(self) -> str:
-        told = shown_again(self.content) if self.content else ""
-        return "\n".join([*map(str, self.sections), *([told] if told else [])])
+        return "\n".join([*map(str, self.sections), *([self.told] if self.told else [])])
 
     def __str__(self) -> str:
         return self.text
@@ -72,7 +77,7 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return page_of(self.content, self.sections, shown_again(self.content) if self.content else "")
+        return page_of(self.content, self.sections, self.told)
 
 
 def page_of(content: dict, sections, text: str) -> str:
@@ -162,7 +167,21 @@ def _wrapped(text: str, begin: str) -> str:
 
 
 def shown_again(content: dict) -> str:
-    """A report's JSON as the terminal shows it."""
+    """A report's JSON as the terminal shows it; in few words where the program cannot be asked any more."""
+    try:
+        told = _shown_by_program(content)
+    except OSError:
+        told = ""
+    return told or "".join(_line_of(finding) for finding in content.get("findings", ())) or "Nothing was found.\n"
+
+
+def _line_of(finding: dict) -> str:
+    place = place_in_words(finding.get("location") or {})
+    head = f"{str(finding.get('severity', '')).upper()}  {finding.get('rule', '')}{f' at {place}' if place else ''}: "
+    return _wrapped(head + str(finding.get("message", "")), "") + "\n"
+
+
+def _shown_by_program(content: dict) -> str:
     with tempfile.TemporaryDirectory(prefix="faultline-") as folder:
         path = os.path.join(folder, "report.json")
         with open(path, "w", encoding="utf-8") as file:

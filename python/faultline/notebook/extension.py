@@ -261,6 +261,7 @@ def _left_behind(folder) -> list:
 def _display(report):
     from IPython.display import display
 
+    _ = report.told  # what could fail is done before it is IPython's, which would show our trouble as the cell's
     display(report)
 
 

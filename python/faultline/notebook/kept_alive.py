@@ -327,9 +327,9 @@ def release(shell) -> None:
         outputs.clear()
     hook = getattr(shell, "displayhook", None)
     for mark in ("_", "__", "___"):
-        if mark in namespace and hook is not None and getattr(hook, mark, None) is namespace[mark]:
-            namespace[mark] = ""
         if hasattr(hook, mark):
+            if mark in namespace and getattr(hook, mark) is namespace[mark]:
+                shell.push({mark: ""}, interactive=False)
             setattr(hook, mark, "")
     last = getattr(shell, "last_execution_result", None)
     if last is not None:
