@@ -212,6 +212,9 @@ def test_the_picture_follows_the_dark_and_prints(oom, opened):
     corner = "[...document.getElementById('chart').getContext('2d').getImageData(100, 20, 1, 1).data]"
     settled(light), settled(dark)
     assert light.evaluate(corner) != dark.evaluate(corner)
+    dark.emulate_media(media="print")
+    settled(dark)
+    assert dark.evaluate(corner) == light.evaluate(corner)  # paper is white
     light.emulate_media(media="print")
     assert not light.is_visible(".buttons") and light.is_visible(".finding") and light.is_visible("#chart")
     narrow = opened(oom, viewport={"width": 380, "height": 800})

@@ -82,7 +82,8 @@ function showLegend(model, palette, moment, table, choose) {
       }
       context.stroke();
     }
-    name.append(swatch, element("span", model.grouping.groups[group]));
+    const entry = name.appendChild(element("div", undefined, "entry"));
+    entry.append(swatch, element("span", model.grouping.groups[group]));
     row.insertCell().textContent = bytesText(bytes[group]);
     row.insertCell().textContent = all ? ((100 * bytes[group]) / all).toFixed(1) + " %" : "";
     row.addEventListener("click", () => choose(group));

@@ -81,6 +81,14 @@ class Viewer {
     });
   }
 
+  recolour() {
+    this.chart.recolour();
+    this.chart.draw();
+    this.lanes.draw();
+    this.showMoment();
+    this.drawOverlay();
+  }
+
   showMoment() {
     const { model } = this, time = model.sinceStart(this.moment), mark = model.marks.find(([event]) => event === this.moment);
     find("moment-title").textContent = `Event ${countText(this.moment)}` + (time === null ? "" : `, ${timeText(time)}`) + (mark ? `: ${mark[2] || "the end of a step"}` : this.moment === model.peakEvent ? ": the peak" : "");
@@ -245,10 +253,8 @@ class Viewer {
       button.addEventListener("click", () => this.jump(Number(button.dataset.finding)));
     });
     new ResizeObserver(() => this.redraw(true)).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      chart.recolour();
-      this.redraw(true);
-    });
+    // Paper is white: before a page is printed it is drawn anew, and there is no frame to wait for.
+    for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", () => this.recolour());
   }
 
   pan(across, up) {
