@@ -438,11 +438,15 @@ def test_a_page_is_opened_where_somebody_sits(tmp_path, settings, opens):
         os.close(outer), os.close(inner)
 
 
-def test_source_lines_are_left_out_where_told(tmp_path):
+def test_source_lines_are_left_out_where_told(tmp_path, opened):
     code = write(tmp_path / "train.py", "one\ntwo\nloss = model(batch)  # here\n")
     trace = f"faultline-trace-text 1\ncan events stacks\ndevice 0\nheap driver\nheap torch below=driver\nalloc 16MiB torch at {code}:3 main\nalloc-failed 2GiB torch at {code}:3 main\n"
     source = write(tmp_path / "trace.txt", trace)
     assert "loss = model(batch)" in made(source, tmp_path / "page.html").read_text()
+    page = opened(tmp_path / "page.html")
+    page.focus("#chart")
+    page.keyboard.press("Enter")
+    assert "3 ▶ loss = model(batch)  # here" in page.inner_text("#detail .source .here")
     assert "loss = model(batch)" not in made(source, tmp_path / "page.html", "--no-source").read_text()
     Path(code).unlink()
     assert "loss = model(batch)" not in made(source, tmp_path / "page.html").read_text()
