@@ -124,7 +124,7 @@ def test_a_cell_is_recorded_at_the_driver_and_told_by_cells_and_lines(kernel):
     assert re.search(rf"2\.00 GiB .*cell \[{first.number}\], line 10 in hold", first.text)
     second = kernel.run("%%faultline run --as told\n\nhold(3)\nraise KeyError('mine')")
     assert second.status == "error" and second.error[:2] == ("KeyError", "'mine'")
-    assert f"line {4}" in re.sub(r"\x1b\[[\d;]*m", "", second.error[2])
+    assert "-> 4 raise" in re.sub(r"\x1b\[[\d;]*m", "", second.error[2])
     assert "memory/out-of-memory  (proved)" in second.text and "ipykernel" not in second.text
     assert f"where       cell [{first.number}], line 10 in hold" in second.text
     assert f"called from cell [{second.number}], line 3" in second.text
@@ -288,11 +288,27 @@ def test_an_error_without_a_recording_is_explained_with_its_cell(torch_kernel):
     assert "<script" not in told.html and "access/illegal-address" in told.html
 
 
+def test_a_run_that_recorded_nothing_explains_the_error_in_its_own_words(torch_kernel):
+    shown = torch_kernel.run("%%faultline run\na = torch.ones(3, 4)\na @ torch.ones(5, 6)")
+    assert shown.error[0] == "RuntimeError" and "tensor/shape-mismatch" in shown.text, shown.text
+    assert f"cell [{shown.number}], line 3" in shown.text
+    shown = torch_kernel.run("%%faultline run\nraise ValueError('nothing of a GPU')")
+    assert shown.error[0] == "ValueError" and "ERROR" not in shown.text
+
+
 def test_a_kernel_that_dies_in_the_midst_of_a_cell_is_told_of_by_the_next(kernel):
     kernel.start_and_lose("%%faultline run\nvalue = 1\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     shown = kernel.run("%load_ext faultline")
     assert shown.status == "ok" and "The kernel before this one ended in cell [" in shown.text, shown
     assert "restarted, killed or died" in shown.text and "value = 1" in shown.text
+    kernel.start_and_lose(
+        "%%faultline run --gpu virtual:4GiB"
+        + DRIVER
+        + "hold(5)\nimport time\ntime.sleep(0.7)\nos = __import__('os')\nos.kill(os.getpid(), 9)"
+    )
+    shown = kernel.run("%load_ext faultline")
+    assert "What was recorded until then" in shown.text and "memory/out-of-memory" in shown.text
+    assert "cell [2], line 10 in hold" in shown.text and "ipykernel" not in shown.text, shown.text
     assert kernel.run("%reload_ext faultline").text == ""  # told once
     assert kernel.run("%unload_ext faultline").status == "ok"
     assert kernel.run("%%faultline run\n1").status == "error"

@@ -30,10 +30,9 @@ class CellRecording:
         self._began_ns = time.time_ns()
 
     def begin(self):
-        recorder = self._session.recorder
-        recorder.start(self._order.gpu)
+        self._session.start_recorder(self._order.gpu)
         self._session.cell_begins(self._number, self._source)
-        recorder.mark(self._name, begins=True)
+        self._session.recorder.mark(self._name, begins=True)
         self._history.begin()
 
     def end(self, result):
@@ -55,6 +54,8 @@ class CellRecording:
         if content is None:
             return self._without_recording(problem)
         content["input"]["path"] = self._name
+        if not content["findings"] and (said := self._explained(problem)) is not None:
+            return said
         rules = {finding["rule"] for finding in content["findings"]}
         sections = [self._what_was_not_seen()]
         if rules.intersection(_ABOUT_MEMORY) or (problem is not None and kind_of(problem) == "memory"):
@@ -120,12 +121,16 @@ class CellRecording:
             sentences.append(f"What was found in earlier cells is not told again ({self._left_out}).")
         return Section("Recorded in a running kernel", tuple(sentences)) if sentences else None
 
+    def _explained(self, problem):
+        """What the error's own words say; None: nothing of a GPU."""
+        try:
+            return explain_exception(problem, self._session.cells) if isinstance(problem, Exception) else None
+        except ValueError:
+            return None
+
     def _without_recording(self, problem):
-        if problem is not None and kind_of(problem):
-            try:
-                return explain_exception(problem, self._session.cells)
-            except ValueError:
-                pass  # an error of the GPU's in words that are not known
+        if (said := self._explained(problem)) is not None:
+            return said
         recorder = self._session.recorder
         why = (
             why_nothing(sys.modules.get("torch"))

@@ -55,9 +55,9 @@ class Extension:
         self._running = None
         self._pid = os.getpid()
         before = _take_left_behind()
-        self._folder = tempfile.mkdtemp(prefix=_prefix(os.getpid()))
-        self.recorder = LateRecorder(self._folder)
-        self.recorder.start()
+        self._folder = None
+        self.recorder = LateRecorder()
+        self.start_recorder()
         shell.input_transformers_cleanup.append(orders.without_order)
         shell.events.register("pre_run_cell", self._before)
         shell.events.register("post_run_cell", self._after)
@@ -81,7 +81,24 @@ class Extension:
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop("faultline", None)
         self.recorder.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._drop_folder()
+
+    # --- the folder for temporary files: there while something is recorded, and no longer
+
+    def _need_folder(self):
+        if self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix=_prefix(os.getpid()))
+        return self._folder
+
+    def _drop_folder(self):
+        if self._folder is not None and not self.recorder.is_on:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def start_recorder(self, gpu=""):
+        if not self.recorder.is_on:
+            self.recorder.start(self._need_folder(), gpu)
+            self._drop_folder()
 
     # --- around cells
 
@@ -136,14 +153,15 @@ class Extension:
 
     def cell_begins(self, number, source):
         known = {"number": number, "source": source[:2000], "began": time.time(), "cells": self.cells.all()}
-        with open(os.path.join(self._folder, "cell.json"), "w", encoding="utf-8", opener=private) as file:
+        with open(os.path.join(self._need_folder(), "cell.json"), "w", encoding="utf-8", opener=private) as file:
             json.dump(known, file)
 
     def cell_ended(self):
         try:
-            os.unlink(os.path.join(self._folder, "cell.json"))
+            os.unlink(os.path.join(self._need_folder(), "cell.json"))
         except OSError:
             pass
+        self._drop_folder()
 
     # --- the magic itself
 
@@ -249,8 +267,7 @@ def _left_behind(folder) -> list:
         sentences.append(f"The cell begins with: {source[1][:100]}")
     content = {}
     try:
-        recorded = max((name for name in os.listdir(folder) if name.startswith("run-")), default="run-1")
-        content = explain_path(os.path.join(folder, recorded), cells).content
+        content = explain_path(os.path.join(folder, "run"), cells).content
         content["input"]["path"] = f"cell [{number}]"
         sentences.append("What was recorded until then:")
     except ValueError:

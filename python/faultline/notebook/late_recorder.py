@@ -23,9 +23,8 @@ _WRITTEN_AFTER_S = 0.6  # `run` writes what is not full twice a second
 
 
 class LateRecorder:
-    def __init__(self, folder: str):
-        self.folder = ""
-        self._whole, self._starts = folder, 0
+    def __init__(self):
+        self.folder = ""  # of the recording
         self._keeper = self._library = None
         self.is_virtual = False
         self.why_not = "it was not started"
@@ -34,10 +33,8 @@ class LateRecorder:
     def is_on(self) -> bool:
         return self._library is not None and self._keeper is not None and self._keeper.poll() is None
 
-    def start(self, gpu: str = "") -> bool:
+    def start(self, folder: str, gpu: str = "") -> bool:
         """False where it cannot be, with the reason in why_not. Nothing is asked of the GPU."""
-        if self.is_on:
-            return True
         if self._library is not None:
             self.why_not = "the recording of this kernel has ended; restart the kernel for another"
             return False
@@ -45,7 +42,7 @@ class LateRecorder:
             self.why_not = "CUDA's driver is in this kernel already, so its calls cannot be recorded any more; restart the kernel and load Faultline before anything uses the GPU"
             return False
         try:
-            told = self._start_keeper(gpu)
+            told = self._start_keeper(folder, gpu)
             if "FAULTLINE_DRIVER" not in told or "FAULTLINE_ROOM" not in told:
                 self.stop()
                 self.why_not = "there is no CUDA driver on this machine"
@@ -58,13 +55,12 @@ class LateRecorder:
         self.is_virtual = bool(gpu)
         return True
 
-    def _start_keeper(self, gpu):
-        self._starts += 1
-        self.folder = os.path.join(self._whole, f"run-{self._starts}")
+    def _start_keeper(self, folder, gpu):
+        self.folder = os.path.join(folder, "run")
         recording = [find_binary(), "run", *(["--gpu", gpu] if gpu else []), "--keep", _KEEP, "--history", "off"]
         recording += ["-o", self.folder, "--", "/bin/sh", "-c", _TELL_AND_WAIT]
         self._keeper = subprocess.Popen(
-            ["/bin/sh", "-c", _THEN_CLEAN, "faultline", self._whole, str(os.getpid()), *recording],
+            ["/bin/sh", "-c", _THEN_CLEAN, "faultline", folder, str(os.getpid()), *recording],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
