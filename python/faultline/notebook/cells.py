@@ -22,6 +22,13 @@ class Cells:
     def note(self, file: str, number: int) -> None:
         self._noted[file] = number
 
+    def expect(self, source: str, number: int) -> None:
+        """A cell that is about to be compiled."""
+        try:
+            self.note(self._shell.compile.get_code_name(source, source, number), number)
+        except Exception:
+            pass  # a release that names them in another way: known when it is compiled
+
     def all(self) -> dict:
         """Every cell's file that has a number."""
         compiler = getattr(self._shell, "compile", None)

@@ -152,6 +152,7 @@ class Extension:
     # --- what is told should the kernel end in the middle
 
     def cell_begins(self, number, source):
+        self.cells.expect(source, number)
         known = {"number": number, "source": source[:2000], "began": time.time(), "cells": self.cells.all()}
         with open(os.path.join(self._need_folder(), "cell.json"), "w", encoding="utf-8", opener=private) as file:
             json.dump(known, file)
