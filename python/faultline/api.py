@@ -21,6 +21,8 @@ from pathlib import Path
 
 from . import _confine
 from ._program import find_binary
+from .notebook.cells import Cells, running_shell
+from .report import page_of, shown_again
 
 _HERE = Path(__file__).resolve().parent
 
@@ -38,6 +40,9 @@ class Plan:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return page_of(self.report, (), self.text)
 
 
 def plan(
@@ -100,6 +105,9 @@ def plan(
                 problem.replace("\0", "").strip().removeprefix("faultline: ") or "the plan could not be made"
             )
         content = json.loads(report.read_text(encoding="utf-8"))
+        if (shell := running_shell()) is not None:  # functions of a notebook are told by their cells
+            content = Cells(shell).in_report(content)
+            problem = shown_again(content)
         verdict = content.get("plan", {})
         card = verdict.get("gpu") or {}
         fits = {"fits": True, "fits-tightly": True, "fits-until": False, "does-not-fit": False}.get(

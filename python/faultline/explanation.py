@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 
-from .notebook.cells import Cells
+from .notebook.cells import Cells, running_shell
 from .report import Report, call
 
 
@@ -78,8 +78,3 @@ def _explain_bytes(content: bytes, name: str, cells: Cells, gpu: str | None) -> 
             raise ValueError(str(problem).replace(f"{path}: ", "")) from None
     report.content.get("input", {})["path"] = ""
     return report
-
-
-def running_shell():
-    """IPython's, where this runs in one. IPython is not imported for it."""
-    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

@@ -105,6 +105,7 @@ def test_nothing_is_lost_and_it_is_said_where_there_is_no_gpu(kernel):
         ("7;", None, None),
         ("def f(:\n    pass", None, "SyntaxError"),
         ("raise SystemExit(3)", None, "SystemExit"),
+        ("import _thread, time\n_thread.interrupt_main()\ntime.sleep(9)", None, "KeyboardInterrupt"),
         ("get_ipython().run_cell('11');\n12", "12", None),
         ("!true\n5", "5", None),
         ("", None, None),
@@ -190,6 +191,13 @@ def test_a_cell_is_planned_and_not_run(torch_kernel):
     assert "DOES NOT FIT on Tesla T4" in shown.text and "ipykernel" not in shown.text + shown.html
     assert torch_kernel.run("'w' in globals(), os.path.exists('written')").result == "(False, False)"
     assert torch_kernel.run("planned.content['plan']['verdict']").result == "'does-not-fit'"
+
+
+def test_a_function_of_a_cell_is_planned_and_told_by_its_cell(torch_kernel):
+    made = torch_kernel.run('def train():\n    return torch.empty(20, 1 << 30, device="cuda")')
+    shown = torch_kernel.run("import faultline\nfaultline.plan(train, gpu='T4')")
+    assert f"cell [{made.number}], line 2" in shown.html and "ipykernel" not in shown.html
+    assert "does not fit" in shown.html
 
 
 def test_what_a_cell_leaves_on_the_gpu_is_told_by_line_and_by_who_keeps_it(torch_kernel):

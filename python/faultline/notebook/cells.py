@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 _NUMBERED = re.compile(r"(?:.*/|<)ipython-input-(\d{1,9})-[0-9a-zA-Z]+(?:\.py|>)")
 _ANY = re.compile(
     r"(?P<file>[^\s\"'(]*/ipykernel_\d+/\d+\.py|(?:[^\s\"'(]*/|<)ipython-input-\d{1,9}-[0-9a-zA-Z]+(?:\.py|>)|\b\d{3,20}\.py\b)"
     r"(?::(?P<line>\d+))?"
 )
+
+
+def running_shell():
+    """IPython's, where this runs in one. IPython is not imported for it."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 class Cells:
