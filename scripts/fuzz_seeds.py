@@ -72,6 +72,7 @@ TARGETS = {
     "elf_fuzz": dumps,
     "symbolise_fuzz": dumps,
     "judged_trace_fuzz": traces,
+    "view_page_fuzz": traces,
     "torch_snapshot_fuzz": documents,
 }
 
