@@ -13,6 +13,9 @@ from html import escape
 from ._program import find_binary
 
 _WIDTH = 100
+_TABLE = (
+    '<table style="color:inherit;font:inherit;background:transparent;margin:0">'  # also where tables do not inherit
+)
 _MOST_TEXT = 60_000  # characters of the whole text in a page
 _MOST_SHOWN = 4  # findings that stand open
 # Middle tones, which can be read on white and on black; all other colours are the page's own.
@@ -27,6 +30,7 @@ class Section:
     sentences: tuple = ()
     rows: tuple = ()  # of (bytes, name, words)
     fixes: tuple = ()
+    is_head: bool = False  # it stands before the findings
 
     def __str__(self) -> str:
         lines = [self.title, *(_wrapped(sentence, "  ") for sentence in self.sentences)]
@@ -46,7 +50,7 @@ class Section:
         return (
             f"<div><b>{escape(self.title)}</b></div>"
             + "".join(f"<div>{escape(sentence)}</div>" for sentence in self.sentences)
-            + (f"<table>{rows}</table>" if rows else "")
+            + (f"{_TABLE}{rows}</table>" if rows else "")
             + _html_list("try", self.fixes)
         )
 
@@ -69,7 +73,8 @@ class Report:
 
     @property
     def text(self) -> str:
-        return "\n".join([*map(str, self.sections), *([self.told] if self.told else [])])
+        heads, rest = in_order(self.sections)
+        return "\n".join([*map(str, heads), *([self.told] if self.told else []), *map(str, rest)])
 
     def __str__(self) -> str:
         return self.text
@@ -80,11 +85,16 @@ class Report:
         return page_of(self.content, self.sections, self.told)
 
 
+def in_order(sections):
+    return [one for one in sections if one.is_head], [one for one in sections if not one.is_head]
+
+
 def page_of(content: dict, sections, text: str) -> str:
     """A piece of HTML without scripts, pictures and addresses. Whatever a program calls its things is text in it and nothing else."""
     findings = content.get("findings", [])
-    parts = [_html_of_plan(content["plan"])] if content.get("plan") else []
-    parts += [section.as_html() for section in sections]
+    heads, rest = in_order(sections)
+    parts = [section.as_html() for section in heads]
+    parts += [_html_of_plan(content["plan"])] if content.get("plan") else []
     parts += [_html_of_finding(finding) for finding in findings[:_MOST_SHOWN]]
     if len(findings) > _MOST_SHOWN:
         parts.append(f"<div>{len(findings) - _MOST_SHOWN} more findings stand below.</div>")
@@ -93,10 +103,11 @@ def page_of(content: dict, sections, text: str) -> str:
         parts.append(
             f"<div>{escape('Nothing was found in what was seen, which is not all.' if unseen else 'Nothing was found.')}</div>"
         )
+    parts += [section.as_html() for section in rest]
     if text:
         cut = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "\n… str(report) has the rest"
         parts.append(
-            f'<details><summary>the whole report</summary><pre style="white-space:pre;overflow-x:auto">{escape(cut)}</pre></details>'
+            f'<details><summary>the whole report</summary><pre style="color:inherit;background:transparent;white-space:pre;overflow-x:auto">{escape(cut)}</pre></details>'
         )
     body = "".join(f'<div style="margin:0 0 .6em 0">{part}</div>' for part in parts)
     return f'<div style="color:inherit;background:transparent;max-width:70em">{body}</div>'
@@ -121,7 +132,7 @@ def _html_of_finding(finding: dict) -> str:
     holders = "".join(
         f'<tr><td style="text-align:right;white-space:nowrap">{escape(bytes_in_words(holder.get("bytes", 0)))}</td>'
         f'<td style="text-align:left">{escape(str(holder.get("category", "")))}</td>'
-        f'<td style="text-align:left">{escape(place_in_words(holder.get("location") or {}))}</td></tr>'
+        f'<td style="text-align:left">{escape(place_in_words(holder.get("location") or {}) or str(holder.get("detail") or ""))}</td></tr>'
         for holder in finding.get("holders", [])[:5]
     )
     tries = [("✔ " if one.get("confirmed") else "") + str(one.get("what", "")) for one in finding.get("tries", [])[:4]]
@@ -131,7 +142,7 @@ def _html_of_finding(finding: dict) -> str:
         f"<code>{escape(str(finding.get('rule', '')))}</code> ({escape(str(finding.get('confidence', '')))})</div>"
         f"<div>{escape(str(finding.get('message', '')))}</div>"
         + (f"<div>at <b>{escape(place)}</b></div>" if place else "")
-        + (f"<table>{holders}</table>" if holders else "")
+        + (f"<div>held by</div>{_TABLE}{holders}</table>" if holders else "")
         + _html_list("try", tries)
         + "</div>"
     )

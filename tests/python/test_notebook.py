@@ -12,6 +12,9 @@ import re
 import subprocess
 import sys
 import textwrap
+import traceback
+import types
+import weakref
 
 import pytest
 from a_kernel import Kernel
@@ -19,7 +22,7 @@ from common import RECORDINGS, ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
 from faultline import Report, explain
-from faultline.notebook import orders
+from faultline.notebook import kept_alive, orders
 from faultline.notebook.cells import Cells
 from faultline.report import Section, page_of
 
@@ -393,6 +396,61 @@ def test_only_cells_that_are_run_as_they_are_lose_their_first_line(cell, is_one)
     assert (orders.order_above(cell) is not None) is is_one
     lines = cell.lstrip("\n").splitlines(keepends=True)
     assert orders.without_order(lines) == (["\n", *lines[1:]] if is_one else lines)
+
+
+class _Thing:
+    pass
+
+
+def _failing():
+    thing = _Thing()
+    raise ValueError(id(thing))
+
+
+def _suspended():
+    while True:
+        thing = _Thing()
+        yield weakref.ref(thing)
+        thing = None
+        yield None
+
+
+@pytest.mark.parametrize("kind", ["exception", "generator", "out", "variable"])
+def test_looking_keeps_nothing_alive(monkeypatch, kind):
+    """What is found is let go, as it would have been, when its owner lets go of it."""
+    monkeypatch.setattr(
+        kept_alive, "_array", lambda thing: ((0, id(thing)), 5000, 0) if type(thing) is _Thing else None
+    )
+    space = {"_oh": {}}
+    if kind == "exception":
+        try:
+            _failing()
+        except ValueError as problem:
+            space["caught"] = problem
+            thing = weakref.ref(problem.__traceback__.tb_next.tb_frame.f_locals["thing"])
+            problem.__traceback__.tb_next.tb_frame.f_locals.clear() if sys.version_info < (3, 13) else None
+    elif kind == "generator":
+        space["batches"] = _suspended()
+        thing = next(space["batches"])
+    else:
+        made = _Thing()
+        space.update({"_oh": {3: [made]}} if kind == "out" else {"made": {"deep": (made,)}})
+        thing = weakref.ref(made)
+        del made
+    [holder] = kept_alive.Search(types.SimpleNamespace(user_ns=space)).holders
+    assert (holder.name, holder.bytes()) == (
+        {"exception": "caught", "generator": "batches", "out": "Out[3]", "variable": "made"}[kind],
+        5000,
+    )
+    assert thing() is not None
+    if kind == "exception":
+        assert holder.locals[0][:2] == ("thing", "_failing")
+        traceback.clear_frames(space["caught"].__traceback__)
+    elif kind == "generator":
+        next(space["batches"])
+    else:
+        space.clear()
+    assert thing() is None
 
 
 def test_what_can_be_explained_without_a_notebook(binary, tmp_path):

@@ -273,7 +273,8 @@ def _left_behind(folder) -> list:
         sentences.append("What was recorded until then:")
     except ValueError:
         sentences.append("Nothing of the GPU was recorded until then.")
-    return [Report(content, (Section(f"The kernel before this one ended in cell [{number}]", tuple(sentences)),))]
+    head = Section(f"The kernel before this one ended in cell [{number}]", tuple(sentences), is_head=True)
+    return [Report(content, (head,))]
 
 
 def _display(report):

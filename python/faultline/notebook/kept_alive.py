@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import inspect
 import sys
 import time
 import types
@@ -60,7 +61,7 @@ def _inside(thing):
         yield from base.__iter__(thing)
     elif issubclass(kind, BaseException):
         for frame in _frames(thing):
-            yield from frame.f_locals.values()
+            yield from _locals(frame).values()
         yield from (one for one in (thing.__cause__, thing.__context__) if one is not None)
         yield thing.args
     elif issubclass(kind, types.FunctionType):
@@ -72,7 +73,7 @@ def _inside(thing):
     elif issubclass(kind, types.MethodType):
         yield thing.__self__
     elif issubclass(kind, types.GeneratorType) and thing.gi_frame is not None:
-        yield from thing.gi_frame.f_locals.values()
+        yield from _locals(thing.gi_frame).values()
     try:
         yield from object.__getattribute__(thing, "__dict__").values()
     except (AttributeError, TypeError, RuntimeError):
@@ -86,12 +87,21 @@ def _gradient(thing, identity):
         return None
 
 
+def _locals(frame) -> dict:
+    """The variables of a function. Before Python 3.13 a frame keeps the dict in which it shows them, and with it what they were: that is emptied again."""
+    shown = frame.f_locals
+    taken = dict(shown)
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        shown.clear()
+    return taken
+
+
 def _frames(problem):
     """The frames that an exception keeps alive; not those of whole cells, whose variables are the notebook's, and of IPython, which lead to all there is."""
     entry = problem.__traceback__
     while entry is not None:
         frame = entry.tb_frame
-        is_cell = frame.f_code.co_name == "<module>" or frame.f_locals is frame.f_globals
+        is_cell = not frame.f_code.co_flags & inspect.CO_NEWLOCALS
         if not is_cell and not any(part in frame.f_code.co_filename for part in ("/IPython/", "/ipykernel/")):
             yield frame
         entry = entry.tb_next
@@ -164,8 +174,9 @@ class Search:
         seen = set()
         while problem is not None and id(problem) not in seen:
             seen.add(id(problem))
+            self._seen.add(id(problem))  # a variable of its own functions may lead to it again
             for frame in _frames(problem):
-                for local, value in list(frame.f_locals.items()):
+                for local, value in _locals(frame).items():
                     holder = self._look(kind, name, [value])
                     if holder.arrays:
                         code = frame.f_code

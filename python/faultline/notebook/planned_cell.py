@@ -56,7 +56,7 @@ def plan_cell(shell, cells, order, cell) -> Report:
         offline=order.offline,
     )
     content = _without_order_line(cells.in_report(made.report), f"cell [{number}]")
-    note = Section(f"Cell [{number}] was planned, not run", ("Its variables are as they were before.",))
+    note = Section(f"Cell [{number}] was planned, not run", ("Its variables are as they were before.",), is_head=True)
     return Report(content, (note,))
 
 
