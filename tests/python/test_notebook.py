@@ -133,7 +133,8 @@ def test_a_cell_is_recorded_at_the_driver_and_told_by_cells_and_lines(kernel):
     assert f"where       cell [{first.number}], line 10 in hold" in second.text
     assert f"called from cell [{second.number}], line 3" in second.text
     assert "How process" not in second.text  # the kernel goes on
-    third = kernel.run("%%faultline run\nafter = 1")
+    third = kernel.run("%%faultline run --page memory.html\nafter = 1")
+    assert kernel.run("import pathlib; 'hold' in pathlib.Path('memory.html').read_text()").result == "True"
     assert "Nothing wrong was found" in third.text and "earlier cells is not told again (1)" in third.text
     assert kernel.run("len(told.findings), told.findings[0]['rule']").result == "(1, 'memory/out-of-memory')"
     assert kernel.run("%faultline").text.count("are recorded in this kernel") == 1
@@ -305,6 +306,15 @@ def test_a_run_that_recorded_nothing_explains_the_error_in_its_own_words(torch_k
     assert f"cell [{shown.number}], line 3" in shown.text
     shown = torch_kernel.run("%%faultline run\nraise ValueError('nothing of a GPU')")
     assert shown.error[0] == "ValueError" and "ERROR" not in shown.text
+
+
+def test_jax_is_told_by_its_own_profile(kernel):
+    pytest.importorskip("jax")
+    made = kernel.run("import jax.numpy as jnp\nkept_by_jax = jnp.ones((1000, 1000))")
+    shown = kernel.run("%%faultline run\ndef big():\n    return jnp.zeros((10**6, 10**7)).block_until_ready()\nbig()")
+    assert "RESOURCE_EXHAUSTED" in shown.error[1] and "memory/host-memory" in shown.text, shown
+    assert f"where       cell [{shown.number}], line 3 in big" in shown.text
+    assert f"3.81 MiB  ×1  other  cell [{made.number}], line 2" in shown.text
 
 
 def test_a_kernel_that_dies_in_the_midst_of_a_cell_is_told_of_by_the_next(kernel):

@@ -14,7 +14,7 @@ import time
 from ..explanation import explain_exception, explain_path
 from ..report import Report, Section, call
 from ..run.exceptions import kind_of
-from ..run.process import Process, describe
+from ..run.process import Process, describe, words_of
 from .kept_alive import section_of
 from .torch_history import TorchHistory
 from .watched_cell import why_nothing
@@ -28,6 +28,7 @@ class CellRecording:
         self._name = f"cell [{number}]"
         self._history = TorchHistory()
         self._began_ns = time.time_ns()
+        self._sources = {"torch": False, "jax": False}
 
     def begin(self):
         self._session.start_recorder(self._order.gpu)
@@ -71,7 +72,7 @@ class CellRecording:
         process = Process(folder, self._began_ns)
         taken, reason = (self._history.at_failure, "oom") if self._history.at_failure else (snapshot, "exit")
         if taken is not None and any(taken.get("segments") or ()):
-            process.save(
+            self._sources["torch"] = process.save(
                 f"torch-{process.pid}-{reason}.pickle",
                 lambda file: pickle.dump(taken, file, protocol=4),
                 may_be_large=True,
@@ -80,10 +81,15 @@ class CellRecording:
         if kind:
             process.know(other_exceptions=[describe(problem, problem.__traceback__, "a notebook cell", kind)])
         jax = sys.modules.get("jax")
+        if kind and (jax is not None or "tensorflow" in sys.modules):
+            words = words_of(problem, problem.__traceback__).encode("utf-8", "replace")
+            process.save(f"failure-{process.pid}.txt", lambda file: file.write(words))
         if kind == "memory" and jax is not None and getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None):
             try:
                 profile = jax.profiler.device_memory_profile()
-                process.save(f"jax-{process.pid}-oom.prof", lambda file: file.write(profile), may_be_large=True)
+                self._sources["jax"] = process.save(
+                    f"jax-{process.pid}-oom.prof", lambda file: file.write(profile), may_be_large=True
+                )
             except Exception as trouble:
                 self._history.notes.append(f"JAX gave no profile of its memory ({type(trouble).__name__}).")
         process.know(frameworks={n: str(m.__version__) for n in ("torch", "jax", "tensorflow") if (m := _module(n))})
@@ -109,9 +115,19 @@ class CellRecording:
         sentences = list(self._history.notes)
         recorder = self._session.recorder
         if not recorder.is_on:
+            told_by = [
+                words
+                for words, is_there in (
+                    (
+                        "PyTorch's own memory history during this cell, in which memory from before has no lines",
+                        self._sources["torch"],
+                    ),
+                    ("JAX's own profile of its arrays", self._sources["jax"]),
+                )
+                if is_there
+            ]
             sentences.append(
-                f"Calls of the CUDA driver were not recorded: {recorder.why_not}. What is told comes from PyTorch's own memory history during this cell; memory from before has no lines, "
-                "and of an illegal access only the error itself is known."
+                f"Calls of the CUDA driver were not recorded: {recorder.why_not}. What is told comes from {' and '.join(told_by) or 'the words of the error'}."
             )
         elif self._history.was_running and not self._history.by_user:
             sentences.append(
