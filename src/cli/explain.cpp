@@ -2,12 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "base/byte_stream.h"
 #include "cli/options.h"
 #include "models/gpus.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
-#include "report/json.h"
 #include "sources/input.h"
 #include "sources/source.h"
 #include "trace/file_writer.h"
@@ -25,23 +23,6 @@ struct ExplainOptions {
   OutputOptions output;
 };
 
-Report report_of_input(const Input& input) {
-  Report report = make_report(input);
-  if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan))
-    attach_plan(report, std::move(*plan));
-  return report;
-}
-
-// A report that was written before (--format json, report.json of a folder), to be shown in another form. None: the file is something else.
-std::optional<Report> report_in(const std::string& path) {
-  constexpr std::size_t kLargestReport = std::size_t{64} << 20;
-  if (path == "-" || !path.ends_with(".json")) return std::nullopt;
-  Result<ByteStream> stream = ByteStream::open(path);
-  if (!stream) return std::nullopt;
-  const Result<std::string> text = stream->read_all(kLargestReport);
-  return text ? faultline::report_of(*text) : std::nullopt;
-}
-
 int explain(const ExplainOptions& options) {
   std::optional<Gpu> gpu;
   if (!options.gpu.empty()) {
@@ -50,8 +31,6 @@ int explain(const ExplainOptions& options) {
     gpu = *found;
   }
   int status = kClean;
-  if (std::optional<Report> known = options.paths.size() == 1 ? report_in(options.paths.front()) : std::nullopt)
-    return write_out(rendered(std::span(&*known, 1), options.output), exit_status(*known));
   std::vector<Input> inputs;
   for (const std::string& path : options.paths) {
     Result<Input> input = open_input(path);
@@ -82,6 +61,10 @@ int explain(const ExplainOptions& options) {
     if (!gpu->note.empty()) hint("--gpu: " + std::string(gpu->note));
   }
   share_device_sizes(inputs);
+  const bool has_report = std::any_of(inputs.begin(), inputs.end(), [](const Input& i) { return !i.report.empty(); });
+  if (has_report && (!options.save_trace.empty() || options.output.format == kTextTrace))
+    return fail("a report holds no events, so there is no trace to write; give the recording itself");
+  if (has_report && gpu) hint("--gpu: a report is shown as it was written");
   if (!options.save_trace.empty()) {
     if (options.paths.size() != 1) return fail("--save-trace takes one input");
     if (is_same_file(options.save_trace, options.paths.front()))
@@ -106,7 +89,7 @@ int explain(const ExplainOptions& options) {
   }
   std::vector<Report> reports;
   for (const Input& input : inputs) {
-    reports.push_back(report_of_input(input));
+    reports.push_back(make_report(input));
     status = std::max(status, exit_status(reports.back()));
   }
   if (reports.empty()) return status;

@@ -65,10 +65,16 @@ void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::
   std::string words = "terminal (default), json";
   for (const std::string& more : more_formats) words += ", " + more;
   more_formats.insert(more_formats.begin(), {"terminal", "json"});
-  verb.add_option("--format", options.format, words + "; FAULTLINE_FORMAT does the same")
-      ->check(CLI::IsMember(std::move(more_formats)))
-      ->envname("FAULTLINE_FORMAT")
-      ->option_text("FORM");
+  options.format = environment("FAULTLINE_FORMAT").empty() ? "terminal" : environment("FAULTLINE_FORMAT");
+  CLI::Option* given = verb.add_option("--format", options.format, words + "; FAULTLINE_FORMAT does the same")
+                           ->check(CLI::IsMember(more_formats))
+                           ->option_text("FORM");
+  // Not by the option's own means: they ask every verb, and not all have all forms.
+  verb.parse_complete_callback([&options, given, known = CLI::IsMember(more_formats)]() mutable {
+    if (given->count() != 0) return;
+    if (const std::string problem = known(options.format); !problem.empty())
+      throw CLI::ValidationError("FAULTLINE_FORMAT", problem);
+  });
 }
 
 void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {

@@ -180,7 +180,8 @@ const auto kWholeNumber = [](const std::string& text) {
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status) {
   CLI::App* verb = app.add_subcommand(
       "plan",
-      "runs a program of PyTorch, JAX or TensorFlow without a GPU, given behind --: will it fit, why not, what would");
+      "runs a program of PyTorch, JAX or TensorFlow, given behind --, without a GPU: says whether it fits on one, why "
+      "not, and what would make it fit");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->question.command = command;
   verb->add_option("--gpu", arguments->gpu,

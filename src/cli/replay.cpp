@@ -186,6 +186,8 @@ std::string name_of_input(const ReplayArguments& arguments) {
 }
 
 Result<const InputPart*> part_to_replay(const ReplayArguments& arguments, const Input& input) {
+  if (!input.report.empty())
+    return Error{name_of_input(arguments) + " is a report and holds no events: give the recording itself", {}, {}};
   const Result<const InputPart*> part =
       arguments.part.empty() ? &likeliest_part(input) : named_part(input, arguments.part);
   if (part && (*part)->statements.message_only)

@@ -5,6 +5,7 @@
 
 #include "facts/outside.h"
 #include "facts/stack_facts.h"
+#include "report/json.h"
 #include "report/unseen.h"
 #include "rules/describe.h"
 
@@ -181,6 +182,7 @@ Report make_report(const Trace& trace, const Judgement& judgement) {
 }
 
 Report make_report(const Input& input, const VisitPart& visit) {
+  if (std::optional<Report> written = input.report.empty() ? std::nullopt : report_of(input.report)) return *written;
   Report whole;
   whole.input_kind = input.kind;
   whole.input_path = input.path;
@@ -196,6 +198,8 @@ Report make_report(const Input& input, const VisitPart& visit) {
   const bool is_explained = std::any_of(whole.findings.begin(), whole.findings.end(),
                                         [](const Finding& finding) { return finding.severity == Severity::kError; });
   whole.unseen = unseen_of(input, is_explained);
+  if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan))
+    attach_plan(whole, std::move(*plan));
   return whole;
 }
 

@@ -40,6 +40,7 @@ struct Input {
   std::vector<std::string> left_out;          // what was asked for and could not be recorded, likewise
   std::map<std::string, std::uint64_t> lost;  // what was odd or missing beside the parts
   std::string plan;                           // JSON: what a plan found out by running the program; empty: this is none
+  std::string report;  // JSON: a report that was written before, with one part that holds nothing; empty: this is none
 };
 
 // The Error is one sentence for the user, the path not included.

@@ -11,6 +11,7 @@
 #include "sources/source.h"
 #include "sources/torch_snapshot/torch_snapshot.h"
 #include "sources/trace_file/trace_file.h"
+#include "sources/written_report/written_report.h"
 #include "trace/file_reader.h"
 
 namespace faultline {
@@ -35,6 +36,11 @@ constexpr auto kSources = std::to_array<Source>({
      .endings = {".txt"},
      .recognises = recognises_trace_text,
      .read = one<read_trace_text_source>},
+    {.kind = "report",
+     .what = "a report of Faultline's (--format json)",
+     .endings = {".json"},
+     .recognises = looks_like_report,
+     .read = read_report},
     {.kind = "core-dump",
      .what = "a GPU core dump",
      .endings = {".core", ".nvcudmp"},

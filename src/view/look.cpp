@@ -62,8 +62,6 @@ Viewed look_at(const Input& input) {
       }
     }
   });
-  if (std::optional<Plan> plan = input.plan.empty() ? std::nullopt : plan_of(input.plan))
-    attach_plan(viewed.report, std::move(*plan));
   for (const Finding& finding : viewed.report.findings) viewed.jumps.push_back(jump_of(finding, moments));
   if (undrawn != 0)
     viewed.left_out.push_back(

@@ -415,9 +415,33 @@ def test_colour_is_for_terminals_that_want_it(binary, run):
     assert b"\x1b[" not in run("explain", WITH_FINDINGS).stdout
 
 
-def test_the_format_may_come_from_the_environment(run):
-    done = run("explain", CLEAN, env={**os.environ, "FAULTLINE_FORMAT": "json"})
-    assert json.loads(done.stdout)["schema"] == "faultline.report/1"
+@pytest.mark.parametrize("form", ["json", "sarif", "markdown", "github", "junit", "text-trace", "terminal"])
+def test_the_format_may_come_from_the_environment(run, form):
+    environment = {**os.environ, "FAULTLINE_FORMAT": form}
+    done = run("explain", CLEAN, env=environment)
+    assert done.returncode == 0 and done.stdout == run("explain", CLEAN, "--format", form).stdout
+    assert run("explain", CLEAN, "--format", "terminal", env=environment).stdout == run("explain", CLEAN).stdout
+    for verb in (["replay", CLEAN], ["doctor"]):  # which have two
+        done = run(*verb, env=environment)
+        if form in ("json", "terminal"):
+            assert done.stdout and not done.stderr.startswith(b"faultline: FAULTLINE_FORMAT"), done.stderr
+        else:
+            assert refusal(done).startswith(f"faultline: FAULTLINE_FORMAT: {form} not in {{terminal,json}}")
+
+
+def test_a_report_that_was_written_is_shown_in_any_form(run, tmp_path):
+    written = run("explain", WITH_FINDINGS, "--format", "json").stdout
+    for name, data in (("report.json", written), ("no-ending", written), ("packed.gz", gzip.compress(written))):
+        (tmp_path / name).write_bytes(data)
+        done = run("explain", tmp_path / name)
+        assert done.stdout == run("explain", WITH_FINDINGS).stdout and done.returncode == 1
+    both = json.loads(run("explain", "--format", "json", tmp_path / "report.json", CLEAN).stdout)
+    assert both[0] == json.loads(written) and len(both) == 2
+    (tmp_path / "cut.json").write_bytes(written[: len(written) // 2])
+    assert "this report of Faultline's is not whole" in refusal(run("explain", tmp_path / "cut.json"))
+    assert "holds no events" in refusal(run("replay", tmp_path / "report.json"))
+    assert "holds no events" in refusal(run("explain", "--format", "text-trace", tmp_path / "report.json"))
+    assert "holds no events" in refusal(run("explain", "--save-trace", tmp_path / "t", tmp_path / "report.json"))
 
 
 # ---- hostile inputs are cheap

@@ -1,4 +1,6 @@
 // For continuous integration: GitHub's workflow commands, which become annotations of lines, and JUnit's XML, which every other server reads.
+#include <algorithm>
+
 #include "base/safe_text.h"
 #include "report/exit_status.h"
 #include "report/finding_text.h"
@@ -108,7 +110,8 @@ std::string to_github(std::span<const Report> reports, const ExchangeOptions& op
              "::" + command_text(shown(finding.message) + advice(finding), false) + "\n";
     }
     const int status = exit_status(report);
-    const bool is_told = status == 0 || !report.findings.empty();
+    const bool is_told = status == 0 || std::any_of(report.findings.begin(), report.findings.end(),
+                                                    [](const Finding& f) { return f.severity != Severity::kNote; });
     out += is_told ? "Faultline: "
                    : "::" + std::string(status == kHoldsInPart ? "warning" : "error") + " title=Faultline::";
     out += command_text(shown(summary_of(report)), false) + "\n";

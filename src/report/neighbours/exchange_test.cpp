@@ -58,6 +58,23 @@ TEST(Exchange, MarkdownOfAnInputIsText) {
   EXPECT_NE(above.find("&#64;team"), std::string::npos);
 }
 
+TEST(Exchange, AVerdictThatNoFindingTellsIsTold) {
+  Report report;
+  report.plan.emplace();
+  report.findings.resize(1);
+  report.findings.front().severity = Severity::kNote;
+  report.findings.front().rule = "memory/fragmentation";
+  for (const auto& [verdict, told] :
+       {std::pair(Verdict::kDoesNotFit, "::error title=Faultline::"),
+        std::pair(Verdict::kUnplanned, "::error title=Faultline::"), std::pair(Verdict::kFits, "Faultline: ")}) {
+    report.plan->verdict = verdict;
+    const std::string text = all_of(to_github, report);
+    EXPECT_NE(text.find(std::string("\n") + told), std::string::npos) << text;
+    const bool fails = all_of(to_junit, report).find("failures=\"0\" errors=\"0\"") == std::string::npos;
+    EXPECT_EQ(fails, verdict != Verdict::kFits);
+  }
+}
+
 TEST(Exchange, WhatWasRefutedIsNoAdvice) {
   Finding finding;
   finding.tries = {{"one", true, 0, false}, {"two", false, 0, false}, {"three", std::nullopt, 0, false}};
