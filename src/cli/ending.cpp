@@ -22,9 +22,9 @@ constexpr auto kOneAndTheSame = std::chrono::milliseconds(500);
 void add_family(pid_t process, std::vector<pid_t>& all) {
   all.push_back(process);
   std::error_code problem;
-  for (const fs::directory_entry& thread :
-       fs::directory_iterator("/proc/" + std::to_string(process) + "/task", problem)) {
-    std::ifstream children(thread.path() / "children");
+  for (auto thread = fs::directory_iterator("/proc/" + std::to_string(process) + "/task", problem);
+       !problem && thread != fs::directory_iterator(); thread.increment(problem)) {
+    std::ifstream children(thread->path() / "children");
     for (pid_t child = 0; children >> child;) add_family(child, all);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "cli/apart.h"
 #include "cli/options.h"
+#include "cli/pool_maps.h"
 #include "cli/private_files.h"
 #include "cli/run_folder.h"
 #include "fmt/format.h"
@@ -53,7 +54,9 @@ void run_again(const RunArguments& arguments, const std::string& folder, const G
                                         Placement{Output::kAsIs, second + "/log.txt", standard_input, true});
   if (standard_input >= 0) ::close(standard_input);
   if (!process) return hint("the program is not run again: " + process.error().message());
+  PoolMapsBound pool_maps(second);
   const ProgramEnd end = wait_for_program(*process);
+  pool_maps.finish();
   end_keeper(keeper.get());
   const CommandRecord record{"run",          arguments.command, started,
                              end.status,     end.seconds,       {{"gpu", "own"}, {"history", arguments.history}},

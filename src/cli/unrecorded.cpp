@@ -1,9 +1,11 @@
 #include "cli/unrecorded.h"
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
+
+#include "cli/options.h"
+#include "cli/quiet_thread.h"
 
 namespace faultline::cli {
 namespace {
@@ -42,12 +44,9 @@ UnrecordedWatch::UnrecordedWatch(pid_t program, const std::string& recorder) : p
   std::error_code problem;
   if (!recorder.empty()) recorder_ = fs::canonical(recorder, problem).string();
   if (recorder_.empty()) return;
-  // What is sent to Faultline is for the thread that waits for the program.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { watch(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = thread_without_signals([this] { watch(); });
+  if (!thread_.joinable())
+    hint("processes that use the driver without the recorder are not looked for: the system gives no thread for it");
 }
 
 UnrecordedWatch::~UnrecordedWatch() { finish(); }
@@ -71,8 +70,9 @@ void UnrecordedWatch::look(pid_t process, int depth) {
     else if (mapped.driver)
       found_[process] = first_line(about / "comm");
   }
-  for (const fs::directory_entry& thread : fs::directory_iterator(about / "task", problem)) {
-    std::ifstream children(thread.path() / "children");
+  for (auto thread = fs::directory_iterator(about / "task", problem); !problem && thread != fs::directory_iterator();
+       thread.increment(problem)) {
+    std::ifstream children(thread->path() / "children");
     for (pid_t child = 0; depth < kDeepest && children >> child;) look(child, depth + 1);
   }
 }

@@ -29,16 +29,17 @@ Result<BfcDeviceSpec> bfc_device_spec(std::string name, std::uint64_t capacity_b
   BfcDeviceSpec spec{std::move(name), capacity_bytes, context_bytes, BfcFramework::kJax, {}, 1, false};
   if (framework == "tensorflow") spec.framework = BfcFramework::kTensorFlow;
   const bool is_jax = spec.framework == BfcFramework::kJax;
-  if (capacity_bytes == 0 || capacity_bytes > kBfcNoLimit || context_bytes >= capacity_bytes)
-    return Error{fmt::format("a device of {} with a context of {} leaves no pool", format_bytes(capacity_bytes),
-                             format_bytes(context_bytes)),
-                 {},
-                 {}};
   const Result<SettingChanges> parsed = parse_setting_changes(changes);
   if (!parsed) return parsed.error();
+  const BfcTarget target{spec.framework, TargetGpu{capacity_bytes, compute_major}};
+  if (!is_jax && context_bytes == 0) spec.context_bytes = tensorflow_context_bytes(*target.gpu, *parsed);
+  if (capacity_bytes == 0 || capacity_bytes > kBfcNoLimit || spec.context_bytes >= capacity_bytes)
+    return Error{fmt::format("a device of {} with a context of {} leaves no pool", format_bytes(capacity_bytes),
+                             format_bytes(spec.context_bytes)),
+                 {},
+                 {}};
   spec.settings.growth = false;
   spec.settings.garbage_collection = !is_jax;
-  const BfcTarget target{spec.framework, TargetGpu{capacity_bytes, compute_major}};
   if (Status applied = apply_changes(spec.settings, target, *parsed); !applied) return applied.error();
   if (is_jax) spec.settings.limit_bytes = (spec.settings.limit_bytes + kJaxPage - 1) / kJaxPage * kJaxPage;
   if (is_jax) spec.share = kJaxShare;

@@ -40,7 +40,7 @@ FAULTLINE_API faultline_dryrun* faultline_open(const char* trace_path, const cha
                                                const char* torch_version, char* error_text, uint64_t error_bytes);
 
 /* The same with the pool of TensorFlow or JAX in the place of PyTorch's allocator: framework is "tensorflow" or "jax", settings are what the program's environment or the program itself
- * sets, by the names that replay --set takes ("XLA_PYTHON_CLIENT_PREALLOCATE=false,XLA_CLIENT_MEM_FRACTION=0.5"; may be NULL or ""). It is one device; faultline_alloc, _free, _set_overcommit, the
+ * sets, by the names that replay --set takes ("XLA_PYTHON_CLIENT_PREALLOCATE=false,XLA_CLIENT_MEM_FRACTION=0.5"; may be NULL or ""). With a context_bytes of 0 TensorFlow's own reserve is counted. It is one device; faultline_alloc, _free, _set_overcommit, the
  * names, the marks and the numbers are as for PyTorch's, and what a pool does not have (streams, private pools, pinned memory, snapshots) is passed over. */
 FAULTLINE_API faultline_dryrun* faultline_open_pool(const char* trace_path, const char* device_name,
                                                     uint64_t capacity_bytes, uint64_t context_bytes,

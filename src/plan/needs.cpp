@@ -271,8 +271,7 @@ std::vector<PlanFit> fits_on_catalogue(const Needs& needs) {
     Needs there = needs;
     there.context_bytes = entry.gpu.context_bytes;
     if (needs.pool == BfcFramework::kTensorFlow)
-      there.context_bytes = kBfcContextAtStart + tensorflow_reserve_bytes(entry.gpu.capacity_bytes - kBfcContextAtStart,
-                                                                          entry.gpu.compute_major);
+      there.context_bytes = tensorflow_context_bytes({entry.gpu.capacity_bytes, entry.gpu.compute_major});
     fits.push_back({plan_gpu(entry.gpu), there.needed_bytes() <= entry.gpu.capacity_bytes});
   }
   std::stable_sort(fits.begin(), fits.end(),

@@ -15,7 +15,7 @@ from .await_frameworks import FRAMEWORKS
 
 _MOST_FRAMES = 200
 _MOST_TEXT = 20000
-_MOST_WORDS = 200000
+MOST_WORDS = 1 << 18  # of tracebacks
 
 
 class Process:
@@ -149,7 +149,7 @@ def words_of(problem, traceback):
 
     try:
         told = printing.TracebackException(type(problem), problem, traceback, limit=-_MOST_FRAMES, lookup_lines=False)
-        return "".join(told.format())[-_MOST_WORDS:]
+        return "".join(told.format())[-MOST_WORDS:]
     except Exception:  # of a text that the program makes itself
         return ""
 

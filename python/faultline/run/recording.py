@@ -8,7 +8,7 @@ import time
 from .await_frameworks import FRAMEWORKS
 from .exceptions import Exceptions
 from .pool_maps import PoolMaps
-from .process import Process
+from .process import MOST_WORDS, Process
 
 DEFAULTS = {"history": True, "history_entries": 200000, "buffers": False}
 # With --buffers: settings that make each of a framework's buffers an allocation of the driver's, where the recording sees it.
@@ -16,7 +16,6 @@ _BUFFERS = {
     "jax": (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"), ("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")),
     "tensorflow": (("TF_GPU_ALLOCATOR", "cuda_malloc_async"),),
 }
-_MOST_WORDS = 1 << 18
 
 
 class Recording:
@@ -99,7 +98,7 @@ class Recording:
 
     def _save_words(self, words):
         """The traceback as Python prints it, for the reader of pasted errors; what ended the process comes last."""
-        self._words = (self._words + words + "\n")[-_MOST_WORDS:]
+        self._words = (self._words + words + "\n")[-MOST_WORDS:]
         self.process.save(
             f"failure-{self.process.pid}.txt", lambda file: file.write(self._words.encode("utf-8", "replace"))
         )

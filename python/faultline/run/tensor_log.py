@@ -19,21 +19,41 @@ class TensorLog:
         self._process = process
         self._numbers, self._stacks = itertools.count(1), itertools.count(1)
         self._tensors, self._asked = {}, set()
-        self._written = self._disk_seen = 0
-        self._file = None
+        self._disk_seen = 0
+        self._file = []  # its descriptor while it is written: taking it out is one step
         if room_in(process.folder) < 2 * _LOOK_AT_DISK:
             return self._process.note("tensors are not recorded: the rest of the disk is left to the program")
-        self._file = os.open(
-            os.path.join(process.folder, f"tensors-{process.pid}.txt"),
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC,
-            0o600,
-        )
+        self._path, file = _new_file(process)
+        about = os.fstat(file)
+        self._is = (about.st_dev, about.st_ino)
+        self._file.append(file)
         self._write("faultline-trace-text 1\n" + head)
 
     def close(self):
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
+        for file in self._taken_out():
+            self._put_away(file)
+
+    def _taken_out(self):
+        try:
+            return [self._file.pop()]
+        except IndexError:
+            return []
+
+    def _about(self, file):
+        """None where the descriptor is not ours any more: the program may close all that there are, and gets the number for a file of its own."""
+        try:
+            about = os.fstat(file)
+        except OSError:
+            return None
+        return about if (about.st_dev, about.st_ino) == self._is else None
+
+    def _put_away(self, file):
+        """Its number stays taken: another thread may be about to write there."""
+        if self._about(file) is None:
+            return
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(nowhere, file, inheritable=False)
+        os.close(nowhere)
 
     # --- what happens
 
@@ -50,12 +70,13 @@ class TensorLog:
         return known
 
     def made(self, pool, size, stack, tensor):
+        # Part of a name: of two threads the later one may be the first to write, and the log may end between them.
         number = next(self._numbers)
-        self._write(f"alloc #{number} {size} {pool} stack=s{stack} tensor={tensor} t={time.time_ns()}\n")
+        self._write(f"alloc #a{number} {size} {pool} stack=s{stack} tensor={tensor} t={time.time_ns()}\n")
         return number
 
     def ended(self, number):
-        self._write(f"free #{number} t={time.time_ns()}\n")
+        self._write(f"free #a{number} t={time.time_ns()}\n")
 
     def refused(self, pool, size, stack, operation):
         """A request for memory that failed."""
@@ -69,7 +90,7 @@ class TensorLog:
         now = time.time_ns()
         lines = [f"op-begin {quoted(operation)} stack=s{stack} t={now}\n"]
         for number, tensor in operands:
-            lines.append(f"tensor-note {f'#{number} ' if number else ''}tensor={tensor} t={now}\n")
+            lines.append(f"tensor-note {f'#a{number} ' if number else ''}tensor={tensor} t={now}\n")
         lines.append(f"op-end {quoted(words)} failed stack=s{stack} t={now}\n")
         self._write("".join(lines))
 
@@ -84,39 +105,55 @@ class TensorLog:
         return number
 
     def _write(self, text):
-        file = self._file
-        if file is None:
+        try:
+            file = self._file[0]
+        except IndexError:
             return
         data = text.encode("utf-8", "replace")
         try:
-            if self._written - self._disk_seen >= _LOOK_AT_DISK:
-                self._disk_seen = self._written
+            about = self._about(file)
+            if about is None:
+                return self._end("because the program closed its file")
+            written = about.st_size
+            if written - self._disk_seen >= _LOOK_AT_DISK:
+                self._disk_seen = written
                 if room_in(self._process.folder) < 2 * _LOOK_AT_DISK:
                     return self._end("because the rest of the disk is left to the program")
-            if self._written + len(data) > _MOST_BYTES:
+            if written + len(data) > _MOST_BYTES:
                 return self._end(f"when the {_MOST_BYTES >> 20} MiB that it may take were full")
             if os.write(file, data) < len(data):
-                os.ftruncate(file, self._written)  # never half a line
+                os.ftruncate(file, written)  # never half a line
                 return self._end("because the disk was full")
-            self._written += len(data)
         except OSError as problem:
             self._end(f"because it could not be written ({problem})")
 
     def _end(self, why):
         """Nothing more is written but that."""
-        file, self._file = self._file, None
-        if file is None:
-            return
-        last = (
-            f"property capture.recorded_until_ns = {time.time_ns()}\nproperty capture.ended_because = {quoted(why)}\n"
-        )
+        for file in self._taken_out():
+            last = f"property capture.recorded_until_ns = {time.time_ns()}\nproperty capture.ended_because = {quoted(why)}\n".encode()
+            try:
+                self._put_away(file)
+                file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+                try:
+                    about = self._about(file)
+                    if about is not None and os.write(file, last) < len(last):
+                        os.ftruncate(file, about.st_size)
+                finally:
+                    os.close(file)
+            except OSError:
+                pass
+            self._process.note(f"the log of tensors ends before the program did, {why}")
+
+
+def _new_file(process):
+    """A program that replaced itself (exec) has the same number, and a second file, as it has a second trace."""
+    for image in ("", *(f"-{number}" for number in range(2, 100))):
+        path = os.path.join(process.folder, f"tensors-{process.pid}{image}.txt")
         try:
-            if os.write(file, last.encode()) < len(last.encode()):
-                os.ftruncate(file, self._written)
-        except OSError:
-            pass
-        os.close(file)
-        self._process.note(f"the log of tensors ends before the program did, {why}")
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            continue
+    raise FileExistsError(path)
 
 
 def quoted(text):

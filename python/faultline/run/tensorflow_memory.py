@@ -5,6 +5,7 @@ a traced function or a session lives in C++ alone and is not seen; that it faile
 error, has no Python lines, and takes minutes for a few thousand requests.
 """
 
+import inspect
 import math
 import os
 import re
@@ -30,7 +31,7 @@ class TensorFlowMemory:
     def __init__(self, recording, tensorflow):
         self._recording, self._tensorflow = recording, tensorflow
         self._on, self._log = True, None
-        self._local = threading.local()
+        self._local, self._first = threading.local(), threading.RLock()
         self._own = (OWN_FOLDER, as_library(lambda: 0).__code__.co_filename)
         self._inside = (os.path.join(os.path.dirname(tensorflow.__file__), ""), *self._own)
         self._last_failure = None
@@ -79,11 +80,12 @@ class TensorFlowMemory:
         made = errors_impl.OpError.__init__
 
         @as_library
-        def init(problem, node_def, op, message, *more):
-            made(problem, node_def, op, message, *more)
+        def init(problem, *given, **named):
+            made(problem, *given, **named)
             if self._on and type(problem).__name__ in _TOLD and not _is_printed(sys._getframe(1)):
-                self._quietly(self._refused, type(problem).__name__, op, str(message))
+                self._quietly(self._refused, problem)
 
+        init.__signature__ = inspect.signature(made)  # by which a copy of the exception is made
         errors_impl.OpError.__init__ = init
 
     def _watched(self, run, first):
@@ -91,9 +93,14 @@ class TensorFlowMemory:
         def faultline(*given):
             if not self._on:
                 return run(*given)
-            self._local.running = first(given)
-            results = run(*given)
-            self._quietly(self._ran, *first(given), results)
+            self._local.failed = None
+            try:
+                results = run(*given)
+            except Exception as problem:
+                if type(problem).__name__ != "_FallbackException":  # it is tried in another way
+                    self._quietly(self._did_not_run, first, given)
+                raise
+            self._quietly(self._ran, first, given, results)
             return results
 
         return faultline
@@ -109,8 +116,19 @@ class TensorFlowMemory:
 
     # --- what comes out
 
-    def _ran(self, name, inputs, results):
-        name = name.decode() if isinstance(name, bytes) else name
+    def _did_not_run(self, first, given):
+        """What it was given, in words: the tensors themselves are not kept for it."""
+        name, inputs = first(given)
+        self._begin()
+        operands = [one for one in inputs if hasattr(one, "dtype") and hasattr(one, "shape")]
+        self._local.failed = (
+            _text(name),
+            [(_number(self.tensors.of(one)), self._described(one)) for one in operands if one.shape.is_fully_defined()],
+        )
+
+    def _ran(self, first, given, results):
+        name, inputs = first(given)
+        name = _text(name)
         if results is None:
             results = ()
         elif not isinstance(results, (list, tuple)):
@@ -129,8 +147,9 @@ class TensorFlowMemory:
         number = self._log.made(self._pool_of(tensor.device), size, self._here(True), self._described(tensor, name))
         self.tensors.follow(tensor, Holding(number))
 
-    def _refused(self, kind, op, message):
-        running, self._local.running = getattr(self._local, "running", None), None
+    def _refused(self, problem):
+        kind, op, message = type(problem).__name__, problem.op, str(problem.message)
+        failed, self._local.failed = getattr(self._local, "failed", None), None
         self._begin()
         stack = self._here()
         asked = _ASKED.search(message)
@@ -146,12 +165,9 @@ class TensorFlowMemory:
             return
         if kind == "ResourceExhaustedError":
             return  # in other words; what ended the program is told with its own
-        operands = ()
-        if running is not None and found is not None and found[1] == _text(running[0]):
-            operands = [one for one in running[1] if hasattr(one, "dtype") and hasattr(one, "shape")]
         self._log.failed(
             name or "an operation",
-            [(_number(self.tensors.of(one)), self._described(one)) for one in operands if one.shape.is_fully_defined()],
+            failed[1] if failed is not None and found is not None and found[1] == failed[0] else (),
             message.replace("{{function_node ", "").split("}} ", 1)[-1],
             stack,
         )
@@ -185,23 +201,25 @@ class TensorFlowMemory:
         from tensorflow.python.eager import context
 
         head = ['source tensors', 'property bfc.framework = tensorflow']  # fmt: skip
-        self._pools, host = {}, _host_pool()
+        pools, host = {}, _host_pool()
         has_begun = context.context_safe() is not None and context.context_safe()._initialized
         gpus = len(self._tensorflow.config.list_physical_devices("GPU")) if has_begun else 0
         for number in range(gpus):
-            self._pools[f"GPU:{number}"] = f"GPU_{number}_bfc"
+            pools[f"GPU:{number}"] = f"GPU_{number}_bfc"
             head.append(f"device {number}")
         head.append(f'device {gpus} name="host memory ({host})"')
-        for number, pool in enumerate([*self._pools.values(), host]):
+        for number, pool in enumerate([*pools.values(), host]):
             head.append(f"heap driver{number} kind=driver device={number} name=driver")
             head.append(f"heap {pool} kind=bfc device={number} below=driver{number}")
-        self._host = host
         if host == "mklcpu":
             given = os.environ.get("TF_MKL_ALLOC_MAX_BYTES", "")
             limit = int(given) if given.isdigit() else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
             head.append(f"property bfc.mklcpu.limit = {limit}")
-        self._log = TensorLog(self._recording.process, "".join(line + "\n" for line in head))
-        self._stacks = Stacks(self._log)
+        with self._first:
+            if self._log is None:
+                log = TensorLog(self._recording.process, "".join(line + "\n" for line in head))
+                self._pools, self._host, self._stacks = pools, host, Stacks(log)
+                self._log = log  # the last: who sees it sees all of it
 
     def _pool_of(self, device):
         return self._pools.get(":".join(device.rsplit(":", 2)[-2:]), self._host) if self._pools else self._host

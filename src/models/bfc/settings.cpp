@@ -96,6 +96,18 @@ std::uint64_t tensorflow_reserve_bytes(std::uint64_t free_bytes, int compute_maj
   return (compute_major <= 6 ? 500 : compute_major == 7 ? 1050 : 1536) * kMiB;
 }
 
+std::uint64_t tensorflow_context_bytes(const TargetGpu& gpu, const SettingChanges& changes) {
+  std::optional<std::uint64_t> reserve;
+  for (const auto& [name, value] : changes) {
+    if ((name == kLimit || name == kFraction) && !reserve) reserve = 0;
+    if (const std::optional<double> told = number(value); name == kReserve && told)
+      reserve = bounded(*told * static_cast<double>(kMiB));
+  }
+  if (reserve) return kBfcContextAtStart + *reserve;
+  return std::min(kBfcContextAtStart + tensorflow_reserve_bytes(free_at_start(gpu), gpu.compute_major),
+                  gpu.capacity_bytes / 2);
+}
+
 std::uint64_t share_of(std::uint64_t capacity_bytes, double fraction) {
   return bounded(static_cast<double>(capacity_bytes) * fraction);
 }

@@ -40,6 +40,8 @@ enum class BfcFramework : std::uint8_t { kTensorFlow, kJax };
 
 // What TensorFlow leaves to the driver and to libraries of what is free when it starts: by how much that is, and by the GPU's generation.
 std::uint64_t tensorflow_reserve_bytes(std::uint64_t free_bytes, int compute_major);
+// What is not the pool's on a GPU that nothing else uses: the context, and that reserve, which is none where the program itself limits the pool; of a tiny GPU half at most.
+std::uint64_t tensorflow_context_bytes(const TargetGpu& gpu, const SettingChanges& changes = {});
 // A share of the device's whole memory; JAX takes three quarters unless it is told.
 std::uint64_t share_of(std::uint64_t capacity_bytes, double fraction);
 inline constexpr double kJaxShare = 0.75;

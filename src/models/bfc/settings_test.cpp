@@ -65,5 +65,26 @@ TEST(BfcSettings, ValuesThatMeanNothingAreRefused) {
   EXPECT_EQ(settings, BfcSettings{});
 }
 
+TEST(BfcSettings, WhatTensorFlowLeavesBesideItsPool) {
+  struct Row {
+    const char* what;
+    TargetGpu gpu;
+    SettingChanges changes;
+    std::uint64_t mib;
+  };
+  const SettingChanges none;
+  for (const Row& row : {Row{"T4", {15 * kGiB, 7}, none, 106 + 1050}, Row{"H200", {140 * kGiB, 9}, none, 106 + 1536},
+                         Row{"small", {kGiB, 9}, none, 106 + 225}, Row{"tiny", {200 * kMiB, 9}, none, 100},
+                         Row{"limited", {15 * kGiB, 7}, {{"memory_limit", "1024"}}, 106},
+                         Row{"a share", {15 * kGiB, 7}, {{"per_process_gpu_memory_fraction", "0.5"}}, 106},
+                         Row{"told", {15 * kGiB, 7}, {{"TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "300"}}, 406},
+                         Row{"told and limited",
+                             {15 * kGiB, 7},
+                             {{"memory_limit", "1024"}, {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "300"}},
+                             406},
+                         Row{"growth alone", {15 * kGiB, 7}, {{"TF_FORCE_GPU_ALLOW_GROWTH", "true"}}, 106 + 1050}})
+    EXPECT_EQ(tensorflow_context_bytes(row.gpu, row.changes), row.mib * kMiB) << row.what;
+}
+
 }  // namespace
 }  // namespace faultline

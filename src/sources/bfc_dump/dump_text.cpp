@@ -65,7 +65,8 @@ std::vector<Zone> zones_of(std::string_view text) {
 struct Open {
   PoolDump dump;
   DumpWriter writer;
-  std::uint64_t cursor = 0;  // where the next chunk of the region must begin
+  std::uint64_t cursor = 0;        // where the next chunk of the region must begin
+  std::uint64_t region_bytes = 0;  // of all regions, as stated
   bool in_region = false, has_name_line = false, is_over = false, is_fed = false;
   bool awaits_statistics = false, statistics_are_mixed = false;
   std::uint32_t bins = 0;
@@ -227,6 +228,7 @@ class Reader {
     region.is_stated = size_bytes != 0;
     region.first_chunk = static_cast<std::uint32_t>(open.dump.chunks.size());
     open.dump.regions.push_back(region);
+    open.region_bytes += size_bytes;
     open.in_region = true;
   }
 
@@ -316,12 +318,10 @@ class Reader {
 
   // Of several the one whose regions add up to it.
   void pool(const DumpLine& line) {
-    const auto add_up = [&](const Open& one) {
-      std::uint64_t sum = 0;
-      for (const DumpedRegion& region : one.dump.regions) sum += region.size_bytes;
-      return line.sizes[0] && sum >= line.sizes[0]->min && sum <= line.sizes[0]->max;
-    };
-    Open* open = latest_that([&](const Open& one) { return !one.dump.pool && add_up(one); });
+    Open* open = latest_that([&](const Open& one) {
+      return !one.dump.pool && line.sizes[0] && one.region_bytes >= line.sizes[0]->min &&
+             one.region_bytes <= line.sizes[0]->max;
+    });
     if (open == nullptr) open = latest_that([](const Open& one) { return !one.dump.pool; });
     if (open == nullptr) open = latest();
     if (open == nullptr) return;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 #include <string>
 
 #include "sources/bfc_dump/dump_trace.h"
+#include "sources/pool_names.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -302,6 +304,22 @@ TEST(PoolDumpText, APoolIsOfItsGpu) {
   for (const char* name :
        {"gpu_host_bfc", "xla_gpu_host_bfc", "bfc_cpu_allocator_for_gpu", "GPU_bfc", "GPU__bfc", "", "GPU_99999_bfc"})
     EXPECT_EQ(gpu_of(name), std::nullopt) << name;
+}
+
+// Four times the text takes some four times as long, whichever totals stand between the regions; of a square it would be sixteen.
+TEST(PoolDumpText, TimeGrowsWithTheText) {
+  for (const char* total : {"memory_limit_: 268435456", "Total bytes in pool: 77 memory_limit_: 268435456",
+                            "Sum Total of in-use chunks: 12.0KiB", "Stats:"}) {
+    const auto seconds = [&](int pairs) {
+      std::string text;
+      for (int at = 0; at < pairs; ++at) text += "Next region of size 256\n" + std::string(total) + "\n";
+      const auto began = std::chrono::steady_clock::now();
+      EXPECT_LE(read_pool_dumps(text).dumps.size(), 64U);
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    const double small = seconds(20'000);
+    EXPECT_LT(seconds(80'000), 10 * small + 0.1) << total;
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "sources/pool_names.h"
+
 namespace faultline {
 namespace {
 

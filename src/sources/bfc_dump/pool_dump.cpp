@@ -1,20 +1,6 @@
 #include "sources/bfc_dump/pool_dump.h"
 
-#include <algorithm>
-#include <charconv>
-#include <string_view>
-
 namespace faultline {
-
-std::optional<std::uint16_t> gpu_of(std::string_view allocator) {
-  if (!allocator.starts_with("GPU_") || !allocator.ends_with("_bfc")) return std::nullopt;
-  std::string_view number = allocator.substr(4, allocator.size() - std::min<std::size_t>(allocator.size(), 8));
-  if (const std::size_t last = number.rfind('_'); last != std::string_view::npos) number.remove_prefix(last + 1);
-  std::uint16_t index = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-  if (error != std::errc{} || end != number.data() + number.size() || index >= 4096) return std::nullopt;
-  return index;
-}
 
 void settle(PoolDump& dump) {
   dump.unread_bytes = dump.unplaced_bytes = 0;

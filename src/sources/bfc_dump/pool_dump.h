@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/byte_interval.h"
@@ -76,8 +75,5 @@ struct PoolDump {
 
 // The regions' chunks put in order, and what is missing in them counted; called once by each reader, when all of it is in.
 void settle(PoolDump& dump);
-
-// "GPU_3_bfc" and "GPU_collectivememory_3_bfc" → 3; another pool is of the host.
-std::optional<std::uint16_t> gpu_of(std::string_view allocator);
 
 }  // namespace faultline

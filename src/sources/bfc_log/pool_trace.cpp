@@ -1,24 +1,13 @@
 #include "sources/bfc_log/pool_trace.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "sources/pool_names.h"
 
 namespace faultline {
 namespace {
 
 constexpr std::size_t kMostPools = 256;
-constexpr std::uint16_t kMostGpus = 1024;
-
-// "GPU_3_bfc", "GPU_collectivememory_3_bfc"; nothing for memory of the host.
-std::optional<std::uint16_t> gpu_of(std::string_view name) {
-  if (!name.starts_with("GPU_") || !name.ends_with("_bfc")) return std::nullopt;
-  name.remove_suffix(4);
-  const std::string_view number = name.substr(name.rfind('_') + 1);
-  std::uint16_t index = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-  if (error != std::errc{} || end != number.data() + number.size() || index >= kMostGpus) return std::nullopt;
-  return index;
-}
 
 }  // namespace
 

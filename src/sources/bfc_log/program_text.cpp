@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "sources/error_text/error_text.h"
-#include "sources/run_folder/trace_import.h"
 #include "sources/statements.h"
+#include "sources/trace_import.h"
 
 namespace faultline {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sources/error_text/log_lines.h"
+#include "sources/pool_names.h"
 
 namespace faultline {
 namespace {

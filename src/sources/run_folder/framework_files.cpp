@@ -4,8 +4,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "sources/pool_names.h"
 #include "sources/run_folder/layout.h"
-#include "sources/run_folder/trace_import.h"
+#include "sources/trace_import.h"
 
 namespace faultline {
 namespace {
@@ -42,15 +43,77 @@ std::uint64_t microseconds(const std::string& path) {
   return number;
 }
 
-// Of a pool of a GPU rather than one of the host's, then the last.
-std::string best_map(const std::vector<std::string>& paths) {
-  const auto rank = [](const std::string& path) {
-    const bool of_gpu = fs::path(path).filename().string().find("_GPU_") != std::string::npos;
-    return std::pair(of_gpu, microseconds(path));
-  };
-  const auto best =
-      std::max_element(paths.begin(), paths.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  return best == paths.end() ? std::string() : *best;
+// "GPU_0_bfc" of "pool-7_GPU_0_bfc.1794832646072369".
+std::string pool_in_name(const std::string& path) {
+  const std::string stem = fs::path(path).stem().string();
+  return stem.substr(std::min(stem.size(), stem.find('_') + 1));
+}
+
+struct PoolMap {
+  Trace trace;
+  std::string pool() const {
+    const auto heap = std::find_if(trace.heaps.begin(), trace.heaps.end(),
+                                   [](const Heap& one) { return one.kind == HeapKind::kBfc; });
+    return heap == trace.heaps.end() ? std::string() : heap->name;
+  }
+};
+
+constexpr const char* kNotTold = "maps of pools whose refusals are not told: another pool's ended the program";
+
+// The last map of each pool, what comes later first. Pools of the host are looked at where there is none of a GPU, or where the message names them.
+std::vector<PoolMap> last_maps(const std::vector<std::string>& paths, const std::string& named,
+                               std::map<std::string, std::uint64_t>& lost) {
+  constexpr std::size_t kMostMaps = 16;  // of one process
+  std::map<std::string, std::string> last;
+  bool any_gpu = false;
+  for (const std::string& path : paths) {
+    const std::string pool = pool_in_name(path);
+    any_gpu |= gpu_of(pool).has_value();
+    const auto [known, is_new] = last.try_emplace(pool, path);
+    if (is_new) continue;
+    ++lost["maps of earlier refusals of a pool, of which the last was read"];
+    if (microseconds(known->second) < microseconds(path)) known->second = path;
+  }
+  std::vector<std::pair<std::string, std::string>> chosen(last.begin(), last.end());
+  // what the message names comes before all others
+  std::stable_sort(chosen.begin(), chosen.end(), [&](const auto& a, const auto& b) {
+    return std::pair(a.first == named, microseconds(a.second)) > std::pair(b.first == named, microseconds(b.second));
+  });
+  std::vector<PoolMap> maps;
+  for (const auto& [pool, path] : chosen) {
+    if (maps.size() == kMostMaps || (any_gpu && !gpu_of(pool) && pool != named))
+      ++lost[kNotTold];
+    else if (std::optional<Trace> map = read(path, "maps of a pool", lost))
+      maps.push_back({std::move(*map)});
+  }
+  return maps;
+}
+
+std::string stated(const Trace& message, const char* name) {
+  const auto found = message.properties.find(name);
+  return found == message.properties.end() ? std::string() : found->second;
+}
+
+// The pool that a message is about: "... by allocator GPU_0_bfc"; empty: it does not say.
+std::string pool_named(const Trace& message) {
+  constexpr std::string_view kBy = "by allocator ";
+  if (const std::string word = stated(message, "error.allocator"); !word.empty()) return word;
+  const std::string text = stated(message, "error.text");
+  const std::size_t at = text.find(kBy);
+  if (at == std::string::npos) return {};
+  const std::string_view rest = std::string_view(text).substr(at + kBy.size());
+  return std::string(rest.substr(0, rest.find_first_of(" ,;[\t\n")));
+}
+
+// The map of the request that the message is about: of the pool that it names, else of the GPU that it names, else of the only pool that there is.
+std::vector<PoolMap>::iterator map_of(const Trace& message, std::vector<PoolMap>& maps) {
+  const std::string pool = pool_named(message), device = stated(message, "error.device");
+  if (pool.empty() && device.empty()) return maps.size() == 1 ? maps.begin() : maps.end();
+  return std::find_if(maps.begin(), maps.end(), [&](const PoolMap& map) {
+    if (!pool.empty()) return map.pool() == pool;
+    const std::optional<std::uint16_t> gpu = gpu_of(map.pool());
+    return gpu && std::to_string(*gpu) == device;
+  });
 }
 
 // Pools ask the driver for less when it refuses, and go on: only a refusal of this very request is this failure.
@@ -108,7 +171,13 @@ std::string take_framework_file(const std::string& path, std::map<std::string, F
     const std::string process = rest.substr(0, rest.find_first_not_of("0123456789"));
     if (process.empty()) continue;
     const std::string_view ending = std::string_view(rest).substr(process.size());
-    if (begin == layout::kTensors && ending == ".txt") return files[process].tensors = path, process;
+    if (begin == layout::kTensors && ending.ends_with(".txt")) {
+      // "-2.txt": a process that replaced itself (exec) goes on under the same number
+      const std::string image(ending.substr(0, ending.size() - 4));
+      const bool is_later =
+          image.size() > 1 && image[0] == '-' && image.find_first_not_of("0123456789", 1) == std::string::npos;
+      if (image.empty() || is_later) return files[process + image].tensors = path, process + image;
+    }
     if (begin == layout::kFailure && ending == ".txt") return files[process].failure = path, process;
     if (begin == layout::kProfile && ending == "-oom.prof") return files[process].profile = path, process;
     if (begin == layout::kPoolMap && ending.starts_with('_') && ending.find('.') != std::string_view::npos)
@@ -123,21 +192,32 @@ std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::s
   std::optional<Trace> tensors = read(files.tensors, "logs of tensors", lost);
   std::map<std::string, std::uint64_t> other_words;  // a traceback that has nothing to do with memory
   std::optional<Trace> message = read(files.failure, "tracebacks", other_words);
-  std::optional<Trace> map = read(best_map(files.maps), "maps of a pool", lost);
-  const bool of_memory = message && tells_of_memory(*message);
+  std::vector<PoolMap> maps = last_maps(files.maps, message ? pool_named(*message) : std::string(), lost);
+  const auto own = message ? map_of(*message, maps) : maps.end();
+  // The failure is told already: of the maps what nobody else knows of is counted.
+  const auto drop = [&](auto is_known) {
+    for (const PoolMap& map : maps) {
+      if (!is_known(map)) ++lost[kNotTold];
+    }
+    message.reset(), maps.clear();
+  };
   if (tensors) {
-    const bool is_told = last_refusal(*tensors) != nullptr;
-    if (map) put_totals(*map, *tensors);
-    if (is_told) message.reset(), map.reset();
+    for (const PoolMap& map : maps) put_totals(map.trace, *tensors);
   }
-  if (message && driver != nullptr && has_failure(*driver, *message)) message.reset(), map.reset();
-  if (of_memory && message && map) {
-    put_request(*message, *map);
+  if (tensors && last_refusal(*tensors) != nullptr) {
+    drop([&](const PoolMap& map) {
+      return std::any_of(tensors->heaps.begin(), tensors->heaps.end(),
+                         [pool = map.pool()](const Heap& heap) { return heap.name == pool; });
+    });
+  } else if (message && driver != nullptr && has_failure(*driver, *message)) {
+    drop([&](const PoolMap& map) { return own != maps.end() && &map == &*own; });
+  } else if (message && own != maps.end() && tells_of_memory(*message)) {
+    put_request(*message, own->trace);
     message.reset();
   }
   if (tensors) parts.push_back({std::move(*tensors), name, {}});
   if (message) parts.push_back({std::move(*message), name, {}});
-  if (map) parts.push_back({std::move(*map), name, {}});
+  for (PoolMap& map : maps) parts.push_back({std::move(map.trace), name, {}});
   if (std::optional<Trace> arrays = read(files.profile, "profiles of JAX", lost))
     parts.push_back({std::move(*arrays), name + ", JAX's arrays", {}});
   return parts;

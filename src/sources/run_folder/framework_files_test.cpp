@@ -59,6 +59,17 @@ class FrameworkParts : public ::testing::Test {
     lost_ = input ? input->lost : std::map<std::string, std::uint64_t>{};
     return input ? std::move(input->parts) : std::vector<InputPart>{};
   }
+  // The refusal that is told of this pool; null: none.
+  static const Event* refusal_of(const std::vector<InputPart>& parts, const std::string& pool) {
+    for (const InputPart& part : parts) {
+      for (const Event& event : part.trace.events) {
+        if (event.kind == EventKind::kAllocFailed && event.heap.index() < part.trace.heaps.size() &&
+            part.trace.heaps[event.heap.index()].name == pool)
+          return &event;
+      }
+    }
+    return nullptr;
+  }
   fs::path folder_;
   std::map<std::string, std::uint64_t> lost_;
 };
@@ -105,7 +116,62 @@ TEST_F(FrameworkParts, MapHasWhatTheMessageAskedForAndTheLimit) {
 
 TEST_F(FrameworkParts, MapAloneIsAFailureThatNobodyHeardOf) {
   write("pool-7_GPU_0_bfc.1794832646072369", map_of("GPU_0_bfc"));
-  EXPECT_EQ(parts().size(), 1U);
+  const std::vector<InputPart> found = parts();
+  ASSERT_EQ(found.size(), 1U);
+  const Event* const refused = refusal_of(found, "GPU_0_bfc");
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->size_bytes, 0U);  // nobody says how much
+  EXPECT_EQ(refused->device, 0U);
+}
+
+// Map and message are one failure only where they are of one pool.
+TEST_F(FrameworkParts, AMessageIsJoinedToTheMapOfItsOwnPool) {
+  struct Row {
+    const char* what;
+    const char* where;              // in the message
+    std::vector<const char*> maps;  // of pools, the oldest first
+    const char* joined;             // to this one; empty: to none
+    std::size_t parts, lost;
+  };
+  const std::string zero = "GPU:0 by allocator GPU_0_bfc", one = "GPU:1 by allocator GPU_1_bfc";
+  for (const Row& row :
+       {Row{"its own", zero.c_str(), {"GPU_0_bfc"}, "GPU_0_bfc", 1, 0},
+        Row{"another GPU's", zero.c_str(), {"GPU_1_bfc"}, "", 2, 0},
+        Row{"another's is later", zero.c_str(), {"GPU_0_bfc", "GPU_1_bfc"}, "GPU_0_bfc", 2, 0},
+        Row{"another's is earlier", one.c_str(), {"GPU_0_bfc", "GPU_1_bfc"}, "GPU_1_bfc", 2, 0},
+        Row{"of the host", "GPU:0 by allocator gpu_host_bfc", {"GPU_0_bfc"}, "", 2, 0},
+        Row{"of the host, with its map",
+            "GPU:0 by allocator gpu_host_bfc",
+            {"gpu_host_bfc", "GPU_0_bfc"},
+            "gpu_host_bfc",
+            2,
+            0},
+        Row{"the host's is not told", zero.c_str(), {"GPU_0_bfc", "gpu_host_bfc"}, "GPU_0_bfc", 1, 1},
+        Row{"by the GPU alone", "GPU:1", {"GPU_1_bfc", "GPU_0_bfc"}, "GPU_1_bfc", 2, 0},
+        Row{"by another GPU alone", "GPU:1", {"GPU_0_bfc"}, "", 2, 0},
+        Row{"the last of its pool", zero.c_str(), {"GPU_0_bfc", "GPU_0_bfc", "GPU_0_bfc"}, "GPU_0_bfc", 1, 2}}) {
+    SCOPED_TRACE(row.what);
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) fs::remove(entry.path());
+    std::string words = kRefusedTraceback;
+    words.replace(words.find("GPU:0 by allocator GPU_0_bfc"), 28, row.where);
+    write("failure-7.txt", words);
+    int at = 10;
+    for (const char* pool : row.maps)
+      write("pool-7_" + std::string(pool) + ".17948326460723" + std::to_string(at++), map_of(pool));
+    const std::vector<InputPart> found = parts();
+    EXPECT_EQ(found.size(), row.parts);
+    std::uint64_t lost = 0;
+    for (const auto& [what, times] : lost_) lost += times;
+    EXPECT_EQ(lost, row.lost);
+    for (const char* pool : row.maps) {
+      const Event* const refused = refusal_of(found, pool);
+      if (refused == nullptr) continue;
+      const bool is_joined = std::string(pool) == row.joined;
+      EXPECT_EQ(refused->size_bytes, is_joined ? std::uint64_t{4} << 40 : 0U) << pool;
+      EXPECT_EQ(refused->stack.value != 0, is_joined) << pool;
+    }
+    EXPECT_EQ(*row.joined == 0 || refusal_of(found, row.joined) != nullptr, true);
+  }
 }
 
 TEST_F(FrameworkParts, WhatTheDriverRefusedIsNotToldAgain) {
@@ -137,11 +203,31 @@ TEST_F(FrameworkParts, WhatCannotBeReadIsCounted) {
   write("failure-7.txt", kRefusedTraceback);
   EXPECT_EQ(parts().size(), 1U);
   EXPECT_EQ(lost_.size(), 2U);
+  // and where the recorder was there too
+  write("process-7.faultline", std::string("faultline-trace-text 1\ndevice 0\nheap driver0 kind=driver device=0 "
+                                           "name=driver\nalloc #1 4000000 driver0 t=1\n"));
+  EXPECT_EQ(parts().size(), 2U);
+  EXPECT_EQ(lost_.size(), 2U);
+}
+
+// A process that replaced itself goes on under the same number, and what is written at the end is of the last one.
+TEST_F(FrameworkParts, AProcessThatReplacedItselfHasTwoLogs) {
+  write("tensors-7.txt", kTensorLines);
+  write("tensors-7-2.txt", std::string(kTensorLines) + "alloc-failed 4000000000 mklcpu stack=s1 t=2\n");
+  write("failure-7.txt", kRefusedTraceback);
+  write("process-7.json", R"({"exception": {"type": "ResourceExhaustedError", "message": "no"}})");
+  const std::vector<InputPart> found = parts();
+  ASSERT_EQ(found.size(), 2U);  // the failure is in the log, and not told again
+  for (const InputPart& part : found) {
+    EXPECT_EQ(part.holds(EventKind::kAllocFailed), part.name == "process 7-2");
+    EXPECT_EQ(part.trace.properties.contains("process.exception.type"), part.name == "process 7-2");
+  }
 }
 
 TEST_F(FrameworkParts, NamesOfOtherKindsAreNotTaken) {
   std::map<std::string, FrameworkFiles> files;
-  for (const char* name : {"tensors-.txt", "tensors-7.bin", "pool-7", "pool-x_GPU.1", "jax-7.prof", "failure-7.json"})
+  for (const char* name : {"tensors-.txt", "tensors-7.bin", "tensors-7-.txt", "tensors-7-x.txt", "pool-7",
+                           "pool-x_GPU.1", "jax-7.prof", "failure-7.json"})
     EXPECT_EQ(take_framework_file(name, files), "") << name;
   EXPECT_TRUE(files.empty());
 }

@@ -7,7 +7,7 @@
 
 #include "sources/bounds.h"
 #include "sources/run_folder/same_memory.h"
-#include "sources/run_folder/trace_import.h"
+#include "sources/trace_import.h"
 
 namespace faultline {
 namespace {

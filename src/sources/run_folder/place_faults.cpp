@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/hash.h"
-#include "sources/run_folder/trace_import.h"
+#include "sources/trace_import.h"
 
 namespace faultline {
 namespace {

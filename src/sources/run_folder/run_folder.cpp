@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "base/json_input.h"
 #include "base/plain_file.h"
@@ -46,6 +47,26 @@ std::pair<std::string, std::string> split_name(std::string_view name, std::strin
   return {std::string(rest.substr(0, digits(rest))), std::string(rest.substr(digits(rest)))};
 }
 
+// What is written at the end of a process that replaced itself is of the last of its programs, "7-2" of "7".
+void leave_end_to_last_image(std::map<std::string, ProcessFiles>& found) {
+  std::map<std::string, std::pair<std::size_t, std::string>> last;  // of each such process
+  for (const auto& [process, files] : found) {
+    const std::size_t dash = process.find('-');
+    if (dash == std::string::npos || files.framework.tensors.empty()) continue;
+    const std::pair<std::size_t, std::string> image(process.size(), process);
+    std::pair<std::size_t, std::string>& known = last[process.substr(0, dash)];
+    known = std::max(known, image);
+  }
+  for (const auto& [process, image] : last) {
+    ProcessFiles& first = found[process];
+    ProcessFiles& later = found[image.second];
+    later.facts = std::exchange(first.facts, {});
+    later.framework.failure = std::exchange(first.framework.failure, {});
+    later.framework.profile = std::exchange(first.framework.profile, {});
+    later.framework.maps = std::exchange(first.framework.maps, {});
+  }
+}
+
 std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
   std::map<std::string, ProcessFiles> found;
   std::map<std::string, FrameworkFiles> of_framework;
@@ -68,6 +89,7 @@ std::map<std::string, ProcessFiles> processes_in(const std::string& folder) {
     }
   }
   for (auto& [process, files] : of_framework) found[process].framework = std::move(files);
+  leave_end_to_last_image(found);
   // A process without a record or a history of its own is nothing to report on.
   std::erase_if(found, [](const auto& process) {
     return process.second.trace.empty() && process.second.snapshots.empty() && process.second.cores.empty() &&
@@ -306,8 +328,7 @@ Status read_processes(const std::string& folder, const JsonFile& command, Input&
     if (read++ == kMostProcesses) break;
     std::map<std::string, std::uint64_t> lost_here;
     std::optional<Trace> trace = load_process(folder, process, files, command, lost_here);
-    for (InputPart& part :
-         framework_parts(files.framework, "process " + process, trace ? &*trace : nullptr, lost_here)) {
+    for (InputPart& part : framework_parts(files.framework, "process " + process, trace ? &*trace : nullptr, lost)) {
       take_facts(process, files, command, part.trace);
       // the recorder knows it better, where there is one
       if (const auto came = part.trace.properties.find("process.came_to_exit");

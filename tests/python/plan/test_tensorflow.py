@@ -36,6 +36,12 @@ HELD = {
         "f = tf.function(lambda x: tf.reduce_sum(tf.tanh(x @ x) @ x))\na = tf.ones([2048, 2048])\ny = f(a)\nprint(used() >> 20, info()['peak'] >> 20)",
         "16 48",
     ),
+    "each traced function assigns to its own variable": (
+        "def made():\n    v = tf.Variable(tf.ones([1024, 1024]))\n    return v, tf.function(lambda x: v.assign(x + 1.0))\n"
+        "a = tf.zeros([1024, 1024])\npairs = [made() for _ in range(3)]\nbefore = used()\n"
+        "for _ in range(2):\n    for v, f in pairs: f(a)\nprint(before >> 20, used() >> 20)\ndel v, f, pairs\nimport gc; gc.collect()\nprint(used() >> 20)",
+        "16 16 4",
+    ),
     "on the GPU by name": ("with tf.device('/GPU:0'):\n    a = tf.constant([[1.0] * 1024] * 1024)\n    b = a + a\nprint(used() >> 20, float(b[0, 0]))", "8 2.0"),
     "hidden it is not there": ("tf.config.set_visible_devices([], 'GPU')\na = tf.ones([1024, 1024])\nprint(len(tf.config.list_logical_devices('GPU')), used() >> 20)", "0 0"),
     "int32 is the host's": ("a = tf.zeros([1024, 1024], tf.int32)\nprint(used() >> 20)", "0"),

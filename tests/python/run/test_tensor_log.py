@@ -97,6 +97,95 @@ def test_where_the_disk_is_full_there_is_none(tmp_path):
     assert "tensors are not recorded" in note.read_text()
 
 
+OTHERS = {  # what another thread does while this one writes, and why the log ends then
+    "ends it": ("l.close()", None),
+    "finds it full": ("tensor_log._MOST_BYTES = 1", "MiB that it may take were full"),
+    "closes what there is": ("os.closerange(3, 64)", "because the program closed its file"),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_nothing_is_ever_written_into_a_file_of_the_programs(binary, tmp_path, case):
+    other, why = OTHERS[case]
+    program = f"""
+import threading
+l = log()
+s = l.stack(0, l.frame("<module>", "a.py", 3))
+begun, stopped, go = threading.Event(), threading.Event(), threading.Event()
+about = tensor_log.os.fstat
+class Slow:  # a thread that was about to write when the other came
+    def __getattr__(self, name): return getattr(os, name)
+    def write(self, file, data):
+        if threading.current_thread() is writer and not stopped.is_set():
+            begun.set()
+            stopped.wait()
+        return os.write(file, data)
+def writes():
+    for _ in range(50): l.made("mklcpu", 4000, s, "float32[1000]")
+writer = threading.Thread(target=writes)
+{"tensor_log.os = Slow()" if "close()" in other else ""}
+def meanwhile():
+    {"begun.wait()" if "close()" in other else "writes()"}
+    {other}
+    l.made("mklcpu", 4000, s, "float32[1000]")
+    files = [open(os.path.join(sys.argv[1], f"own-{{n}}"), "wb", buffering=0) for n in range(40)]  # numbers that were closed are given out again
+    stopped.set()
+    for file in files: file.write(b"mine")
+    return files
+beside = threading.Thread(target=lambda: kept.extend(meanwhile()))
+kept = []
+if {"close()" in other}: writer.start()
+beside.start()
+beside.join()
+if not {"close()" in other}: writer.start()
+writer.join()
+l.close()
+for file in kept: file.write(b" still")
+"""
+    path = logged(tmp_path, program)
+    own = sorted(tmp_path.glob("own-*"))
+    assert len(own) == 40 and {file.read_bytes() for file in own} == {b"mine still"}
+    report = explained(binary, path)
+    assert report["input"]["events"] >= (1 if case == "ends it" else 50) - 1
+    assert why is None or any(why in said for said in report["input"]["unseen"])
+
+
+def test_many_threads_leave_whole_lines_and_one_end(binary, tmp_path):
+    program = """
+import threading
+tensor_log._MOST_BYTES = 200000
+sys.setswitchinterval(1e-6)
+l = log()
+s = l.stack(0, l.frame("<module>", "a.py", 3))
+together = threading.Barrier(8)
+def work():
+    together.wait()
+    for _ in range(600): l.ended(l.made("mklcpu", 4000, s, l.tensor("float32", (1000,), "Fill")))
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    path = logged(tmp_path, program)
+    lines = path.read_text().splitlines()
+    assert all(line.split()[0] in ("alloc", "free", "stack", "tensor", "property", "source", "device", "heap", "faultline-trace-text") for line in lines)  # fmt: skip
+    assert sum("ended_because" in line for line in lines) == 1
+    assert path.stat().st_size < 210000 and explained(binary, path)["input"]["events"] > 1000
+
+
+def test_a_program_that_replaces_itself_has_a_second_log(tmp_path):
+    program = """
+l = log()
+l.made("mklcpu", 4000, l.stack(0, l.frame("<module>", "a.py", 3)), "float32[1000]")
+if len(sys.argv) < 3: os.execv(sys.executable, [sys.executable, "-c", PROGRAM, sys.argv[1], "again"])
+"""
+    program = f"PROGRAM = {LOG + program!r}\n" + program
+    done = subprocess.run([sys.executable, "-c", LOG + program, str(tmp_path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = sorted(tmp_path.glob("tensors-*.txt"), key=lambda path: len(path.name))
+    assert second.name == first.name.replace(".txt", "-2.txt")
+    assert all(path.read_text().count("alloc #a1 ") == 1 for path in (first, second))
+
+
 # --- packages that bear the names
 
 JAX = """

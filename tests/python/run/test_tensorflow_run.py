@@ -37,8 +37,7 @@ def run(binary, where, program, framework="tensorflow", environment=None):
         text=True,
         env={**os.environ, **(environment or {})},
     )
-    left = where / "left"
-    report = json.loads((left / "report.json").read_text()) if (left / "report.json").exists() else {"findings": []}
+    report = json.loads((where / "left/report.json").read_text())
     found = sorted((f["rule"], f["severity"], f["location"].get("line")) for f in report["findings"])
     return done, report, found
 
@@ -118,6 +117,52 @@ class TestTensorFlow:
         )
         assert done.returncode == 0 and found == [], done.stderr
         assert report["input"].get("unseen", []) == []
+
+    def test_the_program_is_as_without_it(self, binary, tmp_path):
+        done, report, found = run(
+            binary,
+            tmp_path,
+            """
+            import gc, pickle, threading, weakref
+            import tensorflow as tf
+            from tensorflow.python.framework import errors_impl
+
+            together, made = threading.Barrier(8), []
+            def first():
+                together.wait()
+                made.append(tf.ones([64, 64]) + tf.zeros([64, 64]))
+            threads = [threading.Thread(target=first) for _ in range(8)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            print(len(made))
+
+            x = tf.ones([64, 64])
+            y = tf.identity(x) + x
+            ended = weakref.ref(x)
+            del x
+            gc.collect()
+            print(ended() is None)
+
+            v = tf.Variable(tf.ones([64, 64]))
+            before = len(weakref.finalize._registry)
+            for _ in range(200): v.assign(tf.ones([64, 64]))
+            print(len(weakref.finalize._registry) - before <= 1)
+
+            try:
+                tf.matmul(tf.ones([32, 16]), tf.ones([32, 16]))
+            except tf.errors.InvalidArgumentError:
+                pass
+            problem = errors_impl.OpError(node_def=None, op=None, message="mine", error_code=3)
+            again = pickle.loads(pickle.dumps(problem))
+            print(problem.message, again.message, again.error_code)
+            """,
+        )
+        assert (done.returncode, done.stdout) == (0, "8\nTrue\nTrue\nmine mine 3\n"), done.stderr
+        assert found == [("tensor/shape-mismatch", "warning", 28)]
+        assert "MatMul refused float32[32,16] and float32[32,16]" in report["findings"][0]["message"]
+        assert report["input"].get("notes", []) == []
+        (log,) = (tmp_path / "left").glob("tensors-*.txt")
+        assert log.read_text().count("[64,64] op=\"AddV2\"") == 1
 
     @pytest.mark.parametrize(
         "name, expected, status",

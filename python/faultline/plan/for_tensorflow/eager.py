@@ -21,7 +21,7 @@ _SMALL_WORK = 1 << 25  # multiplications
 class Eager:
     def __init__(self, session):
         self._session = session
-        self._shared = SharedMemory(session, self._hold_new)
+        self.shared = SharedMemory(session, self._hold_new)
         self._local = threading.local()
         self._told_of_other = False
 
@@ -102,7 +102,7 @@ class Eager:
             return self.unwatched(run)  # a traced function: graphs.py has counted it
         if name in shapes.SHARES or not count:
             results = self.unwatched(run)
-            self._shared.after(name, inputs, results)
+            self.shared.after(name, inputs, results)
             return results
         told = self.unwatched(shapes.results_of, name, inputs, attributes, count)
         stand_in_given = any(session.tensors.is_stand_in(t) for t in inputs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import weakref
 from collections import Counter
 
 from ..._file_owner import is_library, is_own
@@ -20,13 +21,15 @@ _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _MOST_WORK = 1 << 27  # elements and multiplications; more are not computed
 _NO_RESULT = ("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg")
 _ASSIGNS = ("AssignVariableOp", "Assign")
+_AGAIN = "faultline_again/"  # before the names of a graph that is made again
 
 
 class Walk:
-    """One run of a graph."""
+    """One run of a graph. `given` are the caller's tensors by the ids of the graph's inputs; `variables` are what the graph's own have taken, by name."""
 
-    def __init__(self, session, name: str):
+    def __init__(self, session, name: str, given: dict, variables: dict):
         self._session, self._name = session, name
+        self._given, self._variables = given, variables
         self._stack = session.here()
         self._taken: dict[int, Holding] = {}  # by the id of a tensor of the graph
         self.unknown: list[str] = []
@@ -110,12 +113,19 @@ class Walk:
 
     def _keep(self, operation) -> None:
         """A variable of the graph has it from now on, in the place of what it had."""
+        from tensorflow.python.framework import ops
+
         holding = self._taken.get(id(operation.inputs[1]))
-        key = operation.inputs[0].op.name
-        kept = self._session.graph_variables
-        if holding is None or key in kept:  # it is copied into the memory that is there
+        handle = operation.inputs[0]
+        shared, resource = self._session.eager.shared, self._given.get(id(handle), handle)
+        name = None if isinstance(resource, ops.EagerTensor) else resource.op.name.removeprefix(_AGAIN)
+        # it is copied into the memory that is there
+        if holding is None or (shared.has(resource) if name is None else name in self._variables):
             return
-        kept[key] = holding.allocation
+        if name is None:
+            shared.set_variable(resource, Holding(holding.allocation))
+        else:
+            self._variables[name] = holding.allocation
         for tensor, each in list(self._taken.items()):
             if each is holding:
                 del self._taken[tensor]
@@ -136,7 +146,8 @@ class Walk:
         except (AttributeError, ValueError, KeyError):
             self.unknown.append(operation.name)
             return
-        walk = Walk(self._session, self._name)
+        outer = (self._given.get(id(t), t) for t in operation.inputs)
+        walk = Walk(self._session, self._name, {id(t): o for t, o in zip(inner.inputs, outer)}, self._variables)
         walk.run(inner.get_operations(), [])
         self.work += walk.work
         self.unknown += walk.unknown
@@ -184,7 +195,7 @@ def install(session) -> None:
     from tensorflow.python.eager.polymorphic_function import atomic_function
     from tensorflow.python.framework import ops
 
-    session.graph_variables = {}
+    session.graph_variables = weakref.WeakKeyDictionary()  # what the variables of each graph have taken, by name
     kind = atomic_function.AtomicFunction
     call = kind.call_flat
 
@@ -194,9 +205,11 @@ def install(session) -> None:
         if not session.eager._is_planned(self._bound_context):
             return call(self, *args)
         session.tick()
+        session.count_call(self)
         graph = self.graph
         outputs = list(graph.outputs)
-        walk = Walk(session, self.name)
+        given = {id(t): one for t, one in zip(graph.inputs, args)}
+        walk = Walk(session, self.name, given, session.graph_variables.setdefault(graph, {}))
         session.saw_graph = True
         try:
             walk.run(graph.get_operations(), outputs)
@@ -215,7 +228,6 @@ def install(session) -> None:
         for result in results or ():
             if isinstance(result, ops.EagerTensor):
                 session.eager._hold_new(result, "tf.function", stand_in)
-        session.count_call(self)
         return results
 
     kind.call_flat = call_flat
@@ -264,7 +276,7 @@ def _count_session(session, of, fetches, feeds: dict):
     operations = needed(of.graph, wanted, {t.ref() for t in fed})
     if fed and any(not out.shape.is_fully_defined() for operation in operations for out in operation.outputs):
         operations, wanted = _with_shapes(session, of.graph, operations, wanted, fed)
-    walk = Walk(session, "session")
+    walk = Walk(session, "session", {}, session.graph_variables.setdefault(of.graph, {}))
     session.saw_graph = True
     stack = session.here()
     taken = []
@@ -302,8 +314,8 @@ def _with_shapes(session, graph, operations, wanted, fed):
             inputs = {}
             for tensor, shape in fed.items():
                 inputs[tensor.name] = tf.compat.v1.placeholder(tensor.dtype.base_dtype, shape)
-            tf.import_graph_def(graph.as_graph_def(add_shapes=False), input_map=inputs, name="f")
-            again = [known.as_graph_element("f/" + name) for name in names]
+            tf.import_graph_def(graph.as_graph_def(add_shapes=False), input_map=inputs, name=_AGAIN.rstrip("/"))
+            again = [known.as_graph_element(_AGAIN + name) for name in names]
             return needed(known, again, {t.ref() for t in inputs.values()}), again
     except Exception:
         return operations, wanted

@@ -11,13 +11,14 @@ class SharedMemory:
     def __init__(self, session, hold_new):
         self._session, self._hold_new = session, hold_new
         self._variables: dict = {}  # holdings, by the id of the resource's tensor
+        self._followed: set = set()  # ids of the resources whose end is waited for
 
     def after(self, name: str, inputs, results) -> None:
         """After an operation of shapes.SHARES, or one without a result."""
         tensors = self._session.tensors
         if name == "AssignVariableOp" and len(inputs) > 1:
             known = tensors.of(inputs[1])
-            self._set_variable(inputs[0], known.holding if known is not None else None)
+            self.set_variable(inputs[0], known.holding if known is not None else None)
         elif name == "DestroyResourceOp" and inputs:
             self._drop_variable(id(inputs[0]))
         elif name == "ReadVariableOp" and results:
@@ -32,14 +33,24 @@ class SharedMemory:
                 else:
                     self._hold_new(result, name)
 
-    def _set_variable(self, resource, holding) -> None:
+    def has(self, resource) -> bool:
+        return id(resource) in self._variables
+
+    def set_variable(self, resource, holding) -> None:
         key = id(resource)
+        if holding is not None:
+            holding.arrays += 1  # before the one that it had goes: it may be the same
         self._drop_variable(key)
         if holding is None:
             return
-        holding.arrays += 1
         self._variables[key] = holding
-        weakref.finalize(resource, self._drop_variable, key).atexit = False  # what lives then is held to the end
+        if key not in self._followed:
+            self._followed.add(key)
+            weakref.finalize(resource, self._died, key).atexit = False  # what lives then is held to the end
+
+    def _died(self, key: int) -> None:
+        self._followed.discard(key)
+        self._drop_variable(key)
 
     def _drop_variable(self, key: int) -> None:
         holding = self._variables.pop(key, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 
 from .. import stand_in_reads
 from ..holdings import Holdings
@@ -10,8 +11,6 @@ from ..pool_session import PoolSession
 
 _SETTINGS = ("TF_FORCE_GPU_ALLOW_GROWTH", "TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB")
 _METHODS = ("numpy", "__bool__", "__float__", "__int__", "__index__", "__array__")
-_MIB = 1 << 20
-_AT_START = 106 * _MIB  # of the CUDA context, when the pool's limit is counted
 
 
 class TensorFlowSession(PoolSession):
@@ -23,7 +22,7 @@ class TensorFlowSession(PoolSession):
         self.all_real = bool(options.get("real"))
         self.chosen: dict[str, str] = {}  # by the program itself
         self.saw_graph = False
-        self._calls: dict[int, int] = {}
+        self._calls: dict[int, tuple] = {}  # by the id of a living function: it, and how often it was called
         self._step = None
 
     def install(self) -> None:
@@ -54,13 +53,8 @@ class TensorFlowSession(PoolSession):
         return ",".join(f"{name}={value}" for name, value in told.items())
 
     def context_bytes(self) -> int:
-        """What is not the pool's: the context, and the reserve that TensorFlow leaves to libraries."""
-        free = self.gpu.capacity_bytes - _AT_START
-        told = os.environ.get("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "")
-        if self.chosen.keys() & {"memory_limit", "per_process_gpu_memory_fraction"} or told.isdigit():
-            return _AT_START + (int(told) * _MIB if told.isdigit() else 0)
-        reserve = 225 if free < 2048 * _MIB else 500 if self.gpu.major <= 6 else 1050 if self.gpu.major == 7 else 1536
-        return min(_AT_START + reserve * _MIB, self.gpu.capacity_bytes // 2)
+        """0: by TensorFlow's own reserve, which the device knows."""
+        return 0
 
     def is_out_of_memory(self, problem: BaseException) -> bool:
         from tensorflow.python.framework import errors_impl
@@ -80,9 +74,13 @@ class TensorFlowSession(PoolSession):
 
     def count_call(self, function) -> None:
         """A traced function that is called again and again is a step."""
-        self._calls[id(function)] = self._calls.get(id(function), 0) + 1
-        if self._calls[id(function)] > 1 and (self._step is None or self._step is function):
-            self._step = function
+        key = id(function)
+        known, count = self._calls.get(key, (None, 0))
+        if known is None:  # not held: what it captures would live on
+            known = weakref.ref(function, lambda _: self._calls.pop(key, None))
+        self._calls[key] = (known, count + 1)
+        if count > 0 and (self._step is None or self._step() is function):
+            self._step = known
             self.step(
                 str(function.name.decode() if isinstance(function.name, bytes) else function.name)
                 .removeprefix("__inference_")

@@ -1,4 +1,4 @@
-#include "sources/run_folder/trace_import.h"
+#include "sources/trace_import.h"
 
 #include <algorithm>
 
