@@ -107,11 +107,16 @@ test-native: build-tests
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) --timeout 900
 
 test-python: build-tests $(STAMPS)/venv $(STAMPS)/apt-test
-	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup tests/python $(PYTEST)
+	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $$(($(JOBS) + 1)) --dist loadgroup tests/python $(PYTEST)
 
-# Also the tests that take long (tests/python/conftest.py names them): about twice the time.
-test-all: test-native
-	@$(MAKE) -s --no-print-directory test-python PYTEST=--all
+# Also the tests that take long (tests/python/conftest.py names them), and those with TensorFlow, which has an environment of its own: about twice the time.
+test-all: test-native wheel $(STAMPS)/venv-tensorflow
+	@FAULTLINE_TENSORFLOW_PYTHON="$$PWD/.cache/venv-tensorflow/bin/python" $(MAKE) -s --no-print-directory test-python PYTEST=--all
+
+$(STAMPS)/venv-tensorflow: Makefile $(STAMPS)/apt-build
+	@python3 -m venv .cache/venv-tensorflow
+	@.cache/venv-tensorflow/bin/python -m pip install -q --disable-pip-version-check tensorflow-cpu
+	@touch $@
 
 # The dry run with several releases of PyTorch, each in an environment of its own (gigabytes each; VERSIONS="--versions 2.4.1 2.8.0 --keep").
 test-versions: build $(STAMPS)/venv

@@ -1,0 +1,104 @@
+"""The wheel that `make wheel` leaves in dist/: installed into a fresh environment, used there, and taken out again."""
+
+import ast
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+
+import pytest
+
+from common import PROGRAMS, RECORDINGS, ROOT
+
+WHEELS = sorted((ROOT / "dist").glob("faultline-*.whl"))
+pytestmark = [
+    pytest.mark.xdist_group("wheel"),
+    pytest.mark.skipif(
+        not WHEELS, reason="there is no wheel in dist/: make wheel makes it, and make test before the tests"
+    ),
+]
+
+
+def files_below(folder):
+    return {path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """An environment with nothing but pip, and what is in it."""
+    folder = tmp_path_factory.mktemp("with space") / "env"
+    venv.create(folder, with_pip=True, symlinks=True)
+    return folder, files_below(folder)
+
+
+@pytest.fixture(scope="module")
+def installed(empty):
+    folder, _ = empty
+    pip = [folder / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", WHEELS[-1]], check=True)
+    return folder
+
+
+@pytest.fixture
+def faultline(installed, tmp_path):
+    def call(*arguments, **more):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("FAULTLINE", "PYTHON"))}
+        return subprocess.run(
+            [installed / "bin/faultline", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**clean, "PATH": f"{installed / 'bin'}:/usr/bin:/bin"},
+            **more,
+        )
+
+    return call
+
+
+def test_it_is_one_small_file_for_every_python():
+    (wheel,) = WHEELS
+    assert wheel.name.endswith("-py3-none-manylinux_2_35_x86_64.whl")
+    assert wheel.stat().st_size <= 15 << 20
+    names = zipfile.ZipFile(wheel).namelist()
+    packed = {name for name in names if name.endswith(".py")}
+    assert packed == {
+        f"faultline/{path.relative_to(ROOT / 'python/faultline')}" for path in (ROOT / "python/faultline").rglob("*.py")
+    }
+    assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
+    assert {"faultline/docs/rules/memory-leak.md", "faultline/lib/capture/libcuda.so.1"} <= set(names)
+
+
+def test_what_needs_no_framework_works(faultline, installed):
+    assert faultline("--version").stdout.startswith("faultline ")
+    told = faultline("explain", RECORDINGS / "gpt_oom.pickle.xz")
+    assert told.returncode == 1 and "memory/out-of-memory at snap.py:22" in told.stdout
+    (page,) = installed.glob("lib/python*/site-packages/faultline/docs/rules/memory-out-of-memory.md")
+    assert "".join(str(page).split()) in "".join(told.stdout.split()), "what is to be read is there"
+    told = faultline("doctor", "--format", "json")
+    assert told.returncode == 0 and str(installed) in told.stdout
+    told = faultline("run", "--gpu", "virtual:1GiB", "-o", "left", "--", PROGRAMS / "double_free")
+    assert "api/bad-free" in told.stderr, told.stderr
+    by_module = subprocess.run(
+        [installed / "bin/python", "-m", "faultline", "--version"], capture_output=True, text=True
+    )
+    assert by_module.stdout == faultline("--version").stdout
+
+
+def test_a_program_of_another_environment_is_planned(faultline, installed, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, torch\nprint(sys.path)\nx = torch.zeros(1 << 30, device='cuda')\ny = torch.zeros(1 << 33, device='cuda')\n"
+    )
+    told = faultline("plan", "--gpu", "T4", "--no-try", "-o", "left", "--", sys.executable, program)
+    assert told.returncode == 1 and "program.py:4" in told.stderr, told.stdout + told.stderr
+    ours = [entry for entry in ast.literal_eval(told.stdout.splitlines()[0]) if entry.startswith(str(installed))]
+    assert all(entry.endswith("/faultline/_inject") for entry in ours), "its packages are not the program's"
+
+
+def test_taken_out_it_leaves_nothing(empty, installed, faultline):
+    faultline("explain", RECORDINGS / "gpt_oom.pickle.xz")
+    folder, before = empty
+    pip = [folder / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "uninstall", "-y", "faultline"], check=True)
+    assert files_below(folder) == before
