@@ -1,6 +1,7 @@
 """The wheel that `make wheel` leaves in dist/: installed into a fresh environment, used there, and taken out again."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -76,7 +77,7 @@ def test_what_needs_no_framework_works(faultline, installed):
     (page,) = installed.glob("lib/python*/site-packages/faultline/docs/rules/memory-out-of-memory.md")
     assert "".join(str(page).split()) in "".join(told.stdout.split()), "what is to be read is there"
     told = faultline("doctor", "--format", "json")
-    assert told.returncode == 0 and str(installed) in told.stdout
+    assert told.returncode in (0, 1) and json.loads(told.stdout) and str(installed) in told.stdout
     told = faultline("run", "--gpu", "virtual:1GiB", "-o", "left", "--", PROGRAMS / "double_free")
     assert "api/bad-free" in told.stderr, told.stderr
     by_module = subprocess.run(
