@@ -40,7 +40,7 @@ class TensorLog:
             return []
 
     def _about(self, file):
-        """None where the descriptor is not ours any more: the program may close all that there are, and gets the number for a file of its own."""
+        """None where the descriptor is not ours any more: the program may close all that there are, and gets the number for a file of its own. Asked right before each use; nothing can make the two one step."""
         try:
             about = os.fstat(file)
         except OSError:
