@@ -15,28 +15,18 @@
 namespace faultline::capture {
 namespace {
 
-// The ranges that are open in this thread; a pop does not say which it ends. Nothing in it needs to be destroyed: threads push and pop until their very end.
-struct OpenRanges {
-  const Recorder* recorder;         // whose names they are: a forked child has another
-  std::array<StringId, 256> names;  // of the outermost ones; deeper ranges are not recorded
-  std::array<bool, 256> recorded;
-  std::uint32_t depth;
-};
-thread_local OpenRanges open_ranges;
+// How many ranges are open in this thread, recorded or not. Nothing more is kept in the thread's own memory: of that a process has little to spare for libraries that it loads while it runs.
+thread_local std::uint32_t depth = 0;
 
 int push(std::string_view name) {
-  OpenRanges& ranges = open_ranges;
-  const std::uint32_t at = ranges.depth++;
-  if (at >= ranges.names.size()) return static_cast<int>(at);
-  ranges.recorded[at] = false;
+  const std::uint32_t at = depth++;
   const Recording recording;
-  if (recording && !name.empty() && recording->recorder().wants_calls()) {
+  if (!recording || at >= recording->open_ranges().names.size()) return static_cast<int>(at);
+  OpenRanges& ranges = recording->open_ranges();
+  ranges.recorded[at] = false;
+  if (!name.empty() && recording->recorder().wants_calls()) {
     guarded([&] {
       ThreadRecorder& thread = *recording;
-      if (ranges.recorder != &thread.recorder()) {
-        ranges.recorded.fill(false);
-        ranges.recorder = &thread.recorder();
-      }
       Event event = thread.stamp(EventKind::kOpBegin);
       ranges.names[at] = thread.recorder().string(thread, name);
       ranges.recorded[at] = true;
@@ -65,11 +55,13 @@ int NVTX_API push_attributes(const nvtxEventAttributes_t* attributes) {
 }
 
 int NVTX_API pop() {
-  OpenRanges& ranges = open_ranges;
-  if (ranges.depth == 0) return NVTX_NO_PUSH_POP_TRACKING;
-  const std::uint32_t at = --ranges.depth;
+  if (depth == 0) return NVTX_NO_PUSH_POP_TRACKING;
+  const std::uint32_t at = --depth;
   const Recording recording;
-  if (recording && at < ranges.names.size() && ranges.recorded[at] && ranges.recorder == &recording->recorder()) {
+  if (!recording || at >= recording->open_ranges().names.size()) return static_cast<int>(at);
+  OpenRanges& ranges = recording->open_ranges();
+  if (ranges.recorded[at]) {
+    ranges.recorded[at] = false;
     guarded([&] {
       Event event = recording->stamp_without_stack(EventKind::kOpEnd);
       event.extra = ranges.names[at].value;

@@ -52,6 +52,12 @@ class Recorder;
 bool recording_is_on();
 void first_launch_was_made();  // of the process
 
+// The ranges of NVTX that are open in a thread, the outermost ones: a pop does not say which it ends.
+struct OpenRanges {
+  std::array<StringId, 256> names;
+  std::array<bool, 256> recorded{};
+};
+
 class ThreadRecorder {
  public:
   ThreadRecorder(Recorder& recorder, ThreadId thread);
@@ -75,6 +81,7 @@ class ThreadRecorder {
   KeyMap& copies() { return copies_; }
   KernelCache& kernels() { return kernels_; }
   std::span<LaunchArgument> room_for_arguments() { return arguments_; }
+  OpenRanges& open_ranges() { return open_ranges_; }
 
  private:
   friend class Recorder;
@@ -100,6 +107,7 @@ class ThreadRecorder {
   KeyMap stacks_, launches_, copies_;
   LastStream last_stream_;
   KernelCache kernels_;
+  OpenRanges open_ranges_;
   // Room that is not cleared between calls: clearing it would cost more than what is put there.
   std::array<PythonFrame, 128> frames_;
   std::array<std::uintptr_t, 48> addresses_;

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ _TELL_AND_WAIT = "env -0 | tr '\\n\\0' ' \\n' | grep ^FAULTLINE_; echo; exec cat
 # What was recorded is left where a cell was running when the kernel ended; the next %load_ext tells of it.
 _THEN_CLEAN = 'folder=$1 kernel=$2; shift 2; "$@"; [ -e "/proc/$kernel/exe" ] || [ -e "$folder/cell.json" ] || rm -rf -- "$folder"'
 _PASSED_ON = ("FAULTLINE_ROOM", "FAULTLINE_DRIVER", "FAULTLINE_RUN_FOLDER")
+_END_S = 0.5
 _WRITTEN_AFTER_S = 0.6  # `run` writes what is not full twice a second
 
 
@@ -26,7 +29,6 @@ class LateRecorder:
     def __init__(self):
         self.folder = ""  # of the recording
         self._keeper = self._library = None
-        self.is_virtual = False
         self.why_not = "it was not started"
 
     @property
@@ -43,6 +45,8 @@ class LateRecorder:
             return False
         try:
             told = self._start_keeper(folder, gpu)
+            if "FAULTLINE_RUN_FOLDER" not in told:
+                raise OSError("faultline run does not record here")
             if "FAULTLINE_DRIVER" not in told or "FAULTLINE_ROOM" not in told:
                 self.stop()
                 self.why_not = "there is no CUDA driver on this machine"
@@ -52,7 +56,6 @@ class LateRecorder:
             self.stop()
             self.why_not = f"the recorder could not be loaded ({type(problem).__name__}: {problem})"
             return False
-        self.is_virtual = bool(gpu)
         return True
 
     def _start_keeper(self, folder, gpu):
@@ -111,9 +114,10 @@ class LateRecorder:
         for pipe in (keeper.stdin, keeper.stdout):
             pipe.close()
         try:
-            keeper.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            keeper.terminate()
+            keeper.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:  # it makes a report that nobody will read
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(keeper.pid, signal.SIGKILL)
             keeper.wait()
 
 
