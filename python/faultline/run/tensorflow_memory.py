@@ -47,7 +47,7 @@ class TensorFlowMemory:
 
     def after_fork(self):
         """TensorFlow does not survive a fork; what the child frees was its parent's."""
-        self._on = False
+        self._on, self._first = False, threading.RLock()  # another thread of the parent may have had it
         if self._log is not None:
             self._log.close()
 
