@@ -254,6 +254,7 @@ def test_the_traps_of_a_notebook_are_named(torch_kernel, cell, held, fix):
     assert (fix in flat) if fix else ("kept by the notebook itself" not in flat), told
     torch_kernel.run("%faultline release\nfor _n in ('caught', 'box', 'model'): globals().pop(_n, None)")
     assert "2.00 MiB" not in torch_kernel.run("%faultline").text
+    assert torch_kernel.run("gc.collect(); torch.cuda.memory_allocated()").result == "0"  # nobody else has it
 
 
 def test_a_cell_that_is_run_again_and_leaves_more_each_time_is_told(torch_kernel):
