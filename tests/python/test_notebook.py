@@ -195,7 +195,7 @@ def test_a_cell_is_planned_and_not_run(torch_kernel):
         and f"cell [{shown.number}], line 1" not in shown.text
     )
     assert "DOES NOT FIT on Tesla T4" in shown.text and "ipykernel" not in shown.text + shown.html
-    assert torch_kernel.run("'w' in globals(), os.path.exists('written')").result == "(False, False)"
+    assert torch_kernel.run("import os; 'w' in globals(), os.path.exists('written')").result == "(False, False)"
     assert torch_kernel.run("planned.content['plan']['verdict']").result == "'does-not-fit'"
 
 

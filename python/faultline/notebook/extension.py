@@ -103,15 +103,17 @@ class Extension:
     # --- around cells
 
     def _before(self, info):
-        order = orders.order_above(getattr(info, "raw_cell", None) or "")
+        source = getattr(info, "raw_cell", None) or ""
+        number = len(self.shell.history_manager.input_hist_parsed)  # that it will have
+        self.cells.expect(source, number)
+        order = orders.order_above(source)
         if order is None or self._running is not None:
             return
         from .cell_recording import CellRecording
         from .watched_cell import WatchedCell
 
         try:
-            number = len(self.shell.history_manager.input_hist_parsed)  # that it will have
-            work = {"run": CellRecording, "watch": WatchedCell}[order.verb](self, order, number, info.raw_cell)
+            work = {"run": CellRecording, "watch": WatchedCell}[order.verb](self, order, number, source)
             self._running = (info, order, work)
             work.begin()
         except Exception as problem:
@@ -152,7 +154,6 @@ class Extension:
     # --- what is told should the kernel end in the middle
 
     def cell_begins(self, number, source):
-        self.cells.expect(source, number)
         known = {"number": number, "source": source[:2000], "began": time.time(), "cells": self.cells.all()}
         with open(os.path.join(self._need_folder(), "cell.json"), "w", encoding="utf-8", opener=private) as file:
             json.dump(known, file)
