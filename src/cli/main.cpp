@@ -130,6 +130,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   add_plan(app, command, status);
   add_view(app, status);
   add_doctor(app, status);
+  add_completion(app, status);
   add_keep_aside(app, command, status);
   try {
     app.parse(argument_count, arguments);

@@ -61,6 +61,7 @@ void add_explain(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
 void add_view(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
+void add_completion(CLI::App& app, int& status);
 // command: what stood behind `--`, which the verbs that run a program take.
 void add_run(CLI::App& app, const std::vector<std::string>& command, int& status);
 void add_plan(CLI::App& app, const std::vector<std::string>& command, int& status);

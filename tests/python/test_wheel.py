@@ -22,7 +22,9 @@ pytestmark = [
 
 
 def files_below(folder):
-    return {path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts}
+    """Not folders: pip leaves those of share/, which others use too."""
+    found = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file() or path.is_symlink()}
+    return {path for path in found if "__pycache__" not in path.parts}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +82,8 @@ def test_what_needs_no_framework_works(faultline, installed):
     assert told.returncode in (0, 1) and json.loads(told.stdout) and str(installed) in told.stdout
     told = faultline("run", "--gpu", "virtual:1GiB", "-o", "left", "--", PROGRAMS / "double_free")
     assert "api/bad-free" in told.stderr, told.stderr
+    assert (installed / "share/man/man1/faultline.1").read_text().startswith(".TH FAULTLINE 1")
+    assert "complete -o filenames" in (installed / "share/bash-completion/completions/faultline").read_text()
     by_module = subprocess.run(
         [installed / "bin/python", "-m", "faultline", "--version"], capture_output=True, text=True
     )

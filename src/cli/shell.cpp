@@ -1,0 +1,198 @@
+// completion SHELL: what a shell completes a command line with, and the manual's page. Both are made from the verbs and options themselves.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "cli/help.h"
+#include "cli/options.h"
+#include "models/gpus.h"
+
+namespace faultline::cli {
+namespace {
+
+std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
+}
+
+std::vector<const CLI::Option*> options_of(const CLI::App& verb) {
+  return verb.get_options(
+      [](const CLI::Option* option) { return !option->get_group().empty() && !option->get_positional(); });
+}
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  return names;
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() != 0; }
+
+// The words that an option takes, where they can be listed; " " between them.
+std::string values_of(const CLI::Option& option) {
+  if (option.check_lname("gpu")) {
+    std::string words;
+    for (const GpuEntry& entry : gpu_catalogue()) words += (words.empty() ? "" : " ") + std::string(entry.gpu.name);
+    return words;
+  }
+  const std::string type = option.get_type_name();  // "TEXT:{terminal,json}"
+  const std::size_t open = type.find('{'), close = type.rfind('}');
+  if (open == std::string::npos || close == std::string::npos || close < open) return {};
+  std::string words = type.substr(open + 1, close - open - 1);
+  std::replace(words.begin(), words.end(), ',', ' ');
+  return words;
+}
+
+std::string replaced(std::string text, std::initializer_list<std::pair<char, std::string_view>> rules) {
+  std::string out;
+  for (const char c : text) {
+    const auto rule = std::find_if(rules.begin(), rules.end(), [&](const auto& one) { return one.first == c; });
+    rule == rules.end() ? out += c : out += rule->second;
+  }
+  return out;
+}
+
+std::string bash(const CLI::App& app) {
+  std::string verbs, options, values;
+  for (const CLI::App* verb : verbs_of(app)) {
+    verbs += verb->get_name() + " ";
+    std::string names;
+    for (const CLI::Option* option : options_of(*verb)) {
+      for (const std::string& name : names_of(*option)) names += name + " ";
+      const std::string words = values_of(*option);  // else it is a file, as everything is
+      for (const std::string& name : words.empty() ? std::vector<std::string>() : names_of(*option))
+        values += fmt::format("    '{} {}') COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
+                              verb->get_name(), name, words);
+    }
+    options += fmt::format("      {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")) ;;\n", verb->get_name(), names);
+  }
+  return fmt::format(R"(# faultline completion bash > ~/.local/share/bash-completion/completions/faultline
+_faultline() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb=${{COMP_WORDS[1]}} at
+  for ((at = 2; at < COMP_CWORD; at++)); do
+    if [[ ${{COMP_WORDS[at]}} == -- ]]; then
+      if declare -F _command_offset > /dev/null; then _command_offset $((at + 1)); else COMPREPLY=($(compgen -c -f -- "$current")); fi
+      return
+    fi
+  done
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W '{}--help --version' -- "$current"))
+    return
+  fi
+  case "$verb $before" in
+{}  esac
+  if [[ $current == -* ]]; then
+    case $verb in
+{}    esac
+    return
+  fi
+  COMPREPLY=($(compgen -f -- "$current"))
+}}
+complete -o filenames -F _faultline faultline
+)",
+                     verbs, values, options);
+}
+
+std::string zsh(const CLI::App& app) {
+  const auto quoted = [](const std::string& text) {
+    return replaced(text, {{'\'', "'\\''"}, {'[', "\\["}, {']', "\\]"}, {':', "\\:"}, {'\\', "\\\\"}});
+  };
+  std::string verbs, cases;
+  for (const CLI::App* verb : verbs_of(app)) {
+    verbs += fmt::format("    '{}:{}'\n", verb->get_name(), quoted(verb->get_description()));
+    std::string specs;
+    for (const CLI::Option* option : options_of(*verb)) {
+      for (const std::string& name : names_of(*option)) {
+        const std::string words = values_of(*option);
+        const std::string value = !takes_value(*option) ? ""
+                                  : words.empty()       ? ":value:_files"
+                                                        : fmt::format(":value:({})", words);
+        specs += fmt::format(" \\\n        '{}[{}]{}'", name, quoted(option->get_description()), value);
+      }
+    }
+    const char* rest = takes_program(verb->get_name()) ? "'*::program:_normal'" : "'*:file:_files'";
+    cases += fmt::format("    {})\n      _arguments{} \\\n        {} ;;\n", verb->get_name(), specs, rest);
+  }
+  return fmt::format(R"(#compdef faultline
+# faultline completion zsh > a folder of $fpath/_faultline
+_faultline() {{
+  local -a verbs=(
+{}  )
+  if (( CURRENT == 2 )); then _describe verb verbs; return; fi
+  local verb=$words[2]
+  shift words; (( CURRENT-- ))
+  case $verb in
+{}  esac
+}}
+_faultline "$@"
+)",
+                     verbs, cases);
+}
+
+std::string fish(const CLI::App& app) {
+  const auto quoted = [](const std::string& text) { return replaced(text, {{'\'', "\\'"}, {'\\', "\\\\"}}); };
+  std::string lines = "# faultline completion fish > ~/.config/fish/completions/faultline.fish\n";
+  for (const CLI::App* verb : verbs_of(app)) {
+    lines += fmt::format("complete -c faultline -n __fish_use_subcommand -a {} -d '{}'\n", verb->get_name(),
+                         quoted(verb->get_description()));
+    for (const CLI::Option* option : options_of(*verb)) {
+      lines += fmt::format("complete -c faultline -n '__fish_seen_subcommand_from {}'", verb->get_name());
+      for (const std::string& name : option->get_lnames()) lines += " -l " + name;
+      for (const std::string& name : option->get_snames()) lines += " -s " + name;
+      if (takes_value(*option)) lines += " -r";
+      if (const std::string words = values_of(*option); !words.empty()) lines += fmt::format(" -f -a '{}'", words);
+      lines += fmt::format(" -d '{}'\n", quoted(option->get_description()));
+    }
+  }
+  return lines;
+}
+
+// roff: a line that begins with a full stop or a quote would be a command.
+std::string roff(std::string_view text) {
+  const std::string plain = replaced(std::string(text), {{'\\', "\\e"}, {'-', "\\-"}});
+  return plain.starts_with('.') || plain.starts_with('\'') ? "\\&" + plain : plain;
+}
+
+std::string manual(const CLI::App& app) {
+  std::string page =
+      fmt::format(".TH FAULTLINE 1 \"\" \"faultline {}\" \"User Commands\"\n.SH NAME\nfaultline \\- {}\n.SH SYNOPSIS\n",
+                  FAULTLINE_VERSION, roff("finds the line behind a GPU memory fault"));
+  std::string verbs;
+  for (const CLI::App* verb : verbs_of(app)) {
+    page += fmt::format(".B faultline {}\n[\\fIOPTIONS\\fR]", roff(verb->get_name()));
+    for (const CLI::Option* given : verb->get_options([](const CLI::Option* one) { return one->get_positional(); }))
+      page += fmt::format(" \\fI{}\\fR", roff(given->get_single_name()));
+    page += takes_program(verb->get_name()) ? " \\-\\- \\fICOMMAND\\fR...\n.br\n" : "\n.br\n";
+    verbs += fmt::format(".SH \"{}\"\n{}\n", roff(verb->get_name()), roff(verb->get_description()));
+    for (const CLI::Option* option : options_of(*verb)) {
+      verbs += fmt::format(".TP\n\\fB{}\\fR", roff(fmt::format("{}", fmt::join(names_of(*option), ", "))));
+      if (takes_value(*option)) verbs += fmt::format(" \\fI{}\\fR", roff(option->get_option_text()));
+      verbs += "\n" + roff(option->get_description()) + "\n";
+    }
+    if (!verb->get_footer().empty()) verbs += ".PP\n" + roff(verb->get_footer()) + "\n";
+  }
+  return page + verbs + ".SH \"EXIT STATUS\"\n" + roff(app.get_footer()) + "\n";
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand(
+      "completion", "prints what bash, zsh or fish completes command lines with, or the manual's page (man)");
+  auto shell = std::make_shared<std::string>();
+  verb->add_option("SHELL", *shell, "bash, zsh, fish, or man")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}))
+      ->option_text("...");
+  verb->footer("Exit status: 0 printed, 2 bad usage.");
+  verb->callback([shell, &app, &status] {
+    status = write_out(*shell == "bash"   ? bash(app)
+                       : *shell == "zsh"  ? zsh(app)
+                       : *shell == "fish" ? fish(app)
+                                          : manual(app),
+                       kClean);
+  });
+}
+
+}  // namespace faultline::cli
