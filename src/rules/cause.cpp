@@ -27,9 +27,10 @@ class Judge {
               ""};
     }
     if (s_.pool) return judge_pool(s_);
-    for (const auto step : {&Judge::contradiction, &Judge::too_large, &Judge::lent, &Judge::whole_need,
-                            &Judge::idle_cache, &Judge::known_pieces, &Judge::limit, &Judge::room_left, &Judge::others,
-                            &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
+    for (const auto step :
+         {&Judge::contradiction, &Judge::too_large, &Judge::lent, &Judge::whole_need, &Judge::idle_cache,
+          &Judge::known_pieces, &Judge::limit, &Judge::mostly_elsewhere, &Judge::room_left, &Judge::others,
+          &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
       if (const std::optional<CauseVerdict> verdict = (this->*step)()) return *verdict;
     }
     return open();
@@ -231,6 +232,17 @@ class Judge {
     return CauseVerdict{Story::kLimit, proved ? Confidence::kProved : Confidence::kLikely, why, comparison};
   }
 
+  // Most of the device is held by others, and the little that is free is the driver's last: whatever this program does, it is not what fills it.
+  Maybe mostly_elsewhere() const {
+    if (s_.from_driver || !s_.capacity || !s_.free || (!s_.reserved && !s_.live) ||
+        surely_at_least(*s_.free, s_.segment + kMargin))
+      return {};
+    const ByteInterval elsewhere = *s_.capacity - *s_.free - held();
+    if (!surely_at_least(elsewhere + elsewhere, *s_.capacity) || !would_fit_without(elsewhere)) return {};
+    if (const Maybe known = others()) return known;
+    return s_.idle && is_waste(*s_.idle) && surely_at_least(*s_.idle, s_.requested) ? Maybe() : unexplained();
+  }
+
   // The device had room and still said no.
   Maybe room_left() const {
     if (!s_.free)
@@ -282,13 +294,19 @@ class Judge {
       for (std::size_t i = 0; i < std::min<std::size_t>(s_.other_pids.size(), 4); ++i)
         pids += (i == 0 ? "" : ", ") + s_.other_pids[i];
       if (s_.other_pids.size() > 4) pids += ", …";
+      const bool is_last = surely_at_least(*s_.free, s_.segment);  // of the driver's own, which it does not give
+      const std::string who = pids.empty() ? "which of the listed processes they are cannot be told"
+                                           : (s_.other_pids.size() == 1 ? "process " : "processes ") + pids + s_.doubt;
       return CauseVerdict{
-          Story::kOthers, pids.empty() ? Confidence::kLikely : Confidence::kProved,
-          fmt::format("other programs held {} of {} ({}): without them it would have fitted",
-                      pids.empty() ? "at least " + format_bytes(s_.others->min) : shown(*s_.others), s_.device,
-                      pids.empty() ? "which of the listed processes they are cannot be told"
-                                   : (s_.other_pids.size() == 1 ? "process " : "processes ") + pids),
-          enough({{*s_.free, "free"}, {*s_.others, "of other processes"}}, s_.segment)};
+          Story::kOthers, pids.empty() || is_last || !s_.doubt.empty() ? Confidence::kLikely : Confidence::kProved,
+          fmt::format("other {} held {} of {} ({}): without them it would have fitted{}",
+                      s_.doubt.empty() ? "programs" : "processes",
+                      pids.empty() ? "at least " + format_bytes(s_.others->min) : shown(*s_.others), s_.device, who,
+                      is_last
+                          ? fmt::format("; {} were still free, but that close to the end the driver's own needs decide",
+                                        shown(*s_.free))
+                          : ""),
+          is_last ? own_fits() : enough({{*s_.free, "free"}, {*s_.others, "of other processes"}}, s_.segment)};
     }
     if (!s_.from_driver && s_.outside && would_fit_without(*s_.outside)) {
       return CauseVerdict{Story::kOutside, Confidence::kLikely,
@@ -300,6 +318,13 @@ class Judge {
     return {};
   }
 
+  // Alone on the device this program would have room.
+  std::string own_fits() const {
+    const Term own =
+        s_.outside ? Term{held() + *s_.outside, "of this process"} : Term{held() + kUsual, "of this process, at most,"};
+    if (!surely_at_least(*s_.capacity, own.bytes + s_.segment)) return {};
+    return compared({{*s_.capacity, "in all"}}, "≥", {own, {s_.segment, "asked for"}});
+  }
   std::string beyond_usual(Term taken) const {
     return compared({{*s_.free, "free"}, taken}, "≥", {{s_.segment, "asked for"}, {kUsual, "that a context may take"}});
   }
@@ -396,13 +421,21 @@ class Judge {
   Maybe in_effect_full(ByteInterval idle, ByteInterval left) const {
     if (!s_.reserved || is_waste(*s_.idle)) return {};
     const bool fits = within_limit() && surely_at_least(left, s_.requested);
+    // What is left behind it is told of the segment: of the block only bounds are known.
+    const bool takes_segment = fits && surely_at_least(left, s_.segment);
+    std::string why = fmt::format("{} was in effect full: {} was in use by live tensors", s_.device, shown(*s_.live));
+    if (s_.outside && s_.outside->min >= kMargin.min)
+      why += fmt::format(", and {} of this process lay outside {}'s allocator (the CUDA context and libraries)",
+                         shown(*s_.outside), s_.holder);
+    why += fmt::format(
+        "; all that was free or idle together, {}, {}", is_wide(left) ? range_words(left) : shown(left),
+        takes_segment ? "would have served this one request if it were one piece, and left " + shown(left - s_.segment)
+        : fits        ? std::string("would have served this one request if it were one piece, and left "
+                                    "next to nothing")
+                      : std::string("may or may not have served this one request in one piece"));
     return CauseVerdict{
-        Story::kAsGoodAsFull, Confidence::kLikely,
-        fmt::format("{} was in effect full: {} was in use by live tensors; all that was free or idle together ({}) {} "
-                    "served this one request in one piece, and left at most {}",
-                    s_.device, shown(*s_.live), is_wide(left) ? range_words(left) : shown(left),
-                    fits ? "would have" : "may or may not have", format_bytes((left - s_.requested).max)),
-        fits ? enough({{*s_.free, "free"}, {idle, "idle"}}, s_.requested) : std::string()};
+        Story::kAsGoodAsFull, Confidence::kLikely, why,
+        fits ? enough({{*s_.free, "free"}, {idle, "idle"}}, takes_segment ? s_.segment : s_.requested) : std::string()};
   }
 
   // Several remain: each with what would make it the one.
@@ -450,46 +483,6 @@ class Judge {
 };
 
 }  // namespace
-
-const char* CauseVerdict::cause() const {
-  switch (story) {
-    case Story::kAbsurd:
-    case Story::kTooLarge:
-    case Story::kLentMemory:
-    case Story::kWholeNeed:
-    case Story::kPoolTooLarge:
-    case Story::kPoolFull:
-    case Story::kFull: return "exhausted";
-    case Story::kIdleCache:
-    case Story::kGraphPool: return "idle-cache";
-    case Story::kPieces:
-    case Story::kPoolSlack:
-    case Story::kPoolPieces:
-    case Story::kPoolRegions:
-    case Story::kPiecesUnderLimit: return "fragmented";
-    case Story::kLimit:
-    case Story::kDriverLimit: return "own-limit";
-    case Story::kOthers:
-    case Story::kBeforeStart:
-    case Story::kUnseen: return "other-process";
-    case Story::kOutside:
-    case Story::kPoolRefused:
-    case Story::kUnexplained: return "outside-framework";
-    case Story::kContradiction:
-    case Story::kLentRoom:
-    case Story::kLimitAndFull:
-    case Story::kRounding:
-    case Story::kJustAbove:
-    case Story::kAsGoodAsFull:
-    case Story::kRoomLeft:
-    case Story::kFreeUnknown:
-    case Story::kPoolRoom:
-    case Story::kPoolSizeUnknown:
-    case Story::kPoolOpen:
-    case Story::kOpen: break;
-  }
-  return "";
-}
 
 CauseVerdict cause_of(const Shortage& shortage) { return Judge(shortage).judge(); }
 

@@ -10,6 +10,7 @@
 //   pieces            idle ≥ R, where the picture of the memory is known and idle is waste: a twentieth of what is reserved, or the whole need fits without it
 //   the limit         reserved + S > allowed and free ≥ S; or the device had S + 256 MiB free and only a limit that the input would not state can have refused.
 //                     If live + R is within the limit and idle is waste, the idle pieces are the cause, else the limit. Where free < S raising it would not help: not the limit
+//   held elsewhere    free < S + 256 MiB, and half of the device or more is neither free nor the allocator's: as for "others" below
 //   room left         free ≥ S all the same: no cause can be told; S > free ≥ R: the rounding to segments, none either
 //   others            free + what other processes hold ≥ S; what is held outside the allocator beyond a context's usual room likewise
 //   pieces            free + idle ≥ R, idle is waste
@@ -88,6 +89,7 @@ struct Shortage {
   bool sees_own_requests = false;  // every request of this process is known: what is unexplained is not its own
   ByteInterval other_streams;      // of the idle, in segments of other streams
   std::vector<std::string> other_pids;
+  std::string doubt;  // why these may not be others: ", if …"; they are then likely, not proved
   std::optional<PoolShortage> pool;
   std::string holder = "PyTorch";
   std::string device = "the device";

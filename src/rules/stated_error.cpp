@@ -128,6 +128,17 @@ std::string first_file(const Case& subject) {
   return std::string(file);
 }
 
+// Where no line of <module> is shown: the file of all lines that are nobody's library.
+std::string only_file(const std::vector<Location>& places) {
+  std::string file;
+  for (const Location& place : places) {
+    if (!place.file.ends_with(".py") || is_library_file(place.file)) continue;
+    if (!file.empty() && file != place.file) return {};
+    file = place.file;
+  }
+  return file;
+}
+
 }  // namespace
 
 std::string program_words(const Case& subject) {
@@ -147,6 +158,7 @@ std::string program_words(const Case& subject) {
   if (!notes.command.empty()) return notes.command;
   if (file.empty() && !is_library_file(notes.program)) file = notes.program;
   if (file.empty()) file = first_file(subject);
+  if (file.empty()) file = only_file(places);
   file = file.substr(file.find_last_of("/\\") + 1);
   if (is_notebook && file.empty()) {
     std::string name = path.ends_with(".ipynb") ? path.substr(path.find_last_of("/\\") + 1) : "notebook.ipynb";

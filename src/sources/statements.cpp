@@ -102,6 +102,22 @@ std::optional<std::size_t> find_self(const StatedError& stated, const std::vecto
   return self;
 }
 
+constexpr std::uint64_t kMostContextBytes = std::uint64_t{3} << 29;  // of a context and its libraries
+
+// Where that leaves several: the one that is as large as what the program has reserved and a context, if each of the others that could hold it is larger by far.
+std::optional<std::size_t> guess_self(const StatedError& stated, const std::vector<ListedProcess>& processes) {
+  if (!stated.reserved) return std::nullopt;
+  std::optional<std::size_t> self;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (surely_less(processes[i].bytes, *stated.reserved) ||
+        surely_less(*stated.reserved + ByteInterval::exactly(kMostContextBytes), processes[i].bytes))
+      continue;
+    if (self) return std::nullopt;
+    self = i;
+  }
+  return self;
+}
+
 void read_processes(const Properties& properties, StatedError& stated) {
   constexpr int kMostProcesses = 64;
   std::vector<ListedProcess> processes;
@@ -120,8 +136,10 @@ void read_processes(const Properties& properties, StatedError& stated) {
       sum = sum + process.bytes;
       largest = {std::max(largest.min, process.bytes.min), std::max(largest.max, process.bytes.max)};
     }
-    const auto self = incomplete ? std::nullopt : find_self(stated, processes, sum);
+    auto self = incomplete ? std::nullopt : find_self(stated, processes, sum);
     stated.found_self = self.has_value();
+    if (!self && !incomplete && processes.size() > 1 && (self = guess_self(stated, processes)))
+      stated.guessed_self = processes[*self].pid;
     stated.processes_ambiguous = !self;
     if (!self) {
       stated.others = ByteInterval{(sum - largest).min, sum.max};
@@ -148,7 +166,7 @@ StatedError read_error(const Properties& properties) {
   stated.allocator = allocator_of(word("allocator"));
   stated.library = library_of_error(stated.name);
   using Number = std::optional<ByteInterval> StatedError::*;
-  static constexpr std::array<std::pair<const char*, Number>, 12> kNumbers = {
+  static constexpr std::array<std::pair<const char*, Number>, 13> kNumbers = {
       {{"requested", &StatedError::requested},
        {"capacity", &StatedError::capacity},
        {"free", &StatedError::free},
@@ -160,10 +178,11 @@ StatedError read_error(const Properties& properties) {
        {"this_process", &StatedError::this_process},
        {"other_metal", &StatedError::other_metal},
        {"executable_total", &StatedError::executable_total},
+       {"executable_temporaries", &StatedError::executable_temporaries},
        {"limit", &StatedError::shared_memory_limit}}};
   for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
   using Word = std::string StatedError::*;
-  static constexpr std::array<std::pair<const char*, Word>, 12> kWords = {
+  static constexpr std::array<std::pair<const char*, Word>, 13> kWords = {
       {{"text", &StatedError::text},
        {"tag", &StatedError::writer},
        {"device", &StatedError::device},
@@ -171,6 +190,7 @@ StatedError read_error(const Properties& properties) {
        {"call", &StatedError::call},
        {"tensor.shape", &StatedError::tensor_shape},
        {"tensor.type", &StatedError::tensor_type},
+       {"op", &StatedError::op},
        {"xid", &StatedError::xid},
        {"process", &StatedError::process},
        {"torch_version", &StatedError::torch_version},

@@ -45,12 +45,13 @@ struct StatedError {
   std::uint64_t address = 0;  // of an illegal access; 0: not stated
 
   std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process,
-      other_metal, executable_total, shared_memory_limit;
+      other_metal, executable_total, executable_temporaries, shared_memory_limit;
   // other processes, where the message lists them: at least all but the largest of the list
   std::optional<ByteInterval> others;
   std::vector<std::string> other_pids;
-  bool found_self = false;           // this process was recognised in the list although its number there is another one
-  bool processes_ambiguous = false;  // the list may or may not hold this process
+  bool found_self = false;   // this process was recognised in the list although its number there is another one
+  std::string guessed_self;  // the one of the list that fits what this program holds, where others cannot be excluded
+  bool processes_ambiguous = false;             // the list may or may not hold this process
   std::optional<ByteInterval> outside() const;  // of this process, beside the framework's allocator
 
   std::optional<bool> asynchronous;  // whether the line may be later than the launch
@@ -58,6 +59,7 @@ struct StatedError {
   bool disguised = false;            // TensorFlow's "Dst tensor is not initialized"
   std::string status, call;          // of a library: "CUBLAS_STATUS_ALLOC_FAILED", the call that returned it
   std::string tensor_shape, tensor_type;
+  std::string op;  // of a graph, whose request it was: "model/conv2d_12/Conv2D"
   struct Buffer {
     ByteInterval bytes;
     std::string what, place;  // "f32[4096,128] of dot_general", "models.py:689"

@@ -15,6 +15,11 @@ TextNotes read_text_notes(const Trace& trace) {
   notes.launcher = word("launcher");
   notes.command = word("command");
   notes.program = word("program");
+  notes.refused = word("refused");
+  for (int i = 1; i <= 16; ++i) {
+    const std::string name = "job." + std::to_string(i);
+    if (std::string pid = word(name + ".pid"); !pid.empty()) notes.job_pids[std::move(pid)] = word(name + ".who");
+  }
   notes.gpu = {word("gpu.name"), word("gpu.architecture"), word("gpu.built_for")};
   for (int i = 1; i <= 4; ++i) {
     if (std::string other = word("also." + std::to_string(i)); !other.empty()) notes.also.push_back(std::move(other));

@@ -1,6 +1,7 @@
 // What a text tells around its message: how the message stands in it, and what else is in it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct TextNotes {
   std::string launcher;        // "torchrun", where the text shows one
   std::string command;         // "python train.py --lr 3", where the text shows it
   std::string program;         // "/w/train.py", where its tracebacks agree on one
+  std::map<std::string, std::string>
+      job_pids;         // processes that the launcher's own lines name, each with its words: "local rank 3"
+  std::string refused;  // what the driver had refused before a library could not start: "17.73 GiB (line 1)"
   struct Gpu {
     std::string name, architecture, built_for;
   } gpu;  // that PyTorch says it was not built for

@@ -336,6 +336,26 @@ TEST(LiveTraceFile, IsNotCreatedWhereItCannotBe) {
   EXPECT_FALSE(write_trace_file(Trace{}, folder / "missing/trace").ok());
 }
 
+// A recording that breaks off keeps its beginning; a copy that does is not there at all, and says so.
+TEST(LiveTraceFile, ACopyThatFindsNoRoomSaysThatNothingWasWritten) {
+  const TemporaryFolder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 1024;
+  auto recorded = TraceFile::create(folder / "recorded");
+  ASSERT_TRUE(recorded.ok());
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status copied = write_trace_file(Trace{}, folder / "copy");
+  const auto chunk = (*recorded)->take_chunk(std::size_t{1} << 20);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().next, "Nothing was written.");
+  EXPECT_FALSE(std::filesystem::exists(folder / "copy"));
+  ASSERT_FALSE(chunk.ok());
+  EXPECT_NE(chunk.error().next.find("is kept and can be read"), std::string::npos);
+}
+
 TEST(LiveTraceFile, ThreadThatFindsNoRoomFromTheStartIsToldSo) {
   const TemporaryFolder folder;
   rlimit before{};

@@ -110,7 +110,8 @@ Status write_trace_file(const Trace& trace, const std::string& named) {
   ::unlink(partial.c_str());
   if (Status status = write_new_file(trace, partial); !status) {
     ::unlink(partial.c_str());
-    return status;
+    // Of a recording that breaks off the beginning stays; a copy is there whole or not at all.
+    return Error{status.error().what, status.error().offset, "Nothing was written."};
   }
   if (std::rename(partial.c_str(), path.c_str()) != 0) {
     const int error = errno;

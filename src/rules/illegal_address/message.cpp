@@ -148,6 +148,8 @@ void judge_kernel(const Case& subject, Finding& finding) {
   for (std::string_view advice : {words.advice, words.usually}) {
     if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty())
       advice = "Install a build of it that holds code for this device's architecture.";
+    // which build it is was told by name
+    if (stated.fault == FaultKind::kNoKernelImage && !finding.tries.empty()) continue;
     const std::size_t of_torch = other ? advice.find("; PyTorch") : std::string_view::npos;
     if (!advice.empty())
       add_try(finding, std::string(advice.substr(0, of_torch)) + (of_torch == std::string_view::npos ? "" : "."));
@@ -194,6 +196,22 @@ void judge_library(const Case& subject, Finding& finding) {
   }
   finding.confidence = Confidence::kLikely;
   if (stated.kind == ErrorKind::kLibraryStart) {
+    const std::string refused = read_text_notes(subject.trace()).refused;
+    const bool jax = stated.other_framework == "JAX";
+    if (!refused.empty()) {
+      finding.rule = "memory/out-of-memory";
+      finding.message =
+          stated.library + " could not start (" + stated.status + "): the driver had refused " + refused +
+          " just before, so the device had no memory left for its handle, which is taken beside the pool of " +
+          (stated.other_framework.empty() ? std::string("the framework") : stated.other_framework) +
+          ". Who held the rest is not in this text.";
+      add_try(finding, jax ? "Leave room beside the pool: XLA_CLIENT_MEM_FRACTION=0.6 (older: "
+                             "XLA_PYTHON_CLIENT_MEM_FRACTION), or XLA_PYTHON_CLIENT_PREALLOCATE=false."
+                           : "Leave room beside the pool: TF_FORCE_GPU_ALLOW_GROWTH=true, or "
+                             "set_logical_device_configuration(memory_limit=…).");
+      return add_try(finding,
+                     "See who holds the device: nvidia-smi; an earlier run that did not end is the usual one.");
+    }
     finding.message = stated.library + " could not start (" + stated.status +
                       "): most often because no memory was left for its handle, otherwise a mismatch of driver and "
                       "library, or an earlier error of a kernel.";

@@ -5,14 +5,20 @@
 #include <array>
 
 #include "base/units.h"
+#include "fmt/format.h"
 #include "rules/cause.h"
 #include "rules/describe.h"
+#include "rules/inequality.h"
 #include "rules/known_messages/meanings.h"
 #include "rules/stated_error.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
+
+ByteInterval scaled(ByteInterval bytes, unsigned hundredths) {
+  return {bytes.min / 100 * hundredths, bytes.max / 100 * hundredths};
+}
 
 struct Xid {
   std::string_view number;
@@ -83,10 +89,57 @@ std::string with_program(std::string_view words, const std::string& program) {
   return text;
 }
 
+// What PyTorch's settings and calls have to do with is of no use to a text of TensorFlow's or JAX's.
+bool is_of_pool_framework(const StatedError& stated) {
+  return stated.framework == Framework::kTensorFlow || stated.framework == Framework::kJax ||
+         stated.other_framework == "TensorFlow" || stated.other_framework == "JAX";
+}
+
+void without_torch(const StatedError& stated, Finding& finding) {
+  constexpr std::string_view kTorch = " or torch.cuda.empty_cache()";
+  if (const std::size_t at = finding.message.find(kTorch); at != std::string::npos)
+    finding.message.erase(at, kTorch.size());
+  std::erase_if(finding.tries, [](const Try& attempt) {
+    return attempt.what.find("torch.") != std::string::npos || attempt.what.find("DataLoader") != std::string::npos;
+  });
+  if (stated.name != "host-alloc") return;
+  const bool jax = stated.framework == Framework::kJax || stated.other_framework == "JAX";
+  add_try(finding, jax ? "If the array was meant for the GPU, JAX runs on the CPU here: python -c \"import jax; "
+                         "print(jax.devices())\" tells."
+                       : "Data that does not fit RAM goes through tf.data piece by piece; if the tensor was meant for "
+                         "the GPU, look at tf.config.list_physical_devices(\"GPU\").");
+}
+
+// vLLM's own numbers, and what follows from them.
+void describe_vllm(const StatedError& stated, Finding& finding) {
+  if (!stated.free) return;
+  add_evidence(finding, "free_bytes", stated.free->middle());
+  if (stated.name == "vllm-length" && stated.requested) {
+    finding.message = "One request of the model's full length needs " + shown(*stated.requested) +
+                      " of key-value cache, and vLLM has room for " + shown(*stated.free) + ".";
+    if (surely_less(*stated.free, *stated.requested))
+      add_evidence(finding, "inequality", compared({{*stated.free, "free"}}, "<", {{*stated.requested, "asked for"}}));
+  }
+  if (stated.name != "vllm-start" || !stated.capacity || stated.capacity->min == 0) return;
+  add_evidence(finding, "capacity_bytes", stated.capacity->middle());
+  finding.message = shown(*stated.free) + " of the device's " + shown(*stated.capacity) +
+                    " are free, and vLLM is told to take" +
+                    (stated.requested ? " " + shown(*stated.requested) : std::string(" more")) +
+                    " (gpu_memory_utilization): something else holds the rest.";
+  if (stated.requested && surely_less(*stated.free, *stated.requested))
+    add_evidence(finding, "inequality", compared({{*stated.free, "free"}}, "<", {{*stated.requested, "asked for"}}));
+  const auto hundredths =
+      static_cast<unsigned>(static_cast<double>(stated.free->min) * 100.0 / static_cast<double>(stated.capacity->max));
+  if (hundredths == 0 || hundredths >= 100) return;
+  add_try(finding, fmt::format("Or take less: --gpu-memory-utilization 0.{:02} or lower, {} of {}, fits what is free "
+                               "now; whether the model and its cache fit into that is not in this text.",
+                               hundredths, shown(scaled(*stated.capacity, hundredths)), shown(*stated.capacity)));
+}
+
 // False: its words are not known.
 bool describe_known(const Case& subject, const StatedError& stated, Finding& finding) {
   const std::string program = program_words(subject);
-  if (stated.name == "operands") {
+  if (stated.name.starts_with("operands") && stated.name != "operands-index") {
     describe_operands(subject, finding);
     return true;
   }
@@ -118,7 +171,17 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   for (const std::string_view what : meaning->tries) {
     if (counts && what.starts_with("Set --max-model-len")) continue;
     if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
+    if (stated.name == "vllm-start" && stated.capacity && what.starts_with("Or take less")) continue;
     if (!what.empty()) add_try(finding, with_program(what, program));
+  }
+  // "Loaded runtime CuDNN library: 8.2.1 but source was compiled with: 8.6.0."
+  if (stated.name == "setup-library-version")
+    finding.message += " The text says: " + stated.text.substr(0, stated.text.find(". ")) + ".";
+  if (stated.name.starts_with("vllm-")) describe_vllm(stated, finding);
+  if (meaning->rule == kHost && is_of_pool_framework(stated)) without_torch(stated, finding);
+  if (!stated.tensor_shape.empty()) {
+    finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
+    add_evidence(finding, "shape", stated.tensor_shape);
   }
   return true;
 }

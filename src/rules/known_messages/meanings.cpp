@@ -77,6 +77,25 @@ constexpr auto kMeanings = std::to_array<Meaning>({
       "are "
       "missing.",
       "Look: python -c \"import tensorflow as tf; print(tf.config.list_physical_devices('GPU'))\""}},
+    {"setup-library-version",
+     kDevice,
+     Confidence::kProved,
+     "The cuDNN that is loaded is not the one that TensorFlow or JAX was built for, so it cannot be used; memory is "
+     "not "
+     "the matter",
+     {"Let the framework bring its own: pip install \"tensorflow[and-cuda]\", or pip install -U \"jax[cuda12]\".",
+      "Another cuDNN is found first: look at LD_LIBRARY_PATH, conda's lib and ldconfig -p | grep cudnn, and take the "
+      "older one out; pip list | grep -i cudnn shows what pip has."}},
+    {"setup-no-cudnn",
+     kDevice,
+     Confidence::kLikely,
+     "cuDNN was not found or could not be started: it is missing, of another version than the framework was built for, "
+     "or had no memory left for its handle; the lines above this one say which",
+     {"Look at the lines above (\"Loaded runtime CuDNN library\", \"Could not create cudnn handle\", \"failed to "
+      "allocate\"), and give Faultline the whole log.",
+      "Let the framework bring its own: pip install \"tensorflow[and-cuda]\", or pip install -U \"jax[cuda12]\"; "
+      "LD_LIBRARY_PATH comes before it.",
+      "Was it memory: nvidia-smi shows how full the device is before the program starts."}},
     {"host-refused",
      kHost,
      Confidence::kLikely,

@@ -189,6 +189,59 @@ bool batch(std::string_view words, Finding& finding) {
   return true;
 }
 
+// "(None, 256)" or "[None, 256]", as it was printed; empty: there is none.
+std::string_view printed_shape(std::string_view words) {
+  const std::size_t open = words.find_first_of("([");
+  const std::size_t close = open == std::string_view::npos ? open : words.find_first_of(")]", open);
+  return close == std::string_view::npos ? std::string_view() : words.substr(open, close - open + 1);
+}
+
+// Keras: 'Input 0 of layer "dense" is incompatible with the layer: expected axis -1 of input shape to have value 512, but received input with shape (None, 256)'
+bool keras(std::string_view words, Finding& finding) {
+  const std::string_view rest = after(words, "is incompatible with the layer: ");
+  if (rest.empty()) return false;
+  std::string_view layer = after(words, "of layer ");
+  layer = layer.substr(0, layer.find(" is incompatible"));
+  const std::string_view received =
+      printed_shape(after(rest, rest.find("ound shape=") != std::string_view::npos ? "ound shape=" : "eceived"));
+  const std::string name = layer.empty() ? "of Keras" : std::string(layer);
+  const std::optional<std::int64_t> axis = number_after(rest, "expected axis "),
+                                    value = number_after(rest, "to have value ");
+  const std::string got =
+      received.empty() ? std::string("another input") : "an input of shape " + std::string(received);
+  if (axis && value) {
+    finding.message = "The layer " + name + " was built for " + text(*value) + " entries in " +
+                      (*axis == -1 ? "the last dimension" : "dimension " + text(*axis)) + " and got " + got;
+    const Shape n = numbers_in(received);
+    add_try(finding, *axis == -1 && !n.empty()
+                         ? "Bring the input to " + text(*value) +
+                               " there, or build the layer (and what it was saved "
+                               "with) for " +
+                               text(n.back()) +
+                               ": the number of features of the data and of the Input "
+                               "must be one."
+                         : "Bring the input to " + text(*value) + " there, or build the layer for what it gets.");
+  } else if (rest.find("ndim") != std::string_view::npos) {
+    const std::optional<std::int64_t> wanted = number_after(rest, "ndim="), found = number_after(rest, "found ndim=");
+    finding.message = "The layer " + name + " wants an input of " +
+                      (rest.find("min_ndim") != std::string_view::npos   ? "at least "
+                       : rest.find("max_ndim") != std::string_view::npos ? "at most "
+                                                                         : "") +
+                      (wanted ? text(*wanted) : std::string("other")) + " dimensions and got " +
+                      (found ? "one of " + text(*found) + (received.empty() ? "" : ", " + std::string(received)) : got);
+    add_try(finding,
+            "Add the dimension that is missing, most often the batch or the channels: x[None] or x[..., None] "
+            "(tf.expand_dims); or take away what is too much (Flatten, tf.squeeze).");
+  } else {
+    const std::string_view wanted = printed_shape(after(rest, "expected shape="));
+    finding.message = "The layer " + name + " refused its input" +
+                      (wanted.empty() ? ": " + first_words(std::string(rest))
+                                      : ": it wants the shape " + std::string(wanted) + " and got " + got);
+  }
+  add_try(finding, "model.summary() shows the shape that each layer wants; print x.shape before the call.");
+  return true;
+}
+
 // "Float" of "torch.cuda.FloatTensor".
 std::string_view plain_type(std::string_view type) {
   for (const std::string_view part : {"torch.", "cuda."}) {
@@ -335,8 +388,8 @@ void describe_operands(const Case& subject, Finding& finding) {
     say_no_kernel(words) ? no_kernel(words, finding) : types(words, finding);
   } else {
     finding.rule = "tensor/shape-mismatch";
-    told = product(words, finding) || pairwise(words, finding) || view(words, finding) || channels(words, finding) ||
-           cat(words, finding) || batch(words, finding);
+    told = keras(words, finding) || product(words, finding) || pairwise(words, finding) || view(words, finding) ||
+           channels(words, finding) || cat(words, finding) || batch(words, finding);
   }
   if (!told) {
     finding.message = "An operation refused its operands: " + first_words(words);

@@ -9,6 +9,8 @@
 namespace faultline {
 namespace {
 
+constexpr std::array<std::string_view, 8> kLaunchers = {
+    "torchrun", "accelerate launch", "deepspeed ", "mpirun ", "mpiexec ", "srun ", "horovodrun ", "torch.distributed"};
 constexpr const char* kFewerWeightBytes =
     "Half-precision, quantised or sharded weights shrink it; so does loading them piece by piece.";
 
@@ -149,6 +151,11 @@ void add_empty_cache_truth(const AdviceContext& context, Finding& finding) {
           "(except while a CUDA graph is being captured).");
 }
 
+bool starts_ranks(const std::string& program) {
+  return std::any_of(kLaunchers.begin(), kLaunchers.end(),
+                     [&](std::string_view name) { return program.find(name) != std::string::npos; });
+}
+
 void add_owner(const AdviceContext& context, Finding& finding) {
   std::string who = "Run nvidia-smi to see which processes hold the device";
   if (context.message != nullptr && !context.message->other_pids.empty())
@@ -156,6 +163,13 @@ void add_owner(const AdviceContext& context, Finding& finding) {
   add_try(finding, who +
                        " (workers of the same job and forgotten notebooks count; on Windows the desktop does; in a "
                        "container the host's view is needed).");
+  // A launcher gives each rank its own device of those that it sees: one visible device would have to hold them all.
+  if (context.of_rank || starts_ranks(context.program))
+    return add_try(
+        finding,
+        "See that each rank has a GPU of its own, before the first use of CUDA: "
+        "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])); tensors that every rank puts on \"cuda\" or "
+        "\"cuda:0\" land on one.");
   add_try(finding, "Or choose another device: CUDA_VISIBLE_DEVICES=" + std::string(finding.device == 0 ? "1 " : "0 ") +
                        context.program);
 }
@@ -217,9 +231,9 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
                      "capture fewer sizes, or delete graphs that are no longer replayed.");
     case Story::kAsGoodAsFull:
     case Story::kRounding:
+      add_smaller(context, finding);
       if (context.message != nullptr && context.message->allocator == StatedAllocator::kUsual)
         add_unconfirmed_settings(context, finding);
-      add_smaller(context, finding);
       return add_empty_cache_truth(context, finding);
     case Story::kFull:
     case Story::kWholeNeed:

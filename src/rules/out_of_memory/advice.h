@@ -21,6 +21,7 @@ struct AdviceContext {
   std::uint64_t float32_parameter_bytes = 0;  // of the live parameters, where a recording tells types
   std::string program = "python train.py";
   const StatedError* message = nullptr;  // where a message is all there is
+  bool of_rank = false;                  // one of several ranks wrote it
   bool sets_expandable = false;          // its text shows expandable_segments:True being set
 };
 void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& finding);

@@ -22,6 +22,23 @@ void conclude(Finding& finding, Confidence confidence, std::string message) {
   finding.message = std::move(message);
 }
 
+// Why a process of the list may be none of somebody else's.
+std::string doubt_of(const Case& subject) {
+  const StatedError& stated = subject.statements().error;
+  if (subject.statements().message_only) {
+    const TextNotes notes = read_text_notes(subject.trace());
+    for (const std::string& pid : stated.other_pids) {
+      if (const auto own = notes.job_pids.find(pid); own != notes.job_pids.end())
+        return (stated.other_pids.size() == 1 ? ", which this text calls " : "; this text calls " + pid + " ") +
+               own->second + " of this very job: two of its ranks then share this GPU, or the list is numbered " +
+               "otherwise, as in a container";
+    }
+  }
+  return stated.guessed_self.empty() ? std::string()
+                                     : ", if this program is process " + stated.guessed_self +
+                                           ", whose size fits what PyTorch holds and a CUDA context";
+}
+
 Shortage shortage_of(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   Shortage shortage;
@@ -42,6 +59,7 @@ Shortage shortage_of(const Case& subject) {
   shortage.outside = stated.outside();
   shortage.others = stated.others;
   shortage.other_pids = stated.other_pids;
+  shortage.doubt = doubt_of(subject);
   if (stated.framework != Framework::kPyTorch) shortage.holder = "the program";
   shortage.device = device_words(subject);
   return shortage;
@@ -67,6 +85,8 @@ void add_numbers(const StatedError& stated, const Shortage& shortage, Finding& f
         finding, "process_list",
         std::string(
             "this process is listed under another number, as in a container: only one entry is large enough to be it"));
+  if (!stated.guessed_self.empty())
+    add_evidence(finding, "process_list", "by its size this program is process " + stated.guessed_self);
   if (stated.processes_ambiguous)
     add_evidence(finding, "process_list", std::string("it cannot be told which of the listed processes is this one"));
   if (stated.framework == Framework::kPyTorch && stated.allocator == StatedAllocator::kUsual &&
@@ -102,6 +122,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   context.program = program_words(subject);
   context.message = &stated;
   context.sets_expandable = subject.statements().message_only && read_text_notes(subject.trace()).sets_expandable;
+  if (subject.statements().message_only) context.of_rank = read_text_notes(subject.trace()).who.starts_with("rank ");
   if (subject.statements().message_only && !subject.trace().events.empty())
     context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);
   advise(verdict, context, finding);
@@ -149,6 +170,19 @@ bool judge_refused(const Case& subject, Finding& finding) {
   return true;
 }
 
+// The first extent of a tensor of three dimensions or more is most often the batch, unless it is as small as a filter's.
+void add_smaller_tensor(const StatedError& stated, Finding& finding) {
+  const std::string& shape = stated.tensor_shape;
+  const std::string first = shape.substr(1, shape.find_first_of(",]") - 1);
+  const bool is_likely = std::count(shape.begin(), shape.end(), ',') >= 2 && std::atoi(first.c_str()) > 7;
+  add_try(finding, is_likely ? "The first dimension, " + first +
+                                   ", is likely the batch: a smaller one makes this tensor, and all that grow with it, "
+                                   "smaller in proportion (batch_size of fit, batch of tf.data)."
+                             : "If the first dimension, " + first +
+                                   ", is the batch, a smaller one makes this tensor smaller in proportion; else a "
+                                   "smaller layer or type does.");
+}
+
 void judge_tensorflow(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const std::string who = owner_words(stated);
@@ -180,12 +214,16 @@ void judge_tensorflow(Case& subject, Finding& finding) {
         finding, Confidence::kLikely,
         who + " could not find " + size_words(stated) +
             (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
+            (stated.op.empty() ? "" : (stated.tensor_shape.empty() ? " for " : " of ") + stated.op) +
             " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   }
   const auto failure = pool_failure(subject);
   if (failure) tell_pool(subject, *failure, finding);
-  if (!stated.tensor_shape.empty())
+  if (!finding.location.known() && !stated.disguised) finding.location.op = stated.op;
+  if (!stated.tensor_shape.empty()) {
     finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
+    if (!failure) add_smaller_tensor(stated, finding);
+  }
   if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
 }
 
@@ -249,8 +287,13 @@ void judge_jax(Case& subject, Finding& finding) {
   }
   if (stated.executable_total) {
     add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
-    finding.message += " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
-                       (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
+    if (stated.executable_temporaries)
+      add_evidence(finding, "executable_temporaries_bytes", stated.executable_temporaries->middle());
+    finding.message +=
+        " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
+        (stated.executable_temporaries ? ", " + shown(*stated.executable_temporaries) + " of it for temporaries"
+                                       : std::string()) +
+        (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
   } else if (!buffers.empty()) {
     finding.message += " The largest buffers of the program that it had compiled: " + buffers + ".";
   }
@@ -258,6 +301,11 @@ void judge_jax(Case& subject, Finding& finding) {
     add_try(finding,
             "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint "
             "around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
+  else if (stated.executable_temporaries && stated.executable_total &&
+           surely_at_least(*stated.executable_temporaries + *stated.executable_temporaries, *stated.executable_total))
+    add_try(finding,
+            "Most of it is temporaries, what is kept between operations: a smaller batch or sequence, a smaller type, "
+            "jax.checkpoint around the layers, or work in pieces (jax.lax.map, jax.lax.scan) shrinks them.");
   if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
   if (stated.other_framework != "TensorFlow" && finding.cause.empty() && !failure)
     add_try(finding,

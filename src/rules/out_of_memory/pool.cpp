@@ -197,10 +197,13 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, Fin
   const std::string change =
       shortage.pool->is_host
           ? instruction(trace, device, with_limit(enough))
-          : fmt::format(
-                "Give the pool {} MiB where the GPU has them (per_process_gpu_memory_fraction or a smaller "
-                "TF_DEVICE_MIN_SYS_MEMORY_IN_MB in TensorFlow, XLA_CLIENT_MEM_FRACTION in JAX; or a larger GPU)",
-                enough);
+          : fmt::format("Give the pool {} MiB where the GPU has them ({}; or a larger GPU)", enough,
+                        owner_of(subject) == Owner::kJax          ? "XLA_CLIENT_MEM_FRACTION"
+                        : owner_of(subject) == Owner::kTensorFlow ? "per_process_gpu_memory_fraction or a smaller "
+                                                                    "TF_DEVICE_MIN_SYS_MEMORY_IN_MB"
+                                                                  : "per_process_gpu_memory_fraction or a smaller "
+                                                                    "TF_DEVICE_MIN_SYS_MEMORY_IN_MB in TensorFlow, "
+                                                                    "XLA_CLIENT_MEM_FRACTION in JAX");
   finding.tries.push_back(
       {fmt::format("{}: {}.", change,
                    is_recorded ? kServedThen

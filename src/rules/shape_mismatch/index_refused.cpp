@@ -54,7 +54,10 @@ std::optional<Finding> index_refused(const FailedOp& failed, const Facts& facts)
   finding.message = fmt::format(
       "Index {} was asked for{}{}. The operation checked it and raised before anything ran: no memory was touched.",
       refused->index, refused->dimension >= 0 ? fmt::format(" of dimension {}", refused->dimension) : "",
-      refused->size >= 0 ? fmt::format(", which has {} (0 to {})", refused->size, refused->size - 1) : "");
+      refused->size < 0 ? ""
+      : refused->dimension >= 0
+          ? fmt::format(", which has {} (0 to {})", refused->size, refused->size - 1)
+          : fmt::format(" in a dimension of {} entries (0 to {})", refused->size, refused->size - 1));
   finding.evidence.push_back({"index", refused->index});
   if (refused->size >= 0) finding.evidence.push_back({"size", refused->size});
   add_try(

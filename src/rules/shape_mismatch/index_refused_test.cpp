@@ -34,6 +34,14 @@ TEST(IndexRefused, WhatWasCaughtIsAWarning) {
   EXPECT_EQ(refused(words).at(0).number("index"), -1);
 }
 
+TEST(IndexRefused, SaysOfWhatTheSizeIs) {
+  const auto said = [](const std::string& words) { return refused(words).at(0).message; };
+  EXPECT_NE(said("indices[2] = 1005 is not in [0, 1000)").find("1005 was asked for in a dimension of 1000 entries"),
+            std::string::npos);
+  EXPECT_NE(said("slice index 25 of dimension 1 out of bounds.").find("25 was asked for of dimension 1, which has 20"),
+            std::string::npos);
+}
+
 TEST(IndexRefused, OtherWordsAreNone) {
   for (const char* words :
        {"slice index", "slice index ten of dimension 0 out of bounds", "slice index 3 of dimension 0",

@@ -13,6 +13,7 @@
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/plain_text.h"
+#include "sources/error_text/standing.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"
 
@@ -235,6 +236,20 @@ Afterlife shown_by(const std::string& body, Before& before) {
   return has_any(lower, kSaid) && !lower.starts_with("skipping registering") ? Afterlife::kByWords : Afterlife::kNone;
 }
 
+// "CUDA error: out of memory (ignored: falling back to CPU offload)": the line that tells of it says what became of it, and the log goes on.
+Afterlife said_beside(std::string_view text, std::size_t at) {
+  static constexpr std::array<std::string_view, 10> kSaid = {"ignored",   "ignoring",     "falling back", "fallback to",
+                                                             "fell back", "trying again", "retrying",     "skipping",
+                                                             "skipped",   "continuing"};
+  const std::size_t begin = line_begin(text, at, kLongestLine), end = line_end(text, at, kLongestLine);
+  const std::string_view line = text.substr(begin, end - begin);
+  const std::string body = clean_line(line.substr(split_prefix(line).length), kLongestLine);
+  const bool goes_on = text.substr(std::min(end, text.size())).find_first_not_of(" \t\r\n") != std::string_view::npos;
+  return goes_on && !is_exception_line(body) && has_any(lower_case(text.substr(at, end - at)), kSaid)
+             ? Afterlife::kByWords
+             : Afterlife::kNone;
+}
+
 // "exited with code 0": it ended, and well.
 bool ended_well(std::string_view body) {
   for (const std::string_view words :
@@ -261,7 +276,7 @@ bool is_end(std::string_view body) {
 
 Afterlife afterlife(std::string_view text, std::size_t from, const std::string& tag) {
   Before before = look_before(text, from);
-  Afterlife shown = Afterlife::kNone, shown_before = Afterlife::kNone;
+  Afterlife shown = said_beside(text, from), shown_before = Afterlife::kNone;
   constexpr std::size_t kAnew = 2;  // so many of its first lines, and the program was begun anew
   std::set<std::string> again;
   std::size_t lines = 0;

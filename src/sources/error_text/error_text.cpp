@@ -20,6 +20,7 @@
 #include "sources/error_text/survey.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/error_text/text_pools.h"
+#include "sources/error_text/told_beside.h"
 #include "sources/error_text/traceback.h"
 
 namespace faultline {
@@ -456,6 +457,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
   drop_absurd_sizes(trace, message);
+  add_told_beside(text, seen, chosen, trace);
   add_event(trace, message, stack, place);
   add_properties(trace, message);
   trace.properties["error.line"] = std::to_string(line_number(text, chosen.begin));

@@ -47,6 +47,9 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"exceeds 10% of free system memory", "harmless-host-share", true},
     {"by rematerialization; only reduced to", "harmless-rematerialization", true},
     {"cannot dlopen some gpu libraries", "setup-tensorflow-libraries"},
+    {"but source was compiled with", "setup-library-version", true},
+    {"dnn library is not found", "setup-no-cudnn", true},
+    {"dnn library initialization failed", "setup-no-cudnn", true},
     {"no cuda gpus are available", "setup-no-gpu"},
     {"no cuda-capable device is detected", "setup-no-gpu"},
     {"but torch.cuda.is_available() is false", "setup-no-gpu"},
@@ -145,6 +148,7 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"size of tensor to match the size", "operands"},
     {"error no kernel image is available for execution on", "no-kernel-image"},
     {"must match mat2 dim 0", "operands"},
+    {"is incompatible with the layer: ", "operands-keras", true},
     {"(unbatched) or", "operands"},
     {"to have one of the following scalar types", "operands"},
     {"on the same device as the indexed tensor", "operands"},
@@ -227,6 +231,12 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   if (known->text == "memoryerror" && (!passage.before.empty() || (line.size() > 11 && line.substr(11, 1) != ":")))
     return std::nullopt;
   if (known->text == "allocation on device" && (says("would exceed allowed") || line.size() > 40)) return std::nullopt;
+  // "Input 0 of layer \"dense\" is incompatible with the layer: expected axis -1 …"
+  if (kind == "operands-keras" &&
+      (passage.before.find("nput ") == std::string::npos || passage.before.find("of layer") == std::string::npos))
+    return std::nullopt;
+  if (known->text == "but source was compiled with" && passage.before.find("untime CuDNN") == std::string::npos)
+    return std::nullopt;
   if (kind == "host-worker") {
     if (says("bus error") || says("shared memory"))
       kind = "host-bus";
@@ -254,7 +264,7 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   if (kind.starts_with("harmless-") || kind == "unknown-error" || kind == "host-oom-invoked" ||
       kind.starts_with("call-") || kind == "host-killed" || kind == "host-worker" || kind == "async-bare" ||
       kind.starts_with("vulkan-") || kind.starts_with("opencl-") || kind.starts_with("rocm-") ||
-      kind.starts_with("matlab-") || kind == "ptxas-fatal")
+      kind.starts_with("matlab-") || kind == "ptxas-fatal" || kind == "setup-no-cudnn")
     message.weak = true;
   // The number that stands for the signal ends its line; a sentence about it goes on.
   if (const std::size_t end = known->text.size();
@@ -263,6 +273,34 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   if (kind == "vllm-length") {
     for (const std::string_view label : {"estimated maximum model length is ", "stored in kv cache ("}) {
       if (const auto tokens = number_after(lower, label, 700)) message.words["status"] = std::to_string(*tokens);
+    }
+  }
+  // "(16.00 GiB KV cache is needed, which is larger than the available KV cache memory (5.23 GiB)"
+  if (kind == "vllm-length" && known->text.starts_with("which")) {
+    const std::size_t open = passage.before.rfind('(');
+    if (const auto bytes = open == std::string::npos
+                               ? std::nullopt
+                               : size_between(passage.before, open, passage.before.size(), SizeStyle::kTorch))
+      message.numbers["requested"] = *bytes;
+    if (const auto bytes = size_between(lower, known->text.size(), known->text.size() + 20, SizeStyle::kTorch))
+      message.numbers["free"] = *bytes;
+  }
+  // "Free memory on device (13.21/23.65 GiB) on startup is less than desired GPU memory utilization (0.9, 21.28 GiB)"
+  if (kind == "vllm-start") {
+    const std::size_t open = passage.before.rfind('('), slash = passage.before.find('/', open),
+                      close = passage.before.find(')', slash);
+    if (open < slash && slash < close && close != std::string::npos) {
+      const std::string free = passage.before.substr(open + 1, slash - open - 1),
+                        whole = passage.before.substr(slash + 1, close - slash - 1);
+      const std::string unit = whole.substr(std::min(whole.find(' '), whole.size()));
+      if (const auto bytes = size_between(free + unit, 0, free.size() + unit.size(), SizeStyle::kTorch))
+        message.numbers["free"] = *bytes;
+      if (const auto bytes = size_between(whole, 0, whole.size(), SizeStyle::kTorch))
+        message.numbers["capacity"] = *bytes;
+    }
+    if (const std::size_t comma = lower.find(", "); comma < passage.first_line_length) {
+      if (const auto bytes = size_between(lower, comma, comma + 20, SizeStyle::kTorch))
+        message.numbers["requested"] = *bytes;
     }
   }
   // "ptxas error : Entry function 'k' uses too much shared data (0x12000 bytes, 0xc000 max)"

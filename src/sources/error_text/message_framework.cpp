@@ -41,12 +41,10 @@ std::uint64_t element_bytes(std::string_view type) {
 std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
   const std::string& lower = passage.lower;
   // The host's allocators fail with the same words.
-  if (lower.substr(0, 400).find("device:cpu") != std::string::npos ||
-      lower.substr(0, 400).find("by allocator cpu") != std::string::npos ||
-      lower.substr(0, 400).find("by allocator mklcpu") != std::string::npos) {
-    return said("host-alloc", "tensorflow", passage.first_line(400));
-  }
-  ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(400));
+  const bool on_host = lower.substr(0, 400).find("device:cpu") != std::string::npos ||
+                       lower.substr(0, 400).find("by allocator cpu") != std::string::npos ||
+                       lower.substr(0, 400).find("by allocator mklcpu") != std::string::npos;
+  ErrorMessage message = said(on_host ? "host-alloc" : "out-of-memory", "tensorflow", passage.first_line(400));
   const std::size_t open = lower.find('[');
   const std::size_t close = lower.find(']');
   if (open != std::string::npos && close != std::string::npos && open < close && close < 300) {
@@ -79,6 +77,10 @@ void read_buffer_assignment(const ErrorPassage& passage, ErrorMessage& message) 
     if (const auto bytes = size_between(passage.lower, at + 19, at + 40, SizeStyle::kXla))
       message.numbers["executable_total"] = *bytes;
   }
+  if (const std::size_t at = passage.lower.find(" temp allocation: "); at != std::string::npos) {
+    if (const auto bytes = size_between(passage.lower, at + 18, at + 40, SizeStyle::kXla))
+      message.numbers["executable_temporaries"] = *bytes;
+  }
 }
 
 std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
@@ -87,7 +89,11 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const bool trying = rest.starts_with("out of memory while trying to allocate ");
   const bool request = rest.starts_with("failed to allocate request for ");
   const bool memory = rest.starts_with("failed to allocate memory");
-  if (rest.starts_with("out of memory allocating ")) return said("host-alloc", "jax", passage.first_line(300));
+  if (rest.starts_with("out of memory allocating ")) {
+    ErrorMessage message = said("host-alloc", "jax", passage.first_line(300));
+    if (const auto bytes = xla_size(passage.lower, colon + 25, 40)) message.numbers["requested"] = *bytes;
+    return message;
+  }
   // of a TPU: "There are 1.20G free."
   if ((rest.starts_with("attempting to allocate ") || rest.starts_with("attempting to reserve ")) &&
       rest.find("that was not possible") < 100) {

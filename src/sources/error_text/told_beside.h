@@ -1,0 +1,13 @@
+// What other lines of a text add to its message: the tensor and the operation of a pool's failure, what the driver refused before it, whose processes are listed in it.
+#pragma once
+
+#include <string_view>
+
+#include "sources/error_text/survey.h"
+#include "trace/trace.h"
+
+namespace faultline {
+
+void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace);
+
+}  // namespace faultline
