@@ -127,6 +127,10 @@ TEST(MessageTexts, RanksOfOneJobAreNotTakenForStrangersNorGivenOneDevice) {
   EXPECT_NE(own.message.find("local rank 3 of this very job"), std::string::npos) << own.message;
   EXPECT_EQ(other.confidence, Confidence::kProved);
   EXPECT_EQ(other.message.find("very job"), std::string::npos) << other.message;
+  EXPECT_NE(
+      first_told(head + oom + "[0]:\n  host      : node\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 91)\n")
+          .message.find("local rank 3 of this very job"),
+      std::string::npos);
   for (const Finding& finding : {own, other})
     EXPECT_EQ(everything_said(finding).find("CUDA_VISIBLE_DEVICES"), std::string::npos) << everything_said(finding);
   const std::string fill = torch_2("1.16 GiB", "79.15 GiB", "512.00 MiB",
@@ -294,6 +298,12 @@ TEST(MessageTexts, LibrariesOfOtherVersionsAndLayersThatRefuseAreRecognised) {
     EXPECT_EQ(finding.rule, row.rule) << row.text;
     EXPECT_NE(finding.message.find(row.says), std::string::npos) << finding.message;
   }
+  const std::string keras =
+      "Traceback (most recent call last):\n  File \"/w/m.py\", line 9, in <module>\n    model.fit(x, y)\n"
+      "ValueError: Exception encountered when calling Sequential.call().\n\n\x1b[1mInput 0 of layer \"dense_1\" is "
+      "incompatible with the layer: expected axis -1 of input shape to have value 128, but received input with shape "
+      "(32, 64)\x1b[0m\n\nArguments received by Sequential.call():\n";
+  EXPECT_EQ(first_told(keras).location.line, 9u);
   for (const char* text : {"This checkpoint is incompatible with the layer: rename it.\n",
                            "The plugin was loaded, but source was compiled with another compiler.\n"})
     EXPECT_FALSE(read_error_text(text, "log.txt").ok()) << text;

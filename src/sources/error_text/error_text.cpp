@@ -427,6 +427,10 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   if (const std::size_t disguise = frames.empty() ? disguise_of(text, chosen) : std::string_view::npos;
       disguise != std::string_view::npos)
     frames = traceback_at(text, disguise, message.tag);
+  // Keras puts its sentence below the exception's first line.
+  if (const std::size_t said = text.substr(0, chosen.begin).rfind("Exception encountered when calling");
+      frames.empty() && message.kind == "operands-keras" && chosen.begin - std::min(said, chosen.begin) < 500)
+    frames = traceback_at(text, std::min(said, chosen.begin), message.tag);
   // What ended in another exception's words has that one's place.
   if (frames.empty()) {
     if (const LastException last = last_exception(text, chosen.begin, message.tag);

@@ -63,7 +63,7 @@ void add_job(std::string_view text, Trace& trace) {
   for (std::size_t at = text.find(kRank); at != std::string_view::npos && ++looks < kMostJobLines;
        at = text.find(kRank, at + 1)) {
     const auto rank = number_at(text, at + kRank.size());
-    const auto pid = number_after(text.substr(at, kRank.size() + 40), kPid);
+    const auto pid = number_after(text.substr(at, kRank.size() + 64), kPid);
     if (rank && pid) add(*pid, "local rank " + std::to_string(*rank));
   }
   looks = 0;
