@@ -58,6 +58,11 @@ Result<Input> read_files(const std::string& folder) {
       ++all.lost["files that could not be read (" + input.error().what + ")"];
       continue;
     }
+    if (!input->report.empty()) {  // it tells of a recording, and is none
+      if (!first) first = Error{name + " is a report, and no recording; name it to see it", {}, {}};
+      ++all.lost["reports, which are no recordings"];
+      continue;
+    }
     for (InputPart& part : input->parts)
       all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name, {}});
   }
