@@ -90,6 +90,9 @@ run:
 	@rm -rf $(BUILD)/run-example
 	@$(CXX) -std=c++17 -g -O1 -I .cache/cuda/nvidia/cu13/include -o $(BUILD)/driver_copy examples/driver_copy.cpp -L $(BUILD)/capture -l:libcuda.so.1
 	@$(BUILD)/faultline run --gpu virtual:4GiB -o $(BUILD)/run-example -- $(BUILD)/driver_copy || [ $$? -eq 1 ]
+	@echo
+	@echo "The first of these as a page to look at: open it in a browser"
+	@$(BUILD)/faultline view tests/fixtures/torch/gpt_oom.pickle.xz -o $(BUILD)/page.html
 
 test:
 	$(call beside,build-tests $(STAMPS)/venv $(STAMPS)/apt-test)
