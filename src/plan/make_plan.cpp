@@ -31,8 +31,28 @@ std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, cons
                                      .front());
   const ProcessSummary* main = again.main();
   if (main != nullptr && !main->trace.empty() && main->operations >= first.main()->operations) return again;
-  reruns.tell("the second run ended before the request that had failed, so how much it needs in all is not known");
+  reruns.tell(
+      again.interrupted
+          ? "the second run was stopped by a signal, so how much it needs in all is not known"
+          : "the second run ended before the request that had failed, so how much it needs in all is not known");
   return std::nullopt;
+}
+
+// What grows with every round and was not seen to its end.
+void learn_growth(PlannedRun& run) {
+  Plan& plan = run.plan;
+  double bytes = 0, rounds_seen = 0;
+  for (const Finding& finding : run.judgement.findings) {
+    if (plan.stopped.empty() || finding.rule != "memory/leak" || finding.number("limit_bytes") ||
+        finding.device != run.judgement.facts->usage[run.needs.slot].device)
+      continue;
+    const auto rounds = static_cast<double>(finding.number("steps").value_or(0));
+    const auto each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
+    rounds_seen = std::max(rounds_seen, rounds);
+    bytes += each * (plan.steps != 0 ? std::max(1.0, rounds / static_cast<double>(plan.steps)) : 1.0);
+  }
+  plan.grows_bytes = static_cast<std::uint64_t>(bytes);
+  plan.grown_rounds = plan.steps != 0 ? plan.steps : static_cast<std::uint64_t>(rounds_seen);
 }
 
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told,
@@ -55,7 +75,9 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   }
   const bool wants_changes = fails || question.try_changes;
   const bool wants_search = fails || !question.vary.empty();
+  learn_growth(run);
   if (wants_changes) add_settings(run.trace, run.needs, plan);
+  limit_settings_by_growth(plan);
   if (!wants_changes && !wants_search) return;
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
   if (takes_long && (wants_changes || question.vary.empty()))
@@ -113,7 +135,8 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   if (!question.names_gpu()) run->trace.devices.front().capacity_bytes = 0;  // it had no end
   run->judgement = judge(run->trace);
   run->needs = needs_of(run->trace, !first.main()->died_of_memory());
-  run->plan = describe(question, first, told, *run, reruns.interrupted());
+  run->plan = describe(question, first, told, *run, first.interrupted);
+  run->plan.needed_is_least = run->plan.failed && (!overcommitted || overcommitted->interrupted);
   make_notes_of_what_cannot_hurt(run->plan, run->judgement.findings);
   learn_sizing(question, first, may_again && !question.no_try, reruns, *run);
   if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted()) {
@@ -121,6 +144,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
     try_what_helps(question, first, *told.main(), reruns, *run);
     if (first.seconds <= kLongestToRepeat || question.try_changes) add_ranks(reruns, *told.main(), run->plan);
   }
+  run->plan.interrupted = reruns.interrupted();
   return run;
 }
 

@@ -38,6 +38,11 @@ struct Needs {
   std::uint64_t beside_bytes() const { return context_bytes + outside_bytes; }
   std::uint64_t needed_bytes() const;
   std::uint64_t taken_bytes() const { return beside_bytes() + reserved_bytes; }
+  // About the round in which a device of that size is full; 0: nothing grows.
+  std::uint64_t full_at(std::uint64_t capacity_bytes) const {
+    const std::uint64_t needed = needed_bytes();
+    return grows_bytes == 0 ? 0 : rounds + (capacity_bytes > needed ? (capacity_bytes - needed) / grows_bytes : 0);
+  }
 };
 
 // As it was run, to 2 MiB and never below the truth. Where the model cannot tell, what was reserved was enough. fits: the program got through on its
@@ -48,6 +53,13 @@ Needs needs_of(const Trace& trace, bool fits);
 // Of a rerun. The Error says why its numbers mean nothing: it ended by an error of its own, or was not run. Its trace is large, told everything, and removed.
 // An error where the run did not come as far as the program as it is did (as_is), or could not be planned.
 Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is);
+
+// Of a rerun that fits: does it fit to its end? Memory that grows with it does where the run came to its end, or where its loop is known to end before the device is full.
+inline bool fits_to_the_end(const Needs& needs, const ProcessSummary& run, const Plan& as_is) {
+  if (!needs.fits || needs.grows_bytes == 0 || run.stopped.empty()) return needs.fits;
+  const std::uint64_t steps = run.loop.steps != 0 ? run.loop.steps : as_is.loop.steps;
+  return needs.grows_by_steps && steps != 0 && needs.full_at(as_is.gpu->capacity_bytes) >= steps;
+}
 
 // With other allocator settings; nothing where the model cannot tell.
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run);

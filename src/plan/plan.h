@@ -71,7 +71,8 @@ struct PlanNote {
 struct PlanLoop {
   std::string where;         // the innermost, "train.py:12"
   std::uint64_t rounds = 0;  // of all of them together
-  std::uint64_t steps = 0;   // about so many in all; 0: not known
+  std::uint64_t steps = 0;   // about so many in all; 0: not known, or it makes none
+  std::uint64_t begun = 0;   // of a program that makes no steps: the round in which it was stopped
 };
 
 // A program that asks how much memory is free and takes of it: told of less it took less.
@@ -97,12 +98,17 @@ struct PlanChange {
   std::string diff;                       // of the program's own source, where its lines are known; may be empty
   std::uint64_t compute = 0;              // the compute capability it needs, its first number
   bool begun = false;                     // it was run; where it is not tried, without a result
+  // memory grows with it, too, and nothing says that the program ends before: it fits until about this step, and `fits` is false
+  std::uint64_t until = 0;
+  std::string until_unit = {};  // step, round
+  bool grows = false;           // not in the report
 };
 
 // A GPU of the catalogue on which it fits: as it is, or with a change.
 struct PlanWhere {
   PlanGpu gpu;
-  std::string with;  // the change's label; empty: as it is
+  std::string with;         // the change's label; empty: as it is
+  std::uint64_t until = 0;  // memory grows, and how many rounds there are is not known: it fits until about this one
 };
 
 // The search for the largest value of a number of the program, its batch size as a rule.
@@ -119,6 +125,8 @@ struct PlanVary {
   bool accumulated = false;  // gradients were kept from one batch to the next in these runs, as accumulation does
   std::vector<std::string> command;  // with the largest that fits, where the number is in the command
   std::string diff;                  // of the program's own source with it, where its lines are known; may be empty
+  // With gradients accumulated, where a run of it fits: so many batches of so much make `current`, or as near as can be; 0: none.
+  std::uint64_t batches = 0, batch = 0;
 };
 
 // Two numbers of a program that only infers: for each batch the largest length that fits.
@@ -182,6 +190,8 @@ struct Plan {
   std::uint64_t needed_bytes = 0;
   // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
   std::uint64_t taken_bytes = 0;
+  bool needed_is_least = false;   // it ran out of memory, and no run went on after that to its end
+  bool interrupted = false;       // a signal from outside ended the plan before all its runs were made
   std::uint64_t limit_bytes = 0;  // the program's own limit on PyTorch's memory; 0: none
   std::uint64_t peak_allocated_bytes = 0;
   std::uint64_t peak_reserved_bytes = 0;
@@ -204,6 +214,8 @@ struct Plan {
   std::uint64_t caught_failures = 0;  // the program went on after them
   std::uint64_t steps = 0;            // optimizer steps seen
   std::uint64_t optimizers = 0;       // where several take turns: a step is one round of all of them
+  std::uint64_t most_turns = 0;       // of several optimizers: steps of the one that made most
+  std::uint64_t least_turns = 0;      // and of the one that made least
   std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known; not in the report
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
   bool stop_asked = false;            // there, because the user said how far to go (--steps, --seconds)
@@ -225,6 +237,8 @@ struct Plan {
   // where memory grows and the loop ends before the GPU is full: about what is needed when it ends; 0: another case
   std::uint64_t needed_at_end_bytes = 0;
   bool grows = false;  // a line keeps what it makes, round after round; not in the report, whose findings say it
+  // and goes on past what was run: bytes a round, and the rounds that were run; 0: it does not; not in the report
+  std::uint64_t grows_bytes = 0, grown_rounds = 0;
 
   std::vector<PlanFit> fits;  // without a GPU: the catalogue
   std::vector<PlanChange> changes;
@@ -259,7 +273,17 @@ struct Plan {
     if (stopped.empty()) return steps + 1;
     return ends_with_alike_steps() ? alike_from + 1 : steps;
   }
+  // Several optimizers that do not step equally often: there is no round of all of them.
+  bool has_unequal_optimizers() const {
+    return optimizers > 1 && most_turns != 0 && (most_turns > least_turns + 1 || steps > least_turns + 1);
+  }
+  // What it needs in all, or only as far as it was run?
+  bool is_known_in_all() const { return !needed_is_least && (stopped.empty() || ends_with_alike_steps()); }
   bool ends_with_alike_steps() const { return alike_from != 0 && !grows && alike_from + 1 < steps; }
+  // About the round in which a device of that size is full, as the program is; 0: nothing grows past what was run.
+  std::uint64_t full_at(std::uint64_t capacity, std::uint64_t needed) const {
+    return grows_bytes == 0 ? 0 : grown_rounds + (capacity > needed ? (capacity - needed) / grows_bytes : 0);
+  }
   // Is there a change, or a batch, with which a run fits?
   bool fits_with_something() const {
     for (const PlanChange& change : changes) {

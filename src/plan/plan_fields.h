@@ -63,6 +63,7 @@ void fields(auto& archive, PlanLoop& loop) {
   archive("where", loop.where);
   archive("rounds", loop.rounds);
   archive("steps", loop.steps);
+  archive("begun", loop.begun);
 }
 
 void fields(auto& archive, PlanFilling& filling) {
@@ -84,6 +85,8 @@ void fields(auto& archive, PlanVary& vary) {
   archive("accumulated", vary.accumulated);
   archive("command", vary.command);
   archive("diff", vary.diff);
+  archive("batches", vary.batches);
+  archive("batch", vary.batch);
 }
 
 void fields(auto& archive, PlanPair& pair) {
@@ -160,6 +163,10 @@ void fields(Archive& archive, Plan& plan) {
   archive("caught_failures", plan.caught_failures);
   archive("steps", plan.steps);
   archive("optimizers", plan.optimizers);
+  archive("needed_is_least", plan.needed_is_least);
+  archive("interrupted", plan.interrupted);
+  archive("most_turns", plan.most_turns);
+  archive("least_turns", plan.least_turns);
   archive("stopped", plan.stopped);
   archive("stop_asked", plan.stop_asked);
   archive("how", plan.how);
@@ -191,6 +198,8 @@ void fields(Archive& archive, Plan& plan) {
     inside("label", change.label);
     inside("instructions", change.instructions);
     inside("diff", change.diff);
+    inside("until", change.until);
+    inside("until_unit", change.until_unit);
   });
   archive("changes_skipped", plan.changes_skipped);
   archive("vary", plan.vary);
@@ -198,6 +207,7 @@ void fields(Archive& archive, Plan& plan) {
   archive.each("where", plan.where, [&](auto& inside, PlanWhere& where) {
     inside("gpu", where.gpu);
     inside("with", where.with);
+    inside("until", where.until);
   });
   archive("filling", plan.filling);
   archive("notes", plan.notes);

@@ -177,16 +177,19 @@ class RemedySearch {
       }
       if (one.name == "checkpoint") change.detail = done->second;
     }
-    if (needs->fits && needs->grows_bytes != 0) {
-      const std::uint64_t needed = needs->needed_bytes(), capacity = plan_.gpu->capacity_bytes;
-      const std::string unit = needs->grows_by_steps ? "step" : "round";
-      change.detail +=
-          fmt::format("{}memory still grows by {} a {}: full at about {} {}", change.detail.empty() ? "" : "; ",
-                      format_bytes(needs->grows_bytes), unit, unit,
-                      format_count(needs->rounds + (capacity - std::min(needed, capacity)) / needs->grows_bytes));
-    }
     outcome.known = change.tried = true;
-    outcome.fits = change.fits = needs->fits;
+    outcome.fits = change.fits = fits_to_the_end(*needs, *run.main(), plan_);
+    change.grows = needs->grows_bytes != 0 && !run.main()->stopped.empty();
+    if (needs->fits && change.grows) {
+      const std::uint64_t full_at = needs->full_at(plan_.gpu->capacity_bytes);
+      const std::string unit = needs->grows_by_steps ? "step" : "round";
+      change.detail += fmt::format(
+          "{}memory still grows by {} a {}{}", change.detail.empty() ? "" : "; ", format_bytes(needs->grows_bytes),
+          unit,
+          change.fits ? fmt::format(" and is full at about {} {}, after the program's end", unit, format_count(full_at))
+                      : std::string());
+      if (!change.fits) change.until = full_at, change.until_unit = unit;
+    }
     outcome.needed_bytes = change.needed_bytes = needs->needed_bytes();
     return change;
   }
@@ -408,6 +411,18 @@ void add_remedies(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan
   RemedySearch(reruns, as_run, plan).run();
 }
 
+void limit_settings_by_growth(Plan& plan) {
+  for (PlanChange& change : plan.changes) {
+    if (change.kind != "setting" || !change.fits || plan.grows_bytes == 0) continue;
+    change.grows = true;
+    const std::uint64_t full_at = plan.full_at(plan.gpu->capacity_bytes, change.needed_bytes);
+    if (plan.loop.steps != 0 && full_at >= plan.loop.steps) continue;
+    change.fits = false;
+    change.until = full_at;
+    change.until_unit = plan.steps != 0 ? "step" : "round";
+  }
+}
+
 void add_where(Plan& plan) {
   constexpr std::size_t kEach = 3;
   const auto fits_on = [&](const Gpu& gpu, std::uint64_t needed_bytes) {
@@ -421,19 +436,22 @@ void add_where(Plan& plan) {
   for (const Gpu& gpu : gpus) {
     if (plan.where.size() == kEach) break;
     if (fits_on(gpu, plan.needed_bytes)) {
-      plan.where.push_back({plan_gpu(gpu), {}});
+      const std::uint64_t needed = plan.needed_bytes - std::min(plan.needed_bytes, plan.context_bytes);
+      const std::uint64_t full_at = plan.full_at(gpu.capacity_bytes, needed + gpu.context_bytes);
+      if (full_at != 0 && plan.loop.steps > full_at) continue;  // its loop goes on
+      plan.where.push_back({plan_gpu(gpu), {}, plan.loop.steps == 0 ? full_at : 0});
       continue;
     }
     const PlanChange* least = nullptr;
     for (const PlanChange& change : plan.changes) {
-      const bool here = change.tried && fits_on(gpu, change.needed_bytes) &&
+      const bool here = change.tried && !change.grows && fits_on(gpu, change.needed_bytes) &&
                         static_cast<std::uint64_t>(gpu.compute_major) >= change.compute &&
                         std::find(change.remedies.begin(), change.remedies.end(), "fsdp") == change.remedies.end();
       if (here && (least == nullptr || change.cost < least->cost)) least = &change;
     }
     const bool is_asked = plan.gpu && plan.gpu->name == plan_gpu(gpu).name;  // told above
     if (least != nullptr && !is_asked && plan.where.empty() && with.size() < kEach)
-      with.push_back({plan_gpu(gpu), least->label.empty() ? least->what : least->label});
+      with.push_back({plan_gpu(gpu), least->label.empty() ? least->what : least->label, 0});
   }
   plan.where.insert(plan.where.end(), with.begin(), with.end());
 }

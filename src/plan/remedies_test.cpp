@@ -209,6 +209,70 @@ TEST(Remedies, TheSmallestGpusAreNamed) {
   EXPECT_GT(plan.where.size(), as_is);
 }
 
+// Each step keeps 8 MiB for good; 20 were run, in a loop of so many.
+TEST(Remedies, WhatStillGrowsFitsOnlyWhereTheLoopEndsBefore) {
+  struct Expected {
+    std::uint64_t loop_steps;
+    const char* stopped;
+    bool fits;
+  };
+  const char* const kStopped = "after 20 optimizer steps";
+  for (const Expected& one :
+       {Expected{1000, kStopped, false}, {0, kStopped, false}, {100, kStopped, true}, {20, "", true}}) {
+    MadeUpProgram program;
+    Reruns reruns = program.reruns();
+    reruns.run = [&](const std::vector<Attempt>& asked) {
+      std::vector<DryRunResult> results;
+      for (const Attempt& attempt : asked) {
+        DryRunResult result = MadeUpProgram::left(kGiB, false);
+        ProcessSummary& main = result.processes.front();
+        std::ofstream file(main.trace);
+        file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes
+             << "\ndevice 0 capacity=" << 8 * kGiB << "\nalloc #w 20MiB driver\n";
+        for (int step = 1; step <= 20; ++step)
+          file << "alloc #s" << step << " 20MiB driver\nalloc #a" << step << " 8MiB at serve.py:7 handle\nstep " << step
+               << " Optimizer.step#SGD.step\n";
+        main.stopped = one.stopped;
+        main.steps = 20;
+        main.loop.steps = one.loop_steps;
+        for (const auto& [name, value] : attempt.changes) main.changes[name] = "done";
+        results.push_back(std::move(result));
+      }
+      return results;
+    };
+    Plan plan = too_large();
+    plan.grows = true;
+    plan.stopped = kStopped;
+    add_remedies(reruns, offering({offer("autocast", "bfloat16", 40, 0.6)}), plan);
+    ASSERT_EQ(plan.changes.size(), 1u);
+    const PlanChange& change = plan.changes.front();
+    EXPECT_TRUE(change.tried) << change.why_not;
+    EXPECT_EQ(change.fits, one.fits) << one.loop_steps << " " << change.detail;
+    EXPECT_EQ(change.until == 0, one.fits);
+    if (!one.fits) EXPECT_TRUE(change.until > 800 && change.until < 1000) << change.until;
+  }
+}
+
+TEST(Remedies, AGpuOnWhichMemoryGrowsIsOneForAWhile) {
+  for (const std::uint64_t loop_steps : {0u, 2'000u, 1'000'000'000u}) {
+    Plan plan = too_large();
+    plan.grows_bytes = kGiB / 100;
+    plan.grown_rounds = plan.steps = 100;
+    plan.loop.steps = loop_steps;
+    plan.changes = {{"setting", "Set X", "", true, true, 7 * kGiB, ""}};
+    limit_settings_by_growth(plan);
+    EXPECT_FALSE(plan.changes[0].fits);
+    EXPECT_EQ(plan.changes[0].until, 200u);
+    add_where(plan);
+    EXPECT_EQ(plan.where.empty(), loop_steps == 1'000'000'000u);
+    for (const PlanWhere& where : plan.where) {
+      EXPECT_TRUE(where.with.empty());
+      EXPECT_EQ(where.until != 0, loop_steps == 0) << where.gpu.name;
+      EXPECT_GE(where.gpu.capacity_bytes, (loop_steps == 0 ? 12 : 30) * kGiB);
+    }
+  }
+}
+
 TEST(Offer, EditsOfOneFileAreOneDiff) {
   const std::string diff = diff_of({{"/a/train.py", 9, {"x = f(y)"}, {"with g():", "    x = f(y)"}},
                                     {"/a/train.py", 3, {}, {"import g"}},

@@ -101,8 +101,9 @@ class Search {
       search_up();
     else
       search_down(lowest ? std::move(*lowest) : try_value(1));
-    vary_.runs = measured_;
     vary_.accumulated = accumulated_;
+    if (accumulated_ && vary_.largest_fitting != 0 && vary_.largest_fitting < vary_.current) find_batch_to_accumulate();
+    vary_.runs = measured_;
     if (vary_.largest_fitting != 0 && vary_.largest_fitting != vary_.current) tell_how();
     vary_.tight = vary_.largest_fitting != 0 && is_tight(*plan_.gpu, needed_bytes_);
     return std::move(vary_);
@@ -131,7 +132,7 @@ class Search {
       const Result<Needs> needs = needs_of(results[at], plan_);
       Point point{values[at],
                   needs ? needs->needed_bytes() : 0,
-                  needs && needs->fits,
+                  needs && fits_to_the_end(*needs, *results[at].main(), plan_),
                   needs ? std::string() : needs.error().what,
                   {},
                   0};
@@ -147,22 +148,41 @@ class Search {
   }
   Point try_value(std::uint64_t value) { return std::move(try_values({value}).front()); }
 
+  // Several of it make the batch that the program has, or a little more where nothing near the largest that fits divides that.
+  void find_batch_to_accumulate() {
+    const std::uint64_t largest = vary_.largest_fitting, current = vary_.current;
+    std::uint64_t value = largest;
+    while (current % value != 0 && 2 * value > largest) --value;
+    if (current % value != 0) {
+      const std::uint64_t many = (current + largest - 1) / largest;
+      value = (current + many - 1) / many;
+    }
+    if (value != largest) {
+      if (reruns_.interrupted()) return;
+      const Point point = try_value(value);
+      if (!point.problem.empty() || !point.fits) return;
+    }
+    vary_.batch = value;
+    vary_.batches = (current + value - 1) / value;
+  }
+
   // The change as a user makes it: the command, the source, and where it trains on a smaller batch the loop that accumulates.
   void tell_how() {
     std::vector<Edit> edits;
+    const bool with_loop = vary_.batches != 0 && !as_run_.accumulation.empty();
+    const std::uint64_t value = with_loop ? vary_.batch : vary_.largest_fitting;
     if (in_command_) {
       vary_.command = plan_.command;
-      vary_.command[in_command_->word] = in_command_->head + std::to_string(vary_.largest_fitting);
+      vary_.command[in_command_->word] = in_command_->head + std::to_string(value);
     } else {
       for (const ProgramNumber& number : as_run_.numbers) {
         if (number.name != vary_.name) continue;
-        const std::vector<Edit> filled = filled_in(number.edits, kValue, vary_.largest_fitting);
+        const std::vector<Edit> filled = filled_in(number.edits, kValue, value);
         edits.insert(edits.end(), filled.begin(), filled.end());
       }
     }
-    if (accumulated_ && vary_.largest_fitting < vary_.current) {
-      const std::vector<Edit> loop =
-          filled_in(as_run_.accumulation, kMany, (vary_.current + vary_.largest_fitting - 1) / vary_.largest_fitting);
+    if (with_loop) {
+      const std::vector<Edit> loop = filled_in(as_run_.accumulation, kMany, vary_.batches);
       edits.insert(edits.end(), loop.begin(), loop.end());
     }
     vary_.diff = diff_of(std::move(edits));
@@ -333,6 +353,7 @@ std::vector<Offer> batches_in_command(const std::vector<std::string>& command, c
   const std::optional<InCommand> found = find_in_command(command, "");
   if (!found) return offers;
   for (std::uint64_t value = found->value / 2, number = 0; value >= 1 && number < 8; value /= 2, ++number) {
+    while (found->value % value != 0) --value;
     Offer offer;
     offer.name = "batch";
     offer.value = std::to_string(value);

@@ -54,13 +54,39 @@ TEST(Vary, TheChangeIsShownAsAUserMakesIt) {
     Reruns reruns = program.reruns();
     add_search(reruns, "", trains, plan);
     ASSERT_EQ(plan.vary->largest_fitting, kLargest);
-    EXPECT_EQ(plan.vary->diff.find("batch_size = 13") == std::string::npos, in_the_command);
+    EXPECT_EQ(plan.vary->batch, 8u);  // 13 do not divide 16
+    EXPECT_EQ(plan.vary->batches, 2u);
+    EXPECT_EQ(plan.vary->runs, program.attempts.size());
+    EXPECT_EQ(plan.vary->diff.find("batch_size = 8") == std::string::npos, in_the_command);
     EXPECT_EQ(plan.vary->diff.find("seq_len"), std::string::npos);
     EXPECT_NE(plan.vary->diff.find("+(loss / 2).backward()"), std::string::npos) << plan.vary->diff;
-    EXPECT_EQ(plan.vary->command, in_the_command
-                                      ? std::vector<std::string>({"python", "train.py", "--batch-size", "13"})
-                                      : std::vector<std::string>());
+    EXPECT_EQ(plan.vary->command, in_the_command ? std::vector<std::string>({"python", "train.py", "--batch-size", "8"})
+                                                 : std::vector<std::string>());
   }
+}
+
+// What is accumulated was run itself, and makes the program's batch, or as near as can be where nothing large divides it.
+TEST(Vary, BatchesThatAreAccumulatedMakeTheBatchOfTheProgram) {
+  struct Expected {
+    std::uint64_t now, batch, batches;
+  };
+  for (const Expected& one : {Expected{16, 8, 2}, {24, 12, 2}, {26, 13, 2}, {17, 9, 2}, {256, 8, 32}, {97, 13, 8}}) {
+    MadeUpProgram program;
+    program.batch = [&](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : one.now; };
+    Plan plan = plan_for(program, Verdict::kDoesNotFit);
+    plan.steps = 4;
+    ProcessSummary trains;
+    trains.uses = {"backward"};
+    add_search(program.reruns(), "batch_size", trains, plan);
+    EXPECT_EQ(plan.vary->batch, one.batch) << one.now;
+    EXPECT_EQ(plan.vary->batches, one.batches) << one.now;
+    const auto is_it = [&](const Attempt& attempt) { return attempt.vary && attempt.vary->second == one.batch; };
+    EXPECT_TRUE(std::any_of(program.attempts.begin(), program.attempts.end(), is_it)) << one.now;
+    // without a loop that can be written the largest that fits is shown alone
+    EXPECT_EQ(plan.vary->diff.find("backward"), std::string::npos);
+  }
+  for (const Offer& offer : batches_in_command({"python", "train.py", "--batch-size", "12"}, {}))
+    EXPECT_EQ(12 % std::stoull(offer.value), 0u) << offer.value;
 }
 
 TEST(Vary, WhatFitsIsDoubledUntilItDoesNot) {

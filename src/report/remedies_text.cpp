@@ -36,9 +36,13 @@ void print_vary(Page& page, const PlanVary& vary) {
                                      : fmt::format(" and {} does not", format_count(vary.smallest_failing));
   if (vary.smallest_failing != 0 && !vary.stopped.empty())
     text += "; what is between was not tried to the end: " + page.clean(vary.stopped);
-  if (vary.accumulated && vary.largest_fitting < vary.current)
-    text += fmt::format(", also with gradients accumulated over {} batches in the place of one",
-                        (vary.current + vary.largest_fitting - 1) / vary.largest_fitting);
+  if (vary.batches != 0)
+    text += fmt::format(
+        "; with gradients accumulated, {} batches of {} are {} {}", format_count(vary.batches),
+        format_count(vary.batch), vary.batches * vary.batch == vary.current ? "the same" : "together",
+        vary.batches * vary.batch == vary.current
+            ? format_count(vary.current)
+            : fmt::format("{}, not {}", format_count(vary.batches * vary.batch), format_count(vary.current)));
   page.item(page.yes(), fmt::format("{} ({}).{}", text, where,
                                     vary.runs == 0   ? ""
                                     : vary.runs == 1 ? " Confirmed by a dry run."
@@ -59,7 +63,7 @@ void print_diff(Page& page, const std::string& diff, bool verbose) {
       return;
     }
     const Style style = line.starts_with('+') ? Style::kGood : line.starts_with('-') ? Style::kError : Style::kDim;
-    page.line({{"        " + shorten_middle(page.clean(line), page.width() - 8, page.unicode()), style}});
+    page.line({{"        " + page.clean(line), style}});  // whole: it is to be applied
   }
 }
 
@@ -78,6 +82,8 @@ std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
   std::string result = fmt::format("needs {}", format_bytes(change.needed_bytes));
   if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saved != 0 ? "less" : "more");
   if (!wanted) return result;
+  if (change.until != 0)
+    return fmt::format("it fits until about {} {}: {}", change.until_unit, format_count(change.until), result);
   return (!change.fits                                           ? "not enough: "
           : plan.gpu && is_tight(*plan.gpu, change.needed_bytes) ? "fits, but tightly: "
                                                                  : "fits: ") +
@@ -87,15 +93,22 @@ std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
 void print_where(Page& page, const Plan& plan) {
   if (plan.where.empty()) return;
   std::string as_is, with;
+  bool for_a_while = false;
   for (const PlanWhere& where : plan.where) {
     std::string& list = where.with.empty() ? as_is : with;
     list += (list.empty() ? "" : ", ") + page.clean(where.gpu.name) +
             (where.with.empty() ? "" : " (" + page.clean(where.with) + ")");
+    if (where.until == 0) continue;
+    for_a_while = true;
+    list += fmt::format(" (until about {} {})", plan.steps != 0 ? "step" : "round", format_count(where.until));
   }
   if (!as_is.empty())
     page.item(page.dot(), "The smallest GPUs on which it fits as it is" +
+                              std::string(for_a_while ? " for a while, because memory grows" : "") +
                               std::string(plan.stopped.empty() ? "" : ", as far as it was run") + ": " + as_is + ".");
-  if (as_is.empty()) page.item(page.dot(), "As it is it fits on no GPU of the catalogue.");
+  if (as_is.empty())
+    page.item(page.dot(), std::string("As it is it fits on no GPU of the catalogue") +
+                              (plan.grows ? ", because memory grows." : "."));
   if (!with.empty()) page.item(page.dot(), "Smaller ones on which it fits with a change: " + with + ".");
 }
 

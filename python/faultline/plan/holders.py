@@ -23,6 +23,7 @@ from .program_names import _program_frames, _variables
 _LEAST_COUNT, _LEAST_BYTES = 5, 1 << 19
 _MOST_LINES, _MOST_FOUND, _SAMPLES, _LEVELS = 10, 40, 3, 5
 _FEW_ROUNDS = 4
+_MOST_NODES = 500  # of a graph that is looked at
 _MOST_SECONDS = 2.0  # for all looks of a run
 _CONTAINERS = (list, deque, dict, OrderedDict, set, tuple)
 _NOT_HOLDERS = (types.FrameType, types.FunctionType, types.ModuleType, types.TracebackType, type, types.CellType)
@@ -116,7 +117,8 @@ class Holders:
                 "lines": self._lines(stack),
                 "count": len(records),
                 "bytes": sum(record.size_bytes for record in records),
-                "has_graph": any(tensor.grad_fn is not None for tensor in tensors),
+                "has_graph": any(self._graph_keeps(tensor, wanted) for tensor in tensors),
+                "graph_is_freed": any(tensor.grad_fn is not None for tensor in tensors),
                 "holder": "",
                 "length": 0,
                 "limit": 0,
@@ -213,6 +215,23 @@ class Holders:
             return {"limit": len(one) if length == len(one) and count > earlier else 0, "length": len(one)}
         return {"limit": 0, "length": len(one) if _is(one, _CONTAINERS) else 1}
 
+    def _graph_keeps(self, tensor, wanted: set) -> bool:
+        """Has it a graph that holds others of those that pile up? backward() lets go of them and leaves the graph."""
+        seen, waiting, own = set(), [tensor.grad_fn], storage_id(tensor)
+        unseen, self._memory.unseen = self._memory.unseen, True  # a hook of the program may make a tensor anew
+        try:
+            while waiting and len(seen) < _MOST_NODES:
+                node = waiting.pop()
+                if node is None or node in seen:
+                    continue
+                seen.add(node)
+                if any(storage_id(one) in wanted and storage_id(one) != own for one in _saved(node)):
+                    return True
+                waiting += [before for before, _ in node.next_functions]
+        finally:
+            self._memory.unseen = unseen
+        return len(seen) >= _MOST_NODES
+
     def _holder_of_graphs(self, graphs, names) -> str:
         """The container of tensors with a graph; else the variable with the longest graph."""
         ids = {id(tensor) for tensor in graphs}
@@ -266,6 +285,19 @@ def _attribute(one, chain: set[int]):
     if type(one).__module__.startswith("faultline") or type(variables) is not dict:
         return None
     return next(((name, value) for name, value in list(variables.items()) if id(value) in chain), None)
+
+
+def _saved(node) -> list:
+    """What it keeps for the backward pass; nothing where that was let go."""
+    found = []
+    for name in dir(node):
+        if name.startswith("_saved_") or name == "saved_tensors":
+            try:
+                value = getattr(node, name)
+            except Exception:  # it is freed
+                continue
+            found += value if isinstance(value, (tuple, list)) else [value]
+    return [one for one in found if isinstance(one, torch.Tensor) and one.is_cuda and one.layout is torch.strided]
 
 
 def _graph_length(tensor) -> int:

@@ -79,14 +79,17 @@ class KvCache:
             self._places[stack] = self._memory.stacks.innermost(stack)
         return self._places[stack]
 
-    def halve(self, places: set[str]) -> None:
-        """What is made at these lines in 32 bits takes half."""
+    def halve(self, places: set[str], halved) -> None:
+        """What is made at these lines in 32 bits takes half; halved() is told of it."""
 
         def size_of(tensor, stack: int, size_bytes: int) -> int:
             if tensor.dtype is not torch.float32 or not stack:
                 return size_bytes
             place = self.place_of(stack)
-            return size_bytes // 2 if place in places or f"{place}#{size_bytes}" in places else size_bytes
+            if not size_bytes or place not in places and f"{place}#{size_bytes}" not in places:
+                return size_bytes
+            halved()
+            return size_bytes // 2
 
         self._memory.size_of = size_of
 

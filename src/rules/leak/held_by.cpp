@@ -32,6 +32,7 @@ HeldBy::HeldBy(const Trace& trace) : trace_(trace) {
               number(*json, "limit"),
               flag(*json, "graph"),
               flag(*json, "has_graph"),
+              flag(*json, "graph_is_freed"),
               {}};
     if (const auto holder = json->find("holder"); holder != json->end() && holder->is_string())
       seen.holder = holder->get<std::string>();
@@ -52,12 +53,15 @@ std::optional<Holding> HeldBy::of(const Growth& growth) const {
   const Seen* main = nullptr;
   bool all_limited = true;
   std::uint64_t limit_bytes = 0;
+  double own_bytes = 0, by_graph_bytes = 0;
   for (const Seen& seen : seen_) {
     // It was looked at now and then, at last when at least half of them were there; fewer are those of one pass.
     if (std::find(seen.lines.begin(), seen.lines.end(), place) == seen.lines.end() || seen.count * 4 < growth.rounds)
       continue;
-    if (!holding) holding = Holding{{}, false, true, 0};
+    if (!holding) holding = Holding{{}, false, true, false, 0, 0};
     holding->by_graph = holding->by_graph || seen.graph || seen.has_graph;
+    holding->graph_is_freed = holding->graph_is_freed || seen.graph_is_freed;
+    (seen.graph ? by_graph_bytes : own_bytes) += static_cast<double>(seen.bytes);
     holding->only_graph = holding->only_graph && seen.graph;
     if (seen.limit != 0 && seen.length != 0 && !seen.graph)
       limit_bytes += static_cast<std::uint64_t>(static_cast<double>(seen.bytes) * static_cast<double>(seen.limit) /
@@ -69,6 +73,7 @@ std::optional<Holding> HeldBy::of(const Growth& growth) const {
   }
   if (!holding) return holding;
   if (main != nullptr) holding->holder = main->holder;
+  if (own_bytes > 0) holding->own_share = own_bytes / (own_bytes + by_graph_bytes);
   if (all_limited && !holding->by_graph) holding->limit_bytes = limit_bytes;
   return holding;
 }

@@ -15,6 +15,8 @@ struct Holding {
   std::string holder;             // "feats, a list in main()"; empty: not found
   bool by_graph = false;          // an autograd graph holds them, or what is held has one
   bool only_graph = false;        // no object refers to them
+  bool graph_is_freed = false;    // what is held has one that keeps nothing
+  double own_share = 0;           // of their bytes, what objects of the program refer to: it stays without a graph
   std::uint64_t limit_bytes = 0;  // the holder has a limit: all of it when it is full
 };
 
@@ -28,7 +30,7 @@ class HeldBy {
   struct Seen {
     std::vector<std::string> lines;
     std::uint64_t count = 0, bytes = 0, length = 0, limit = 0;
-    bool graph = false, has_graph = false;
+    bool graph = false, has_graph = false, graph_is_freed = false;
     std::string holder;
   };
   const Trace& trace_;

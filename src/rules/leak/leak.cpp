@@ -44,18 +44,28 @@ std::vector<Growth> gather(const Facts& facts, const HeldBy& held_by, std::vecto
   return gathered;
 }
 
+bool is_under(const Facts& facts, StackId frame, const Location& line) {
+  for (; frame.value != 0; frame = facts.trace.stacks.parent(frame)) {
+    const Location at = location_of_frame(facts.trace, frame);
+    if (at.file == line.file && at.line == line.line) return true;
+  }
+  return false;
+}
+
 // Of what a growth keeps, what was made at a line or by what it calls.
 std::uint64_t kept_under(const Facts& facts, const Growth& growth, const Location& line) {
-  const auto is_under = [&](StackId frame) {
-    for (; frame.value != 0; frame = facts.trace.stacks.parent(frame)) {
-      const Location at = location_of_frame(facts.trace, frame);
-      if (at.file == line.file && at.line == line.line) return true;
-    }
-    return false;
-  };
   std::uint64_t count = 0;
-  for (const GrowingStack& stack : growth.stacks) count += is_under(stack.stack) ? stack.kept_count : 0;
+  for (const GrowingStack& stack : growth.stacks) count += is_under(facts, stack.stack, line) ? stack.kept_count : 0;
   return count;
+}
+
+// What a graph alone keeps: a tensor that is kept without it stays.
+std::uint64_t kept_by_graph(const Facts& facts, const Growth& growth, const Holding& holding) {
+  const Location line = location_of_frame(facts.trace, growth.program);
+  std::uint64_t here = 0;
+  for (const GrowingStack& stack : growth.stacks) here += is_under(facts, stack.stack, line) ? stack.kept_bytes : 0;
+  const auto own = static_cast<std::uint64_t>(static_cast<double>(here) * holding.own_share);
+  return growth.kept_bytes - std::min(growth.kept_bytes, own);
 }
 
 // How often the program can go round before the device is full: what the program has taken stays taken, beside it are its context and whatever else is there.
@@ -141,7 +151,9 @@ Reason reason_for(const Holding& holding) {
         "Keep values, not graphs: keep `.detach()` of it (or `.item()` for a loss); forward passes that no backward "
         "pass follows run under `torch.no_grad()`."};
   }
-  return {"Held by " + holder + ", on the GPU and without a graph",
+  return {"Held by " + holder +
+              (holding.graph_is_freed ? ", on the GPU; of their graph nothing is kept, so `.detach()` saves nothing"
+                                      : ", on the GPU and without a graph"),
           "Move what is kept to the host (`.cpu()`), keep only the number you need (`.item()`), or let go of it.",
           holding.limit_bytes != 0};
 }
@@ -257,6 +269,13 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
         "If the loop goes on, drop what is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number "
         "you need (`.item()`)."};
   }
+  if (growth.in_place && growth.rounds_by == RoundsBy::kSizes) {
+    return {
+        "Each round makes it anew, larger than the one before, and the one before is there until then: more is joined "
+        "to it (`torch.cat`), as to a cache of keys and values. It is a leak if nothing ends the loop before the "
+        "memory is full",
+        "Start anew when it is no longer needed, or make it once as large as it is to become and write into it."};
+  }
   if (growth.in_place) {
     return {
         "Each step makes it anew, larger than the one before, while what else a step makes stays the same: results are "
@@ -318,8 +337,9 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       const bool has_room = usage.failures.empty() && holding && holding->limit_bytes != 0 &&
                             rounds_until_full(facts, slot, usage, 1) >= static_cast<std::int64_t>(still_to_come);
       const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
-      const bool may_be_meant =
-          growth.let_go_later || growth.rounds_by == RoundsBy::kMany || growth.rounds_by == RoundsBy::kAlike;
+      const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany ||
+                                growth.rounds_by == RoundsBy::kAlike ||
+                                (growth.in_place && growth.rounds_by == RoundsBy::kSizes);
       Finding finding = finding_at(facts, "memory/leak",
                                    has_room       ? Severity::kNote
                                    : may_be_meant ? Severity::kWarning
@@ -344,11 +364,17 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                         made_where(finding.location, inside ? "under" : "at") + (all_here ? "" : ",") + " in " +
                         format_count(growth.rounds) + " " + unit + held + format_bytes(growth.kept_bytes) + " in all.";
       if (growth.in_place) {
-        finding.message = "The tensor that is made at this line grows by " +
-                          std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") +
-                          format_bytes(growth.least_bytes) + " each " + unit + ": after " +
-                          format_count(growth.rounds) + " " + unit + "s it has " + format_bytes(growth.kept_bytes) +
-                          ".";
+        finding.message =
+            (growth.kept_count == 1
+                 ? std::string("The tensor that is made at this line grows by ")
+                 : "The " + format_count(growth.kept_count) + " tensors that this line makes grow by ") +
+            std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") +
+            format_bytes(growth.least_bytes) + " each " + unit + ": after " + format_count(growth.rounds) + " " + unit +
+            (growth.kept_count == 1 ? "s it has " : "s they have ") + format_bytes(growth.kept_bytes) + ".";
+        if (growth.rounds_by == RoundsBy::kSizes) {  // the old and the new of one are there at one time
+          const std::uint64_t more = growth.bytes_per_round + growth.bytes_per_round / growth.kept_count;
+          finding.evidence.push_back({"needed_more_per_step_bytes", static_cast<std::int64_t>(more)});
+        }
       }
       if (!usage.failures.empty() && !growth.in_place) {
         const WhenFull full = when_full(facts, growth, usage.failures.back().event);
@@ -402,7 +428,9 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
         holder.detail = library_detail(facts, stack.stack);
         finding.holders.push_back(std::move(holder));
       }
-      if (!has_room) finding.tries.push_back({reason.advice, std::nullopt, growth.kept_bytes});
+      const bool graph_alone = is_seen && holding->by_graph;
+      const std::uint64_t saved = graph_alone ? kept_by_graph(facts, growth, *holding) : growth.kept_bytes;
+      if (!has_room) finding.tries.push_back({reason.advice, std::nullopt, saved});
       finding.fingerprint = fingerprint(finding.rule, finding.location);
       findings.push_back(std::move(finding));
     }

@@ -125,6 +125,23 @@ std::string held_at(int line, const std::string& rest) {
          rest + "}";
 }
 
+// y is kept and its graph keeps x: without the graph y stays. Where backward() has freed the graph y is all there is.
+TEST(LeakRule, DetachSavesWhatAGraphKeeps) {
+  const std::string kept = R"("holder": "losses, a list", "length": 20, "graph": false, "has_graph": )";
+  for (const bool freed : {false, true}) {
+    const auto leaks = leaks_held(
+        held_at(7, kept + (freed ? "false" : "true") + R"(, "graph_is_freed": true)"),
+        freed ? held_at(8, R"("holder": "xs, a list", "length": 20)") : held_at(8, R"("holder": "", "graph": true)"));
+    ASSERT_EQ(leaks.size(), freed ? 2u : 1u);
+    for (const Finding& leak : leaks) {
+      EXPECT_EQ(leak.tries.front().what.find("`.detach()`") != std::string::npos, !freed) << leak.tries.front().what;
+      EXPECT_EQ(leak.memory.find("which keeps its activations") != std::string::npos, !freed) << leak.memory;
+      EXPECT_EQ(leak.memory.find("`.detach()` saves nothing") != std::string::npos, freed && leak.location.line == 7);
+      EXPECT_EQ(leak.tries.front().saves_bytes, 160u << 20);  // of 320, where they are one
+    }
+  }
+}
+
 TEST(LeakRule, WhatHoldsItIsNamedAndEachLineCountsItsOwn) {
   const auto leaks = leaks_held(held_at(7, R"("holder": "feats, a list", "length": 20)"),
                                 held_at(8, R"("holder": "logits, a list", "length": 20)"));

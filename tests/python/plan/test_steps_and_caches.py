@@ -12,25 +12,28 @@ oa, ob = torch.optim.Adam(a.parameters()), torch.optim.SGD(b.parameters(), 0.1)
 def step(net, o):
     o.zero_grad(); net(torch.ones(2, 64, device="cuda")).sum().backward(); o.step()
 """
-# code, steps, optimizers
+# code, steps, optimizers, steps of the one that makes most and least
 STEPS = {
-    "gan": ("for i in range(6):\n    step(a, oa); step(b, ob)", 6, 2),
-    "one": ("for i in range(6):\n    step(a, oa)", 6, 1),
-    "every_third": ("for i in range(6):\n    step(a, oa)\n    if i % 3 == 0: step(b, ob)", 6, 2),
-    "one_after_the_other": ("for i in range(4):\n    step(a, oa)\nfor i in range(4):\n    step(b, ob)", 7, 2),
-    "made_anew": ("for i in range(5):\n    step(a, torch.optim.SGD(a.parameters(), 0.1))", 5, 1),
+    "gan": ("for i in range(6):\n    step(a, oa); step(b, ob)", 6, 2, 6, 6),
+    "one": ("for i in range(6):\n    step(a, oa)", 6, 1, 6, 6),
+    "every_third": ("for i in range(6):\n    step(a, oa)\n    if i % 3 == 0: step(b, ob)", 6, 2, 6, 2),
+    "one_after_the_other": ("for i in range(4):\n    step(a, oa)\nfor i in range(4):\n    step(b, ob)", 7, 2, 4, 4),
+    "made_anew": ("for i in range(5):\n    step(a, torch.optim.SGD(a.parameters(), 0.1))", 5, 1, 5, 5),
     "each_parameter": (
         "os = [torch.optim.SGD([p], 0.1) for n in (a, b) for p in n.parameters()]\nfor i in range(5):\n    (a(torch.ones(2, 64, device='cuda')) + b(torch.ones(2, 64, device='cuda'))).sum().backward()\n    for o in os:\n        o.step(); o.zero_grad()",
         5,
         4,
+        5,
+        5,
     ),
 }
 
 
-@pytest.mark.parametrize(("code", "steps", "optimizers"), STEPS.values(), ids=STEPS)
-def test_a_round_of_all_optimizers_is_a_step(dry_run, code, steps, optimizers):
+@pytest.mark.parametrize(("code", "steps", "optimizers", "most", "least"), STEPS.values(), ids=STEPS)
+def test_a_round_of_all_optimizers_is_a_step(dry_run, code, steps, optimizers, most, least):
     summary = dry_run(NETS + code).summary
     assert (summary["steps"], summary["optimizers"]) == (steps, optimizers)
+    assert (summary["most_turns"], summary["least_turns"]) == (most, least)
 
 
 MODEL = """import torch, torch.nn as nn, torch.nn.functional as F
@@ -55,9 +58,9 @@ class Attention(nn.Module):
         return k, v
 net = Attention(DTYPE).cuda().eval()
 with torch.no_grad():
-    x, at = torch.zeros(4, 400, 256, device="cuda"), 0
+    x, at = torch.zeros(4, 100, 256, device="cuda"), 0
     for i in range(5):
-        net(x, at); at += x.size(1); x = x[:, -1:]
+        net(x, at); at += x.size(1)
 """
 
 
@@ -68,18 +71,22 @@ with torch.no_grad():
 def test_a_cache_in_float32_is_offered_in_half_precision(dry_run, binary, tmp_path_factory, keep, dtype, offered):
     from dry import dry_run as run
 
-    program = MODEL.replace("KEEP", keep).replace("DTYPE", dtype)
+    program = tmp_path_factory.mktemp("program") / "program.py"  # the places that are halved are in its file
+    program.write_text(MODEL.replace("KEEP", keep).replace("DTYPE", dtype))
     ran = dry_run(program)
     offers = [offer for offer in ran.summary["offers"] if offer["name"] == "kv_cache"]
     assert bool(offers) == offered, json.dumps(ran.summary["offers"])
     if not offered:
         return
-    folder = tmp_path_factory.mktemp("again")
-    (folder / "program.py").write_text(program)
-    again = run(
-        binary, tmp_path_factory.mktemp("other"), folder / "program.py", changes={"kv_cache": offers[0]["value"]}
-    )
+    again = run(binary, tmp_path_factory.mktemp("again"), program, changes={"kv_cache": offers[0]["value"]})
     assert "kv_cache" in again.summary["changes"]
+    token_bytes = 2 * 4 * 4 * 64 * 4
+    tokens = 512 if keep == "written" else 500 + 400  # what is joined is there beside what it is joined to
+    saved = ran.summary["peak_allocated"] - again.summary["peak_allocated"]
+    assert abs(saved - tokens * token_bytes / 2) <= 0.02 * tokens * token_bytes
+    elsewhere = run(binary, tmp_path_factory.mktemp("none"), program, changes={"kv_cache": "float16@/none.py:1#7"})
+    assert "kv_cache" not in elsewhere.summary["changes"]
+    assert elsewhere.summary["peak_allocated"] == ran.summary["peak_allocated"]
 
 
 LOOP = """import torch

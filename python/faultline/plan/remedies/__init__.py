@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from .. import vary
+from .accumulating import accumulation_edits
 from .adapters import Lora
 from .checkpointing import Checkpoint
-from .edits import MANY, accumulation_edits, with_imports
+from .edits import MANY, with_imports
 from .no_grad import NoGrad
 from .numbers import Accumulate, Batch, Sequence, usual_numbers
 from .optimizers import Foreach, SetToNone, States
@@ -66,7 +67,7 @@ class Remedies:
         if not self.seen.trains() or "accumulates" in self.seen.uses:
             return []
         try:
-            return [asdict(edit) for edit in accumulation_edits(self.seen.step_place, MANY)]
+            return [asdict(edit) for edit in accumulation_edits(self.seen.step_place, MANY, self.seen.have_length)]
         except Exception:  # of ours: nothing is shown
             return []
 

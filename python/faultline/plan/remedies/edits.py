@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
 import re
 from dataclasses import dataclass
@@ -56,6 +57,28 @@ class Statement:
         one = isinstance(node, ast.Assign) and len(node.targets) == 1
         return ast.unparse(node.targets[0]) if one and isinstance(node.targets[0], (ast.Name, ast.Attribute)) else ""
 
+    def moved_name(self) -> str:
+        """Of "net = Net().cuda()" and of "net.cuda()": net; empty where it is not one name."""
+        value = getattr(self.node, "value", None)
+        if isinstance(self.node, ast.Expr) and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            return value.func.value.id if isinstance(value.func.value, ast.Name) else ""
+        return name if (name := self.target()).isidentifier() else ""
+
+    def only_call_of(self, name: str) -> OnlyCall | None:
+        """Where the file calls what has this name, if that is one place and nothing else is made of it or with it."""
+        named = [node for node in ast.walk(self._tree) if isinstance(node, ast.Name) and node.id == name]
+        calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
+        direct = [call for call in calls if any(call.func is node for node in named)]
+        usual = {
+            id(node.value)
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.Attribute) and node.attr in _HARMLESS
+        }
+        others = [node for node in named if isinstance(node.ctx, ast.Load) and id(node) not in usual]
+        if len(direct) != 1 or others != [direct[0].func]:
+            return None
+        return OnlyCall(self.file, direct[0])
+
     def calls(self) -> list[ast.Call]:
         return [node for node in ast.walk(self.node) if isinstance(node, ast.Call)] if self.node is not None else []
 
@@ -70,14 +93,13 @@ class Statement:
         """The call of one thing alone in a block of its own, what is made of its result behind it."""
         value = getattr(self.node, "value", None)
         inside = [node for node in ast.walk(value) if isinstance(node, ast.Call) and node is not value] if value else []
-        if isinstance(value, ast.Call) and (not inside or _name_called(value) == called):
+        if isinstance(value, ast.Call) and (not inside or name_called(value) == called):
             return self.wrapped(header)
-        calls = [node for node in inside if _name_called(node) == called]
+        calls = [node for node in inside if name_called(node) == called]
         if not called or len(calls) != 1 or len(self.lines) != 1:
             return []
         line, call = self.lines[0].encode(), calls[0]
-        used = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
-        name = next(name for name in ("out", "output", "model_output", "output_of_model") if name not in used)
+        name = unused_name(self._tree, ("out", "output", "model_output", "output_of_model"))
         new = [
             self.indent + header,
             f"{self.indent}    {name} = {line[call.col_offset : call.end_col_offset].decode()}",
@@ -116,6 +138,32 @@ class Statement:
         new = list(self.lines)
         new[row] = f"{head.decode()}{name}({arguments}){tail.decode()}"
         return [Edit(self.file, self.node.lineno, self.lines, new)]
+
+
+# Methods of a model that do not compute with it.
+_HARMLESS = ("parameters", "named_parameters", "train", "eval", "cuda", "to", "zero_grad", "state_dict", "modules")
+
+
+@dataclass
+class OnlyCall:
+    file: str
+    call: ast.Call
+
+    def as_edit(self, behind_arguments: list[str], behind: str) -> list[Edit]:
+        """The call with something behind each argument, and behind itself."""
+        call = self.call
+        simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+        if call.keywords or len(call.args) != len(behind_arguments) or call.lineno != call.end_lineno:
+            return []
+        if not all(isinstance(argument, simple) for argument in call.args):
+            return []
+        text = linecache.getline(self.file, call.lineno).rstrip("\n")
+        line = text.encode()
+        places = [(call.end_col_offset, behind)]
+        places += [(one.end_col_offset, words) for one, words in zip(call.args, behind_arguments)]
+        for at, words in sorted(places, reverse=True):
+            line = line[:at] + words.encode() + line[at:]
+        return [Edit(self.file, call.lineno, [text], [line.decode()])]
 
 
 VALUE, MANY = "@VALUE@", "@MANY@"  # numbers that are known only when the largest batch that fits is (src/plan/vary.cpp)
@@ -172,73 +220,18 @@ def with_imports(edits: list[Edit]) -> list[Edit]:
     return more + edits
 
 
-def accumulation_edits(step_place: str, many) -> list[Edit]:
-    """Gradients of so many batches for one step: the loop around optimizer.step(), where its lines are of the usual form."""
-    file, at = split_place(step_place)
-    if not at or is_library(file) or is_own(file):
-        return []
-    lines = [line.rstrip("\n") for line in linecache.getlines(file)]
-    try:
-        tree = ast.parse("\n".join(lines) + "\n")
-    except (SyntaxError, ValueError):
-        return []
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and node.lineno < at <= node.end_lineno]
-    if not loops:
-        return []
-    loop = max(loops, key=lambda node: node.lineno)
-    calls = {node.lineno: node for node in loop.body if _is_method_call(node) and node.lineno == node.end_lineno}
-    if at not in calls or any(";" in lines[line - 1] for line in calls):
-        return []
-    counter, header = _counter(file, loop, lines)
-    backward = [node for node in calls.values() if node.value.func.attr == "backward"]
-    if not counter or len(backward) != 1:
-        return []
-    text = lines[backward[0].lineno - 1]
-    divided = re.sub(r"^(\s*)(\w+)\.backward\(\)", rf"\1({{0}} / {many}).backward()", text).replace(
-        "{0}", text.strip().partition(".")[0]
-    )
-    if divided == text:
-        divided = re.sub(r"\((\w+)\)\.backward\(\)", rf"(\1 / {many}).backward()", text)
-    if divided == text:
-        return []
-    edits = [*header, Edit(file, backward[0].lineno, [text], [divided])]
-    owner = ast.unparse(calls[at].value.func.value)
-    for line, node in calls.items():
-        method = node.value.func.attr
-        ends = line == at or method == "update" and ast.unparse(node.value.func.value) == owner
-        if ends or method == "zero_grad":
-            done = f"({counter} + 1) % {many}" if ends or line > at else f"{counter} % {many}"
-            indent = lines[line - 1][: node.col_offset]
-            new = [f"{indent}if {done} == 0:", "    " + lines[line - 1]]
-            edits.append(Edit(file, line, [lines[line - 1]], new))
-    return edits
-
-
-def _name_called(call: ast.Call) -> str:
+def name_called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _is_method_call(node) -> bool:
-    return (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+def unused_name(tree: ast.AST, wanted: tuple) -> str:
+    """The first of these that the source does not use, else the last of them with a number."""
+    used = set()
+    for node in ast.walk(tree):
+        used.update(getattr(node, part, None) for part in ("id", "arg", "name", "asname"))
+        used.update(getattr(node, "names", ()) if isinstance(node, (ast.Global, ast.Nonlocal)) else ())
+    return next(
+        name
+        for name in itertools.chain(wanted, (f"{wanted[-1]}_{number}" for number in itertools.count(2)))
+        if name not in used
     )
-
-
-def _counter(file: str, loop: ast.For, lines: list[str]) -> tuple[str, list[Edit]]:
-    """The name that counts the rounds, and the loop's line with one where it has none."""
-    called = loop.iter.func.id if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) else ""
-    if isinstance(loop.target, ast.Name) and called in ("range", "trange") and loop.target.id != "_":
-        return loop.target.id, []
-    if isinstance(loop.target, ast.Tuple) and called == "enumerate" and isinstance(loop.target.elts[0], ast.Name):
-        return loop.target.elts[0].id, []
-    text = lines[loop.lineno - 1]
-    if loop.iter.end_lineno != loop.lineno or not text.rstrip().endswith(":"):
-        return "", []
-    target = ast.unparse(loop.target)
-    target = f"({target.strip('()')})" if isinstance(loop.target, ast.Tuple) else target
-    plain = target == "_" and called in ("range", "trange")
-    head = (
-        f"for i in {ast.unparse(loop.iter)}:" if plain else f"for i, {target} in enumerate({ast.unparse(loop.iter)}):"
-    )
-    new = text[: loop.col_offset] + head
-    return "i", [Edit(file, loop.lineno, [text], [new])]

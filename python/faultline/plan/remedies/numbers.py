@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import asdict
 
 import torch
 
-from .edits import VALUE, accumulation_edits, number_edit
+from .accumulating import accumulation_edits
+from .edits import VALUE, number_edit
 from .remedy import Offer, Remedy
 
 BATCHES = (
@@ -73,9 +75,11 @@ def _first(numbers: list[dict], names: tuple) -> dict | None:
 class _Number(Remedy):
     """value: "batch_size=4"; the source is changed before the program begins (await_torch.py)."""
 
-    def _smaller(self, number: dict, most: int):
+    def _smaller(self, number: dict, most: int, divides: bool = False):
         value = number["value"] // 2
         while value >= 1 and most:
+            while divides and number["value"] % value:
+                value -= 1
             yield value, 1 - value / number["value"]
             value, most = value // 2, most - 1
 
@@ -86,13 +90,15 @@ class _Number(Remedy):
 
 
 class Batch(_Number):
+    """Where it trains, one that divides what the program has: several make the same batch."""
+
     name = "batch"
 
     def offers(self):
         number = _first(self.seen.numbers, BATCHES)
         if number is None:
             return
-        for step, (value, dose) in enumerate(self._smaller(number, 8)):
+        for step, (value, dose) in enumerate(self._smaller(number, 8, divides=self.seen.trains())):
             many = number["value"] // value
             with_same = f", with gradients accumulated over {many} batches for the same {number['value']}"
             yield Offer(
@@ -103,9 +109,16 @@ class Batch(_Number):
                 30 + step,
                 {"running": 0.0},
                 dose=dose,
-                edits=number_edit(number, value)
-                + (accumulation_edits(self.seen.step_place, many) if self.seen.trains() else []),
+                edits=self._edits(number, value),
             )
+
+    def _edits(self, number: dict, value: int) -> list:
+        """A smaller batch without the loop that accumulates it is another change."""
+        if not self.seen.trains():
+            return number_edit(number, value)
+        many = number["value"] // value
+        loop = accumulation_edits(self.seen.step_place, many, self.seen.have_length)
+        return number_edit(number, value) + loop if loop else []
 
     def apply(self, value) -> None:
         self.done(str(value))
@@ -113,7 +126,7 @@ class Batch(_Number):
 
 
 class Accumulate(Remedy):
-    """Gradients live on while the next batch is computed: every second call that would clear them does nothing. What a step needs does not depend on how many batches
+    """Gradients live on while the next batch is computed: every second time they are not cleared. What a step needs does not depend on how many batches
     come before it, from two on."""
 
     name = "accumulate"
@@ -150,17 +163,25 @@ class Sequence(_Number):
 
 
 def accumulate(seen) -> None:
-    calls = [0]
+    """Each optimizer and module for itself: of its calls that would clear gradients, those after every second batch do. A call with nothing to clear begins anew, so that two
+    that clear the same (model.zero_grad() beside optimizer.zero_grad()) keep and clear together."""
+    kept = weakref.WeakKeyDictionary()  # each with the number of backward passes when it first kept its gradients
 
-    def around(zero_grad):
+    def around(zero_grad, parameters):
         def faultline(this, *args, **kwargs):
-            calls[0] += 1
-            if calls[0] % 2:
+            if all(p.grad is None for p in parameters(this)):
+                kept.pop(this, None)
+            elif kept.setdefault(this, seen.passes) == seen.passes:
                 seen.applied["accumulate"] = "gradients were kept for two batches"
                 return None
+            else:
+                del kept[this]
             return zero_grad(this, *args, **kwargs)
 
         return faultline
 
-    torch.optim.Optimizer.zero_grad = around(torch.optim.Optimizer.zero_grad)
-    torch.nn.Module.zero_grad = around(torch.nn.Module.zero_grad)
+    def of_optimizer(this):
+        return (p for group in this.param_groups for p in group["params"])
+
+    torch.optim.Optimizer.zero_grad = around(torch.optim.Optimizer.zero_grad, of_optimizer)
+    torch.nn.Module.zero_grad = around(torch.nn.Module.zero_grad, torch.nn.Module.parameters)

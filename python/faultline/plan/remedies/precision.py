@@ -64,13 +64,14 @@ class HalfWeights(Remedy):
             return
         half, trains = self.half_type(), self.seen.trains()
         frozen_only = trains and half == "float16"
-        statement = Statement(self.seen.model().moved)
-        name = statement.target() or ("model" if statement.node is not None else "")
+        several = len(self.seen.models) > 1
         beside = "" if trains else ", what is computed and what is cached between calls"
         yield Offer(
             half,
             f"{'frozen ' if frozen_only else ''}weights in {half}",
-            f"Make the model in {half}: model.to(torch.{half}), its floating-point inputs too"
+            f"Make {'every model' if several else 'the model'} in {half}: "
+            f"{'.to' if several else 'model.to'}(torch.{half}){' of each' if several else ''}, "
+            f"{'their' if several else 'its'} floating-point inputs too"
             + (
                 " (only with frozen weights, as adapters have them: training weights in float16 loses small updates)"
                 if frozen_only
@@ -80,11 +81,38 @@ class HalfWeights(Remedy):
             ),
             80 if trains else 20,
             {"parameters": 0.5, "gradients": 0.5, "optimizer": 0.5, "running": 0.55},
-            edits=statement.after(f"{name} = {name}.to(torch.{half})") if name else [],
+            edits=[] if several or frozen_only else self._edits(half),
             excludes=("autocast",),
             wants="lora" if frozen_only else "",
             compute=8 if half == "bfloat16" else 0,
         )
+
+    def install(self) -> None:
+        """Of each model's calls: which positions are float32, and whether it is given plain tensors and numbers and gives one tensor."""
+        seen = self.seen
+
+        def after_call(module, inputs, output):
+            model = next((model for model in seen.models if model.root() is module), None)
+            if model is None:
+                return
+            floats = tuple(isinstance(one, torch.Tensor) and one.dtype is torch.float32 for one in inputs)
+            plain = all(isinstance(one, (torch.Tensor, int, float, str, type(None))) for one in inputs)
+            one = isinstance(output, torch.Tensor) and output.dtype is torch.float32
+            model.given.add((floats, plain and one))
+
+        torch.nn.modules.module.register_module_forward_hook(after_call)
+
+    def _edits(self, half: str) -> list:
+        """As the run with it has it: the model where it is put onto the GPU, and where it is called its input and, back in float32, its result. Only where that is one line."""
+        model = self.seen.model()
+        statement = Statement(model.moved)
+        name = statement.moved_name()
+        if not name or len(model.given) != 1:
+            return []
+        floats, is_plain = next(iter(model.given))
+        call = statement.only_call_of(name) if is_plain else None
+        called = call and call.as_edit([f".to(torch.{half})" if one else "" for one in floats], ".float()")
+        return statement.after(f"{name} = {name}.to(torch.{half})") + called if called else []
 
     def apply(self, value) -> None:
         self._dtype = getattr(torch, value)
@@ -150,8 +178,7 @@ class CacheInHalf(Remedy):
 
     def apply(self, value) -> None:
         half, _, places = value.partition("@")
-        self.session.mode.kv_cache.halve(set(places.split("|")))
-        self.done(f"the KV cache was kept in {half}")
+        self.session.mode.kv_cache.halve(set(places.split("|")), lambda: self.done(f"the KV cache was kept in {half}"))
 
 
 def _in_type(place: str, half: str) -> list:

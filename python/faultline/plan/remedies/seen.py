@@ -9,6 +9,7 @@ import torch
 
 from ..program_names import called_as
 from ..stacks import user_line
+from .accumulating import lengths_at
 
 
 class Optimizer:
@@ -36,6 +37,7 @@ class Model:
         self.called = called  # as the line that called it names it: net of self.net(x); empty: not known
         self.elements = sum(p.numel() for p in root.parameters())
         self.has_float32 = any(p.dtype is torch.float32 and p.is_cuda for p in root.parameters())
+        self.given: set = set()  # by its calls, see precision.py
         self.is_transformers = hasattr(root, "gradient_checkpointing_enable")
         self.layers = [
             Layers(path, len(layers), type(layers[0]).__name__, type(root.get_submodule(path.rpartition(".")[0])))
@@ -55,8 +57,9 @@ class Seen:
         self.lasting: dict[str, int] = {}
         self.numbers: list[dict] = []  # of the source, see numbers.py
         self.step_place = ""  # where the program calls optimizer.step()
+        self.have_length: set[str] = set()  # of the loop around it, see accumulating.py
         self.token_lengths: set[int] = set()  # of what is looked up in embeddings, two dimensions each
-        self.backwards_in_step = self._backwards = 0
+        self.backwards_in_step = self._backwards = self.passes = 0
         self.before_optimizer = []  # asked for other parameters: function(optimizer, parameters) → parameters
 
     def install(self) -> None:
@@ -209,10 +212,13 @@ class Seen:
     def backward(self, first: bool) -> None:
         """Before the program's first there are some of the dry run's own."""
         self._backwards = 1 if first else self._backwards + 1
+        self.passes += 1
 
     def stepped(self, optimizer) -> None:
         """At the end of an optimizer's step: parameters, gradients and state are all there."""
-        self.step_place = self.step_place or user_line() or ""
+        if not self.step_place:
+            self.step_place = user_line() or ""
+            self.have_length = lengths_at(self.step_place)
         self.backwards_in_step = max(self.backwards_in_step, self._backwards)
         if self._backwards > 1:
             self.uses.add("accumulates")

@@ -1,0 +1,90 @@
+#include "report/remedies_text.h"
+
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+#include "report/report.h"
+#include "report/terminal.h"
+
+namespace faultline {
+namespace {
+
+Plan plan_with_changes() {
+  Plan plan;
+  plan.verdict = Verdict::kDoesNotFit;
+  plan.command = {"python", "train.py"};
+  plan.gpu = PlanGpu{"Tesla T4", 10 * kGiB, "measured", kGiB, "measured"};
+  plan.needed_bytes = 12 * kGiB;
+  plan.steps = 3;
+  plan.how = "fake";
+  PlanChange change;
+  change.kind = "program";
+  change.what = "Use checkpointing";
+  change.fits = true;
+  change.needed_bytes = 9 * kGiB;
+  plan.changes = {change};
+  plan.vary.emplace();
+  plan.vary->name = "batch_size";
+  plan.vary->where = "train.py:4";
+  plan.vary->current = 8;
+  plan.vary->largest_fitting = 5;
+  plan.vary->smallest_failing = 6;
+  plan.vary->runs = 4;
+  return plan;
+}
+
+// A diff is to be applied: no line of it is cut or wrapped, however narrow the terminal is.
+TEST(RemediesText, ALineOfADiffIsWhole) {
+  const std::string line = "+model = peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules=\"all-linear\", " +
+                           std::string(150, 'x') + "))";
+  Report report;
+  report.plan = plan_with_changes();
+  report.plan->changes[0].diff = "--- a/train.py\n+++ b/train.py\n@@ -1,0 +2,1 @@\n" + line + "\n";
+  for (const int width : {40, 80}) {
+    for (const bool verbose : {true, false}) {
+      TerminalOptions options;
+      options.width = width;
+      options.verbose = verbose;
+      const std::string text = to_terminal(report, options);
+      EXPECT_NE(text.find("        " + line + "\n"), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(RemediesText, WhatGrowsWithARemedyIsNotSaidToFit) {
+  for (const std::uint64_t until : {0u, 894u}) {
+    Report report;
+    report.plan = plan_with_changes();
+    Plan& plan = *report.plan;
+    plan.vary.reset();
+    plan.changes[0].fits = until == 0;
+    plan.changes[0].until = until;
+    plan.changes[0].until_unit = "step";
+    plan.where = {{PlanGpu{"H200", 140 * kGiB, "measured", kGiB, "measured"}, "", until}};
+    TerminalOptions options;
+    options.width = 200;
+    const std::string text = to_terminal(report, options);
+    EXPECT_EQ(text.find("✔ Use checkpointing") == std::string::npos, until != 0) << text;
+    EXPECT_EQ(text.find("it fits until about step 894") != std::string::npos, until != 0) << text;
+    EXPECT_EQ(text.find("H200 (until about step 894)") != std::string::npos, until != 0) << text;
+    EXPECT_EQ(text.find("None of these is enough") != std::string::npos, until != 0) << text;
+  }
+}
+
+TEST(RemediesText, BatchesThatAreAccumulatedAreSaidTruly) {
+  for (const bool same : {true, false}) {
+    Report report;
+    report.plan = plan_with_changes();
+    report.plan->vary->batches = 2;
+    report.plan->vary->batch = same ? 4 : 5;
+    TerminalOptions options;
+    options.width = 200;
+    const std::string text = to_terminal(report, options);
+    EXPECT_NE(text.find(same ? "2 batches of 4 are the same 8" : "2 batches of 5 are together 10, not 8"),
+              std::string::npos)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace faultline
