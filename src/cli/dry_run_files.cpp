@@ -123,6 +123,8 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("operations", summary.operations);
   read("steps", summary.steps);
   read("optimizers", summary.optimizers);
+  read("most_turns", summary.most_turns);
+  read("least_turns", summary.least_turns);
   read("alike_from", summary.alike_from);
   bool has_loop = false;
   read.group("loop", has_loop, [&](JsonReader& inside) { fields(inside, summary.loop); });

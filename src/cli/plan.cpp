@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/plan_run.h"
 #include "cli/run_folder.h"
+#include "cli/signals.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
@@ -141,6 +142,8 @@ int plan(const PlanArguments& arguments) {
     return give_up(why + (interrupted()        ? "; it was interrupted"
                           : first->out_of_time ? "; it was ended because its time was over (--seconds)"
                                                : ""));
+  const InterruptsNoted
+      noted;  // from here on they end the runs that are still to come, and the report is made all the same
   const DryRunJob again = as_far_again(job, *first->main());
   double longest_rerun = first->seconds;
   const auto seconds_left = [&, begun = std::chrono::steady_clock::now()] {

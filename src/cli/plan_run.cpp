@@ -114,6 +114,7 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   result.status = end.status;
   result.seconds = end.seconds;
   result.out_of_time = end.out_of_time;
+  result.interrupted = interrupted();
   result.processes = read_summaries(job.folder);
   result.import_trouble = read_import_trouble(job.folder);
   if (end.out_of_time) {

@@ -39,6 +39,7 @@ constexpr bool from_process(const Note& note) {
 }  // SI_USER, SI_QUEUE, SI_TKILL; the kernel's own are above
 
 std::atomic<int> was_interrupted{0};
+int noting = 0;  // those that are there, one inside the other
 std::atomic<int> notes_to{-1};
 int notes_from = -1;
 std::array<pid_t, 256> quiet{};  // guarded by quiet_is_held
@@ -131,6 +132,7 @@ void stop_along(pid_t process, int signal) {
 void ignore_closed_pipes() { ignore(true); }
 
 InterruptsNoted::InterruptsNoted() {
+  if (noting++ > 0) return;
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0) {
     notes_from = pipe[0];
@@ -151,6 +153,7 @@ InterruptsNoted::InterruptsNoted() {
 }
 
 InterruptsNoted::~InterruptsNoted() {
+  if (--noting > 0) return;
   for_handled([](int signal) {
     if (is_ignored(signal)) return;
     restore(signal);

@@ -22,7 +22,7 @@ class Ending;
 // Faultline ignores closed pipes and limits on a file's size (they are errors of a write to it); programs are started with what was there before.
 void ignore_closed_pipes();
 
-// While one of these lives, signals are the program's; one at a time.
+// While one of these lives, signals are the program's; one inside of another adds nothing.
 class InterruptsNoted {
  public:
   InterruptsNoted();

@@ -244,7 +244,8 @@ std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
 std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
                                 const Steps& steps, const Categories& categories, std::uint16_t device,
                                 std::uint32_t end, std::uint64_t peak_bytes) {
-  end = std::min(end, stop_of(trace));
+  const std::uint32_t stop = stop_of(trace);
+  end = std::min(end, stop);
   std::vector<std::uint32_t> marks = steps.ends;
   RoundsBy by = RoundsBy::kSteps;
   std::string how = steps.how;
@@ -257,9 +258,15 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
     by = RoundsBy::kBackward;
     how = "backward passes";
   }
-  if (!within())
-    return GrowthFinder(trace, lifetimes, stacks, categories, device, end, 0, {}, RoundsBy::kUnknown, "rounds")
-        .find(peak_bytes);
+  if (!within()) {
+    std::vector<Growth> found =
+        GrowthFinder(trace, lifetimes, stacks, categories, device, end, 0, {}, RoundsBy::kUnknown, "rounds")
+            .find(peak_bytes);
+    if (stop == kNever) return found;  // it may have been joined once, to its end
+    std::vector<Growth> joined = find_growth_by_joining(trace, lifetimes, stacks, device, end, peak_bytes);
+    found.insert(found.end(), std::make_move_iterator(joined.begin()), std::make_move_iterator(joined.end()));
+    return found;
+  }
   // What the last mark still saw may be gone at the end: a function returned and dropped its list. And a recording that goes on after the training,
   // with an evaluation say, has a second part without marks.
   const std::uint32_t last = marks.back();

@@ -76,4 +76,69 @@ std::vector<Growth> find_growth_in_place(const Trace& trace, const Lifetimes& li
   return found;
 }
 
+namespace {
+
+struct Joined {
+  std::uint64_t count = 0, rises = 0, first_bytes = 0, last_bytes = 0, least_rise = ~std::uint64_t{0};
+  std::uint64_t kept_count = 0, kept_bytes = 0;
+  std::uint32_t first_event = 0, last_event = 0, last_released = 0;
+  AllocationId last;
+  bool fits = true;  // never smaller than the one before, which is there until this one is
+};
+
+}  // namespace
+
+std::vector<Growth> find_growth_by_joining(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
+                                           std::uint16_t device, std::uint32_t end, std::uint64_t peak_bytes) {
+  constexpr std::uint64_t kLeastRises = 16;
+  const HeapUses uses(trace);
+  std::vector<Joined> lines(trace.stacks.size());
+  lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
+    if (birth.device != device || birth.has(kPreexisting) || !uses.is_program(birth.heap) || life.born > end) return;
+    Joined& line = lines[birth.stack.index()];
+    const Tensor& tensor = trace.tensors.at(TensorId(birth.extra));
+    line.fits = line.fits && trace.strings.at(tensor.op) == "aten::cat" && birth.size_bytes >= line.last_bytes &&
+                (line.count == 0 || line.last_released > life.born);
+    if (!line.fits) return;
+    if (line.count == 0) line.first_bytes = birth.size_bytes, line.first_event = life.born;
+    if (line.count != 0 && birth.size_bytes > line.last_bytes) {
+      ++line.rises;
+      line.least_rise = std::min(line.least_rise, birth.size_bytes - line.last_bytes);
+    }
+    ++line.count;
+    line.last_bytes = birth.size_bytes;
+    line.last_event = life.born;
+    line.last_released = life.released;
+    line.last = id;
+    if (life.released <= end) return;
+    ++line.kept_count;
+    line.kept_bytes += birth.size_bytes;
+  });
+  std::vector<Growth> found;
+  for (std::size_t index = 0; index < lines.size(); ++index) {
+    const Joined& line = lines[index];
+    const StackId stack(static_cast<std::uint32_t>(index));
+    const bool goes_on = line.last_event >= line.first_event + (end - line.first_event) / 4 * 3;
+    // of each layer's there is one, or in a round that is not over two
+    if (!line.fits || line.rises < kLeastRises || !goes_on || line.kept_count == 0 ||
+        line.kept_count * kLeastRises > 2 * (line.count + kLeastRises) || line.kept_bytes < least_growth(peak_bytes) ||
+        stacks.program(stack).value == 0)
+      continue;
+    Growth growth;
+    growth.program = stacks.program(stack);
+    growth.rounds = line.rises + 1;
+    growth.rounds_by = RoundsBy::kSizes;
+    growth.round_kind = "rounds";
+    growth.stacks = {{stack, line.last, line.kept_count, line.kept_bytes}};
+    growth.kept_bytes = line.kept_bytes;
+    growth.kept_count = line.kept_count;
+    growth.bytes_per_round = line.kept_count * (line.last_bytes - line.first_bytes) / line.rises;
+    growth.least_bytes = line.kept_count * line.least_rise;
+    growth.first_event = line.first_event;
+    growth.in_place = true;
+    found.push_back(std::move(growth));
+  }
+  return found;
+}
+
 }  // namespace faultline

@@ -306,6 +306,42 @@ TEST(Growth, ATensorThatEachStepMakesLargerGrows) {
   EXPECT_TRUE(growths(traced(steps(""))).empty());  // longer sequences: all of a step grows
 }
 
+// A cache of `layers` tensors of one line, joined to in each of the rounds; begun anew after so many of them.
+std::string joined(int rounds, int layers, int anew_after = 1 << 20, const std::string& op = "aten::cat",
+                   bool stopped = true) {
+  std::string lines;
+  for (int i = 0; i < rounds; ++i) {
+    const int length = i % anew_after + 1;
+    const std::string tensor = "t" + std::to_string(i);
+    lines += "tensor " + tensor + " = float32[" + std::to_string(length * 65536) + "] op=" + op + "\n";
+    for (int layer = 0; layer < layers; ++layer) {
+      const std::string name = "_" + std::to_string(layer);
+      lines += "alloc #c" + std::to_string(i) + name + " " + std::to_string(256 * length) + "KiB tensor=" + tensor +
+               " at run.py:5 main\n" + (i == 0 ? "" : "free #c" + std::to_string(i - 1) + name + "\n");
+    }
+    lines += "alloc #x" + std::to_string(i) + " 1MiB at run.py:6 main\nfree #x" + std::to_string(i) + "\n";
+  }
+  return lines + (stopped ? "op-begin \"dry run stopped\" at run.py:9 main\nop-end \"\"\n" : "");
+}
+
+TEST(Growth, WhatIsJoinedToInEachRoundGrowsWithoutMarks) {
+  for (const int layers : {1, 4}) {
+    const auto found = growths(traced(joined(40, layers)));
+    ASSERT_EQ(found.size(), 1u) << layers;
+    EXPECT_TRUE(found[0].in_place);
+    EXPECT_EQ(found[0].rounds, 40u);
+    EXPECT_EQ(found[0].kept_count, static_cast<std::uint64_t>(layers));
+    EXPECT_EQ(found[0].bytes_per_round, static_cast<std::uint64_t>(layers) * 256 * kKiB);
+  }
+}
+
+TEST(Growth, ACacheThatEndsWithItsGenerationDoesNotGrow) {
+  EXPECT_TRUE(growths(traced(joined(80, 1, 30))).empty());                           // and begins anew
+  EXPECT_TRUE(growths(traced(joined(40, 1, 1 << 20, "aten::cat", false))).empty());  // the program came to its end
+  EXPECT_TRUE(growths(traced(joined(40, 1, 1 << 20, "aten::zeros"))).empty());       // longer data, nothing is joined
+  EXPECT_TRUE(growths(traced(joined(8, 1))).empty());                                // few
+}
+
 TEST(Growth, GradientsOfModelsThatAreKeptAreNone) {
   const auto folds = [](const std::string& weights) {
     std::string lines;

@@ -39,10 +39,11 @@ struct ProcessSummary {
   std::uint64_t operations = 0;
   double began_s = 0, ended_s = 0;  // on the machine's clock; 0: not known
   std::uint64_t steps = 0;
-  std::uint64_t optimizers = 0;  // that take part in each step
-  std::uint64_t alike_from = 0;  // the last step that was unlike the one before it
-  PlanLoop loop;                 // around its steps
-  std::uint64_t ranks = 0;       // of the program that this process is one of; 0: it has no process group
+  std::uint64_t optimizers = 0;                   // that take part in each step
+  std::uint64_t most_turns = 0, least_turns = 0;  // of several: steps of the one that made most, and least
+  std::uint64_t alike_from = 0;                   // the last step that was unlike the one before it
+  PlanLoop loop;                                  // around its steps
+  std::uint64_t ranks = 0;  // of the program that this process is one of; 0: it has no process group
   std::string stopped;
   std::optional<PlanException> exception;
   std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …
@@ -70,6 +71,7 @@ struct ProcessSummary {
 struct DryRunResult {
   int status = 0;  // 128 + N: ended by signal N
   double seconds = 0;
+  bool interrupted = false;               // a signal from outside came while it ran
   bool out_of_time = false;               // it was ended because it had not ended by itself
   std::vector<ProcessSummary> processes;  // see most_needing_first
   PlanEffects effects;

@@ -37,6 +37,61 @@ TEST(MakePlan, WhatDoesNotFitIsRunOnALargerGpuToLearnHowMuchItNeeds) {
   EXPECT_EQ(program.attempts.front().folder, "larger");
 }
 
+// A signal during the second run, before or after the request that had failed.
+TEST(MakePlan, ASignalDuringTheSecondRunLeavesTheFirstRunsVerdict) {
+  for (const bool comes_far : {false, true}) {
+    MadeUpProgram program;
+    bool interrupted = false;
+    Reruns reruns = program.reruns();
+    reruns.run = [&, run = reruns.run](const std::vector<Attempt>& asked) {
+      std::vector<DryRunResult> results = run(asked);
+      for (DryRunResult& result : results) {
+        result.interrupted = interrupted = true;
+        if (!comes_far) result.processes.clear();
+      }
+      return results;
+    };
+    reruns.interrupted = [&] { return interrupted; };
+    const Result<std::unique_ptr<PlannedRun>> made = make_plan(program.question(), program.first(), reruns);
+    ASSERT_TRUE(made.ok());
+    const Plan& plan = (*made)->plan;
+    EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
+    EXPECT_TRUE(plan.interrupted);
+    EXPECT_TRUE(plan.needed_is_least);
+    EXPECT_FALSE(plan.is_known_in_all());
+    EXPECT_EQ(program.attempts.size(), 1u);
+    EXPECT_EQ(program.told.size(), comes_far ? 1u : 2u);
+    if (!comes_far) {
+      EXPECT_NE(program.told.back().find("stopped by a signal"), std::string::npos) << program.told.back();
+    }
+  }
+}
+
+// The program was over: it is not the one that was stopped.
+TEST(MakePlan, ASignalAfterTheFirstRunIsNotTheProgramsEnd) {
+  MadeUpProgram program;
+  program.batch = [](const Attempt&) { return 2; };
+  Reruns reruns = program.reruns();
+  reruns.interrupted = [] { return true; };
+  for (const bool during : {false, true}) {
+    DryRunResult first = program.first();
+    first.interrupted = during;
+    const Result<std::unique_ptr<PlannedRun>> made = make_plan(program.question(), first, reruns);
+    ASSERT_TRUE(made.ok());
+    EXPECT_EQ((*made)->plan.verdict, during ? Verdict::kInterrupted : Verdict::kFits);
+  }
+}
+
+TEST(MakePlan, WhatIsLearnedToItsEndIsKnown) {
+  MadeUpProgram program;
+  PlanQuestion question = program.question();
+  question.no_try = true;
+  const Plan plan = program.plan(question);
+  EXPECT_FALSE(plan.needed_is_least);
+  EXPECT_FALSE(plan.interrupted);
+  EXPECT_TRUE(plan.is_known_in_all());
+}
+
 TEST(MakePlan, AProgramThatMayNotRunAgainIsToldAsFarAsItCame) {
   MadeUpProgram program;
   PlanQuestion question = program.question();

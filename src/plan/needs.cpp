@@ -213,6 +213,7 @@ Needs needs_of(const Trace& trace, bool fits) {
 Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   const ProcessSummary* main = rerun.main();
   if (main == nullptr && rerun.log.empty() && rerun.seconds == 0) return Error{"it could not be started", {}, {}};
+  if (rerun.interrupted) return Error{"a signal stopped the plan while it ran", {}, {}};
   if (rerun.out_of_time) return Error{"it was not finished in the time that a run has", {}, {}};
   if (main == nullptr || !main->ended_in_order || main->trace.empty())
     return Error{

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "facts/growth.h"
 #include "rules/describe.h"
 
 namespace faultline {
@@ -10,10 +11,60 @@ namespace {
 
 constexpr std::string_view kMark = "phase ";
 
-std::string phase_name(std::string_view marked, bool trains) {
-  const std::string_view name = marked.substr(kMark.size());
-  return std::string(!trains && (name == "training" || name == "evaluation") ? "inference" : name);
-}
+// The marks, by what came after them.
+class Marks {
+ public:
+  Marks(const Facts& facts, std::uint16_t device, bool trains) : trace_(facts.trace), trains_(trains) {
+    const bool stopped = stop_of(trace_) != kNever;
+    std::uint32_t untrained = kNever;
+    for (std::uint32_t at = 0; at < trace_.events.size(); ++at) {
+      const std::string_view name = raw(at);
+      if (name == "untrained" && untrained == kNever) untrained = at;
+      if (name == "training") last_training_ = at;
+      if (!name.empty() && name != "building" && first_ == kNever) first_ = at;
+    }
+    if (untrained < last_training_ && stopped) last_training_ = kNever;
+    find_first_round(facts, device);
+  }
+  // Empty: it is none, or goes on as before.
+  std::string at(std::uint32_t event) const {
+    if (event == first_round_) return name_of(first_);
+    return name_of(event);
+  }
+
+ private:
+  std::string_view raw(std::uint32_t event) const {
+    if (trace_.events[event].kind != EventKind::kOpBegin) return {};
+    const std::string_view text = trace_.strings.at(StringId(trace_.events[event].extra));
+    return text.starts_with(kMark) ? text.substr(kMark.size()) : std::string_view();
+  }
+  // A model that is not trained runs without gradients after a step: a part of the next (a teacher), or, where none follows, of an evaluation.
+  std::string name_of(std::uint32_t event) const {
+    std::string_view name = raw(event);
+    if (name == "untrained") name = event < last_training_ ? "training" : "evaluation";
+    return std::string(!trains_ && (name == "training" || name == "evaluation") ? "inference" : name);
+  }
+  // The first batch is made before a model runs, and is no part of building: its line makes more of them later, as what sets a model up does not.
+  void find_first_round(const Facts& facts, std::uint16_t device) {
+    if (first_ == kNever) return;
+    const auto makes = [&](std::uint32_t at) {
+      const Event& event = trace_.events[at];
+      return event.kind == EventKind::kAlloc && event.device == device && event.stack.value != 0 &&
+             !(facts.stacks.roles(event.stack) & (kConstructs | kMovesModule | kLoadsState));
+    };
+    std::vector<bool> later(trace_.stacks.size());
+    for (std::uint32_t at = first_; at < trace_.events.size(); ++at) {
+      if (makes(at)) later[trace_.events[at].stack.index()] = true;
+    }
+    for (std::uint32_t at = 0; at < first_ && first_round_ == kNever; ++at) {
+      if (makes(at) && later[trace_.events[at].stack.index()]) first_round_ = at;
+    }
+  }
+
+  const Trace& trace_;
+  bool trains_;
+  std::uint32_t last_training_ = 0, first_ = kNever, first_round_ = kNever;
+};
 
 }  // namespace
 
@@ -23,6 +74,7 @@ void describe_phases(const Facts& facts, std::size_t device_slot, bool trains, P
   const std::uint32_t failure = plan.failed && !facts.usage[device_slot].failures.empty()
                                     ? facts.usage[device_slot].failures.back().event
                                     : kNever;
+  const Marks marks(facts, device, trains);
   std::vector<std::uint32_t> fullest;  // event of each phase
   std::vector<PlanPhase> phases;
   std::size_t now = 0;
@@ -34,11 +86,7 @@ void describe_phases(const Facts& facts, std::size_t device_slot, bool trains, P
   };
   for (std::uint32_t at = 0; at < trace.events.size(); ++at) {
     const Event& event = trace.events[at];
-    if (event.kind == EventKind::kOpBegin) {
-      const std::string_view text = trace.strings.at(StringId(event.extra));
-      if (!text.starts_with(kMark)) continue;
-      const std::string name = phase_name(text, trains);
-      if (!phases.empty() && phases[now].name == name) continue;
+    if (const std::string name = marks.at(at); !name.empty() && (phases.empty() || phases[now].name != name)) {
       const auto known = std::find_if(phases.begin(), phases.end(), [&](const PlanPhase& p) { return p.name == name; });
       now = static_cast<std::size_t>(known - phases.begin());
       if (known == phases.end()) {
@@ -47,8 +95,8 @@ void describe_phases(const Facts& facts, std::size_t device_slot, bool trains, P
       }
       ++phases[now].times;
       look(at);
-      continue;
     }
+    if (event.kind == EventKind::kOpBegin) continue;
     if (at == failure && !phases.empty()) plan.failed_phase = phases[now].name;
     if (event.device != device || event.allocation.value == 0 || !facts.uses.is_program(event.heap)) continue;
     const Lifetime& life = facts.lifetimes.of(event.allocation);

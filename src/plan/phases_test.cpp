@@ -45,5 +45,48 @@ TEST(Phases, WhatNeverComputesAGradientInfers) {
   EXPECT_EQ(phases[1].times, 1u);
 }
 
+// The phases of lines, each "name bytes line".
+std::vector<std::string> told(const std::string& lines) {
+  const Trace trace = traced("source dry-run\ndevice 0 capacity=8GiB\nalloc #s 4GiB driver\n" + lines);
+  const Facts facts(trace, {});
+  Plan plan;
+  describe_phases(facts, 0, true, plan);
+  std::vector<std::string> all;
+  for (const PlanPhase& phase : plan.phases)
+    all.push_back(phase.name + " " + std::to_string(phase.allocated_bytes / kMiB) + " " +
+                  std::to_string(phase.location.line));
+  return all;
+}
+
+std::string mark(const std::string& name) { return "op-begin \"phase " + name + "\"\nop-end \"\"\n"; }
+
+TEST(Phases, TheFirstBatchIsNoPartOfBuilding) {
+  const std::string model = mark("building") + "alloc #p 100MiB at train.py:3 main\n";
+  const auto round = [](const std::string& n) {
+    return "alloc #b" + n + " 50MiB at train.py:5 main\n" + (n == "1" ? mark("training") : "") + "alloc #a" + n +
+           " 300MiB at train.py:7 main\nfree #a" + n + "\nfree #b" + n + "\n";
+  };
+  EXPECT_EQ(told(model + round("1") + round("2")), (std::vector<std::string>{"building 100 3", "training 450 7"}));
+  // made once before the loop: a part of building
+  EXPECT_EQ(told(model + "alloc #f 20MiB at train.py:4 main\n" + round("1") + round("2")),
+            (std::vector<std::string>{"building 120 4", "training 470 7"}));
+}
+
+TEST(Phases, AModelThatIsNotTrainedEvaluatesWhereNoStepFollows) {
+  const std::string train = mark("training") + "alloc #a 300MiB at train.py:7 main\nfree #a\n";
+  const std::string again = mark("training") + "alloc #b 200MiB at train.py:7 main\nfree #b\n";
+  const std::string begin = mark("building") + "alloc #p 100MiB at train.py:3 main\n";
+  const auto runs = [](const std::string& n) {
+    return mark("untrained") + "alloc #" + n + " 500MiB at train.py:9 main\nfree #" + n + "\n";
+  };
+  EXPECT_EQ(told(begin + train + runs("u")),
+            (std::vector<std::string>{"building 100 3", "training 400 7", "evaluation 600 9"}));
+  // a teacher: a part of the next step
+  EXPECT_EQ(told(begin + train + runs("u") + again), (std::vector<std::string>{"building 100 3", "training 600 9"}));
+  // stopped within a teacher's pass
+  EXPECT_EQ(told(begin + train + runs("u") + again + runs("v") + "op-begin \"dry run stopped\"\nop-end \"\"\n"),
+            (std::vector<std::string>{"building 100 3", "training 600 9"}));
+}
+
 }  // namespace
 }  // namespace faultline

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <map>
 
 #include "base/json_input.h"
 #include "base/units.h"
@@ -51,6 +52,12 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
   return notes;
 }
 
+void in_one_category(std::vector<std::pair<std::string, std::uint64_t>>& live) {
+  std::uint64_t all_bytes = 0;
+  for (const auto& [category, bytes] : live) all_bytes += bytes;
+  live = {{std::string(name_of(Category::kOther)), all_bytes}};
+}
+
 // What the memory is made of at the peak.
 void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
   const UsageMoment& peak = facts.usage[slot].peak_allocated;
@@ -59,6 +66,10 @@ void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
   for (std::size_t at = 0; at < kCategoryCount; ++at)
     plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
   plan.modules = modules_at(facts, slot, peak.event);
+  if (!plan.framework.empty()) {  // what is a variable of a model's is not known of a pool
+    in_one_category(plan.live_at_peak);
+    for (PlanModule& module : plan.modules) in_one_category(module.live);
+  }
   // what has a name of its own is not told as part of something else
   std::vector<std::pair<std::string, std::uint64_t>> named;
   for (const PlanModule& module : plan.modules) {
@@ -83,6 +94,20 @@ void describe_devices(const Facts& facts, std::size_t slot, bool is_rank, Plan& 
     plan.devices.push_back({usage.device, usage.peak_allocated.allocated, usage.peak_reserved.reserved});
 }
 
+// Steps that each of several optimizers has made by then: every one of them is marked as it steps.
+std::uint64_t rounds_of_all_until(const Trace& trace, std::uint32_t event, std::uint64_t optimizers) {
+  constexpr std::string_view kTurn = "turn of optimizer ";
+  std::map<std::string_view, std::uint64_t> turns;
+  for (std::uint32_t at = 0; at < event; ++at) {
+    if (trace.events[at].kind != EventKind::kOpBegin) continue;
+    const std::string_view text = trace.strings.at(StringId(trace.events[at].extra));
+    if (text.starts_with(kTurn)) ++turns[text];
+  }
+  if (turns.size() < optimizers) return 0;
+  return std::min_element(turns.begin(), turns.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->second;
+}
+
 void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
   const std::vector<UsageMoment>& failures = facts.usage[slot].failures;
   if (failures.empty()) return;
@@ -92,7 +117,13 @@ void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
   plan.steps_before_failure = static_cast<std::uint64_t>(next - facts.steps.ends.begin());
   // what comes between two steps is in none: evaluation after the last of an epoch
   const bool within = plan.failed_phase.empty() || plan.failed_phase == "training";
-  if (next != facts.steps.ends.end() && within) plan.failed_in_step = 1 + plan.steps_before_failure;
+  if (plan.optimizers > 1) {  // the first of them marks a round when the others are still to come
+    plan.steps_before_failure = rounds_of_all_until(facts.trace, event, plan.optimizers);
+    if (within && !plan.has_unequal_optimizers() && plan.steps_before_failure < plan.least_turns)
+      plan.failed_in_step = 1 + plan.steps_before_failure;
+  } else if (next != facts.steps.ends.end() && within) {
+    plan.failed_in_step = 1 + plan.steps_before_failure;
+  }
 }
 
 // What is held at the end of each step.
@@ -147,8 +178,10 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
       filling_bytes += static_cast<double>(limit > kept ? limit - kept : 0);
       continue;
     }
+    // what is made anew, larger each time, is there twice while it is
+    const std::int64_t kept_each = finding.number("bytes_per_step").value_or(0);
     const auto rounds = static_cast<double>(finding.number("steps").value_or(0)),
-               each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
+               each = static_cast<double>(finding.number("needed_more_per_step_bytes").value_or(kept_each));
     rounds_seen = std::max(rounds_seen, rounds);
     // a line may be reached several times in a step
     bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;
@@ -167,6 +200,13 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
   const double spare = std::max(0.0, static_cast<double>(plan.spare_bytes()) - filling_bytes);
   plan.until_step = static_cast<std::uint64_t>(seen + spare / bytes_each);
   if (slowest > 0) plan.until_latest = static_cast<std::uint64_t>(seen + spare / slowest);
+  if (plan.steps == 0 && plan.loop.begun != 0) {  // as much in each of the rounds that are to come as in those before
+    const auto begun = static_cast<double>(plan.loop.begun), all = static_cast<double>(plan.loop.rounds);
+    const double to_come = std::max(0.0, all - begun) / begun * seen * bytes_each;
+    if (to_come < spare)
+      plan.needed_at_end_bytes = plan.whole_need() + static_cast<std::uint64_t>(to_come + filling_bytes);
+    return;
+  }
   if (plan.steps == 0 || plan.loop.steps == 0 || plan.loop.steps > plan.until_step) return;
   const double to_come = std::max(0.0, static_cast<double>(plan.loop.steps) - seen) * bytes_each;
   plan.needed_at_end_bytes = plan.whole_need() + static_cast<std::uint64_t>(to_come + filling_bytes);
@@ -297,13 +337,16 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
     plan.pool_share = run.needs.share;
   }
   describe_peak(*run.judgement.facts, run.needs.slot, plan);
+  plan.steps = main.steps;
+  plan.optimizers = main.optimizers;
+  plan.most_turns = main.most_turns;
+  plan.least_turns = main.least_turns;
   plan.failed = as_asked.died_of_memory();
-  describe_phases(*run.judgement.facts, run.needs.slot, main.steps != 0 || main.does("backward"), plan);
+  describe_phases(*run.judgement.facts, run.needs.slot,
+                  main.steps != 0 || main.does("backward") || main.does("optimizer"), plan);
   if (plan.failed) describe_failure(*run.judgement.facts, run.needs.slot, plan);
   plan.not_reached = main.not_reached;
   plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
-  plan.steps = main.steps;
-  plan.optimizers = main.optimizers;
   plan.alike_from = main.alike_from;
   plan.loop = main.loop;
   plan.stopped = main.stopped;
@@ -377,9 +420,10 @@ void make_notes_of_what_cannot_hurt(const Plan& plan, std::vector<Finding>& find
     if (plan.needed_at_end_bytes == 0 || plan.verdict != Verdict::kFits) continue;
     finding.severity = Severity::kNote;
     finding.message += fmt::format(
-        " The program's own loop ({}, {} rounds) ends before that fills the GPU: at about step {}, when about {} of "
-        "the {} are needed.",
-        plan.loop.where, format_count(plan.loop.rounds), format_count(plan.loop.steps),
+        " The program's own loop ({}, {} rounds) ends before that fills the GPU: {}when about {} of the {} are "
+        "needed.",
+        plan.loop.where, format_count(plan.loop.rounds),
+        plan.loop.steps == 0 ? "" : "at about step " + format_count(plan.loop.steps) + ", ",
         format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes));
   }
   if (!plan.gpu || !plan.stopped.empty() || plan.verdict != Verdict::kFits) return;

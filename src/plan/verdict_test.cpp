@@ -36,6 +36,56 @@ DryRunResult growing(std::uint64_t steps, std::uint64_t kept_mib, const std::str
   return run;
 }
 
+// A run of two optimizers, the turns of which are told in their order (a, b), F being the failure.
+Plan of_two_optimizers(const std::string& order) {
+  DryRunResult run = MadeUpProgram::left(9 * kGiB, false);
+  ProcessSummary& main = run.processes.front();
+  std::ofstream file(main.trace);
+  file << "faultline-trace-text 1\nsource dry-run\nproperty dry-run.context_bytes = " << kContextBytes
+       << "\ndevice 0 capacity=" << 8 * kGiB << "\nop-begin \"phase training\"\nop-end \"\"\n";
+  std::uint64_t turns[2] = {0, 0};
+  for (const char what : order) {
+    if (what == 'F') {
+      file << "alloc-failed " << 9 * kGiB << " at train.py:7 main\nalloc #s 9GiB driver\nalloc #a 9GiB at train.py:7 "
+           << "main\n";
+      continue;
+    }
+    file << "op-begin \"turn of optimizer " << what << "\"\nop-end \"\"\n";
+    ++turns[what - 'a'];
+    if (what == 'a') file << "step " << turns[0] << " Optimizer.step#Adam.step\n";  // the first to step marks
+  }
+  file.close();
+  main.steps = turns[0];
+  main.optimizers = 2;
+  main.most_turns = std::max(turns[0], turns[1]);
+  main.least_turns = std::min(turns[0], turns[1]);
+  PlanQuestion question = MadeUpProgram().question();
+  question.may_run_again = false;
+  MadeUpProgram program;
+  Result<std::unique_ptr<PlannedRun>> made = make_plan(question, run, program.reruns());
+  EXPECT_TRUE(made.ok());
+  return made ? std::move((*made)->plan) : Plan{};
+}
+
+TEST(Verdict, OfTwoOptimizersTheFailingRoundIsTheOneThatNotAllHaveEnded) {
+  EXPECT_EQ(of_two_optimizers("Fababab").failed_in_step, 1u);
+  EXPECT_EQ(of_two_optimizers("aFbabab").failed_in_step, 1u);
+  EXPECT_EQ(of_two_optimizers("abFabab").failed_in_step, 2u);
+  EXPECT_EQ(of_two_optimizers("abaFbab").failed_in_step, 2u);
+  EXPECT_EQ(of_two_optimizers("abababF").failed_in_step, 0u);  // after the last
+  // one steps twice as often: there is no round of both
+  const Plan unequal = of_two_optimizers("aabaaFbaabaab");
+  EXPECT_EQ(unequal.failed_in_step, 0u);
+  EXPECT_EQ(unequal.steps_before_failure, 1u);
+  EXPECT_TRUE(unequal.has_unequal_optimizers());
+  Plan one_after_the_other;
+  one_after_the_other.optimizers = 2;
+  one_after_the_other.steps = 7;
+  one_after_the_other.most_turns = one_after_the_other.least_turns = 4;
+  EXPECT_TRUE(one_after_the_other.has_unequal_optimizers());
+  EXPECT_FALSE(of_two_optimizers("ababaF").has_unequal_optimizers());  // within a round
+}
+
 TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
   for (const std::uint64_t each : {32, 64, 128}) {
     const Plan plan = planned(growing(12, each, "after 12 optimizer steps"));

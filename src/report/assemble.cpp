@@ -205,6 +205,11 @@ Report make_report(const Input& input, const VisitPart& visit) {
 
 // Where it fits with room, waste of memory is good to know and no more; so is anything in code that is not the program's.
 static void weigh(Report& report, const Plan& plan) {
+  // What a larger GPU kept is not what this one would; and pools have no settings that PyTorch's allocator could ignore.
+  if (plan.verdict == Verdict::kDoesNotFit)
+    std::erase_if(report.findings, [](const Finding& finding) { return finding.rule == "memory/unreturned-cache"; });
+  if (!plan.framework.empty())
+    std::erase_if(report.not_judged, [](const NotJudged& one) { return one.rule == "config/no-effect"; });
   const bool runs = plan.verdict == Verdict::kFits || plan.verdict == Verdict::kTight;
   for (Finding& finding : report.findings) {
     // The program caught it and went on: it costs what was skipped, but the program runs.

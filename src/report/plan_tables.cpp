@@ -33,7 +33,9 @@ std::string live_text(const std::vector<std::pair<std::string, std::uint64_t>>& 
   for (const auto& [category, size_bytes] : sorted) {
     if (size_bytes != 0)
       text += fmt::format("{}{} {}", text.empty() ? "" : " + ", format_bytes(size_bytes),
-                          category == "other" ? "other tensors" : category);
+                          category != "other" ? category
+                          : live.size() == 1  ? "tensors"
+                                              : "other tensors");
   }
   return text;
 }

@@ -50,14 +50,25 @@ std::string steps_text(const Plan& plan, std::uint64_t steps) {
 
 // What a step is, where that is not plain.
 std::string round_text(const Plan& plan) {
-  return plan.optimizers > 1 ? fmt::format(" (each a round of the {} optimizers)", plan.optimizers) : "";
+  if (plan.optimizers < 2) return {};
+  if (plan.has_unequal_optimizers()) return " of the optimizer that steps most often";
+  return fmt::format(" (each a round of the {} optimizers)", plan.optimizers);
+}
+
+// "12 steps of one optimizer, 6 of the other".
+std::string all_steps_text(const Plan& plan) {
+  if (!plan.has_unequal_optimizers()) return steps_text(plan, plan.steps) + round_text(plan);
+  const std::string most = format_count(plan.most_turns), least = format_count(plan.least_turns);
+  return plan.optimizers == 2 ? fmt::format("{} steps of one optimizer, {} of the other", most, least)
+                              : fmt::format("{} to {} steps of each of {} optimizers", least, most, plan.optimizers);
 }
 
 // What was not reached, and how to reach it.
 std::string not_seen_text(const Plan& plan) {
   if (plan.stopped.empty()) return {};
-  const std::string seen =
-      plan.steps != 0 ? steps_text(plan, plan.steps) + " of the program" : "only a part of the program";
+  const std::string seen = plan.steps == 0                 ? "only a part of the program"
+                           : plan.has_unequal_optimizers() ? all_steps_text(plan)
+                                                           : steps_text(plan, plan.steps) + " of the program";
   return fmt::format(" The plan saw {}; what comes after that was not seen (--steps 0 --seconds 0 runs to the end).",
                      seen);
 }
@@ -97,7 +108,8 @@ std::string more_than_taken_text(const Plan& plan) {
   if (plan.needed_bytes <= plan.taken_bytes || format_bytes(plan.needed_bytes) == format_bytes(plan.taken_bytes))
     return {};
   return fmt::format(
-      " That is {} more than it takes at the fullest, for the way the pieces lie on a GPU of just that size.",
+      " That is {} more than it takes at the fullest: on a GPU of just that size so much is lost in gaps between "
+      "tensors.",
       format_bytes(plan.needed_bytes - plan.taken_bytes));
 }
 
@@ -156,7 +168,10 @@ std::string unit_text(const Plan& plan) { return plan.until_unit == "step" ? "op
 
 // How many steps the program makes, by the source of its loops.
 std::string loop_text(const Plan& plan) {
-  if (plan.until_unit != "step") return {};
+  if (plan.until_unit != "step")
+    return plan.loop.begun == 0 ? ""
+                                : fmt::format(" The program's own loop ({}) has {} rounds.", plan.loop.where,
+                                              format_count(plan.loop.rounds));
   if (plan.loop.steps == 0) return " How many steps the program makes is not known.";
   return fmt::format(" The program's own loop ({}, {} rounds) makes about {} optimizer steps.", plan.loop.where,
                      format_count(plan.loop.rounds), format_count(plan.loop.steps));
@@ -166,9 +181,17 @@ std::string loop_text(const Plan& plan) {
 std::string growing_text(const Plan& plan) {
   if (plan.needed_at_end_bytes == 0) return {};
   return fmt::format(
-      " Memory grows with every optimizer step{}.{} It then needs about {} of the {}{}.", round_text(plan),
-      loop_text(plan), format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes),
+      " Memory grows with every {}{}.{} It then needs about {} of the {}{}.", unit_text(plan),
+      plan.until_unit == "step" ? round_text(plan) : "", loop_text(plan), format_bytes(plan.needed_at_end_bytes),
+      format_bytes(plan.gpu->capacity_bytes),
       is_tight(*plan.gpu, plan.needed_at_end_bytes) ? ", which leaves less than the figures are sure of" : "");
+}
+
+// A signal from outside, which is not the program's doing.
+std::string cut_text(const Plan& plan) {
+  return plan.interrupted ? " The plan was stopped by a signal (Ctrl-C, kill, a time limit): runs that were to follow "
+                            "were not made, or not to their end."
+                          : "";
 }
 
 std::string sizes_of(const Plan& plan) {
@@ -181,15 +204,19 @@ std::string sizes_of(const Plan& plan) {
                            format_bytes(plan.limit_bytes), needed, capacity);
       }
       if (plan.missing_bytes() == 0) return "A request could not be served.";
-      return (plan.stopped.empty() || plan.ends_with_alike_steps()
-                  ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity,
-                                format_bytes(plan.missing_bytes()))
+      return (plan.is_known_in_all() ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity,
+                                                   format_bytes(plan.missing_bytes()))
+              : plan.needed_is_least
+                  ? fmt::format("It needs at least {} and the GPU has {}: at least {} too little. What it takes after "
+                                "that is not known.",
+                                needed, capacity, format_bytes(plan.missing_bytes()))
                   : fmt::format("As far as it was run it needs {} and the GPU has {}: at least {} too little.", needed,
                                 capacity, format_bytes(plan.missing_bytes()))) +
              (plan.failed_in_step > 1
                   ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step))
                   : "") +
-             (plan.framework.empty() ? more_than_taken_text(plan) : pool_text(plan)) + most_text(plan);
+             (plan.framework.empty() ? more_than_taken_text(plan) + taken_text(plan) : pool_text(plan)) +
+             most_text(plan) + cut_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
                  "Memory grows with every {}{}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
@@ -199,19 +226,20 @@ std::string sizes_of(const Plan& plan) {
                  plan.until_latest == 0
                      ? ""
                      : fmt::format(" to {}, for it does not grow evenly", format_count(plan.until_latest))) +
-             loop_text(plan) + not_seen_text(plan);
+             loop_text(plan) + not_seen_text(plan) + cut_text(plan);
     case Verdict::kUnplanned:
       return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned,
                          plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") +
              (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
     case Verdict::kFits:
       return fits_text(plan) + "." + growing_text(plan) + pool_text(plan) + taken_text(plan) + caught_text(plan) +
-             not_seen_text(plan);
+             not_seen_text(plan) + cut_text(plan);
     case Verdict::kTight:
       return fits_text(plan) +
              (plan.gpu && is_tight(*plan.gpu, plan.whole_need()) ? ", which is less than the figures are sure of."
                                                                  : ".") +
-             growing_text(plan) + pool_text(plan) + caught_text(plan) + most_text(plan) + not_seen_text(plan);
+             growing_text(plan) + pool_text(plan) + taken_text(plan) + caught_text(plan) + most_text(plan) +
+             not_seen_text(plan) + cut_text(plan);
     case Verdict::kMeasured:
       if (plan.filling) return sized_text(plan);
       return fmt::format("{} of it are for the CUDA context and libraries, an assumption.",
@@ -234,13 +262,15 @@ std::string peak_text(const Page& page, const Plan& plan) {
   std::uint64_t known = plan.context_bytes + plan.peak_outside_bytes;
   for (const auto& [category, size_bytes] : plan.live_at_peak) known += size_bytes;
   std::string text = page.clean(live_text(plan.live_at_peak));
-  if (plan.taken_bytes > known)
-    text += fmt::format(" + {} {}", format_bytes(plan.taken_bytes - known),
+  // a pool that grew where the GPU is full says nothing by what is free in it
+  const std::uint64_t taken_bytes = plan.failed && !plan.framework.empty() ? known : plan.taken_bytes;
+  if (taken_bytes > known)
+    text += fmt::format(" + {} {}", format_bytes(taken_bytes - known),
                         plan.framework.empty() ? "cached" : "free in the pool");
   if (plan.peak_outside_bytes != 0)
     text += fmt::format(" + {} outside PyTorch's allocator", format_bytes(plan.peak_outside_bytes));
   text += fmt::format(" + {} context", format_bytes(plan.context_bytes));
-  return text.substr(text.starts_with(" + ") ? 3 : 0) + " = " + format_bytes(std::max(known, plan.taken_bytes));
+  return text.substr(text.starts_with(" + ") ? 3 : 0) + " = " + format_bytes(std::max(known, taken_bytes));
 }
 
 std::string shown_command(const Page& page, const Plan& plan) {
@@ -325,7 +355,10 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
     place +=
         fmt::format(", {}after {}",
                     plan.failed_phase.empty() || plan.failed_phase == "training" ? "" : "in " + plan.failed_phase + " ",
-                    steps_text(plan, plan.steps_before_failure));
+                    plan.has_unequal_optimizers()
+                        ? fmt::format("at least {} step{} of each optimizer", format_count(plan.steps_before_failure),
+                                      plan.steps_before_failure == 1 ? "" : "s")
+                        : steps_text(plan, plan.steps_before_failure));
   page.row("fails at", place, Style::kStrong);
   if (context.failure == nullptr || context.verbose) return;
   const Finding& failure = *context.failure;
@@ -358,8 +391,7 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
                                     format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
   }
-  std::string seen =
-      fmt::format("{}{} in {:.1f} s, imports included", steps_text(plan, plan.steps), round_text(plan), plan.seconds);
+  std::string seen = fmt::format("{} in {:.1f} s, imports included", all_steps_text(plan), plan.seconds);
   if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
   if (plan.processes > 1)
     seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
@@ -419,9 +451,9 @@ std::string summary_of(const Plan& plan) {
     case Verdict::kDoesNotFit:
       return plan.missing_bytes() == 0
                  ? "does not fit"
-                 : fmt::format("does not fit, {}{} too little",
-                               plan.stopped.empty() || plan.ends_with_alike_steps() ? "" : "at least ",
-                               format_bytes(plan.missing_bytes()));
+                 : fmt::format("does not fit, {}{} too little", plan.is_known_in_all() ? "" : "at least ",
+                               format_bytes(plan.missing_bytes())) +
+                       (plan.interrupted ? " (the plan was stopped by a signal)" : "");
     case Verdict::kMeasured:
       if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
       return "needs " + format_bytes(plan.needed_bytes) + beside_verdict(plan);

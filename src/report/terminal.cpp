@@ -286,6 +286,8 @@ Summary summarise(const Page& page, const Report& report, const std::vector<Find
       });
       found += fmt::format(", which fills the GPU in about round {}", format_count(static_cast<std::uint64_t>(*round)));
       if (end != groups.end()) found += "; it ends in " + finding_line(page, *end);
+    } else if (report.plan && count(Severity::kError) > 1 && groups[1].first().severity == Severity::kError) {
+      found += ", " + finding_line(page, groups[1]);
     }
   }
   if (report.plan) found = page.clean(summary_of(*report.plan)) + (found.empty() ? "" : "; " + found);

@@ -4,6 +4,7 @@ and from then on every loop over a DataLoader gets two batches. So the phases be
 from __future__ import annotations
 
 import ast
+import os
 import time
 import weakref
 
@@ -78,11 +79,12 @@ class BeyondLoops:
 def not_reached(seen: list[str]) -> list[str]:
     """Phases that the program's own files have and that were not seen, with their lines. Whether the program would come to them is not known."""
     found: dict[str, str] = {}
+    here = os.path.join(os.getcwd(), "")
     for file, tree in vary.program_trees():
         for node in ast.walk(tree):
             name = _phase_of(node)
             if name is not None and name not in seen:
-                found.setdefault(name, f"{name} ({file}:{node.lineno})")
+                found.setdefault(name, f"{name} ({file.removeprefix(here)}:{node.lineno})")
     return list(found.values())
 
 

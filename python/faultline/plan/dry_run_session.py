@@ -159,6 +159,8 @@ class DryRunSession:
         self.stopped = why
         if self.progress.on_round is not None:
             self.holders.look(last=True)
+        if self.progress.steps == 0:
+            self.loop_rounds.stopped()
         here = self.memory.stacks.here()
         self.device.op_begin(_STOP_MARK, here)
         self.device.op_end("", False, here)
@@ -302,15 +304,17 @@ class DryRunSession:
             "stopped": self.stopped,
             "steps": self.progress.steps,
             "optimizers": self.progress.optimizers,
+            "most_turns": max((turn[1] for turn in self.progress.turns.values()), default=0),
+            "least_turns": min((turn[1] for turn in self.progress.turns.values()), default=0),
             "alike_from": self.each_step.last_other,
             "loop": self.loop_rounds.summary(),
             "ranks": self.rank.world or 0,
             "seconds": seconds,
             "changes": self.remedies.applied(),
-            "uses": sorted(self.remedies.seen.uses | ({"backward"} if self.progress.saw_backward else set())),
+            "uses": sorted(self.remedies.seen.uses | self._trains_by()),
             "offers": offers,
-            "phases": self.progress.phases.seen,
-            "not_reached": not_reached(self.progress.phases.seen) if self.stopped or self.problem else [],
+            "phases": (phases := self.progress.phases.all_seen(bool(self.stopped))),
+            "not_reached": not_reached(phases) if self.stopped or self.problem else [],
             "lasting": self.remedies.seen.lasting,
             "numbers": self.remedies.seen.numbers,
             "accumulation": self.remedies.accumulation() if offers or self.remedies.seen.numbers else [],
@@ -327,6 +331,10 @@ class DryRunSession:
         }
         self.device.close()
         leave_summary(self.options, self.summary)
+
+    def _trains_by(self) -> set[str]:
+        made = {"optimizer"} if self.progress.phases.has_optimizer else set()
+        return made | ({"backward"} if self.progress.saw_backward else set())
 
     def step_aside(self) -> None:
         """Another framework is the one that uses the GPU."""

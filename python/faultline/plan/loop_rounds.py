@@ -26,6 +26,7 @@ class LoopRounds:
         self._beyond = session.beyond
         self._seen: list[tuple[int, int, int]] = []  # after so many steps: the rounds begun, the rounds there are
         self._where = ""
+        self._stopped_in = None
         self._loops: dict = {}  # by code
 
     def ended(self, steps: int) -> None:
@@ -45,16 +46,26 @@ class LoopRounds:
     def summary(self) -> dict | None:
         """None: how many steps there are is not known."""
         if not self._seen:
-            return None
+            return self._stopped_in
         steps, begun, rounds = self._seen[-1]
         earlier = [one for one in self._seen[:-1] if one[1] < begun and one[2] == rounds]
         then = earlier[-1] if earlier else (0, 0, rounds)
         each = (steps - then[0]) / (begun - then[1])
         return {"where": self._where, "rounds": rounds, "steps": steps + math.ceil((rounds - begun) * each)}
 
-    def _position(self, frame):
+    def stopped(self) -> None:
+        """A program that makes no steps is stopped: in which round, where there is one loop alone around it."""
+        try:
+            found = self._position(sys._getframe(1), most_loops=1)
+        except Exception:  # as above
+            return
+        if found is not None:
+            where, begun, rounds = found
+            self._stopped_in = {"where": where, "rounds": rounds, "steps": 0, "begun": begun}
+
+    def _position(self, frame, most_loops: int | None = None):
         """Of all loops around what runs now: the innermost one's place, rounds begun, rounds in all. PyTorch's own loops are inside a step."""
-        where, begun, rounds = "", 0, 1
+        where, begun, rounds, loops = "", 0, 1, 0
         while frame is not None:
             name = frame.f_code.co_filename
             if not is_own(name) and not name.startswith((_TORCH, "<frozen")):
@@ -63,6 +74,9 @@ class LoopRounds:
                 for loop in reversed(self._loops_of(frame.f_code)):
                     if not _holds(loop, frame.f_lineno):
                         continue
+                    loops += 1
+                    if most_loops is not None and loops > most_loops:
+                        return None
                     if is_library(name) or (one := self._rounds(loop, frame)) is None:
                         return None
                     begun, rounds = (one[0] - 1) * rounds + (begun if where else 1), rounds * one[1]

@@ -1,6 +1,6 @@
 """Which phase the program is in, told from what it does: building until a model runs; training (a model that computes gradients, a backward pass, an optimizer's step);
 evaluation (a model that is trained runs in eval mode or without gradients); generation (that inside a function called generate); saving (torch.save, safetensors). A
-model that is not trained, run without gradients in a training step, is a part of the step. Each change is a mark in the trace: an operation "phase NAME".
+model that is not trained, run without gradients in a training step, is a part of the step; after the last step it is evaluation too (src/plan/phases.cpp knows which was the last). Each change is a mark in the trace: an operation "phase NAME".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 
 _MOST_MARKS = 20_000
 BUILDING, TRAINING, EVALUATION, GENERATION, SAVING = "building", "training", "evaluation", "generation", "saving"
+_UNTRAINED = "untrained"  # after a step: of the next one, or of an evaluation if none comes
 
 
 class Phases:
@@ -23,14 +24,16 @@ class Phases:
         self._trained: weakref.WeakSet = weakref.WeakSet()
         self._optimized: set[int] = set()  # parameters that an optimizer has
         self.seen: list[str] = []
+        self._has_stepped = self._untrained_in_steps = False
         self.enter(BUILDING)
 
     def enter(self, name: str) -> None:
         if name == self.now or self._marks > _MOST_MARKS:
             return
         self._marks += 1
+        self._untrained_in_steps |= self.now == _UNTRAINED and name == TRAINING
         self.now = name
-        if name not in self.seen:
+        if name not in self.seen and name != _UNTRAINED:
             self.seen.append(name)
         device, here = self._memory.device, self._memory.stacks.here()
         device.op_begin(f"phase {name}", here)
@@ -41,12 +44,27 @@ class Phases:
         if torch.is_grad_enabled() and root.training:
             if any(p.requires_grad for p in root.parameters()):
                 self._trained.add(root)
-                self.enter(TRAINING)
-        elif root in self._trained or self.now != TRAINING and self._may_be_trained(root):
+                self.trains()
+        elif self._is_trained(root) or self.now not in (TRAINING, _UNTRAINED) and self._may_be_trained(root):
             self.enter(GENERATION if _is_generating() else EVALUATION)
+        elif self.now == TRAINING and self._has_stepped:
+            self.enter(_UNTRAINED)
 
     def was_trained(self, root) -> bool:
         return root in self._trained
+
+    def all_seen(self, stopped: bool) -> list[str]:
+        """At the end of the program."""
+        evaluates = self.now == _UNTRAINED and not (stopped and self._untrained_in_steps)
+        return self.seen + [EVALUATION] * (evaluates and EVALUATION not in self.seen)
+
+    @property
+    def has_optimizer(self) -> bool:
+        return bool(self._optimized)
+
+    def _is_trained(self, root) -> bool:
+        """Itself, or as a part of a model."""
+        return root in self._trained or any(id(p) in self._optimized for p in root.parameters())
 
     def optimizes(self, parameters) -> None:
         self._optimized.update(id(p) for p in parameters)
@@ -54,8 +72,9 @@ class Phases:
     def _may_be_trained(self, root) -> bool:
         return not self._optimized or any(id(p) in self._optimized for p in root.parameters())
 
-    def trains(self) -> None:
-        """A backward pass, or a step."""
+    def trains(self, stepped: bool = False) -> None:
+        """A pass of a model that is trained, a backward pass, or a step."""
+        self._has_stepped = stepped
         self.enter(TRAINING)
 
     def around_save(self, save):

@@ -38,7 +38,8 @@ class PoolSession:
         self.owner = os.getpid()
         self.started = time.monotonic()
         self.not_counted = 0.0  # seconds that the dry run itself took: compilers
-        self.operations = self.steps = 0
+        self.operations = self.steps = 0  # steps: rounds that are over because another begins
+        self._begins_round = False
         self.first_step = None
         self.stopped = self.problem = None
         self.died_of_memory = False
@@ -147,15 +148,17 @@ class PoolSession:
         }
 
     def step(self, name: str) -> None:
-        """The program has come round once more."""
+        """The program begins its second round, or a later one: the mark ends the one before."""
         self.device.step_mark(self.steps, name)
         self.steps += 1
         now = time.monotonic() - self.not_counted, time.process_time() - self.not_counted
         self.first_step = self.first_step or now
+        self._begins_round = True
         took = min(now[0] - self.first_step[0], now[1] - self.first_step[1])
         wanted = self.options.get("steps")
-        if wanted and self.steps > wanted and took >= (self.options.get("at_least_seconds") or 0):
-            self._stop(f"after {wanted} calls of {name}")
+        if wanted and self.steps >= wanted and took >= (self.options.get("at_least_seconds") or 0):
+            self._begins_round = False
+            self._stop(f"after {self.steps} calls of {name}")
 
     def tick(self) -> None:
         """At everything that the program does on the GPU."""
@@ -226,7 +229,7 @@ class PoolSession:
                 "operations": self.operations,
                 "exception": self.problem,
                 "stopped": self.stopped,
-                "steps": self.steps,
+                "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
                 "ranks": 0,
                 "seconds": round(time.monotonic() - self.started, 2),
                 "changes": {},

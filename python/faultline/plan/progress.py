@@ -17,6 +17,7 @@ from .program_names import model_name, names_of
 
 _sequence = torch.autograd._get_sequence_nr
 _MOST_FORWARDS = 500_000
+_MOST_TURNS = 20_000
 _MOST_NAMED = 100  # failures whose operands are looked for in the program
 _TOLD = "_faultline_told"  # on an error of an operation that the trace has
 
@@ -51,6 +52,7 @@ class Progress:
             int, int
         ] = {}  # optimizers, each by its first parameter: how often since the last step was counted
         self._leader = 0
+        self.turns: dict[int, list[int]] = {}  # of each optimizer: its number, how often it stepped
         self.host = None
         self.on_round = None  # told of each step, and of each call of a model by the program
         self.calls = None  # told of the calls of models, and to which of them a backward pass comes
@@ -179,7 +181,7 @@ class Progress:
     def step(self, optimizer, _args=None, _kwargs=None) -> None:
         notice_deaths()
         self.optimizes(p for group in getattr(optimizer, "param_groups", ()) for p in group["params"])
-        self.phases.trains()
+        self.phases.trains(stepped=True)
         if self.before_step is not None:
             self.before_step(optimizer)
         if not self._ends_round(optimizer):
@@ -202,11 +204,21 @@ class Progress:
         groups = getattr(optimizer, "param_groups", None) or [{}]
         key = id(next(iter(groups[0].get("params") or ()), optimizer))
         self._stepped[key] = self._stepped.get(key, 0) + 1
+        self._mark_turn(key)
         if not self._leader or key == self._leader or self._stepped[key] > 1:
             self._leader = key
             self._stepped = dict.fromkeys(self._stepped, 0)
             return True
         return False
+
+    def _mark_turn(self, key: int) -> None:
+        """An operation "turn of optimizer N" in the trace: between which of them something happened (src/plan/verdict.cpp)."""
+        turn = self.turns.setdefault(key, [len(self.turns), 0])
+        turn[1] += 1
+        if turn[1] * len(self.turns) <= _MOST_TURNS:
+            here = self._memory.stacks.here()
+            self._memory.device.op_begin(f"turn of optimizer {turn[0]}", here)
+            self._memory.device.op_end("", False, here)
 
     # --- failures
 

@@ -169,7 +169,7 @@ def test_a_failure_of_the_programs_own_is_the_programs(plan):
 
 def test_steps_are_calls_of_the_programs_own_function(plan):
     ran = plan("f = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((512, 512))\nfor _ in range(6):\n    x = f(x)\n")
-    assert ran.summary["steps"] == 5
+    assert ran.summary["steps"] == 6
     assert ran.summary["stopped"] is None
 
 
@@ -179,6 +179,7 @@ def test_it_is_stopped_after_as_many_steps_as_were_asked_for(plan):
         steps=4,
     )
     assert ran.status == 0 and ran.summary["stopped"].startswith("after 4 calls of") and "end" not in ran.out
+    assert ran.summary["steps"] == 4
 
 
 def test_a_list_that_grows_is_a_leak(plan):

@@ -41,6 +41,15 @@ CASES = {
         "train(); from safetensors.torch import save_file; save_file(model.state_dict(), 'm.safetensors')",
         ["building", "training", "saving"],
     ),
+    "a part of the model in eval mode, with a graph": (
+        "train(); model.eval(); kept = [model[0](x()) for _ in range(2)]",
+        ["building", "training", "evaluation"],
+    ),
+    "another model samples after the loop": (
+        "train()\nteacher.train()\nwith torch.no_grad(): teacher(x())",
+        ["building", "training", "evaluation"],
+    ),
+    "a teacher before each step and none after": ("distil(); distil()", ["building", "training"]),
     "nothing runs": ("", ["building"]),
 }
 
