@@ -428,6 +428,37 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
          plan.until_step = 300;
        },
        "full at about optimizer step 300. How many steps the program makes is not known.", "own loop"},
+      {[](Plan& plan) {
+         plan.stopped.clear();
+         plan.needed_is_least = true;
+       },
+       "It needs at least 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.", "needs 18.00 GiB and"},
+      {[](Plan& plan) {
+         plan.stopped.clear();
+         plan.needed_is_least = plan.interrupted = true;
+         plan.needed_bytes = 6 * kGiB;
+       },
+       "What it needs in all is not known. The plan was stopped by a signal", "too little"},
+      {[](Plan& plan) { plan.interrupted = true; }, "too little (the plan was stopped by a signal)",
+       "the program was stopped"},
+      {[&](Plan& plan) {
+         fits(plan);
+         plan.steps = plan.most_turns = 12, plan.least_turns = 6, plan.optimizers = 2;
+       },
+       "12 steps of one optimizer, 6 of the other in", "each a round"},
+      {[&](Plan& plan) {
+         fits(plan);
+         plan.steps = plan.most_turns = plan.least_turns = 6, plan.optimizers = 2;
+       },
+       "6 optimizer steps (each a round of the 2 optimizers) in", "of the other"},
+      {[&](Plan& plan) {
+         fits(plan);
+         plan.until_unit = "round";
+         plan.loop = {"serve.py:9", 500, 0, 20};
+         plan.needed_at_end_bytes = 7 * kGiB;
+       },
+       "grows with every round. The program's own loop (serve.py:9) has 500 rounds. It then needs about 7.00 GiB",
+       "optimizer step."},
       {[](Plan& plan) { plan.taken_bytes = 17 * kGiB; }, "That is 1.00 GiB more than it takes at the fullest",
        "Where there is room"},
       {[](Plan& plan) {

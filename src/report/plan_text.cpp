@@ -203,7 +203,9 @@ std::string sizes_of(const Plan& plan) {
         return fmt::format("The program's own limit of {} was reached; without it {} of the {} would be enough.",
                            format_bytes(plan.limit_bytes), needed, capacity);
       }
-      if (plan.missing_bytes() == 0) return "A request could not be served.";
+      if (plan.missing_bytes() == 0)
+        return std::string("A request could not be served.") +
+               (plan.needed_is_least ? " What it needs in all is not known." : "") + cut_text(plan);
       return (plan.is_known_in_all() ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity,
                                                    format_bytes(plan.missing_bytes()))
               : plan.needed_is_least
@@ -449,11 +451,11 @@ std::string summary_of(const Plan& plan) {
       return fmt::format("fits until about {} {}", unit_text(plan), format_count(plan.until_step));
     case Verdict::kUnplanned: return "not planned: " + plan.unplanned;
     case Verdict::kDoesNotFit:
-      return plan.missing_bytes() == 0
-                 ? "does not fit"
-                 : fmt::format("does not fit, {}{} too little", plan.is_known_in_all() ? "" : "at least ",
-                               format_bytes(plan.missing_bytes())) +
-                       (plan.interrupted ? " (the plan was stopped by a signal)" : "");
+      return (plan.missing_bytes() == 0
+                  ? std::string("does not fit")
+                  : fmt::format("does not fit, {}{} too little", plan.is_known_in_all() ? "" : "at least ",
+                                format_bytes(plan.missing_bytes()))) +
+             (plan.interrupted ? " (the plan was stopped by a signal)" : "");
     case Verdict::kMeasured:
       if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
       return "needs " + format_bytes(plan.needed_bytes) + beside_verdict(plan);
