@@ -175,7 +175,7 @@ def test_the_edits_are_lines_of_the_program(dry_run, tmp_path):
     assert told("states", "8bit")[-1:] == ["optimizer = bitsandbytes.optim.AdamW8bit(model.parameters())"]
     assert told("foreach", "false") == ["optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"]
     assert "batch_size, seq_len = 4, 256" in told("batch", "batch_size=4")
-    assert told("half", "bfloat16") == ["model = model.to(torch.bfloat16)"]
+    assert told("half", "bfloat16") == ["model = model.to(torch.bfloat16)", "logits = model(tokens).float()"]
 
 
 # the line with the model's call → what is shown for it: the model under autocast, the loss outside, as it is tried
