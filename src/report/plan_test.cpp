@@ -57,18 +57,6 @@ TEST(PlanJson, WhatIsReadBackIsWhatWasWritten) {
   EXPECT_EQ(to_json(*back), to_json(report));
 }
 
-TEST(PlanText, WhatWasBegunWithoutAResultIsNamed) {
-  for (const bool begun : {false, true}) {
-    Report report;
-    report.plan = sample_plan();
-    report.plan->changes[1].kind = "program";
-    report.plan->changes[1].label = "autocast in float16";
-    report.plan->changes[1].begun = begun;
-    const std::string text = to_terminal(report, {});
-    EXPECT_EQ(text.find("Begun without a result: autocast in float16: it broke.") != std::string::npos, begun) << text;
-  }
-}
-
 TEST(PlanText, FilesAreAsBeforeOnlyWhereAllWasKeptAside) {
   const auto text_with = [](const PlanEffects& effects) {
     Report report;
@@ -105,17 +93,6 @@ TEST(PlanJson, AChangedReportLosesFieldsAndNothingElse) {
   EXPECT_EQ(plan->needed_bytes, 0u);
   EXPECT_FALSE(plan->gpu.has_value());
   EXPECT_EQ(plan->changes.size(), 1u);
-}
-
-TEST(Plan, ConfirmedChangesBecomeTriesOfTheFailure) {
-  Report report = samples::out_of_memory();
-  const std::size_t before = report.findings.front().tries.size();
-  attach_plan(report, sample_plan());
-  const std::vector<Try>& tries = report.findings.front().tries;
-  ASSERT_EQ(tries.size(), before + 2);  // the change that helped and the batch; not the one that was not tried
-  EXPECT_EQ(tries[before].saves_bytes, 9 * kGiB);
-  EXPECT_EQ(tries[before].confirmed, true);
-  EXPECT_NE(tries[before + 1].what.find("batch_size = 5"), std::string::npos);
 }
 
 TEST(Plan, TheExitStatusFollowsTheVerdict) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/units.h"
+#include "report/assemble.h"
 #include "report/report.h"
+#include "report/sample_reports.h"
 #include "report/terminal.h"
 
 namespace faultline {
@@ -84,6 +86,32 @@ TEST(RemediesText, BatchesThatAreAccumulatedAreSaidTruly) {
               std::string::npos)
         << text;
   }
+}
+
+TEST(RemediesText, WhatWasBegunWithoutAResultIsNamed) {
+  for (const bool begun : {false, true}) {
+    Report report;
+    report.plan = plan_with_changes();
+    report.plan->changes.push_back({"program", "Set X", "", false, false, 0, "it broke"});
+    report.plan->changes[1].label = "autocast in float16";
+    report.plan->changes[1].begun = begun;
+    const std::string text = to_terminal(report, {});
+    EXPECT_EQ(text.find("Begun without a result: autocast in float16: it broke.") != std::string::npos, begun) << text;
+  }
+}
+
+TEST(RemediesText, ConfirmedChangesBecomeTriesOfTheFailure) {
+  Report report = samples::out_of_memory();
+  const std::size_t before = report.findings.front().tries.size();
+  Plan plan = plan_with_changes();
+  plan.failed = true;
+  plan.changes.push_back({"setting", "Set X", "", false, false, 0, "it broke"});
+  attach_plan(report, std::move(plan));
+  const std::vector<Try>& tries = report.findings.front().tries;
+  ASSERT_EQ(tries.size(), before + 2);  // the change that helped and the batch; not the one that was not tried
+  EXPECT_EQ(tries[before].saves_bytes, 3 * kGiB);
+  EXPECT_EQ(tries[before].confirmed, true);
+  EXPECT_NE(tries[before + 1].what.find("batch_size = 5"), std::string::npos);
 }
 
 }  // namespace
