@@ -10,8 +10,8 @@ import types
 
 import torch
 
-from . import vary
 from .._file_owner import is_library, is_own
+from . import vary
 
 _ALIKE = 3  # so many steps in a row
 _DEEPEST = 4  # functions of the program that are looked into, one from the other

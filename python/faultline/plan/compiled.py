@@ -12,10 +12,10 @@ import threading
 
 import torch
 
+from ..common.stacks import user_line
 from . import compiled_estimate
 from .memory import gib
 from .places import here
-from .stacks import user_line
 
 _INSTEAD = "run eagerly instead of compiled"
 _WORTH_SAYING = 1 << 20  # bytes

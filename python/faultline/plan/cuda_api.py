@@ -12,14 +12,13 @@ import sys
 import torch
 
 from .._file_owner import is_library
+from ..common.stacks import user_line
 from . import between_gpus, cuda_streams, memory_pools, places, releases
 from .cuda_streams import Event, Graph, Stream, current_stream, default_stream, use_stream
 from .gpu import Gpu, Properties
 from .memory import Memory
 from .older_torch import notice_deaths
 from .random_state import RandomState
-from .stacks import user_line
-
 
 CPU = torch.device("cpu")
 

@@ -32,8 +32,8 @@ from . import (
     value_sized_results,  # noqa: F401
 )
 from .follow_values import ValueFollower
-from .loop_ends import LoopEnds
 from .host_tensors import HostTensors
+from .loop_ends import LoopEnds
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
 from .notes import Notes

@@ -13,11 +13,11 @@ import time
 import traceback
 import types
 
-from . import vary
-from .._private import private
-from .gpu import Gpu, VisibleGpus
-from .stacks import user_line
 from .._file_owner import is_library, is_own
+from .._private import private
+from ..common.stacks import user_line
+from . import vary
+from .gpu import Gpu, VisibleGpus
 
 _session = None
 _STOP_MARK = "dry run stopped"  # what is let go after it the stop let go (facts/growth.h)
@@ -32,20 +32,20 @@ class DryRunSession:
     """Everything that one process's dry run holds."""
 
     def __init__(self, options: dict):
+        from ..common.stacks import Stacks
         from . import custom_operations, no_gpu, places, releases
         from .alike import StepsSeen
         from .beyond_loops import BeyondLoops
         from .cuda_api import Api
         from .device import Device
-        from .progress import Progress
-        from .memory import Memory
         from .dispatch_mode import DryRunMode
-        from .notes import Notes
-        from .ranks import Rank
         from .holders import Holders
         from .loop_rounds import LoopRounds
+        from .memory import Memory
+        from .notes import Notes
+        from .progress import Progress
+        from .ranks import Rank
         from .remedies import Remedies
-        from .stacks import Stacks
         from .values import Values
 
         self.release = releases.now()
@@ -410,6 +410,7 @@ def _settle_backward_threads() -> None:
     aborts: a program that ends with its backward pass does so now and then.
     """
     import torch
+
     from .progress import empty_backward
 
     for index in range(torch.iinfo(torch.int8).max):

@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .memory import gib, storage_id
 from .older_torch import StorageRef
-from .outcome import flatten, replace_tensors
 from .operations import overloads, written
+from .outcome import flatten, replace_tensors
 
 UNFILLED = 1 << 16  # elements; smaller tensors are always made at once
 REAL = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from . import decisions
 from .._file_owner import is_library, is_own
+from . import decisions
 
 _FEW = 3  # rounds
 _MOST_EVENTS = 20_000  # calls, until a statement that was not reached is given up

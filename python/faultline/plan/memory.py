@@ -10,10 +10,10 @@ import threading
 
 import torch
 
+from ..common.stacks import Stacks
 from . import places
-from .device import Device, HEAP_TORCH, OutOfMemory
+from .device import HEAP_TORCH, Device, OutOfMemory
 from .older_torch import OutOfMemoryError, StorageRef, notice_deaths
-from .stacks import Stacks
 
 storage_id = torch._C._storage_id
 _is_wrapped = (

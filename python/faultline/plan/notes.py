@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ..common.stacks import user_line
 from . import decisions
-from .stacks import user_line
 
 TRUTH = "truth"  # the group of truth values that are read
 _MANY_TRUTHS = 100  # reads at one line that look like a loop's condition

@@ -13,11 +13,11 @@ import sys
 import threading
 import time
 
+from ..common.stacks import Stacks, user_line
 from . import dry_run_session, vary
 from .device import OutOfMemory, PoolDevice
 from .gpu import Gpu
 from .notes import Notes
-from .stacks import Stacks, user_line
 from .unplannable import Unplannable
 
 _GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped

@@ -11,8 +11,8 @@ import torch
 from . import tensors
 from .memory import Memory, storage_id
 from .naming import dtype_name
-from .phases import Phases
 from .older_torch import StorageRef, notice_deaths, run_backward
+from .phases import Phases
 from .program_names import model_name, names_of
 
 _sequence = torch.autograd._get_sequence_nr

@@ -14,7 +14,7 @@ import os
 import time
 
 from .._private import private
-from .stacks import user_line
+from ..common.stacks import user_line
 
 _STARTED = "FAULTLINE_RANK"  # "rank round", set for ranks that a launcher of launchers.py starts: they wait for the others before they end
 _GRACE_S = 10  # how long a rank that was started by the program itself may be behind another

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from ..common.stacks import user_line
 from . import decisions
-from .stacks import user_line
 
 _TEXT = "a value of the GPU is read that a dry run does not compute: it reads as 0 (--real computes it)"
 _SIZES = "sizes may come from a number that a dry run does not compute: the stand-in may be less than it is (--real computes it)"

@@ -9,6 +9,7 @@ import sys
 
 import torch
 
+from ..common.stacks import user_line
 from . import (
     attention_choice,
     checkpoint_files,
@@ -28,7 +29,6 @@ from .naming import operands_text
 from .older_torch import OutOfMemoryError, autocast_dtype, check_distributions_as_newer, watch_backward
 from .outcome import flatten
 from .program_names import argument_names
-from .stacks import user_line
 
 
 def install(session) -> None:

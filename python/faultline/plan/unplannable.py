@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .stacks import user_line
+from ..common.stacks import user_line
 
 
 class Unplannable(RuntimeError):

@@ -94,7 +94,7 @@ class TensorLog:
         lines.append(f"op-end {quoted(words)} failed stack=s{stack} t={now}\n")
         self._write("".join(lines))
 
-    # --- stacks, for plan.stacks.Stacks
+    # --- stacks, for common.stacks.Stacks
 
     def frame(self, function, file, line):
         return f"{quoted(file)}:{line} {quoted(function)}"

@@ -13,10 +13,10 @@ import sys
 import threading
 
 from .._file_owner import OWN_FOLDER
-from ..plan.for_tensorflow import shapes
-from ..plan.for_tensorflow.shared_memory import SharedMemory
-from ..plan.holdings import Holding, Holdings
-from ..plan.stacks import Stacks
+from ..common import tensorflow_shapes as shapes
+from ..common.holdings import Holding, Holdings
+from ..common.shared_memory import SharedMemory
+from ..common.stacks import Stacks
 from .around import as_library
 from .tensor_log import TensorLog
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-
+from ...common.holdings import Holding
 from ..device import OutOfMemory
-from ..holdings import Holding
 
 
 def install(session) -> None:

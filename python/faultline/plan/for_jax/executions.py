@@ -12,11 +12,11 @@ import threading
 from collections import defaultdict, deque
 
 from ..._file_owner import is_library
+from ...common.holdings import Holding, zeros
 from ..device import OutOfMemory
 from ..pool_session import uncounted
 from ..unplannable import Unplannable
 from . import jaxpr_cost
-from ..holdings import Holding, zeros
 from .gpu_compiler import GpuCompiler, cpu_temporary_bytes
 
 _SMALL = 1 << 22  # elements; more are not computed
@@ -171,9 +171,8 @@ class Executions:
         return uncounted(self._session)(self._compile)(known)
 
     def _compile(self, known: Function) -> int:
-        from jax._src import core
-
         import jax
+        from jax._src import core
 
         avals = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in known.jaxpr.in_avals]
         donated = tuple(at for at, given in enumerate(known.donated) if given)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ...common.stacks import user_line
 from ..pool_session import PoolSession
-from ..stacks import user_line
 
 _SETTINGS = (
     "XLA_PYTHON_CLIENT_PREALLOCATE",
@@ -19,7 +19,7 @@ class JaxSession(PoolSession):
 
     def __init__(self, options: dict):
         super().__init__(options)
-        from ..holdings import Holdings
+        from ...common.holdings import Holdings
 
         self.arrays = Holdings(self)
         self.all_real = bool(options.get("real"))

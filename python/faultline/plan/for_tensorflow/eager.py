@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import threading
 
+from ...common import tensorflow_shapes as shapes
+from ...common.holdings import Holding, zeros
+from ...common.shared_memory import SharedMemory
 from .. import dry_run_session
 from ..device import OutOfMemory
-from ..holdings import Holding, zeros
-from . import shapes
-from .shared_memory import SharedMemory
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
 _SMALL_WORK = 1 << 25  # multiplications

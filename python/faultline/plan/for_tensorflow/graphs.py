@@ -13,9 +13,9 @@ import weakref
 from collections import Counter
 
 from ..._file_owner import is_library, is_own
+from ...common import tensorflow_shapes as shapes
+from ...common.holdings import Holding
 from ..device import OutOfMemory
-from ..holdings import Holding
-from . import shapes
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _MOST_WORK = 1 << 27  # elements and multiplications; more are not computed

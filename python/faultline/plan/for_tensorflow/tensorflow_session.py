@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import weakref
 
+from ...common.holdings import Holdings
 from .. import stand_in_reads
-from ..holdings import Holdings
 from ..pool_session import PoolSession
 
 _SETTINGS = ("TF_FORCE_GPU_ALLOW_GROWTH", "TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB")

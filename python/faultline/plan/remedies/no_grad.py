@@ -10,7 +10,7 @@ from bisect import bisect_right
 import torch
 
 from ..._file_owner import is_library, is_own
-from ..stacks import user_line
+from ...common.stacks import user_line
 from .edits import Statement
 from .remedy import Offer, Remedy
 

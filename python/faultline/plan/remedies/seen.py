@@ -7,8 +7,8 @@ import weakref
 
 import torch
 
+from ...common.stacks import user_line
 from ..program_names import called_as
-from ..stacks import user_line
 from .accumulating import lengths_at
 
 

@@ -1,0 +1,1 @@
+"""What `run` and `plan` share: neither leans on the other."""
