@@ -30,7 +30,7 @@ KERNELS = {
         ("clean", "%%faultline run\na = torch.randn(2048, 2048, device='cuda')\nb = (a @ a).sum().item()\ndel a", ["Nothing wrong was found"], ["not recorded"]),
         ("out of memory", "%%faultline run\n" + LIMIT + FILL, ["memory/out-of-memory", "own-limit", r"cell \[{n}\], line 5", "OutOfMemoryError", "the last error", r"kept in fill\(\)"], ["ipykernel_", "How process"]),
         ("explain", "import faultline\nprint(faultline.explain())", ["memory/out-of-memory", "own-limit"], []),
-        ("release", "%faultline release\nprint('left', torch.cuda.memory_allocated() >> 20)", ["left [0-9]\n"], []),
+        ("release", "%faultline release\nprint('left', torch.cuda.memory_allocated() >> 20)", ["left (\\d|3\\d)\n"], []),
         ("watch", "%%faultline watch\ndef make():\n    return torch.empty(16 * 2**20, device='cuda')\nkept = [make()]\ngone = make()\ndel gone", [r"left 64\.00 MiB", r"64\.00 MiB  cell \[{n}\], line 3 in make  ×1", r"kept  a variable of cell \[{n}\]"], []),
         ("watch, clean", "%%faultline watch\nx = torch.empty(2**20, device='cuda')\ndel x", ["left nothing on the GPU"], ["Who keeps it"]),
         ("grows", "losses = []", [], []),

@@ -295,10 +295,19 @@ def installed() -> Release:
     found = Release.of(
         str(torch.__version__) if is_numbered() else ".".join(map(str, NEWEST)),
         torch.version.cuda,
-        torch.backends.cudnn.version() if torch.version.cuda else None,
+        _cudnn_version() if torch.version.cuda else None,
     )
     returned = torch.ops.aten._scaled_dot_product_flash_attention.default._schema.returns
     return replace(found, tells_random_state=any(value.name == "rng_state" for value in returned))
+
+
+def _cudnn_version() -> int | None:
+    """As torch.backends.cudnn.version() has it, which asks every GPU first: that is not for a dry run, and fails in a process that was forked beside CUDA."""
+    library = getattr(torch._C, "_cudnn", None)
+    if library is None:
+        return None
+    major, minor, patch = library.getRuntimeVersion()
+    return (major * 1000 if major < 9 else major * 10000) + minor * 100 + patch
 
 
 def is_numbered() -> bool:
