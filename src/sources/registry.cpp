@@ -38,6 +38,7 @@ constexpr auto kSources = std::to_array<Source>({
      .read = one<read_trace_text_source>},
     {.kind = "report",
      .what = "a report of Faultline's (--format json)",
+     .endings = {".json"},
      .recognises = looks_like_report,
      .read = read_report},
     {.kind = "core-dump",
