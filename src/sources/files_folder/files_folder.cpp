@@ -68,7 +68,7 @@ Result<Input> read_files(const std::string& folder) {
     for (InputPart& part : input->parts)
       all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name, {}});
   }
-  if (all.parts.empty() && report) return *report;
+  if (all.parts.empty() && report) return std::move(*report);
   if (all.parts.empty()) return *first;
   return all;
 }
