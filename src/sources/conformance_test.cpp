@@ -242,6 +242,11 @@ TEST(FolderSources, AFolderOfFilesKnowsEachFileByTheEndingsOfItsSource) {
       ASSERT_NE(::mkdtemp(folder.data()), nullptr);
       std::ofstream(folder + "/a" + std::string(ending), std::ios::binary) << sample_of(source.kind);
       const Result<Input> input = open_input(folder);
+      if (source.kind == "report") {  // it tells of a recording, and is none: beside recordings it is left out
+        EXPECT_FALSE(input.ok());
+        std::filesystem::remove_all(folder);
+        continue;
+      }
       ASSERT_TRUE(input.ok()) << source.kind << ", " << ending;
       ByteStream alone = ByteStream::open(folder + "/a" + std::string(ending)).value();
       const Result<Input> file = open_input(alone, "");

@@ -120,7 +120,7 @@ def test_nothing_is_lost_and_it_is_said_where_there_is_no_gpu(kernel):
 def test_a_cell_ends_as_it_would_without(kernel, verb, cell, result, error):
     shown = kernel.run(f"%%faultline {verb}\n{cell}")
     assert (shown.result, shown.error[0] if shown.error else None) == (result, error), shown
-    assert shown.err.count("faultline") == 0
+    assert "faultline:" not in shown.err
     assert kernel.run("40 + 2").text == ""  # nothing goes on behind the cell
 
 

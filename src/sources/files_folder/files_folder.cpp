@@ -50,7 +50,6 @@ Result<Input> read_files(const std::string& folder) {
                  "Name the one to explain."};
   Input all;
   std::optional<Error> first;
-  std::optional<Input> report;
   for (const std::string& path : paths) {
     const std::string name = fs::path(path).filename().string();
     Result<Input> input = open_input(path, NamedBy::kInput);
@@ -60,15 +59,13 @@ Result<Input> read_files(const std::string& folder) {
       continue;
     }
     if (!input->report.empty()) {  // it tells of a recording, and is none
-      input->kind.clear();
-      if (!report) report = std::move(*input);
+      if (!first) first = Error{name + " is a report, and no recording; name it to see it", {}, {}};
       ++all.lost["reports beside recordings"];
       continue;
     }
     for (InputPart& part : input->parts)
       all.parts.push_back({std::move(part.trace), part.name.empty() ? name : name + ", " + part.name, {}});
   }
-  if (all.parts.empty() && report) return std::move(*report);
   if (all.parts.empty()) return *first;
   return all;
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -18,7 +19,7 @@ STARTS = {
     "a copy": "subprocess.run([sys.executable, '-c', TELL], env=os.environ.copy())",
     "a dict with more": "subprocess.run([sys.executable, '-c', TELL], env={**os.environ, 'MORE': '1'})",
     "posix_spawn": "os.waitpid(os.posix_spawn(sys.executable, [sys.executable, '-c', TELL], os.environ), 0)",
-    "system": "open('tell.py', 'w').write(TELL); os.system(sys.executable + ' tell.py')",
+    "system": "open('tell.py', 'w').write(TELL); os.system(repr(sys.executable) + ' tell.py')",
     "execve": "os.execve(sys.executable, [sys.executable, '-c', TELL], dict(os.environ))",
 }
 
@@ -66,7 +67,7 @@ def test_what_the_program_sets_is_what_it_and_its_children_see(binary, tmp_path)
 
 def test_what_a_script_sets_before_python_is_the_programs(binary, tmp_path):
     (tmp_path / "p.py").write_text(TELL)
-    command = f"export CUDA_VISIBLE_DEVICES=3 PYTHONPATH=/first:$PYTHONPATH; exec {sys.executable} p.py"
+    command = f"export CUDA_VISIBLE_DEVICES=3 PYTHONPATH=/first:$PYTHONPATH; exec {shlex.quote(sys.executable)} p.py"
     done = plan(binary, tmp_path, ["sh", "-c", command], PYTHONPATH="/users")
     told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[[")))
     assert [told[0][0], told[2][0], told[3]] == ["/first:/users", "3", True]

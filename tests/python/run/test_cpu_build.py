@@ -1,5 +1,6 @@
 """Frameworks that were built for the CPU alone never call the driver: the run says so, and what to do instead."""
 
+import shlex
 import subprocess
 import sys
 
@@ -45,7 +46,7 @@ def test_a_build_for_the_cpu_is_named(binary, tmp_path, name, body, built, words
     said, again = run(binary, tmp_path, f"import {name}\n")
     assert words in said
     assert (words in again) == (words is not PLAIN)
-    assert ("faultline plan --gpu T4 -- " + sys.executable + " fit.py" in said) == (words is not PLAIN)
+    assert (f"faultline plan --gpu T4 -- {shlex.quote(sys.executable)} fit.py" in said) == (words is not PLAIN)
 
 
 def test_pytorch_itself(binary, tmp_path):
