@@ -120,10 +120,13 @@ std::vector<PoolMap>::iterator map_of(const Trace& message, std::vector<PoolMap>
 bool has_failure(const Trace& driver, const Trace& message) {
   constexpr std::uint64_t kDriverRounding = std::uint64_t{2} << 20;
   const Event* const asked = last_refusal(message);
+  // "16.00GiB" is a number with two digits behind the point
+  const std::uint64_t told_within = asked == nullptr ? 0 : asked->size_bytes / 100;
   return std::any_of(driver.events.begin(), driver.events.end(), [&](const Event& event) {
     if (event.kind == EventKind::kFault) return true;
-    return event.kind == EventKind::kAllocFailed && asked != nullptr && event.size_bytes >= asked->size_bytes &&
-           event.size_bytes - asked->size_bytes <= kDriverRounding;
+    return event.kind == EventKind::kAllocFailed && asked != nullptr &&
+           event.size_bytes + told_within >= asked->size_bytes &&
+           event.size_bytes <= asked->size_bytes + told_within + kDriverRounding;
   });
 }
 
