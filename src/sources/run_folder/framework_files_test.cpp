@@ -190,6 +190,25 @@ TEST_F(FrameworkParts, WhatTheDriverRefusedIsNotToldAgain) {
   EXPECT_TRUE(framework_parts(files, "process 7", &driver, lost_).empty());
 }
 
+TEST_F(FrameworkParts, ASizeThatIsPrintedWithTwoDigitsIsTheDriversToo) {
+  write(
+      "failure-7.txt",
+      "Traceback (most recent call last):\n  File \"/home/user/train.py\", line 7, in <module>\n    "
+      "y.block_until_ready()\n"
+      "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 16.00GiB with allocator "
+      "SE_0_space_0 on device 0.\n");
+  FrameworkFiles files;
+  files.failure = (folder_ / "failure-7.txt").string();
+  Trace driver;
+  Event refused;
+  refused.kind = EventKind::kAllocFailed;
+  driver.events.push_back(refused);
+  for (const auto& [mib, is_same] : {std::pair(16384, true), std::pair(16380, true), std::pair(12288, false)}) {
+    driver.events.front().size_bytes = static_cast<std::uint64_t>(mib) << 20;
+    EXPECT_EQ(framework_parts(files, "process 7", &driver, lost_).empty(), is_same) << mib;
+  }
+}
+
 TEST_F(FrameworkParts, OtherTracebacksAreNoLoss) {
   write("tensors-7.txt", kTensorLines);
   write("failure-7.txt", "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: no\n");
