@@ -1,5 +1,7 @@
 #include "rules/describe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
