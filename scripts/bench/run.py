@@ -211,32 +211,43 @@ Made by `scripts/bench/run.py --write docs/measurements/explain-speed.md` on %s.
     )
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description="How fast `faultline explain` reads a snapshot, beside the other ways to read one."
-    )
+def options(description, large_runs):
+    """What the benchmarks of snapshots are told."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--faultline", default=os.path.join(ROOT, "build", "faultline"), help="the binary (default: build/faultline)"
-    )
-    parser.add_argument(
-        "--replay-bench", default=os.path.join(ROOT, "build", "replay_bench"), help="default: build/replay_bench"
     )
     parser.add_argument("--torch-python", default=sys.executable, help="a Python that has PyTorch (default: this one)")
     parser.add_argument("--events", default="300000", help="of the first file (default: 300000)")
     parser.add_argument("--bytes", default="1GiB", help="of the second file (default: 1GiB; 0 leaves it out)")
     parser.add_argument("--runs", type=int, default=5, help="of each program on the first file (default: 5)")
-    parser.add_argument("--large-runs", type=int, default=3, help="on the second file (default: 3)")
+    parser.add_argument(
+        "--large-runs", type=int, default=large_runs, help=f"on the second file (default: {large_runs})"
+    )
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one run (default: 600)")
     parser.add_argument("--write", metavar="PAGE", help="also write the tables as a page")
-    args = parser.parse_args()
+    return parser
+
+
+def measured(args, measure):
+    """Both files; what the machine and its PyTorch are is noted in the arguments."""
     args.load = os.getloadavg()[0]
     args.torch_version, args.torch_trouble = first_line(
         args.torch_python, "-c", "import torch; print(torch.__version__)"
     )
-
-    files = [measure_file(args, snapshot_file("--events", args.events), args.runs)]
+    files = [measure(args, snapshot_file("--events", args.events), args.runs)]
     if args.bytes != "0":
-        files.append(measure_file(args, snapshot_file("--bytes", args.bytes), args.large_runs))
+        files.append(measure(args, snapshot_file("--bytes", args.bytes), args.large_runs))
+    return files
+
+
+def main():
+    parser = options("How fast `faultline explain` reads a snapshot, beside the other ways to read one.", 3)
+    parser.add_argument(
+        "--replay-bench", default=os.path.join(ROOT, "build", "replay_bench"), help="default: build/replay_bench"
+    )
+    args = parser.parse_args()
+    files = measured(args, measure_file)
     speed, replay = markdown(table(files)), markdown(replay_lines(args))
     print(speed, replay, sep="\n\n")
     if args.write:

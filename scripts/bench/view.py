@@ -8,7 +8,6 @@ time (what differs between these two is chance), and of `python -m torch.cuda._m
 zoomed and moved: the time from opening to the first picture, and what its frames take. PyTorch's page loads its script from the network when it is opened, so that is not measured.
 """
 
-import argparse
 import datetime
 import os
 import platform
@@ -16,7 +15,7 @@ import sys
 import tempfile
 
 from measure import Measurement
-from run import ROOT, count_events, cpu_model, first_line, markdown, shown_bytes, snapshot_file
+from run import count_events, cpu_model, first_line, markdown, measured, options, shown_bytes
 
 CHROMIUM = "/usr/bin/chromium"
 VIEW, AGAIN, VIZ = "faultline view", "faultline view, again", "_memory_viz trace_plot"
@@ -174,27 +173,8 @@ Faultline's page opened from disk, drawn by the processor alone; then zoomed to 
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description="How fast `faultline view` writes a page, and how large, beside PyTorch's own."
-    )
-    parser.add_argument(
-        "--faultline", default=os.path.join(ROOT, "build", "faultline"), help="the binary (default: build/faultline)"
-    )
-    parser.add_argument("--torch-python", default=sys.executable, help="a Python that has PyTorch (default: this one)")
-    parser.add_argument("--events", default="300000", help="of the first file (default: 300000)")
-    parser.add_argument("--bytes", default="1GiB", help="of the second file (default: 1GiB; 0 leaves it out)")
-    parser.add_argument("--runs", type=int, default=5, help="of each program on the first file (default: 5)")
-    parser.add_argument("--large-runs", type=int, default=2, help="on the second file (default: 2)")
-    parser.add_argument("--timeout", type=int, default=600, help="seconds for one run (default: 600)")
-    parser.add_argument("--write", metavar="PAGE", help="also write the tables as a page")
-    args = parser.parse_args()
-    args.load = os.getloadavg()[0]
-    args.torch_version, args.torch_trouble = first_line(
-        args.torch_python, "-c", "import torch; print(torch.__version__)"
-    )
-    files = [measure_file(args, snapshot_file("--events", args.events), args.runs)]
-    if args.bytes != "0":
-        files.append(measure_file(args, snapshot_file("--bytes", args.bytes), args.large_runs))
+    args = options("How fast `faultline view` writes a page, and how large, beside PyTorch's own.", 2).parse_args()
+    files = measured(args, measure_file)
     print(markdown(table(files)), markdown(browser_table(files)), sep="\n\n")
     if args.write:
         with open(args.write, "w") as page:

@@ -87,6 +87,21 @@ std::string shown(std::string_view text, std::size_t limit) {
   return cut ? out + " [cut]" : out;
 }
 
+std::string escaped_markup(std::string_view text) {
+  std::string out;
+  for (const char letter : text) {
+    switch (letter) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += letter;
+    }
+  }
+  return out;
+}
+
 std::string escaped_json(std::string document) {
   // The structure of a document and the escapes of its writer are ASCII: what stands above it stands inside a string.
   const auto is_plain = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };

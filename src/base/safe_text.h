@@ -24,6 +24,9 @@ bool is_harmful(char32_t code);
 // Valid UTF-8 on one line: whitespace is a space, what is harmful a visible \x1b or \u202e, bad bytes U+FFFD. Text longer than `limit` bytes is cut and says so.
 std::string shown(std::string_view text, std::size_t limit = 4096);
 
+// For the text of an element and for an attribute, of HTML and of XML: it ends neither.
+std::string escaped_markup(std::string_view text);
+
 // A JSON document with everything harmful in its strings spelled as \uXXXX: the same document.
 std::string escaped_json(std::string document);
 

@@ -16,6 +16,21 @@ constexpr int kOptionColumns = 26;
 
 bool takes_program(std::string_view verb) { return verb == "plan" || verb == "run" || verb == "keep-aside"; }
 
+std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& verb) {
+  return verb.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
+}
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  return names;
+}
+
 Help::Help() : width_(Page(terminal_options({}, STDOUT_FILENO)).width()) {
   column_width(kOptionColumns);
   label("SUBCOMMAND", "VERB");

@@ -4,10 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace faultline::cli {
 
 bool takes_program(std::string_view verb);
+// Those that are shown, in their order; of an option every name, with its dashes.
+std::vector<const CLI::App*> shown_verbs(const CLI::App& app);
+std::vector<const CLI::Option*> shown_options(const CLI::App& verb);
+std::vector<std::string> names_of(const CLI::Option& option);
 
 class Help : public CLI::Formatter {
  public:

@@ -32,20 +32,11 @@ std::vector<std::string> take_command(int& argument_count, char** arguments) {
   return command;
 }
 
-std::vector<std::string> verbs_of(const CLI::App& app) {
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb :
-       app.get_subcommands([](const CLI::App* subcommand) { return !subcommand->get_group().empty(); }))
-    verbs.push_back(verb->get_name());
-  return verbs;
-}
-
 // The verb's option that is nearest to the first word that it does not have; empty: there is none.
 std::string nearest_option(const CLI::App& app, int argument_count, char** arguments) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options([](const CLI::Option* one) { return !one->get_group().empty(); })) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  for (const CLI::Option* option : shown_options(app)) {
+    for (std::string& name : names_of(*option)) names.push_back(std::move(name));
   }
   const auto is_known = [&](std::string_view word) {
     return std::find(names.begin(), names.end(), word) != names.end();
@@ -68,7 +59,8 @@ std::string meant(const CLI::App& app, int argument_count, char** arguments, con
   if (argument_count < 2)
     return "a verb is missing: explain, replay, run, plan, view or doctor; faultline --help tells what each does";
   const std::string word = arguments[1];
-  const std::vector<std::string> verbs = verbs_of(app);
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : shown_verbs(app)) verbs.push_back(verb->get_name());
   const bool is_verb = std::find(verbs.begin(), verbs.end(), word) != verbs.end();
   if (is_verb || word.starts_with('-')) {
     // the program's own options stand there too, where its -- was forgotten

@@ -15,6 +15,7 @@
 #include "base/safe_text.h"
 #include "cli/installation.h"
 #include "report/exit_status.h"
+#include "report/finding_text.h"
 #include "report/json.h"
 #include "report/neighbours/exchange.h"
 #include "trace/file_format.h"
@@ -40,15 +41,13 @@ bool speaks_utf8(int descriptor) {
   return ::isatty(descriptor) == 0;
 }
 
-// "memory/leak" has docs/rules/memory-leak.md.
+// Its text. A report that was written may name anything for a rule.
 std::string rule_page(std::string_view rule) {
-  std::string name(rule);
-  std::replace(name.begin(), name.end(), '/', '-');
-  const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  const bool is_name = std::all_of(rule.begin(), rule.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/';
   });
-  if (const std::string home = docs_home(); is_name && !home.empty()) {
-    std::ifstream page(home + "/docs/rules/" + name + ".md");
+  if (const std::string home = docs_home(); is_name && !rule.empty() && !home.empty()) {
+    std::ifstream page(home + "/" + page_of_rule(rule));
     return {std::istreambuf_iterator<char>(page), {}};
   }
   return {};
@@ -90,16 +89,19 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return std::filesystem::equivalent(a, b, problem) && !problem;
 }
 
-bool may_be_overwritten(const std::string& path) {
+bool may_be_overwritten(const std::string& path, std::string_view ours) {
   std::error_code problem;
   if (path.empty() || !std::filesystem::exists(std::filesystem::symlink_status(path, problem))) return true;
   if (!std::filesystem::is_regular_file(path, problem)) return false;  // a device, a pipe, a folder, a link to nothing
   if (std::filesystem::file_size(path, problem) == 0) return true;
   std::ifstream file(path, std::ios::binary);
-  std::string begin(kTraceFileMagic.size(), '\0');
+  std::string begin(ours.size(), '\0');
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return std::equal(kTraceFileMagic.begin(), kTraceFileMagic.end(), begin.begin(),
-                    [](std::uint8_t a, char b) { return static_cast<char>(a) == b; });
+  return begin == ours;
+}
+
+bool may_be_overwritten(const std::string& path) {
+  return may_be_overwritten(path, std::string(kTraceFileMagic.begin(), kTraceFileMagic.end()));
 }
 
 void hint(const std::string& sentence) {

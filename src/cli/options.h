@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -36,7 +37,8 @@ int fail(const std::string& sentence, ExitStatus status = kBadInput);
 
 // Writing the one would be the end of the other.
 bool is_same_file(const std::string& a, const std::string& b);
-// it is not there, is empty, or is what Faultline itself writes: a trace
+// it is not there, is empty, or is what Faultline itself writes: a file that begins like that; a trace
+bool may_be_overwritten(const std::string& path, std::string_view ours);
 bool may_be_overwritten(const std::string& path);
 
 // Prints "faultline: SENTENCE" to standard error, and nothing changes: a choice that was made for the user.

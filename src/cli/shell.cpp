@@ -11,20 +11,10 @@
 namespace faultline::cli {
 namespace {
 
-std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* verb) { return !verb->get_group().empty(); });
-}
-
 std::vector<const CLI::Option*> options_of(const CLI::App& verb) {
-  return verb.get_options(
-      [](const CLI::Option* option) { return !option->get_group().empty() && !option->get_positional(); });
-}
-
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  return names;
+  std::vector<const CLI::Option*> options = shown_options(verb);
+  std::erase_if(options, [](const CLI::Option* option) { return option->get_positional(); });
+  return options;
 }
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() != 0; }
@@ -55,7 +45,7 @@ std::string replaced(std::string text, std::initializer_list<std::pair<char, std
 
 std::string bash(const CLI::App& app) {
   std::string verbs, options, values;
-  for (const CLI::App* verb : verbs_of(app)) {
+  for (const CLI::App* verb : shown_verbs(app)) {
     verbs += verb->get_name() + " ";
     std::string names;
     for (const CLI::Option* option : options_of(*verb)) {
@@ -99,7 +89,7 @@ std::string zsh(const CLI::App& app) {
     return replaced(text, {{'\'', "'\\''"}, {'[', "\\["}, {']', "\\]"}, {':', "\\:"}, {'\\', "\\\\"}});
   };
   std::string verbs, cases;
-  for (const CLI::App* verb : verbs_of(app)) {
+  for (const CLI::App* verb : shown_verbs(app)) {
     verbs += fmt::format("    '{}:{}'\n", verb->get_name(), quoted(verb->get_description()));
     std::string specs;
     for (const CLI::Option* option : options_of(*verb)) {
@@ -133,7 +123,7 @@ _faultline "$@"
 std::string fish(const CLI::App& app) {
   const auto quoted = [](const std::string& text) { return replaced(text, {{'\'', "\\'"}, {'\\', "\\\\"}}); };
   std::string lines = "# faultline completion fish > ~/.config/fish/completions/faultline.fish\n";
-  for (const CLI::App* verb : verbs_of(app)) {
+  for (const CLI::App* verb : shown_verbs(app)) {
     lines += fmt::format("complete -c faultline -n __fish_use_subcommand -a {} -d '{}'\n", verb->get_name(),
                          quoted(verb->get_description()));
     for (const CLI::Option* option : options_of(*verb)) {
@@ -159,7 +149,7 @@ std::string manual(const CLI::App& app) {
       fmt::format(".TH FAULTLINE 1 \"\" \"faultline {}\" \"User Commands\"\n.SH NAME\nfaultline \\- {}\n.SH SYNOPSIS\n",
                   FAULTLINE_VERSION, roff("finds the line behind a GPU memory fault"));
   std::string verbs;
-  for (const CLI::App* verb : verbs_of(app)) {
+  for (const CLI::App* verb : shown_verbs(app)) {
     page += fmt::format(".B faultline {}\n[\\fIOPTIONS\\fR]", roff(verb->get_name()));
     for (const CLI::Option* given : verb->get_options([](const CLI::Option* one) { return one->get_positional(); }))
       page += fmt::format(" \\fI{}\\fR", roff(given->get_single_name()));

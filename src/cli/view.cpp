@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <fstream>
 
 #include "base/safe_text.h"
 #include "base/units.h"
@@ -35,23 +34,11 @@ std::string default_page(const std::string& input) {
   return fs::is_directory(path, problem) ? path + "/page.html" : path + ".html";
 }
 
-// What may be replaced: nothing, an empty file, or a page of ours.
-bool is_replaceable(const std::string& path) {
-  std::error_code problem;
-  if (!fs::exists(fs::symlink_status(path, problem))) return true;
-  if (!fs::is_regular_file(path, problem)) return false;
-  if (fs::file_size(path, problem) == 0) return true;
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(view::kPageBegins.size(), '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin == view::kPageBegins;
-}
-
 Status check_output(const ViewOptions& options, const std::string& page) {
   if (is_same_file(page, options.path)) return Error{page + " is the input itself; give another name with -o", {}, {}};
   std::error_code problem;
   if (fs::is_directory(page, problem)) return Error{page + " is a folder; name a file with -o", {}, {}};
-  if (is_replaceable(page)) return Ok{};
+  if (may_be_overwritten(page, view::kPageBegins)) return Ok{};
   if (!fs::is_regular_file(page, problem)) return Error{page + " is no plain file; give another name with -o", {}, {}};
   if (!options.force)
     return Error{

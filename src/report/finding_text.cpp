@@ -325,9 +325,13 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   if (!detail.plan_told || detail.every_line) print_holders(page, "held by", finding.holders, detail.every_line);
   print_evidence(page, finding.evidence, detail.every_line);
   print_tries(page, finding.tries, detail);
-  std::string rule_page = finding.rule;
-  std::replace(rule_page.begin(), rule_page.end(), '/', '-');
-  page.row("read", page.document("docs/rules/" + rule_page + ".md"), Style::kDim);
+  page.row("read", page.document(page_of_rule(finding.rule)), Style::kDim);
+}
+
+std::string page_of_rule(std::string_view rule) {
+  std::string name(rule);
+  std::replace(name.begin(), name.end(), '/', '-');
+  return "docs/rules/" + name + ".md";
 }
 
 std::string finding_line(const Page& page, const FindingGroup& group) {

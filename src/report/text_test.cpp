@@ -96,7 +96,7 @@ TEST(DescribePlace, SaysFileLineFunctionOpAndKernel) {
   EXPECT_EQ(describe_place({}, kStyle, 80), "");
   EXPECT_EQ(describe_place({"cell [12]", 3, "<module>", "", ""}, kStyle, 80), "cell [12], line 3");
   EXPECT_EQ(describe_place({"cell [12]", 3, "f", "", ""}, kStyle, 80), "cell [12], line 3 in f");
-  EXPECT_EQ(describe_place({"/work/cell [1].py", 3, "", "", ""}, kStyle, 80), "/work/cell [1].py:3");
+  EXPECT_EQ(describe_place({"/data/cell [1].py", 3, "", "", ""}, kStyle, 80), "/data/cell [1].py:3");
 }
 
 TEST(DescribeLine, KeepsFileAndLineWhereItIsTight) {

@@ -4,20 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "rules/judge.h"
-#include "sources/error_text/error_text.h"
+#include "rules/told_texts.h"
 
 namespace faultline {
 namespace {
-
-Finding first_told(const std::string& text) {
-  const Result<Trace> trace = read_error_text(text, "log.txt");
-  EXPECT_TRUE(trace) << text;
-  if (!trace) return {};
-  const Judgement judgement = judge(*trace);
-  EXPECT_FALSE(judgement.findings.empty()) << text;
-  return judgement.findings.empty() ? Finding() : judgement.findings.front();
-}
 
 std::string everything_said(const Finding& finding) {
   std::string words = finding.message;
@@ -36,7 +26,7 @@ struct Expected {
 
 void expect_all(const std::vector<Expected>& rows) {
   for (const Expected& row : rows) {
-    const std::string words = everything_said(first_told(row.text));
+    const std::string words = everything_said(told_of(row.text));
     for (const std::string& part : row.has) EXPECT_NE(words.find(part), std::string::npos) << part << "\nin " << words;
     for (const std::string& part : row.lacks)
       EXPECT_EQ(words.find(part), std::string::npos) << part << "\nin " << words;
@@ -86,7 +76,7 @@ TEST(MessageTexts, WhatOthersFillIsNoMatterOfTheBatch) {
            Row{torch_1("20.00 MiB", "15.90 GiB", "0 bytes", "25.75 MiB", "0 bytes"), "outside-framework"},
            Row{torch_1("64.00 MiB", "11.17 GiB", "1.90 GiB", "66.00 MiB", "2.00 GiB"), "outside-framework"},
        }) {
-    const Finding finding = first_told(row.text);
+    const Finding finding = told_of(row.text);
     EXPECT_EQ(finding.cause, row.cause) << row.text << finding.message;
     const std::string words = everything_said(finding);
     EXPECT_EQ(words.find("smaller batch"), std::string::npos) << words;
@@ -104,7 +94,7 @@ TEST(MessageTexts, WhatOthersFillIsNoMatterOfTheBatch) {
         torch_2("200.00 MiB", "23.69 GiB", "2.56 GiB",
                 "Process 3333 has 18.70 GiB memory in use. " + own + "2.41 GiB memory in use.", "1.60 GiB",
                 "10.00 MiB")}) {
-    const Finding finding = first_told(text);
+    const Finding finding = told_of(text);
     EXPECT_NE(finding.cause, "other-process") << finding.message;
     EXPECT_NE(finding.cause, "outside-framework") << finding.message;
   }
@@ -121,14 +111,13 @@ TEST(MessageTexts, RanksOfOneJobAreNotTakenForStrangersNorGivenOneDevice) {
                         "E1112 03:14:26 1 torch/distributed/elastic/multiprocessing/api.py:869] failed "
                         "(exitcode: 1) local_rank: 3 (pid: ",
                     end = ") of binary: /usr/bin/python\n";
-  const Finding own = first_told(head + oom + launcher + "91" + end),
-                other = first_told(head + oom + launcher + "92" + end);
+  const Finding own = told_of(head + oom + launcher + "91" + end), other = told_of(head + oom + launcher + "92" + end);
   EXPECT_EQ(own.confidence, Confidence::kLikely);
   EXPECT_NE(own.message.find("local rank 3 of this very job"), std::string::npos) << own.message;
   EXPECT_EQ(other.confidence, Confidence::kProved);
   EXPECT_EQ(other.message.find("very job"), std::string::npos) << other.message;
   EXPECT_NE(
-      first_told(head + oom + "[0]:\n  host      : node\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 91)\n")
+      told_of(head + oom + "[0]:\n  host      : node\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 91)\n")
           .message.find("local rank 3 of this very job"),
       std::string::npos);
   for (const Finding& finding : {own, other})
@@ -150,7 +139,7 @@ TEST(MessageTexts, WhatIsInEffectFullAddsUp) {
                {"66.30 MiB", "left 46.30 MiB", "13.06 MiB free + 53.24 MiB idle ≥ 20.00 MiB asked for",
                 "1.11 GiB of this process lay outside"},
                {"at most"}}});
-  const Finding finding = first_told(text);
+  const Finding finding = told_of(text);
   ASSERT_GE(finding.tries.size(), 2u);
   EXPECT_TRUE(finding.tries.front().what.starts_with("Hold less")) << finding.tries.front().what;
 }
@@ -179,12 +168,12 @@ TEST(MessageTexts, ALineThatSaysWhatBecameOfItIsSurvived) {
   for (const char* line :
        {"CUDA error: out of memory (ignored: falling back to CPU offload)",
         "CUDA error: out of memory, skipping this tile", "CUDA error: out of memory (retrying on the CPU)"})
-    EXPECT_EQ(first_told(std::string(line) + "\ngenerated 512 tokens in 30 s\nDone.\n").severity, Severity::kWarning)
+    EXPECT_EQ(told_of(std::string(line) + "\ngenerated 512 tokens in 30 s\nDone.\n").severity, Severity::kWarning)
         << line;
   for (const std::string text : {"CUDA error: out of memory (ignored: falling back to CPU offload)\n",
                                  "CUDA error: out of memory\ngenerated 512 tokens in 30 s\n",
                                  "RuntimeError: CUDA error: out of memory (not ignored)\nbye\n"})
-    EXPECT_EQ(first_told(text).severity, Severity::kError) << text;
+    EXPECT_EQ(told_of(text).severity, Severity::kError) << text;
 }
 
 TEST(MessageTexts, ALibraryThatCouldNotStartBehindARefusalHadNoMemory) {
@@ -200,8 +189,8 @@ TEST(MessageTexts, ALibraryThatCouldNotStartBehindARefusalHadNoMemory) {
         std::string(status) + "\n";
     expect_all({{refusal + start, {"17.73 GiB (line 1)", "XLA_CLIENT_MEM_FRACTION"}, {"batch of 1", "earlier error"}},
                 {start, {"batch of 1", "earlier error"}, {"17.73 GiB"}}});
-    EXPECT_EQ(first_told(refusal + start).rule, "memory/out-of-memory");
-    EXPECT_NE(first_told(start).rule, "memory/out-of-memory");
+    EXPECT_EQ(told_of(refusal + start).rule, "memory/out-of-memory");
+    EXPECT_NE(told_of(start).rule, "memory/out-of-memory");
   }
 }
 
@@ -214,7 +203,7 @@ TEST(MessageTexts, ATensorAndItsOperationAreTold) {
            " and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n"
            "\t [[{{node model/conv2d_12/Conv2D}}]]\n";
   };
-  const Finding finding = first_told(text("[128,256,112,112]"));
+  const Finding finding = told_of(text("[128,256,112,112]"));
   EXPECT_EQ(finding.location.op, "model/conv2d_12/Conv2D");
   EXPECT_EQ(finding.memory, "tensor of shape [128,256,112,112], type float");
   expect_all({{text("[128,256,112,112]"), {"The first dimension, 128, is likely the batch"}, {}},
@@ -262,12 +251,12 @@ TEST(MessageTexts, AdviceNamesTheProgramOfTheTextAndSaysThingsOnce) {
         {},
         {"python net.py", "python run.py"}}});
   const std::string image = "RuntimeError: CUDA error: no kernel image is available for execution on the device\n";
-  EXPECT_EQ(first_told(image + "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current "
-                               "PyTorch installation.\nThe current PyTorch install supports CUDA capabilities sm_50 "
-                               "sm_90.\n")
+  EXPECT_EQ(told_of(image + "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current "
+                            "PyTorch installation.\nThe current PyTorch install supports CUDA capabilities sm_50 "
+                            "sm_90.\n")
                 .tries.size(),
             1u);
-  EXPECT_EQ(first_told(image).tries.size(), 1u);
+  EXPECT_EQ(told_of(image).tries.size(), 1u);
 }
 
 TEST(MessageTexts, LibrariesOfOtherVersionsAndLayersThatRefuseAreRecognised) {
@@ -294,7 +283,7 @@ TEST(MessageTexts, LibrariesOfOtherVersionsAndLayersThatRefuseAreRecognised) {
         Row{"ValueError: Input 0 of layer \"model\" is incompatible with the layer: expected shape=(None, 784), found "
             "shape=(None, 28, 28)\n",
             "tensor/shape-mismatch", "it wants the shape (None, 784) and got an input of shape (None, 28, 28)"}}) {
-    const Finding finding = first_told(row.text);
+    const Finding finding = told_of(row.text);
     EXPECT_EQ(finding.rule, row.rule) << row.text;
     EXPECT_NE(finding.message.find(row.says), std::string::npos) << finding.message;
   }
@@ -303,7 +292,7 @@ TEST(MessageTexts, LibrariesOfOtherVersionsAndLayersThatRefuseAreRecognised) {
       "ValueError: Exception encountered when calling Sequential.call().\n\n\x1b[1mInput 0 of layer \"dense_1\" is "
       "incompatible with the layer: expected axis -1 of input shape to have value 128, but received input with shape "
       "(32, 64)\x1b[0m\n\nArguments received by Sequential.call():\n";
-  EXPECT_EQ(first_told(keras).location.line, 9u);
+  EXPECT_EQ(told_of(keras).location.line, 9u);
   for (const char* text : {"This checkpoint is incompatible with the layer: rename it.\n",
                            "The plugin was loaded, but source was compiled with another compiler.\n"})
     EXPECT_FALSE(read_error_text(text, "log.txt").ok()) << text;

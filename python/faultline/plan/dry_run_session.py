@@ -21,7 +21,7 @@ from .gpu import Gpu, VisibleGpus
 
 _session = None
 _STOP_MARK = "dry run stopped"  # what is let go after it the stop let go (facts/growth.h)
-_GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
+GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
 
 
 class PlanComplete(SystemExit):
@@ -164,22 +164,11 @@ class DryRunSession:
         here = self.memory.stacks.here()
         self.device.op_begin(_STOP_MARK, here)
         self.device.op_end("", False, here)
-        self.mode.deadline, self.mode.on_deadline = time.monotonic() + _GRACE_SECONDS, self._end_now
-        last = threading.Timer(2 * _GRACE_SECONDS, self._end_now)
-        last.daemon = True
-        last.start()
-        raise PlanComplete(0)
+        self.mode.deadline, self.mode.on_deadline = time.monotonic() + GRACE_SECONDS, self._end_now
+        complete(self._end_now)
 
     def _end_now(self) -> None:
-        """The program has caught the stop (`except BaseException`) and goes on: its process is ended, with what was seen."""
-        self.notes.add("mode", "the program caught the dry run's stop and went on; it was ended there", "")
-        self.finish(settle=False)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass
-        os._exit(0)
+        end_caught(self.notes, lambda: self.finish(settle=False))
 
     def _forked(self) -> None:
         self.device.leave_to_parent()
@@ -449,6 +438,26 @@ def without_own_frames(trace):
     for entry in reversed(kept):
         result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result
+
+
+def complete(end_now) -> None:
+    """Ends the program as sys.exit() would; where it catches that and does nothing more on the GPU, end_now() is called a while later."""
+    last = threading.Timer(2 * GRACE_SECONDS, end_now)
+    last.daemon = True
+    last.start()
+    raise PlanComplete(0)
+
+
+def end_caught(notes, finish) -> None:
+    """The program has caught the stop (`except BaseException`) and goes on: its process is ended, with what was seen."""
+    notes.add("mode", "the program caught the dry run's stop and went on; it was ended there", "")
+    finish()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    os._exit(0)
 
 
 def _missing_cuda(problem: BaseException) -> str | None:

@@ -20,7 +20,6 @@ from .gpu import Gpu
 from .notes import Notes
 from .unplannable import Unplannable
 
-_GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
 _BATCHES = ("batch_size", "batch", "bs", "BATCH_SIZE", "BATCH", "per_device_batch_size", "train_batch_size")
 
 
@@ -175,21 +174,11 @@ class PoolSession:
                 self._end_now()
             return
         self.stopped = why
-        self._end_by = time.monotonic() + _GRACE_SECONDS
-        last = threading.Timer(2 * _GRACE_SECONDS, self._end_now)
-        last.daemon = True
-        last.start()
-        raise dry_run_session.PlanComplete(0)
+        self._end_by = time.monotonic() + dry_run_session.GRACE_SECONDS
+        dry_run_session.complete(self._end_now)
 
     def _end_now(self) -> None:
-        self.notes.add("mode", "the program caught the dry run's stop and went on; it was ended there", "")
-        self.finish()
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass
-        os._exit(0)
+        dry_run_session.end_caught(self.notes, self.finish)
 
     def step_aside(self) -> None:
         """Another framework is the one that uses the GPU."""

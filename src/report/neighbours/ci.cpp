@@ -34,20 +34,6 @@ std::string_view command_of(Severity severity) {
   return severity == Severity::kError ? "error" : severity == Severity::kWarning ? "warning" : "notice";
 }
 
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 struct Cases {
   std::string text;
   std::size_t count = 0, failures = 0, errors = 0, skipped = 0;
@@ -55,10 +41,11 @@ struct Cases {
   void add(std::string_view name, std::string_view kind, std::string_view type, std::string_view message,
            std::string_view body) {
     ++count;
-    text += "    <testcase classname=\"faultline\" name=\"" + xml(shown(name)) + "\">";
+    text += "    <testcase classname=\"faultline\" name=\"" + escaped_markup(shown(name)) + "\">";
     if (!kind.empty()) {
-      text += "<" + std::string(kind) + (type.empty() ? "" : " type=\"" + xml(shown(type)) + "\"") + " message=\"" +
-              xml(shown(message)) + "\">" + xml(body) + "</" + std::string(kind) + ">";
+      text += "<" + std::string(kind) + (type.empty() ? "" : " type=\"" + escaped_markup(shown(type)) + "\"") +
+              " message=\"" + escaped_markup(shown(message)) + "\">" + escaped_markup(body) + "</" + std::string(kind) +
+              ">";
     }
     text += "</testcase>\n";
   }
@@ -128,10 +115,10 @@ std::string to_junit(std::span<const Report> reports, const ExchangeOptions& opt
     const auto number = [](const char* name, std::size_t value) {
       return std::string(" ") + name + "=\"" + std::to_string(value) + "\"";
     };
-    suites += "  <testsuite name=\"" + xml(shown("faultline " + std::string(below(options.cwd, report.input_path)))) +
-              "\"" + number("tests", cases.count) + number("failures", cases.failures) +
-              number("errors", cases.errors) + number("skipped", cases.skipped) + ">\n" + cases.text +
-              "  </testsuite>\n";
+    suites += "  <testsuite name=\"" +
+              escaped_markup(shown("faultline " + std::string(below(options.cwd, report.input_path)))) + "\"" +
+              number("tests", cases.count) + number("failures", cases.failures) + number("errors", cases.errors) +
+              number("skipped", cases.skipped) + ">\n" + cases.text + "  </testsuite>\n";
     all.count += cases.count, all.failures += cases.failures, all.errors += cases.errors;
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"faultline\" tests=\"" +

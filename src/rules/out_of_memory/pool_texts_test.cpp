@@ -5,20 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "rules/judge.h"
-#include "sources/error_text/error_text.h"
+#include "rules/told_texts.h"
 
 namespace faultline {
 namespace {
-
-Finding told_of(const std::string& text) {
-  const Result<Trace> trace = read_error_text(text, "log.txt");
-  EXPECT_TRUE(trace) << text;
-  if (!trace) return {};
-  const Judgement judgement = judge(*trace);
-  EXPECT_FALSE(judgement.findings.empty()) << text;
-  return judgement.findings.empty() ? Finding() : judgement.findings.front();
-}
 
 std::string words_of(const Finding& finding) {
   std::string words = finding.message;
