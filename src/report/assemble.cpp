@@ -12,6 +12,9 @@
 namespace faultline {
 namespace {
 
+constexpr std::size_t kHoldersTold = 8;
+constexpr std::size_t kLinesKept = 256;
+
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) { return whole > part ? whole - part : 0; }
 
 // What neither the program nor the free bytes account for: what other libraries asked for, then what no one asked for.
@@ -93,7 +96,11 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   report.peak_event = usage.peak_allocated.event;
   report.event_count = trace.source_event_count();
   if (!trace.events.empty()) report.account = account_of(trace, judgement.statements, facts, slot);
-  if (usage.peak_allocated.allocated != 0) report.holders = holders_at(facts, slot, usage.peak_allocated.event);
+  if (usage.peak_allocated.allocated != 0) {
+    HolderLists lists = holder_lists_at(facts, slot, usage.peak_allocated.event, kHoldersTold, kLinesKept);
+    report.holders = std::move(lists.most);
+    report.lines = std::move(lists.more);
+  }
   for (const UsageMoment& moment : usage.curve)
     report.curve.push_back({moment.time_ns, moment.allocated, moment.reserved});
   if (const std::optional<ReplayResult>& proof = judgement.proofs[slot]) {

@@ -175,6 +175,7 @@ void fields(auto& archive, DeviceReport& device) {
   });
   archive("events", device.event_count);
   archive("holders", device.holders);
+  archive.unless_empty("lines", device.lines);
   archive("model", device.model);
   archive("curve", device.curve);
 }

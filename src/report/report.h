@@ -57,6 +57,7 @@ struct DeviceReport {
   std::uint64_t peak_event = 0;
   std::uint64_t event_count = 0;  // of the recording it is part of
   std::vector<Holder> holders;    // who held the memory at the peak
+  std::vector<Holder> lines;      // the same with more of the lines, to compare with; empty where holders are all
   ModelReport model;
   std::vector<CurvePoint> curve;  // evenly spread over the recording's events, at most a few hundred points
 };

@@ -134,6 +134,11 @@ std::string detail_words(const Facts& facts, const HeldByLine& held) {
 }  // namespace
 
 std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t limit) {
+  return holder_lists_at(facts, device_slot, event, limit, 0).most;
+}
+
+HolderLists holder_lists_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t limit,
+                            std::size_t more_limit) {
   const Trace& trace = facts.trace;
   HashMap<std::uint32_t, FrameId> line_of;
   const auto key_of = [&](AllocationId id, const Event& birth) {
@@ -159,9 +164,9 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
   using Line = std::pair<LineKey, HeldByLine>;
   std::vector<Line> lines(sums.begin(), sums.end());
   std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.second.bytes > b.second.bytes; });
-  const std::size_t told = lines.size() > limit ? limit - 1 : lines.size();
+  const auto told_of = [&](std::size_t most) { return lines.size() > most ? most - 1 : lines.size(); };
   std::map<LineKey, HeldByLine*> wanted;
-  for (std::size_t at = 0; at < told; ++at) wanted[lines[at].first] = &lines[at].second;
+  for (std::size_t at = 0; at < told_of(std::max(limit, more_limit)); ++at) wanted[lines[at].first] = &lines[at].second;
   for_each_held([&](AllocationId id, const Event& birth, std::uint64_t bytes) {
     const auto line = wanted.find(key_of(id, birth));
     if (line == wanted.end()) return;
@@ -170,30 +175,34 @@ std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std:
     ++part.count;
     part.stack = birth.stack;
   });
-  std::vector<Holder> holders;
-  for (std::size_t at = 0; at < told; ++at) {
-    const auto& [key, sum] = lines[at];
-    Holder holder;
-    holder.bytes = sum.bytes;
-    holder.count = sum.count;
-    holder.category = name_of(std::get<1>(key));
-    holder.location = location_of(facts, sum.stack);
-    holder.detail = detail_words(facts, sum);
-    if (sum.stack.value == 0)
-      holder.detail = std::get<2>(key) ? "made in backward, where Python has no line" : "recorded without a stack";
-    holders.push_back(std::move(holder));
-  }
-  if (told < lines.size()) {
-    Holder rest;
-    rest.category = "the rest";
-    for (std::size_t at = told; at < lines.size(); ++at) {
-      rest.bytes += lines[at].second.bytes;
-      rest.count += lines[at].second.count;
+  const auto list = [&](std::size_t most) {
+    const std::size_t told = told_of(most);
+    std::vector<Holder> holders;
+    for (std::size_t at = 0; at < told; ++at) {
+      const auto& [key, sum] = lines[at];
+      Holder holder;
+      holder.bytes = sum.bytes;
+      holder.count = sum.count;
+      holder.category = name_of(std::get<1>(key));
+      holder.location = location_of(facts, sum.stack);
+      holder.detail = detail_words(facts, sum);
+      if (sum.stack.value == 0)
+        holder.detail = std::get<2>(key) ? "made in backward, where Python has no line" : "recorded without a stack";
+      holders.push_back(std::move(holder));
     }
-    rest.detail = std::to_string(lines.size() - told) + " other lines";
-    holders.push_back(std::move(rest));
-  }
-  return holders;
+    if (told < lines.size()) {
+      Holder rest;
+      rest.category = kUnlistedLines;
+      for (std::size_t at = told; at < lines.size(); ++at) {
+        rest.bytes += lines[at].second.bytes;
+        rest.count += lines[at].second.count;
+      }
+      rest.detail = std::to_string(lines.size() - told) + " other lines";
+      holders.push_back(std::move(rest));
+    }
+    return holders;
+  };
+  return {list(limit), more_limit > limit && lines.size() > limit ? list(more_limit) : std::vector<Holder>()};
 }
 
 Finding finding_at(const Facts& facts, std::string_view rule, Severity severity, Confidence confidence,

@@ -31,6 +31,14 @@ Whereabouts whereabouts(const Facts& facts, std::size_t device_slot, std::uint32
 
 // Who holds the live memory of a device right after an event: by user line and category, most bytes first.
 std::vector<Holder> holders_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t limit = 8);
+// The same, and once more with more of the lines; `more` is empty where the first list has them all.
+struct HolderLists {
+  std::vector<Holder> most, more;
+};
+HolderLists holder_lists_at(const Facts& facts, std::size_t device_slot, std::uint32_t event, std::size_t limit,
+                            std::size_t more_limit);
+// The category of the last row, which stands for all lines that are not listed.
+inline constexpr std::string_view kUnlistedLines = "the rest";
 
 // A finding about a line: rule, severity, confidence and device as given, the place and its callers from the stack.
 Finding finding_at(const Facts& facts, std::string_view rule, Severity severity, Confidence confidence,
