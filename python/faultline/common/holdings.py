@@ -58,6 +58,11 @@ class Holdings:
         known = self._followed.get(id(array))
         return known if known is not None and known() is array else None
 
+    def alive(self) -> list[tuple[_Followed, object]]:
+        """What is followed and lives."""
+        found = ((followed, followed()) for followed in list(self._followed.values()) if not followed.ended)
+        return [(followed, array) for followed, array in found if array is not None]
+
     def is_stand_in(self, array) -> bool:
         known = self.of(array)
         return known is not None and known.is_stand_in

@@ -17,6 +17,7 @@ pytestmark = [
 ]
 MIB = 1 << 20
 HEAD = "import jax, jax.numpy as jnp\nimport numpy as np\ndevice = jax.devices()[0]\nused = lambda: device.memory_stats()['bytes_in_use']\n"
+MESH = "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P\nmesh = Mesh(np.array(jax.devices()), ('x',))\nsplit, whole = NamedSharding(mesh, P('x')), NamedSharding(mesh, P())\n"
 
 
 @pytest.fixture
@@ -48,6 +49,34 @@ HELD = {
         "8 1",
     ),
     "pmap of one": ("a = jax.pmap(lambda x: x + 1)(jnp.ones((1, 1 << 20)))\nprint(used() >> 20)", "4"),
+    **{
+        f"a mesh: {name}": (MESH + code + "\nprint(used() >> 20)", expected)
+        for name, code, expected in (
+            ("put onto it, the array shares", "a = jnp.ones(1 << 20)\nb = jax.device_put(a, split)\nprint(used() >> 20)\ndel a\nprint(used() >> 20)\ndel b", "4 4 0"),
+            ("put onto it, the array's first object is gone", "b = jax.device_put(jnp.ones(1 << 20), whole)\nprint(used() >> 20)\ndel b", "4 0"),
+            ("put onto another, and back", "a = jax.device_put(jnp.ones(1 << 20), split)\na = jax.device_put(a, whole)\na = jax.device_put(a, device)", "4"),
+            ("put as a copy", "a = jnp.ones(1 << 20)\nb = jax.device_put(a, split, may_alias=False)\nprint(used() >> 20)\ndel a", "8 4"),
+            ("put as a copy where it is", "a = jnp.ones(1 << 20)\nb = jax.device_put(a, device, may_alias=False)\ndel a", "4"),
+            ("put and given away", "a = jnp.ones(1 << 20)\nb = jax.device_put(a, split, donate=True)\ndel a", "4"),
+            ("results of what lies on it", "a = jax.device_put(jnp.ones((1024, 1024)), split)\nb = a @ a\nc = jax.jit(lambda x: x.T + 1)(b)\ndel a", "8"),
+            ("a tree of arrays", "t = jax.device_put({'a': jnp.ones(1 << 20), 'b': [jnp.ones(1 << 19)]}, whole)\nprint(used() >> 20)\ndel t['a']", "6 2"),
+            ("from the CPU by name", "c = jax.device_put(np.ones(1 << 20, np.float32), jax.devices('cpu')[0])\nprint(used())\na = jax.device_put(c, split)\ndel c", "0 4"),
+            ("to the CPU by name", "a = jax.device_put(jnp.ones(1 << 20), split)\nc = jax.device_put(a, jax.devices('cpu')[0])\ndel a", "0"),
+            ("a constraint outside jit", "a = jax.lax.with_sharding_constraint(jnp.ones(1 << 20), split)", "4"),
+            ("shard_map", "a = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(jnp.ones(1 << 20))", "4"),
+            ("made by a callback", "a = jax.make_array_from_callback((1 << 20,), split, lambda i: np.ones(1 << 20, np.float32)[i])", "4"),
+            ("made of one array", "a = jnp.ones(1 << 20)\nb = jax.make_array_from_single_device_arrays((1 << 20,), split, [a])\ndel a\nprint(used() >> 20)\ndel b", "4 0"),
+            ("made of this process's data", "a = jax.make_array_from_process_local_data(split, np.ones(1 << 20, np.float32))", "4"),
+            ("a device's part", "a = jax.device_put(jnp.ones(1 << 20), split)\nb = a.addressable_data(0)\nc = a.addressable_shards[0].data\ndel a\nprint(used() >> 20)\ndel b, c", "4 0"),
+            ("deleted", "a = jax.device_put(jnp.ones(1 << 20), split)\na.delete()", "0"),
+            ("a mesh that is set", "with jax.set_mesh(mesh):\n    a = jax.device_put(jnp.ones(1 << 20), P('x'))\n    b = a + 1", "8"),
+            ("large, put onto it one after the other", "k = [jax.device_put(jnp.ones(1 << 28), split) for _ in range(4)]", "4096"),
+            ("large, as a copy", "a = jnp.ones(1 << 29)\nb = jax.device_put(a, split, may_alias=False)\nc = jnp.array(a, copy=True)", "6144"),
+        )
+    },
+    "copied": ("a = jnp.ones(1 << 20)\nb = jnp.copy(a)\nc = a.copy()\nd = jnp.array(a)\nprint(used() >> 20)", "16"),
+    "one place set, eagerly": ("a = jnp.ones(1 << 20)\nb = a.at[3].set(2.0)\ndel a\nprint(used() >> 20)", "4"),
+    "a reference that is changed in place": ("r = jax.new_ref(jnp.zeros(1 << 20))\nf = jax.jit(lambda r: r.__setitem__(Ellipsis, r[...] + 1))\nfor _ in range(3): f(r)\nprint(used() >> 20)\ndel r\nprint(used() >> 20)", "4 0"),
     "on the CPU by name it is not on the GPU": ("cpu = jax.devices('cpu')[0]\na = jax.device_put(np.ones(1 << 20, np.float32), cpu)\nwith jax.default_device(cpu):\n    b = jnp.ones(1 << 20) + 1\nprint(used() >> 20)", "0"),
     "a platform that is chosen is there": ('jax.config.update("jax_platforms", "cuda")\na = jnp.ones(1 << 20)\nprint(used() >> 20)', "4"),
     "keys": ("k = jax.random.split(jax.random.key(0), 3)\nprint(used() > 0, jax.random.key_data(k).shape)", "True (3, 2)"),
@@ -66,6 +95,35 @@ def test_what_is_on_the_gpu(plan, case):
     ran = plan(program)
     assert ran.status == 0, ran.err
     assert " ".join(ran.out.split()) == expected
+
+
+UNSEEN = (
+    MESH
+    + "from jaxlib import _jax\ndef unseen(n):\n    a = np.ones(n, np.float32)\n    return _jax.batched_device_put(jax.core.ShapedArray(a.shape, a.dtype), jax.sharding.SingleDeviceSharding(device), [a], [device], True)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "program, mebibytes",
+    [
+        ("a = unseen(1 << 20)\n", 4),
+        ("a = unseen(1 << 20)\nb = a + 1\ndel a\n", 8),
+        ("a = unseen(1 << 20)\nb = jax.jit(lambda x: x @ x)(a)\nprint(used() >> 20)\n", 4),
+        ("k = [unseen(1 << 18) for _ in range(4)]\nfor _ in range(70): x = jnp.ones(4)\ndel k\n", 4),
+        ("a = jnp.ones(1 << 20)\n", None),
+        ("a = jax.device_put(jnp.ones(1 << 20), split)\nfor _ in range(70): b = a.addressable_data(0) + 1\n", None),
+    ],
+    ids=["alive at the end", "an argument", "of a function", "found on the way", "clean", "clean, over a mesh"],
+)
+def test_what_is_alive_and_was_not_followed_is_found_and_told(plan, program, mebibytes):
+    ran = plan(UNSEEN + program)
+    assert ran.status == 0, ran.err
+    told = [note["verdict"] for note in ran.notes() if "counted from where" in note.get("verdict", "")]
+    if mebibytes is None:
+        assert not told
+    else:
+        assert told == ["with 4 MiB of arrays that are counted from where they were found"]
+        assert ran.summary["peak_allocated"] // MIB == mebibytes
 
 
 def test_the_planned_gpu_is_what_the_program_finds(plan):

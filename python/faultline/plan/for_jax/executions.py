@@ -221,6 +221,7 @@ class Executions:
         stack = session.here()
         self._count(known)
         bases = [getattr(arg, "_base_array", arg) for arg in args]
+        session.unseen.count([b for b in bases if isinstance(b, array.ArrayImpl) and arrays.of(b) is None])
         from_stand_ins = any(isinstance(b, array.ArrayImpl) and arrays.is_stand_in(b) for b in bases)
         is_real = session.all_real or (known.cost <= _SMALL and not (known.may_not_end and from_stand_ins))
         passing, holdings = self._take(known, bases, stack, is_real)

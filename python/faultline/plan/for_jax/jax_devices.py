@@ -65,6 +65,9 @@ class Devices:
         first = self.gpu()
         return all(device is first for device in devices)
 
+    def living_arrays(self) -> list:
+        return self._bridge.get_backend("cpu").live_arrays() if self._bridge._backends else []
+
     def _answer_lists(self, jax) -> None:
         bridge = self._bridge
 

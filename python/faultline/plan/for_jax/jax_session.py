@@ -25,7 +25,7 @@ class JaxSession(PoolSession):
         self.all_real = bool(options.get("real"))
 
     def install(self) -> None:
-        from . import array_transfers, executions, jax_devices, reads
+        from . import array_transfers, executions, jax_devices, reads, unseen_arrays
 
         self.devices = jax_devices.Devices(self)
         self.devices.install()
@@ -33,7 +33,16 @@ class JaxSession(PoolSession):
         self.executions.install()
         array_transfers.install(self)
         reads.install(self)
+        self.unseen = unseen_arrays.UnseenArrays(self)
         super().install()
+
+    def step(self, name: str) -> None:
+        self.unseen.look()
+        super().step(name)
+
+    def tick(self) -> None:
+        super().tick()
+        self.unseen.tick()
 
     def settings(self) -> str:
         told = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
@@ -68,6 +77,7 @@ class JaxSession(PoolSession):
 
     def tell_at_end(self) -> None:
         self.executions.tell_at_end()
+        self.unseen.tell_at_end()
 
 
 def in_words(size_bytes: int) -> str:
