@@ -4,8 +4,8 @@
     scripts/bench/view.py [--faultline build/faultline] [--torch-python PYTHON] [--write docs/measurements/view-speed.md]
 
 On a snapshot of 300,000 events and on one of 1 GiB, in turns and with the file in the page cache: the whole process of `faultline view`, the same a second
-time (what differs between these two is chance), and of `python -m torch.cuda._memory_viz trace_plot`. Then, where there is Chromium and playwright, Faultline's page is opened,
-zoomed and moved: the time from opening to the first picture, and what its frames take. PyTorch's page loads its script from the network when it is opened, so that is not measured.
+time (what differs between these two is chance), and of `python -m torch.cuda._memory_viz trace_plot`. Then, where there is Chromium and playwright, the three pages are opened in
+turns until the first picture stands (first_picture.py tells what PyTorch's needs), and Faultline's is zoomed and moved: what its frames take.
 """
 
 import datetime
@@ -14,10 +14,10 @@ import platform
 import sys
 import tempfile
 
+from first_picture import CHROMIUM, first_pictures
 from measure import Measurement
 from run import count_events, cpu_model, first_line, markdown, measured, options, shown_bytes
 
-CHROMIUM = "/usr/bin/chromium"
 VIEW, AGAIN, VIZ = "faultline view", "faultline view, again", "_memory_viz trace_plot"
 
 # Zooms in to single events, moves along, looks closer at the bytes, and goes back: what each frame took to draw.
@@ -53,23 +53,34 @@ def measurements(args, path, folder):
     ]
 
 
-def in_browser(page):
-    """Seconds to the first picture, and what the frames of moving about took in milliseconds; or why not."""
+def no_browser():
     try:
-        from playwright.sync_api import sync_playwright
+        import playwright  # noqa: F401
     except ImportError:
         return "playwright is not installed"
-    if not os.path.exists(CHROMIUM):
-        return "there is no Chromium"
+    return None if os.path.exists(CHROMIUM) else "there is no Chromium"
+
+
+def frames(page):
+    """What the frames of moving about took in milliseconds, the shortest first."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         opened = browser.new_page(viewport={"width": 1600, "height": 1000})
         opened.goto("file://" + page)
         opened.wait_for_function("window.faultline && window.faultline.frameMs")
-        first_s = opened.evaluate("performance.now()") / 1000
         took = sorted(opened.evaluate("(%s)()" % MOVE))
         browser.close()
-    return {"first_s": first_s, "took": took}
+    return took
+
+
+def in_browser(args, rows, runs):
+    trouble = no_browser()
+    if trouble:
+        return trouble
+    pages = {row.label: row.command[-1] for row in rows if row.best_s is not None}
+    return {"first": first_pictures(pages, runs, args.timeout), "took": frames(pages[VIEW])}
 
 
 def measure_file(args, path, runs):
@@ -81,7 +92,7 @@ def measure_file(args, path, runs):
                 print("%s, run %d of %d: %s" % (os.path.basename(path), turn + 1, runs, row.label), file=sys.stderr)
                 row.run(args.timeout)
         sizes = {row.label: os.path.getsize(row.command[-1]) for row in rows if row.best_s is not None}
-        shown = in_browser(rows[0].command[-1]) if VIEW in sizes else "there is no page"
+        shown = in_browser(args, rows, runs) if VIEW in sizes else "there is no page"
     return {"events": events, "bytes": os.path.getsize(path), "rows": rows, "sizes": sizes, "browser": shown}
 
 
@@ -126,17 +137,37 @@ def table(files):
     return lines
 
 
-def browser_table(files):
-    lines = [("page of", "first picture s", "frames", "median ms", "95 % ms", "longest ms")]
+def first_table(files):
+    lines = [("page of", "page", "first paint s", "first picture s", "times the time to the picture")]
     for file in files:
         told, name = file["browser"], "%s events" % format(file["events"], ",")
         if isinstance(told, str):
-            lines.append((name, told, "", "", "", ""))
+            lines.append((name, told, "", "", ""))
             continue
-        took = told["took"]
-        at = [took[len(took) // 2], took[int(len(took) * 0.95)], took[-1]]
-        lines.append((name, "%.2f" % told["first_s"], str(len(took)), *["%.1f" % ms for ms in at]))
+        base = told["first"][VIEW]
+        for label, first in told["first"].items():
+            if isinstance(first, str):
+                lines.append((name, label, "", first, ""))
+                continue
+            ratio = "" if isinstance(base, str) else "%.2f" % (first[1] / base[1])
+            lines.append((name, label, "%.2f" % first[0], "%.2f" % first[1], ratio))
     return lines
+
+
+def frame_table(files):
+    lines = [("page of", "frames", "median ms", "95 % ms", "longest ms")]
+    for file in files:
+        if isinstance(file["browser"], str):
+            continue
+        took = file["browser"]["took"]
+        at = [took[len(took) // 2], took[int(len(took) * 0.95)], took[-1]]
+        lines.append(("%s events" % format(file["events"], ","), str(len(took)), *["%.1f" % ms for ms in at]))
+    return lines
+
+
+def chromium_version():
+    version, _ = first_line(CHROMIUM, "--version", "--no-sandbox")
+    return version or "Chromium: missing"
 
 
 def page_of(args, files):
@@ -150,12 +181,20 @@ Made by `scripts/bench/view.py --write docs/measurements/view-speed.md` on %s.
 - The whole process of each, in turns, file in the page cache; peak memory is its largest resident set. The ratios are to the first row: the second is the same program
   again, so what it differs by is chance.
 - PyTorch's page holds the whole snapshot, loads its script from the network when it is opened, and draws the 15,000 largest entries.
+- %s, drawn by the processor alone
 
 %s
 
-## In Chromium
+## The first picture in Chromium
 
-Faultline's page opened from disk, drawn by the processor alone; then zoomed to single events, moved, and zoomed back, by each grouping. What a frame takes is the time of the page's own drawing.
+Each page opened from disk in a browser of its own, in turns, the median of the runs: until anything is painted, and until the memory over time is drawn. The second row is the first page again, so what it differs by is chance. What PyTorch's page
+loads from the network (MemoryViz.js of PyTorch's main branch, D3 7.8.5) was answered from disk, so no network slowed it.
+
+%s
+
+## Moving about
+
+Faultline's page zoomed to single events, moved, and zoomed back, by each grouping. What a frame takes is the time of the page's own drawing.
 
 %s
 """ % (
@@ -167,15 +206,17 @@ Faultline's page opened from disk, drawn by the processor alone; then zoomed to 
         version or "Faultline: not built",
         platform.python_version(),
         args.torch_version or "missing",
+        chromium_version(),
         markdown(table(files)),
-        markdown(browser_table(files)),
+        markdown(first_table(files)),
+        markdown(frame_table(files)),
     )
 
 
 def main():
     args = options("How fast `faultline view` writes a page, and how large, beside PyTorch's own.", 2).parse_args()
     files = measured(args, measure_file)
-    print(markdown(table(files)), markdown(browser_table(files)), sep="\n\n")
+    print(*(markdown(made(files)) for made in (table, first_table, frame_table)), sep="\n\n")
     if args.write:
         with open(args.write, "w") as page:
             page.write(page_of(args, files))

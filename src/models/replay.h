@@ -16,6 +16,7 @@
 
 #include "base/byte_interval.h"
 #include "base/result.h"
+#include "models/replay_curve.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -39,6 +40,7 @@ struct ReplayOptions {
   bool want_trace = false;
   // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
   std::vector<std::uint64_t>* held_bytes = nullptr;
+  ReplayCurve* curve = nullptr;  // if given, receives what is reserved over time (what-if)
 };
 
 // Why and where a replay could not serve a request.

@@ -74,8 +74,7 @@ std::string make_page(Viewed viewed, const PageOptions& options) {
     out += kTimeline;
   }
   const std::string findings = findings_section(viewed, plain, snippets);
-  const std::string rest =
-      account_section(viewed.report) + what_if_section(viewed.report) + text_section(viewed, plain);
+  const std::string rest = account_section(viewed.report) + what_if_section(viewed) + text_section(viewed, plain);
   if (viewed.scenes.empty())
     out += findings +
            "<p class=\"dim\">This input has no recording of memory over time: there is no picture to draw.</p>\n" +

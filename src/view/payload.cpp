@@ -66,6 +66,9 @@ Shifts shifts_of(const Scene& scene) {
   for (const auto& groups : scene.columns.by_group) {
     for (const std::uint64_t value : groups) bytes.see(value);
   }
+  for (const WhatIf& one : scene.what_ifs) {
+    for (const std::uint64_t value : one.reserved) bytes.see(value);
+  }
   for (const KeptAllocation& kept : scene.allocations) {
     bytes.see(kept.bytes);
     address.see(kept.address);
@@ -141,10 +144,13 @@ void add_rest(const Scene& scene, const Shifts& shifts, Numbers& out) {
   out.each(scene.spans, [](const Span& one) { return one.end - one.begin; });
   out.each(scene.spans, [](const Span& one) { return one.depth; });
   out.each(scene.spans, [](const Span& one) { return one.text; });
+  for (const WhatIf& one : scene.what_ifs)
+    out.run(one.reserved, [&](std::uint64_t value) { return value >> shifts.bytes; });
 }
 
 Json json_of(const Scene& scene, const Shifts& shifts, const Snippets& snippets) {
-  Json groupings = Json::array(), places = Json::array(), marks = Json::array(), lanes = Json::array();
+  Json groupings = Json::array(), places = Json::array(), marks = Json::array(), lanes = Json::array(),
+       what_ifs = Json::array();
   for (const Grouping& grouping : scene.groupings)
     groupings.push_back({{"by", grouping.by}, {"groups", grouping.groups}});
   // a path is written once, however many lines of it are named
@@ -160,6 +166,8 @@ Json json_of(const Scene& scene, const Shifts& shifts, const Snippets& snippets)
   }
   for (const Mark& mark : scene.marks) marks.push_back({mark.event, mark.kind, mark.text});
   for (const Lane& lane : scene.lanes) lanes.push_back(lane.name);
+  for (const WhatIf& one : scene.what_ifs)
+    what_ifs.push_back({{"name", one.name}, {"told", one.told}, {"peak", one.peak_reserved_bytes}});
   return {{"part", scene.part},
           {"device", scene.device},
           {"name", scene.device_name},
@@ -191,7 +199,8 @@ Json json_of(const Scene& scene, const Shifts& shifts, const Snippets& snippets)
           {"spans", scene.spans.size()},
           {"spanCount", scene.span_count},
           {"marks", marks},
-          {"markCount", scene.mark_count}};
+          {"markCount", scene.mark_count},
+          {"whatIfs", what_ifs}};
 }
 
 }  // namespace

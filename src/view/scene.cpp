@@ -8,6 +8,7 @@
 #include "view/groupings.h"
 #include "view/kept.h"
 #include "view/moments.h"
+#include "view/what_if.h"
 
 namespace faultline::view {
 
@@ -47,6 +48,7 @@ Scene make_scene(const std::string& part, const Judgement& judgement, std::size_
   add_calls(facts, device, kMostCalls / share, tables, scene);
   add_spans(facts, kMostSpans / share, tables, scene);
   add_marks(facts, device_slot, scene);
+  add_what_ifs(judgement, device_slot, kMostReplayedEvents / share, scene);
   scene.moments = moments_of(judgement, device_slot);
   return scene;
 }

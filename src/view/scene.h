@@ -24,6 +24,8 @@ inline constexpr std::size_t kMostCalls = 20'000;
 inline constexpr std::size_t kMostSpans = 4'000;
 inline constexpr std::size_t kMostStackNodes = 20'000;
 inline constexpr std::size_t kMostLanes = 12;
+inline constexpr std::size_t kMostWhatIfs = 7;
+inline constexpr std::uint64_t kMostReplayedEvents = 20'000'000;  // by all replays together: about a second
 
 // One way to divide the memory: by category, by line, by module.
 struct Grouping {
@@ -100,6 +102,17 @@ struct Mark {
   std::string text;  // of a step none
 };
 
+// A replay of the recording under another setting, on another GPU, or with room for all of it.
+struct WhatIf {
+  std::string name;  // "expandable_segments:True"
+  std::string told;  // "out of memory at train.py:12"
+  bool fits = false;
+  std::uint64_t peak_reserved_bytes = 0, peak_allocated_bytes = 0;
+  std::uint64_t room_bytes = 0;         // that it may take from the driver; 0: as much as it asks for, or as recorded
+  std::uint32_t failure = kNever;       // event: the first request that is refused
+  std::vector<std::uint64_t> reserved;  // most of each column
+};
+
 struct Scene {
   std::string part;
   std::uint16_t device = 0;
@@ -124,7 +137,11 @@ struct Scene {
   std::uint64_t span_count = 0;
   std::vector<Mark> marks;
   std::uint64_t mark_count = 0;
-  std::vector<std::uint32_t> moments;  // of each finding of the judgement: the event to look at; kNever: none
+  std::vector<WhatIf> what_ifs;
+  std::string recorded_told;  // of the recording itself what a WhatIf tells; empty where nothing was replayed
+  std::uint64_t recorded_failures = 0;
+  std::vector<std::string> what_ifs_told;  // what has to be known of them, in sentences
+  std::vector<std::uint32_t> moments;      // of each finding of the judgement: the event to look at; kNever: none
 };
 
 // `part`: which of several recordings it is of. `share`: of how many scenes this is one; the bounds above are for all together.

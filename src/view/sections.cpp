@@ -9,6 +9,8 @@
 #include "report/finding_text.h"
 #include "report/plan_text.h"
 #include "view/html.h"
+#include "view/replay_pictures.h"
+#include "view/source_links.h"
 #include "view/treemap.h"
 
 namespace faultline::view {
@@ -74,7 +76,8 @@ std::string card(const FindingGroup& group, std::size_t number, bool can_jump, c
       group.count() > 1 ? " ×" + format_count(group.count()) : "",
       finding.confidence == Confidence::kHint ? "a hint" : name_of(finding.confidence), escaped(finding.message));
   if (!finding.process.empty()) out += fmt::format("<p class=\"dim\">{}</p>\n", escaped(finding.process));
-  if (const std::string place = place_html(look); !place.empty()) out += "<p>" + place + "</p>\n";
+  if (const std::string place = place_html(look); !place.empty())
+    out += "<p>" + place + " " + source_links(look.file, look.line) + "</p>\n";
   out += source_html(snippets, look);
   if (can_jump)
     out += fmt::format(
@@ -209,8 +212,11 @@ std::string findings_section(const Viewed& viewed, const PageOptions& options, c
   return out + "</section>\n";
 }
 
-std::string what_if_section(const Report& report) {
-  if (report.plan) return plan_bars(*report.plan);
+std::string what_if_section(const Viewed& viewed) {
+  const Report& report = viewed.report;
+  const std::string replays = replay_section(viewed);
+  if (report.plan) return plan_bars(*report.plan) + replays;
+  if (!replays.empty()) return replays;
   std::uint64_t reserved = 0;
   for (const DeviceReport& device : report.devices) reserved = std::max(reserved, device.peak_reserved);
   std::vector<Bar> rows = {{"As it was recorded", reserved, "now", "", true}};

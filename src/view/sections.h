@@ -10,7 +10,7 @@ namespace faultline::view {
 std::string summary_section(const Report& report);
 // Each with the number of its jump; snippets: the source lines that could be read.
 std::string findings_section(const Viewed& viewed, const PageOptions& options, const Snippets& snippets);
-std::string what_if_section(const Report& report);
+std::string what_if_section(const Viewed& viewed);
 std::string account_section(const Report& report);
 std::string text_section(const Viewed& viewed, const PageOptions& options);
 

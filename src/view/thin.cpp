@@ -41,6 +41,11 @@ void merge_columns(Scene& scene) {
       counts[at / kLaneKinds / 2 * kLaneKinds + at % kLaneKinds] += lane.counts[at];
     lane.counts = std::move(counts);
   }
+  for (WhatIf& one : scene.what_ifs) {
+    for (std::size_t at = 0; at < count; ++at)
+      one.reserved[at / 2] = at % 2 == 0 ? one.reserved[at] : std::max(one.reserved[at / 2], one.reserved[at]);
+    one.reserved.resize((count + 1) / 2);
+  }
   columns = std::move(merged);
 }
 

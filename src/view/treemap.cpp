@@ -66,19 +66,22 @@ std::string treemap(const std::string& title, std::vector<TreemapCell> cells) {
     all += cell.bytes;
   }
   const std::vector<Rectangle> places = squarified(weights, kWidth, kHeight);
-  std::string out =
-      fmt::format("<svg class=\"treemap\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\">\n", kWidth,
-                  kHeight, escaped(title));
+  std::string out = fmt::format(
+      "<div class=\"treemap-room\"><svg class=\"treemap\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"list\" "
+      "aria-label=\"{}\">\n",
+      kWidth, kHeight, escaped(title));
   for (std::size_t at = 0; at < cells.size(); ++at) {
     const TreemapCell& cell = cells[at];
     const Rectangle& place = places[at];
     const std::string share =
         fmt::format("{}, {:.1f} %", format_bytes(cell.bytes),
                     all == 0 ? 0.0 : 100.0 * static_cast<double>(cell.bytes) / static_cast<double>(all));
+    const std::string told =
+        fmt::format("{}: {}{}", escaped(cell.name), share, cell.detail.empty() ? "" : ", " + escaped(cell.detail));
     out += fmt::format(
-        "<g class=\"{}\"><title>{}: {}{}</title><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>",
-        escaped(cell.colour), escaped(cell.name), share, cell.detail.empty() ? "" : ", " + escaped(cell.detail),
-        place.x, place.y, place.width, place.height);
+        "<g class=\"{0}\" role=\"listitem\" aria-label=\"{1}\"><title>{1}</title><rect x=\"{2:.2f}\" y=\"{3:.2f}\" "
+        "width=\"{4:.2f}\" height=\"{5:.2f}\"/>",
+        escaped(cell.colour), told, place.x, place.y, place.width, place.height);
     const int letters = static_cast<int>((place.width - 12) / kLetter);
     const auto label = [&](double down, const std::string& text, const char* style, bool may_be_cut) {
       if (letters < 5 || place.height < down + 6 || (!may_be_cut && display_width(clean(text, true)) > letters)) return;
@@ -90,7 +93,7 @@ std::string treemap(const std::string& title, std::vector<TreemapCell> cells) {
     if (!cell.detail.empty()) label(3 * kLine, cell.detail, "size", false);
     out += "</g>\n";
   }
-  return out + "</svg>\n";
+  return out + "</svg></div>\n";
 }
 
 }  // namespace faultline::view

@@ -191,7 +191,7 @@ def test_everything_has_a_name_and_is_reached_by_keys(oom, opened):
     )
     assert nameless == []
     reached = []
-    for _ in range(14):
+    for _ in range(45):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(
@@ -203,6 +203,88 @@ def test_everything_has_a_name_and_is_reached_by_keys(oom, opened):
     page.keyboard.press("p")
     settled(page)
     assert "allocated" in page.inner_text("#said")
+
+
+def replayed(source, setting):
+    done = subprocess.run(
+        [FAULTLINE, "replay", source, "--set", setting, "--format", "json"], capture_output=True, check=False
+    )
+    return json.loads(done.stdout)["replays"][0]
+
+
+def test_replays_stand_side_by_side_and_can_be_drawn_over_the_recording(oom, opened):
+    page = opened(oom)
+    names = page.evaluate("faultline.model.whatIfs.map((one) => one.name)")
+    figures = page.locator(".replay")
+    assert figures.count() == len(names) + 1 and figures.nth(0).inner_text().startswith("As recorded")
+    for at, name in enumerate(names):
+        told = figures.nth(at + 1).inner_text()
+        assert name in told and page.evaluate(f"Math.max(...faultline.model.whatIfs[{at}].reserved)") == page.evaluate(
+            f"faultline.model.whatIfs[{at}].peak"
+        )
+        if ":" in name:
+            expected = replayed(OOM, name)
+            assert page.evaluate(f"faultline.model.whatIfs[{at}].peak") == expected["peak_reserved"]
+            assert ("fits" in told) == expected["fits"] and f"out of memory at {expected['failures'][0]['at']}" in told
+    # beside it: by the button of the figure and by the choice above the picture
+    before = page.evaluate("document.getElementById('chart').toDataURL()")
+    room = names.index("With room for all of it")
+    page.locator(".beside").nth(room).click()
+    settled(page)
+    assert page.evaluate("document.getElementById('chart').toDataURL()") != before
+    assert page.input_value("#replay") == str(room) and "With room for all of it" in page.inner_text("#told")
+    assert page.evaluate("faultline.chart.view.high") > page.evaluate("faultline.model.whatIfs[%d].peak" % room)
+    assert page.locator(".beside[aria-pressed=true]").count() == 1
+    page.locator(".beside").nth(room).click()
+    settled(page)
+    assert page.evaluate("document.getElementById('chart').toDataURL()") == before
+    page.select_option("#replay", index=2)
+    settled(page)
+    assert page.evaluate("document.getElementById('chart').toDataURL()") != before
+
+
+def test_a_place_is_copied_and_opens_in_an_editor(pages, opened):
+    code = "/home/user/project/my model.py"
+    lines = f"can events stacks\ndevice 0\nheap driver\nheap torch below=driver\nalloc 16MiB torch at \"{code}\":3 main\nalloc-failed 2GiB torch at \"{code}\":4 main\n"
+    source = write(pages / "place.txt", "faultline-trace-text 1\n" + lines)
+    page = opened(made(source, pages / "place.html"), permissions=["clipboard-read", "clipboard-write"])
+    page.locator(".finding .copy").first.click()
+    page.wait_for_function("() => document.getElementById('said').textContent.startsWith('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == f"{code}:4"
+    address = "vscode://file/home/user/project/my%20model.py:"
+    assert page.locator(".finding a.open").first.get_attribute("href") == address + "4"
+    page.focus("#chart")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("#detail a.open", "href") == address + "3"
+    assert page.get_attribute("#detail .copy", "data-place") == f"{code}:3"
+    # pages that may not use the clipboard do it by hand
+    plain = opened(pages / "place.html", init="Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    plain.locator(".finding .copy").first.click()
+    plain.wait_for_function("() => document.getElementById('said').textContent.startsWith('Copied')")
+
+
+def test_accounts_calls_segments_and_cells_are_walked_by_keys(oom, opened):
+    page = opened(oom)
+    page.locator("#legend .entry").nth(4).focus()
+    before = seen(page)["moment"]
+    page.keyboard.press("Enter")
+    assert seen(page)["moment"] != before
+    assert page.evaluate("document.activeElement.textContent") == "gradients"  # the keys stay where they are
+    page.focus("#segments")
+    page.keyboard.press("ArrowRight")
+    first = page.inner_text("#said")
+    page.keyboard.press("ArrowRight")
+    assert "MiB" in first and page.inner_text("#said") != first and page.is_visible("#tip")
+    page.keyboard.press("Enter")
+    assert seen(page)["selected"] >= 0
+    assert page.locator(".treemap [tabindex='0']").count() == 1
+    page.locator(".treemap [tabindex='0']").focus()
+    name = "document.activeElement.getAttribute('aria-label')"
+    walked = [page.evaluate(name)]
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft"):
+        page.keyboard.press(key)
+        walked.append(page.evaluate(name))
+    assert len(set(walked)) >= 3 and all("iB, " in one for one in walked)
 
 
 def test_the_picture_follows_the_dark_and_prints(oom, opened):
@@ -229,7 +311,8 @@ def test_without_a_script_the_findings_are_readable(oom, opened):
     text = page.inner_text("body")
     assert "memory/out-of-memory" in text and "786.00 MiB were asked for" in text and "Without JavaScript" in text
     assert not page.is_visible("#timeline") and not page.is_visible(".jump")
-    assert page.is_visible(".treemap")
+    assert page.is_visible(".treemap") and page.locator(".replay svg").count() > 4
+    assert not page.is_visible(".beside") and not page.is_visible(".copy")
 
 
 def test_without_a_decompressor_the_page_has_its_own(oom, opened):
@@ -257,7 +340,7 @@ def test_names_from_the_input_run_no_code(pages, opened):
         "faultline-trace-text 1\ncan addresses stacks streams tensors events times\n"
         f"device 0 name={name} capacity=1GiB\nheap driver\nheap torch below=driver\nstream 1 handle=0x10\n"
         f"tensor t = {name}[4,4] op={name} name={name}\ncall k = launch {name} grid=1 block=32\n"
-        f"stack s = {name}:1 {name} > {name}:2 {name}\n"
+        f"stack s = {name}:1 {name} > {json.dumps('/' + EVIL)}:2 {name}\n"
         "alloc #s 64MiB driver @0x10000000\nalloc #a 16MiB torch @0x10000000 tensor=t stack=s\n"
         f"op-begin {name}\nlaunch call=k stack=s\nop-end {name}\n"
         "alloc-failed 2GiB torch stack=s\n"
@@ -275,6 +358,15 @@ def test_names_from_the_input_run_no_code(pages, opened):
     assert "<img src=x onerror=hostile()>" in page.inner_text("#detail")
     for id in ("#lanes", "#segments", "#chart"):
         page.hover(id)
+    for id in ("#lanes", "#segments"):
+        page.focus(id)
+        page.keyboard.press("ArrowRight")
+        assert "<img src=x" in page.inner_text("#said")
+        page.keyboard.press("Enter")
+    for button in page.locator(".copy:visible, .beside:visible, .entry").all():
+        button.click()
+    links = page.evaluate("[...document.querySelectorAll('a[href]')].map((one) => one.getAttribute('href'))")
+    assert all(link.startswith("vscode://file/") and "<" not in link for link in links)
     assert page.evaluate("document.querySelectorAll('img, iframe').length") == 0
     assert "<img src=x" in page.inner_text("h1")
 
@@ -290,6 +382,13 @@ def test_calls_of_streams_lie_under_the_memory(pages, opened):
     page = opened(made(write(pages / "calls.txt", trace), pages / "calls.html"))
     assert page.evaluate("faultline.model.lanes") == ["default stream", "stream 0x10"]
     assert page.evaluate("faultline.model.laneCounts.map((lane) => lane.reduce((a, b) => a + b))") == [50, 50]
+    assert "launch × 50" in page.inner_text("#lanes-told") and "copy × 50" in page.inner_text("#lanes-told")
+    page.focus("#lanes")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert "train.py:7" in page.inner_text("#said") and "event 2" in page.inner_text("#said")
+    page.keyboard.press("Enter")
+    assert seen(page)["moment"] == 2
     page.hover("#lanes", position={"x": 600, "y": 8})
     assert "add on 8×1×1 blocks of 128×1×1 threads" in page.inner_text("#tip") and "train.py:7" in page.inner_text(
         "#tip"

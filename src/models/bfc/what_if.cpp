@@ -83,14 +83,17 @@ class BfcWhatIf {
       : recording_(recording),
         settings_(settings),
         budget_bytes_(options.segment_budget_bytes.value_or(findings.room_bytes.value_or(kBfcNoLimit))),
-        regions_(recording, budget_bytes_) {
+        regions_(recording, budget_bytes_),
+        curve_(options.curve) {
     result_.model = "bfc";
     if (options.want_trace) writer_ = std::make_unique<BfcReplayTrace>(recording);
   }
 
   ReplayResult run() {
     const std::vector<Event>& events = recording_.trace.events;
-    for (std::size_t at = begin(); at < events.size(); ++at) {
+    const std::size_t first = begin();
+    if (curve_ != nullptr && first != 0) curve_->note(first - 1, reserved_bytes());
+    for (std::size_t at = first; at < events.size(); ++at) {
       const Event& event = events[at];
       const std::uint32_t pool = recording_.pool_of(event);
       if (pool == kNoPool || (event.kind == EventKind::kFree && event.has(kFailed))) {
@@ -107,6 +110,7 @@ class BfcWhatIf {
       else
         continue;
       ++result_.events;
+      if (curve_ != nullptr) curve_->note(at, reserved_bytes());
     }
     finish();
     return std::move(result_);
@@ -173,14 +177,17 @@ class BfcWhatIf {
     return chunk;
   }
 
+  std::uint64_t reserved_bytes() const {
+    std::uint64_t sum = 0;
+    for (const BfcPool& pool : pools_) sum += pool.reserved_bytes();
+    return sum;
+  }
+
   void note_peaks() {
-    std::uint64_t in_use = 0, reserved = 0;
-    for (const BfcPool& pool : pools_) {
-      in_use += pool.in_use_bytes();
-      reserved += pool.reserved_bytes();
-    }
+    std::uint64_t in_use = 0;
+    for (const BfcPool& pool : pools_) in_use += pool.in_use_bytes();
     result_.peak_allocated_bytes = std::max(result_.peak_allocated_bytes, in_use);
-    result_.peak_reserved_bytes = std::max(result_.peak_reserved_bytes, reserved);
+    result_.peak_reserved_bytes = std::max(result_.peak_reserved_bytes, reserved_bytes());
   }
 
   void on_alloc(std::size_t at, const Event& event, std::uint32_t pool) {
@@ -234,6 +241,7 @@ class BfcWhatIf {
   const std::vector<BfcSettings>& settings_;
   std::uint64_t budget_bytes_;
   Regions regions_;
+  ReplayCurve* curve_;
   std::vector<BfcPool> pools_;
   std::vector<BfcPlace> place_of_;  // by allocation
   std::unique_ptr<BfcReplayTrace> writer_;

@@ -58,6 +58,7 @@ class TorchWhatIf {
         settings_(settings),
         findings_(findings),
         want_trace_(options.want_trace),
+        curve_(options.curve),
         limit_(limit_of(recording, recorded.settings, settings, options.changes)) {
     budget_ = options.segment_budget_bytes ? *options.segment_budget_bytes : findings.budget_bytes.value_or(kNoBudget);
     budget_ = std::min(budget_, kNoBudget);
@@ -71,6 +72,7 @@ class TorchWhatIf {
     std::size_t first = 0;
     if (!begin_with_recorded_layout(first)) begin_empty();
     collect_actions();
+    if (curve_ != nullptr && first != 0) curve_->note(first - 1, allocator_->reserved_bytes());
     if (want_trace_)
       serve<true>(first);
     else
@@ -167,6 +169,7 @@ class TorchWhatIf {
           continue;
       }
       ++consumed;
+      if (curve_ != nullptr) curve_->note(at, allocator_->reserved_bytes());
     }
     result_.events = consumed;
   }
@@ -292,6 +295,7 @@ class TorchWhatIf {
   const TorchSettings& settings_;
   const TorchFindings& findings_;
   bool want_trace_;
+  ReplayCurve* curve_;
   std::optional<std::uint64_t> limit_;
   std::uint64_t budget_ = kNoBudget;
   std::unique_ptr<TorchAllocator> allocator_;

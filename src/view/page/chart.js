@@ -31,8 +31,14 @@ class Chart {
 
   setModel(model) {
     this.model = model;
+    this.replay = null;
     this.whole();
     this.recolour();
+  }
+  // The replay that is drawn beside what was recorded; null: none.
+  setReplay(replay) {
+    this.replay = replay;
+    this.whole();
   }
   recolour() {
     this.palette = paletteOf(this.model);
@@ -42,7 +48,7 @@ class Chart {
     this.paper = packed(rgbOf(cssColour("--paper")));
   }
   get mostBytes() {
-    return Math.max(this.model.peak, this.model.mostReserved, 1) * 1.06;
+    return Math.max(this.model.peak, this.model.mostReserved, this.replay ? this.replay.peak : 0, 1) * 1.06;
   }
   whole() {
     this.view = { from: this.model.first, to: this.model.last, low: 0, high: this.mostBytes };
@@ -228,6 +234,7 @@ class Chart {
     context.beginPath();
     for (let x = 0; x < this.columns; x++) context.lineTo(MARGIN.left + x / this.ratio, this.yOf(model.reserved[this.columnAt[x]]));
     context.stroke();
+    if (this.replay) this.drawReplay();
     this.drawLow();
     context.setLineDash([6, 4]);
     context.strokeStyle = cssColour("--limit");
@@ -249,6 +256,27 @@ class Chart {
       context.lineTo(this.xOf(event + 0.5), this.height - MARGIN.bottom);
       context.stroke();
     }
+    context.restore();
+  }
+
+  // What the chosen replay has reserved, of each column of pixels the most, on a lighter line so that it is seen on any colour.
+  drawReplay() {
+    const { context, model, view } = this, step = (view.to - view.from) / this.columns, { reserved } = this.replay;
+    const path = new Path2D();
+    for (let x = 0; x < this.columns; x++) {
+      const from = model.columnOf(view.from + x * step), to = Math.max(from + 1, model.columnOf(view.from + (x + 1) * step));
+      let most = reserved[from];
+      for (let column = from + 1; column < to; column++) most = Math.max(most, reserved[column]);
+      path.lineTo(MARGIN.left + x / this.ratio, this.yOf(most));
+    }
+    context.save();
+    context.strokeStyle = cssColour("--paper");
+    context.lineWidth = 5;
+    context.stroke(path);
+    context.strokeStyle = cssColour("--c6");
+    context.lineWidth = 2.5;
+    context.setLineDash([9, 3]);
+    context.stroke(path);
     context.restore();
   }
 

@@ -189,6 +189,7 @@ function readScene(scene, numbers) {
   scene.call = { event: numbers.run(new Uint32Array(calls)), what: numbers.each(new Uint32Array(calls)), size: numbers.each(new Float64Array(calls)), text: numbers.each(new Uint32Array(calls)), stack: numbers.each(new Uint32Array(calls)) };
   const spans = scene.spans;
   scene.span = { begin: numbers.run(new Uint32Array(spans)), length: numbers.each(new Uint32Array(spans)), depth: numbers.each(new Uint32Array(spans)), text: numbers.each(new Uint32Array(spans)) };
+  for (const replay of scene.whatIfs) replay.reserved = numbers.run(new Float64Array(count), unit);
   return scene;
 }
 

@@ -37,6 +37,39 @@ function sourceOf(model, place) {
   return shownLines;
 }
 
+// The place to copy, and a link that editors open: of a whole path only, and of that scheme whatever the name holds.
+function sourceLinks(model, place) {
+  const [file, line] = model.places[place], path = model.files[file], made = element("dd");
+  if (!path || !line) return null;
+  const copy = element("button", "Copy " + path.slice(path.lastIndexOf("/") + 1) + ":" + line, "copy");
+  copy.type = "button";
+  copy.dataset.place = path + ":" + line;
+  made.append(copy);
+  if (/^\/[^/]/.test(path) && path.length <= 1024) {
+    const link = element("a", "Open in VS Code", "open");
+    link.href = "vscode://file" + path.split("/").map(encodeURIComponent).join("/") + ":" + line;
+    made.append(" ", link);
+  }
+  return made;
+}
+
+async function copyPlace(button, said) {
+  const text = button.dataset.place;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch (problem) {
+    // a page that may not: by hand
+    const area = element("textarea", text, "unseen");
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  said.textContent = "Copied " + text;
+  button.classList.add("copied");
+  setTimeout(() => button.classList.remove("copied"), 1500);
+}
+
 function showAllocation(model, at, into) {
   into.replaceChildren();
   if (at < 0) return into.append(element("p", "Click one in the picture, or press Enter in it.", "dim"));
@@ -46,6 +79,8 @@ function showAllocation(model, at, into) {
   const place = model.lineOf(at);
   add("size", bytesText(model.size[at]) + ` (${countText(model.size[at])} bytes` + (model.slack[at] > 0 ? `, ${countText(model.size[at] - model.slack[at])} asked for` : "") + ")");
   add("line", model.placeText(place, false) || "not known");
+  const links = place ? sourceLinks(model, place) : null;
+  if (links) list.append(element("dt", ""), links);
   add("tensor", model.texts[model.tensor[at]]);
   add("for", groupName(model, "category", at));
   add("module", groupName(model, "module", at));
@@ -66,6 +101,7 @@ function showAllocation(model, at, into) {
 // The legend is the account of the chosen moment.
 function showLegend(model, palette, moment, table, choose) {
   const { bytes, isExact } = model.groupsAt(moment), all = bytes.reduce((sum, part) => sum + part, 0), body = table.tBodies[0];
+  const focused = [...body.querySelectorAll("button")].indexOf(document.activeElement);
   body.replaceChildren();
   // the uppermost in the picture comes first
   for (let group = model.groupCount - 1; group >= 0; group--) {
@@ -82,7 +118,10 @@ function showLegend(model, palette, moment, table, choose) {
       }
       context.stroke();
     }
-    const entry = name.appendChild(element("div", undefined, "entry"));
+    const entry = name.appendChild(element("button", undefined, "entry"));
+    entry.type = "button";
+    entry.title = "Show the moment when this held most";
+    swatch.setAttribute("aria-hidden", "true");
     entry.append(swatch, element("span", model.grouping.groups[group]));
     row.insertCell().textContent = bytesText(bytes[group]);
     row.insertCell().textContent = all ? ((100 * bytes[group]) / all).toFixed(1) + " %" : "";
@@ -98,5 +137,6 @@ function showLegend(model, palette, moment, table, choose) {
     reserved.insertCell().textContent = bytesText(model.reserved[column]);
     reserved.insertCell();
   }
+  if (focused >= 0) body.querySelectorAll("button")[focused]?.focus();
   return all;
 }

@@ -18,6 +18,8 @@ class Lanes {
     this.height = (this.depths + model.lanes.length) * (LANE.height + LANE.gap) + 4;
     this.canvas.style.height = this.height + "px";
     const kinds = CALL_WORDS.map((word, kind) => [word, model.laneCounts.reduce((sum, counts) => sum + counts.reduce((all, count, at) => all + (at % 4 === kind ? count : 0), 0), 0)]);
+    this.current = -1;
+    this.kinds = kinds.flatMap(([word, count], kind) => (count ? [[word, CALL_COLOURS[kind], count]] : []));
     this.canvas.setAttribute("aria-label", "Calls by stream: " + kinds.filter(([, count]) => count).map(([word, count]) => countText(count) + " × " + word).join(", ") + (model.spans ? `; ${countText(model.spanCount)} marked spans` : ""));
   }
 
@@ -107,6 +109,24 @@ class Lanes {
     }
   }
 
+  // By keys, from call to call in their order: what it is, and where it is in the picture.
+  step(by) {
+    const { model } = this;
+    if (!model.calls) return null;
+    this.current = clamp(this.current + by, 0, model.calls - 1);
+    return { ...this.toldOf(this.current), call: this.current };
+  }
+
+  toldOf(at) {
+    const { model } = this, lane = model.call.what[at] >> 3;
+    const lines = [model.lanes[lane] + ", event " + countText(model.call.event[at])];
+    if (model.call.size[at]) lines.push(bytesText(model.call.size[at]));
+    if (model.call.what[at] & 1) lines.push("it failed");
+    const stack = model.call.stack[at], place = model.placeText(model.stackLine[stack] || model.stackPlace[stack]);
+    if (place) lines.push(place);
+    return { title: model.texts[model.call.text[at]] || CALL_WORDS[(model.call.what[at] >> 1) & 3], lines, event: model.call.event[at] };
+  }
+
   // What the pointer is on, in words: the call, or how many.
   at(x, y) {
     const { chart, model } = this, lane = Math.floor(y / (LANE.height + LANE.gap)) - this.depths, event = chart.eventAt(x), near = (chart.view.to - chart.view.from) / chart.width;
@@ -125,11 +145,6 @@ class Lanes {
     }
     const isNear = best >= 0 && Math.abs(model.call.event[best] + 0.5 - event) <= Math.max(1, 4 * near);
     if (!isNear) return null;
-    const lines = [model.lanes[lane] + ", event " + countText(model.call.event[best])];
-    if (model.call.size[best]) lines.push(bytesText(model.call.size[best]));
-    if (model.call.what[best] & 1) lines.push("it failed");
-    const stack = model.call.stack[best], place = model.placeText(model.stackLine[stack] || model.stackPlace[stack]);
-    if (place) lines.push(place);
-    return { title: model.texts[model.call.text[best]] || CALL_WORDS[(model.call.what[best] >> 1) & 3], lines, event: model.call.event[best] };
+    return this.toldOf(best);
   }
 }

@@ -37,9 +37,12 @@ class Viewer {
     this.chart.setModel(this.model);
     this.lanes.setModel(this.model);
     find("segments-part").hidden = !this.model.hasSegments;
+    find("replay").replaceChildren(new Option("nothing", -1), ...this.model.whatIfs.map((replay, at) => new Option(replay.name, at)));
+    find("replay-label").hidden = this.model.whatIfs.length === 0;
+    this.chooseReplay(-1);
+    this.tellLanes();
     this.selected = -1;
     this.moment = clamp(this.model.peakEvent, this.model.first, this.model.last - 1);
-    this.told();
     showAllocation(this.model, -1, find("detail"));
     this.redraw(true);
   }
@@ -49,6 +52,28 @@ class Viewer {
     this.model.chooseGrouping(this.selectedGrouping);
     this.chart.recolour();
     this.redraw(true);
+  }
+
+  // A replay of the same requests, drawn over what was recorded.
+  chooseReplay(index) {
+    const replay = this.model.whatIfs[index] ?? null;
+    this.chart.setReplay(replay);
+    find("replay").value = replay ? index : -1;
+    document.querySelectorAll(".beside").forEach((button) => button.setAttribute("aria-pressed", String(replay !== null && Number(button.dataset.scene) === this.sceneIndex && Number(button.dataset.replay) === index)));
+    if (replay) find("said").textContent = `Beside what was recorded: ${replay.name}, ${replay.told}, ${bytesText(replay.peak)} reserved at most.`;
+    this.told();
+    this.redraw();
+  }
+
+  // What the colours under the picture stand for.
+  tellLanes() {
+    const line = find("lanes-told"), kinds = this.lanes.kinds;
+    line.hidden = kinds.length === 0;
+    line.replaceChildren(...kinds.map(([word, colour, count]) => {
+      const entry = element("span", `${word} × ${countText(count)}`, "kind");
+      entry.prepend(element("i", undefined, "k" + colour.slice(3)));
+      return entry;
+    }));
   }
 
   // What the picture holds, and what it leaves out.
@@ -62,6 +87,7 @@ class Viewer {
     if (model.markCount > model.marks.length) parts.push(`of ${countText(model.markCount)} marks the first ${countText(model.marks.length)}`);
     const lines = ["The line above the bands is what was reserved from the driver; where a pixel stands for several events, the thin line in them is the least that was held"];
     if (model.capacity || model.allowed) lines.push("dashed: " + [model.capacity ? `the GPU's ${bytesText(model.capacity)}` : "", model.allowed ? `the program's limit of ${bytesText(model.allowed)}` : ""].filter(Boolean).join(" and "));
+    if (this.chart.replay) lines.push(`the broken orange line is what a replay reserves: ${this.chart.replay.name}`);
     find("told").textContent = parts.join("; ") + ". " + lines.join("; ") + ".";
     this.chart.canvas.setAttribute("aria-label", `Memory of GPU ${model.device} over time. Peak ${bytesText(model.peak)} at event ${countText(model.peakEvent)}.`);
   }
@@ -192,6 +218,22 @@ class Viewer {
     const { chart } = this, canvas = chart.canvas, on = (id, kind, act) => find(id).addEventListener(kind, act);
     on("scene", "change", (event) => this.chooseScene(Number(event.target.value)));
     on("grouping", "change", (event) => this.chooseGrouping(event.target.value));
+    on("replay", "change", (event) => this.chooseReplay(Number(event.target.value)));
+    document.querySelectorAll(".beside").forEach((button) => {
+      button.hidden = false;
+      button.addEventListener("click", () => {
+        const isOn = button.getAttribute("aria-pressed") === "true", scene = Number(button.dataset.scene);
+        if (scene !== this.sceneIndex) this.chooseScene(scene);
+        this.chooseReplay(isOn ? -1 : Number(button.dataset.replay));
+        find("timeline").scrollIntoView({ block: "nearest" });
+      });
+    });
+    document.querySelectorAll(".copy").forEach((button) => (button.hidden = false));
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest?.(".copy");
+      if (button) copyPlace(button, find("said"));
+    });
+    document.querySelectorAll(".treemap").forEach(walkTreemap);
     const buttons = { "zoom-in": () => chart.zoom(0.5, this.moment), "zoom-out": () => chart.zoom(2, this.moment), taller: () => chart.zoomBytes(0.5), flatter: () => chart.zoomBytes(2), whole: () => chart.whole(), peak: () => this.chooseMoment(this.model.peakEvent) };
     for (const [id, act] of Object.entries(buttons)) on(id, "click", () => (act(), this.redraw()));
     canvas.addEventListener("wheel", (event) => {
@@ -247,6 +289,8 @@ class Viewer {
     };
     hovers(this.lanes.canvas, (x, y) => this.lanes.at(x, y));
     hovers(this.segments.canvas, (x, y) => this.segments.at(x, y));
+    this.steps(this.lanes);
+    this.steps(this.segments);
     document.querySelectorAll(".jump").forEach((button) => {
       const target = this.payload.jumps[Number(button.dataset.finding)];
       button.hidden = !target || target.scene === null || target.event === null;
@@ -255,6 +299,27 @@ class Viewer {
     new ResizeObserver(() => this.redraw(true)).observe(canvas);
     // Paper is white: before a page is printed it is drawn anew, and there is no frame to wait for.
     for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", () => this.recolour());
+  }
+
+  // From one to the next by keys; Enter chooses it, as a click does.
+  steps(part) {
+    let told = null;
+    part.canvas.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (event.ctrlKey || event.altKey || event.metaKey || (!by && event.key !== "Enter")) return;
+      event.preventDefault();
+      if (by) {
+        told = part.step(by);
+        if (!told) return;
+        const { title, lines } = told.allocation !== undefined ? tipOf(this.model, told.allocation) : told, box = part.canvas.getBoundingClientRect();
+        this.showTip({ title, lines }, box.left, box.bottom);
+        find("said").textContent = [title, ...lines].join(", ");
+      } else if (told) {
+        if (told.allocation !== undefined) this.select(told.allocation);
+        if (told.event !== undefined) this.chooseMoment(told.event);
+      }
+    });
+    part.canvas.addEventListener("blur", () => this.showTip(null));
   }
 
   pan(across, up) {
@@ -275,6 +340,29 @@ class Viewer {
     keys[event.key]();
     this.redraw();
   }
+}
+
+// One stop for the Tab key; arrows go from cell to cell, by where they lie.
+function walkTreemap(map) {
+  const cells = [...map.querySelectorAll("g")], middle = (cell) => {
+    const box = cell.querySelector("rect").getBBox();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  };
+  cells.forEach((cell, at) => cell.setAttribute("tabindex", at ? "-1" : "0"));
+  map.addEventListener("keydown", (event) => {
+    const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key], from = event.target.closest("g");
+    if (!way || !from) return;
+    event.preventDefault();
+    const [x, y] = middle(from), far = (cell) => {
+      const [right, down] = middle(cell), along = (right - x) * way[0] + (down - y) * way[1], across = Math.abs((right - x) * way[1]) + Math.abs((down - y) * way[0]);
+      return along > 0.5 ? along + 2 * across : Infinity;
+    };
+    const next = cells.reduce((best, cell) => (far(cell) < far(best) ? cell : best), from);
+    if (next === from) return;
+    from.setAttribute("tabindex", "-1");
+    next.setAttribute("tabindex", "0");
+    next.focus();
+  });
 }
 
 const block = find("payload");

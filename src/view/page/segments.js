@@ -85,7 +85,16 @@ class SegmentMap {
       parts.push(`${bytesText(live)} of it are allocations that are kept one by one; what is left blank is free or holds smaller ones`);
     }
     this.told.textContent = parts.join("; ") + ".";
-    this.canvas.setAttribute("aria-label", this.told.textContent);
+    this.canvas.setAttribute("aria-label", "Segments at the chosen moment: " + this.told.textContent);
+  }
+
+  // By keys, from block to block in the order of their addresses.
+  step(by) {
+    const blocks = (this.segments ?? []).flatMap((segment) => segment.blocks);
+    if (!blocks.length) return null;
+    const at = blocks.indexOf(this.current), next = at < 0 ? (by > 0 ? 0 : blocks.length - 1) : clamp(at + by, 0, blocks.length - 1);
+    this.current = blocks[next];
+    return { allocation: this.current };
   }
 
   at(x, y) {
