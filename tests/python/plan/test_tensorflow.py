@@ -1,7 +1,7 @@
 """Dry runs of TensorFlow programs: eager operations, variables, traced functions and sessions. One interpreter with TensorFlow, forked for each case."""
 
 import pytest
-from dry import T4, dry_run, interpreter_with
+from dry import H200, T4, dry_run, interpreter_with
 
 pytestmark = [
     pytest.mark.skipif(interpreter_with("tensorflow") is None, reason="TensorFlow is not installed (FAULTLINE_TENSORFLOW_PYTHON names an interpreter that has it)"),
@@ -100,6 +100,123 @@ def test_sessions(plan, case):
     assert ran.summary["died_of_memory"] == (error == "ResourceExhaustedError")
     if error is None:
         assert float(ran.out) == 2000000.0
+
+
+BIG = 1 << 28  # elements of which none is computed: 1 GiB
+NOT_COMPUTED = {
+    "a function that makes its variable": (HEAD, f"""
+class M(tf.Module):
+    v = None
+    @tf.function
+    def __call__(self, x):
+        if self.v is None:
+            self.v = tf.Variable(tf.zeros([{BIG}]))
+        return tf.reduce_sum(self.v) + x
+m = M()
+m(1.0)
+print(m.v[:3].numpy(), m.v.shape[0] >> 20)
+""", "[0. 0. 0.] 256"),
+    "slots that a function makes and another reads": (HEAD, f"""
+v, made = tf.Variable(tf.ones([4])), []
+@tf.function
+def build():
+    if not made:
+        made.append(tf.Variable(tf.zeros([{BIG}])))
+        made.append(tf.Variable(tf.zeros([4])))
+@tf.function
+def use():
+    made[1].assign_add(v)
+    return made[1].read_value()
+build()
+print(use().numpy())
+""", "[1. 1. 1. 1.]"),
+    "an iterator comes to its end": (HEAD, f"""
+w = tf.Variable(tf.ones([1 << 14, 1 << 14]))
+@tf.function
+def step(it):
+    x = next(it)
+    return tf.reduce_sum(x @ w)
+it, n = iter(tf.data.Dataset.from_tensors(np.ones((8, 1 << 14), np.float32)).repeat(3)), 0
+try:
+    while n < 9:
+        step(it)
+        n += 1
+except tf.errors.OutOfRangeError:
+    pass
+print(n)
+""", "3"),
+    "a Keras model": (HEAD, """
+m = tf.keras.Sequential([tf.keras.layers.Input((8,), dtype='int32'), tf.keras.layers.Embedding(200_000, 512), tf.keras.layers.GlobalAveragePooling1D(), tf.keras.layers.Dense(1)])
+m.compile('adam', 'mse', jit_compile=False)
+h = m.fit(np.zeros((16, 8), np.int32), np.ones((16, 1), np.float32), batch_size=4, epochs=2, verbose=0)
+print(len(h.history['loss']), len(m.optimizer.variables), used() >> 20 > 1170, info()['peak'] >> 20)
+""", "2 8 True"),
+    "a session's variables, one of them small": (ONE, f"""
+a = tf.get_variable('a', [{BIG // 8}], initializer=tf.random_normal_initializer())
+b = tf.get_variable('b', [4], initializer=tf.zeros_initializer())
+c = tf.reduce_sum(a)
+more = b.assign_add([1.0] * 4)
+with tf.Session() as s:
+    for _ in range(2):
+        s.run([tf.global_variables_initializer(), tf.reduce_sum(tf.random.normal([{BIG}]))])
+    print(s.run(more), s.run(b))
+""", "[1. 1. 1. 1.] [1. 1. 1. 1.]"),
+    "a session's older variables": (ONE, f"""
+tf.disable_resource_variables()
+a = tf.Variable(tf.random.normal([{BIG // 4}]), name='a')
+b = tf.Variable(tf.zeros([4]), name='b')
+with tf.Session() as s:
+    s.run(tf.global_variables_initializer())
+    print(s.run(b))
+""", "[0. 0. 0. 0.]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NOT_COMPUTED)
+def test_what_is_not_computed_leaves_a_program_that_is_in_order_so(plan, case):
+    head, program, expected = NOT_COMPUTED[case]
+    ran = plan(program, head=head, gpu=H200)
+    assert ran.status == 0, ran.err
+    assert " ".join(ran.out.split()).startswith(expected)
+
+
+UNSET = "v = tf.Variable(tf.zeros([4]))\nhandle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[4], shared_name='u', container='')\n"
+READ = "tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)\n"
+
+
+@pytest.mark.parametrize(
+    "before, is_own",
+    [
+        ("", True),
+        ("f = tf.function(lambda x: tf.reduce_sum(x @ x))\nf(tf.ones([2048, 2048]))\n", True),
+        ("g = tf.function(lambda x: v.assign(tf.reduce_sum(x @ x, axis=1)[:4]))\ng(tf.ones([2048, 2048]))\n", False),
+    ],
+    ids=["nothing left out", "left out, and it changes nothing", "left out, and it would have assigned"],
+)
+def test_a_failure_that_the_dry_run_can_have_caused_is_not_called_the_programs_own(plan, before, is_own):
+    ran = plan(UNSET + before + READ)
+    assert ran.summary["exception"]["type"] == "FailedPreconditionError"
+    assert (ran.summary["stand_in"] == "") == is_own
+
+
+READS = {
+    "a variable of computed numbers": ("v = tf.Variable(tf.random.normal([100, 100]))\nprint(v.numpy().std() > 0.5)", False),
+    "a layer's weights": ("m = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3)])\nprint(abs(m.get_weights()[0]).sum() > 0, float(tf.reduce_sum(tf.abs(m.weights[0]))) > 0)", False),
+    "assigned and added to": ("v = tf.Variable(1.0)\nv.assign_add(2.0)\nprint(float(v))", False),
+    "after a function that was computed": ("v = tf.Variable(1.0)\nf = tf.function(lambda: v.assign_add(1.0))\nf()\nprint(float(v))", False),
+    "a variable of numbers that are not": ("a = tf.ones([2048, 2048])\nv = tf.Variable(a @ a)\nprint(float(v[0, 0]))", True),
+    "added to from such": ("a = tf.ones([2048, 2048])\nv = tf.Variable(0.0)\nv.assign_add(tf.reduce_sum(a @ a))\nprint(float(v))", True),
+    "after a function that was not": ("v = tf.Variable(1.0)\nf = tf.function(lambda x: v.assign(tf.reduce_sum(x @ x)))\nf(tf.ones([2048, 2048]))\nprint(float(v))", True),
+    "written over with a number": ("a = tf.ones([2048, 2048])\nv = tf.Variable(tf.reduce_sum(a @ a))\nv.assign(3.0)\nprint(float(v))", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READS)
+def test_a_read_is_noted_where_the_number_was_not_computed_and_only_there(plan, case):
+    program, noted = READS[case]
+    ran = plan(program)
+    assert ran.status == 0, ran.err
+    assert any("does not compute" in note["text"] for note in ran.notes()) == noted
 
 
 LIMITS = {

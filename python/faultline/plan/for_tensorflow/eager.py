@@ -15,6 +15,7 @@ from .. import dry_run_session
 from ..device import OutOfMemory
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
+_PAGE = 4096
 _SMALL_WORK = 1 << 25  # multiplications
 
 
@@ -105,7 +106,7 @@ class Eager:
             self.shared.after(name, inputs, results)
             return results
         told = self.unwatched(shapes.results_of, name, inputs, attributes, count)
-        stand_in_given = any(session.tensors.is_stand_in(t) for t in inputs)
+        stand_in_given = any(map(self.is_stand_in, inputs))
         if told is None or any(shape is None for shape, _ in told):
             if stand_in_given and told is not None:
                 session.notes.add(
@@ -130,6 +131,25 @@ class Eager:
         for result, holding in zip(results, holdings):
             session.tensors.follow(result, holding, stand_in)
         return results
+
+    def is_stand_in(self, tensor) -> bool:
+        """Was it, or what the variable has, not computed?"""
+        return self._session.tensors.is_stand_in(tensor) or self.shared.is_stand_in(tensor)
+
+    def give_value(self, resource) -> None:
+        """A variable that was to be assigned to by what was not computed: what has no value yet gets zeros, so that it can be read."""
+        from tensorflow.python.ops import gen_resource_variable_ops as variables
+
+        self.shared.mark(resource)
+        if bool(self.unwatched(variables.var_is_initialized_op, resource)):
+            return
+        for kind in getattr(getattr(resource, "_handle_data", None), "shape_and_type", ()):
+            import tensorflow as tf
+
+            shape = tf.TensorShape(kind.shape)
+            if shape.is_fully_defined():
+                zeros = self.stand_in(shape.as_list(), tf.as_dtype(kind.dtype))
+                self.unwatched(variables.assign_variable_op, resource, zeros)
 
     def _telling_failures(self, name: str, inputs, run):
         """What an operation refuses is told with its arguments."""
@@ -190,6 +210,8 @@ class Eager:
                 return tf.bitcast(tf.experimental.dlpack.from_dlpack(zeros(shape, np.uint16).__dlpack__()), tf.bfloat16)
             return tf.experimental.dlpack.from_dlpack(zeros(shape, dtype.as_numpy_dtype).__dlpack__())
 
+        if shapes.bytes_of(shape, dtype) <= _PAGE:  # numpy's small arrays lie where TensorFlow does not want tensors
+            return self.unwatched(tf.zeros, shape, dtype)
         try:
             return self.unwatched(made)
         except Exception:  # of a type that cannot be handed over

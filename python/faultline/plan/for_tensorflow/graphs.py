@@ -15,9 +15,17 @@ from collections import Counter
 from ..._file_owner import is_library, is_own
 from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding
+from .. import stand_in_reads
 from ..device import OutOfMemory
+from . import left_out
 
-_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+# Operations that are functions, and the attributes that name them.
+_CALLS = {
+    **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall"), ("f",)),
+    **dict.fromkeys(("While", "StatelessWhile"), ("cond", "body")),
+    **dict.fromkeys(("If", "StatelessIf"), ("then_branch", "else_branch")),
+}
+_ROUNDS = 8  # of a loop whose end is not known, for how much work it is
 _MOST_WORK = 1 << 27  # elements and multiplications; more are not computed
 _NO_RESULT = ("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg")
 _ASSIGNS = ("AssignVariableOp", "Assign")
@@ -33,7 +41,10 @@ class Walk:
         self._stack = session.here()
         self._taken: dict[int, Holding] = {}  # by the id of a tensor of the graph
         self.unknown: list[str] = []
+        self.kept_in_loops: list[str] = []  # lists that loops fill, of a length that is not known
         self.work = 0
+        self.assigned: dict[int, object] = {}  # variables of the caller's that it assigns to
+        self.iterators: list[tuple] = []  # of the caller's that it takes from, and the operations
 
     def run(self, operations, results) -> None:
         """Raises TensorFlow's own error where memory does not suffice; nothing is held then, nor afterwards but what is kept."""
@@ -81,6 +92,14 @@ class Walk:
                 else:
                     self._taken[id(out)] = self._take(size, out, operation)
                 self.work += self._work(operation, out)
+        if left_out.changes(kind):
+            resource = self._given.get(id(operation.inputs[0]))
+            if kind in left_out.ITERATES:
+                self.iterators.append((resource, operation))
+            elif resource is not None:
+                self.assigned[id(resource)] = resource
+        if kind.startswith("TensorListReserve") or kind == "EmptyTensorList":
+            self.kept_in_loops.append(operation.name)
         if kind in _ASSIGNS and len(operation.inputs) > 1:
             self._keep(operation)
         for tensor in operation.inputs:
@@ -141,16 +160,22 @@ class Walk:
 
     def _work_of_call(self, operation) -> None:
         """A function inside: what it takes for itself is the walk of its own graph."""
-        try:
-            inner = operation.graph._get_function(operation.get_attr("f").name).graph
-        except (AttributeError, ValueError, KeyError):
-            self.unknown.append(operation.name)
-            return
-        outer = (self._given.get(id(t), t) for t in operation.inputs)
-        walk = Walk(self._session, self._name, {id(t): o for t, o in zip(inner.inputs, outer)}, self._variables)
-        walk.run(inner.get_operations(), [])
-        self.work += walk.work
-        self.unknown += walk.unknown
+        rounds = _ROUNDS if operation.type.endswith("While") else 1
+        for name in _CALLS[operation.type]:
+            try:
+                inner = operation.graph._get_function(operation.get_attr(name).name).graph
+            except (AttributeError, ValueError, KeyError):
+                self.unknown.append(operation.name)
+                continue
+            inputs = operation.inputs[1:] if operation.type.endswith("If") else operation.inputs
+            outer = (self._given.get(id(t), t) for t in inputs)
+            walk = Walk(self._session, self._name, {id(t): o for t, o in zip(inner.inputs, outer)}, self._variables)
+            walk.run(inner.get_operations(), [])
+            self.work += rounds * walk.work
+            self.unknown += walk.unknown
+            self.kept_in_loops += walk.kept_in_loops
+            self.assigned.update(walk.assigned)
+            self.iterators += walk.iterators
 
 
 @functools.lru_cache(maxsize=65536)
@@ -181,12 +206,34 @@ def needed(graph, wanted, fed: set) -> list:
     return [operation for operation in graph.get_operations() if operation in found]
 
 
+def _without_xla() -> None:
+    """The CPU's XLA would compile for seconds what is computed here in a moment; what it would take is not asked."""
+    from tensorflow.python.eager.polymorphic_function import polymorphic_function
+
+    kind = polymorphic_function.Function
+    made = kind.__init__
+
+    @functools.wraps(made)
+    def init(self, *arguments, **named):
+        made(self, *arguments, **named)
+        if getattr(self, "_jit_compile", None):
+            self._jit_compile = False
+
+    kind.__init__ = init
+
+
 def _note_unknown(session, walk, what: str) -> None:
     if walk.unknown:
         session.notes.add(
             "kernel",
             f"of {len(walk.unknown)} operations of {what} the sizes are not known before they run, and were not counted ({walk.unknown[0]})",
             verdict=f"without {len(walk.unknown)} operations of {what} whose sizes are not known",
+        )
+    if walk.kept_in_loops:
+        session.notes.add(
+            "kernel",
+            f"what loops inside {what} keep of each round was not counted: how many there are is not known before they run ({walk.kept_in_loops[0]})",
+            verdict=f"without what loops inside {what} keep of each round",
         )
 
 
@@ -195,6 +242,7 @@ def install(session) -> None:
     from tensorflow.python.eager.polymorphic_function import atomic_function
     from tensorflow.python.framework import ops
 
+    session.graphs_left_out = weakref.WeakKeyDictionary()  # sessions' graphs of which something was not computed
     session.graph_variables = weakref.WeakKeyDictionary()  # what the variables of each graph have taken, by name
     kind = atomic_function.AtomicFunction
     call = kind.call_flat
@@ -217,20 +265,22 @@ def install(session) -> None:
         except Exception as problem:
             session.trouble(problem, "a traced function")
             return session.eager.unwatched(call, self, *args)
-        told = [(shapes.dims(t), t.dtype.base_dtype) if t.shape.is_fully_defined() else None for t in outputs]
-        plain = all(t is not None and shapes.is_plain(t[1]) for t in told)
-        is_real = session.all_real or walk.work <= _MOST_WORK or not plain
-        if is_real:
+        told = None if session.all_real or walk.work <= _MOST_WORK else left_out.results_told(outputs)
+        if told is None:
             results = session.eager.unwatched(call, self, *args)
         else:
-            results = [session.eager.stand_in(*t) for t in told]
-        stand_in = not is_real or any(session.tensors.is_stand_in(a) for a in args)
+            results = left_out.leave_out(session, walk, told)
+        stand_in = told is not None or any(map(session.eager.is_stand_in, args))
+        if stand_in:
+            for resource in walk.assigned.values():
+                session.eager.shared.mark(resource)
         for result in results or ():
             if isinstance(result, ops.EagerTensor):
                 session.eager._hold_new(result, "tf.function", stand_in)
         return results
 
     kind.call_flat = call_flat
+    _without_xla()
     made, run = sessions.BaseSession.__init__, sessions.BaseSession.run
 
     def init(self, target="", graph=None, config=None):
@@ -254,7 +304,10 @@ def install(session) -> None:
         if counted is not None and counted.work > _MOST_WORK and not session.all_real:
             values = _zeros_for(session, fetches)
             if values is not None:
-                return values
+                left_out.initialise(session, self, run, fetches, feed_dict or {}, needed)
+                return values[0]
+        if self.graph in session.graphs_left_out:
+            stand_in_reads.note(session)
         return session.eager.unwatched(run, self, fetches, feed_dict, options, run_metadata)
 
     sessions.BaseSession.__init__, sessions.BaseSession.run = init, run_session
@@ -322,7 +375,7 @@ def _with_shapes(session, graph, operations, wanted, fed):
 
 
 def _zeros_for(session, fetches):
-    """What the session would return, not computed; None: it is not known how large."""
+    """What the session would return, not computed, in a tuple; None: it is not known how large."""
     import numpy as np
     import tensorflow as tf
     from tensorflow.python.framework import ops
@@ -338,7 +391,6 @@ def _zeros_for(session, fetches):
         values = tf.nest.map_structure(value, fetches)
     except (ValueError, TypeError):
         return None
-    from .. import stand_in_reads
-
-    stand_in_reads.note(session)
-    return values
+    if any(one is not None for one in tf.nest.flatten(values)):
+        stand_in_reads.note(session)
+    return (values,)

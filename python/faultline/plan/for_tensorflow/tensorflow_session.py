@@ -22,6 +22,7 @@ class TensorFlowSession(PoolSession):
         self.all_real = bool(options.get("real"))
         self.chosen: dict[str, str] = {}  # by the program itself
         self.saw_graph = False
+        self.left_out_line = ""  # where a graph that changes something was not computed
         self._calls: dict[int, tuple] = {}  # by the id of a living function: it, and how often it was called
         self._step = None
 
@@ -60,6 +61,14 @@ class TensorFlowSession(PoolSession):
         from tensorflow.python.framework import errors_impl
 
         return isinstance(problem, errors_impl.ResourceExhaustedError)
+
+    def note_death(self, problem: BaseException, trace) -> None:
+        from tensorflow.python.framework import errors_impl
+
+        super().note_death(problem, trace)
+        if self.left_out_line and isinstance(problem, errors_impl.OpError) and not self.died_of_memory:
+            self.decided_by_stand_in = True
+            self.notes.stand_in_read = self.notes.stand_in_read or self.left_out_line
 
     def out_of_memory(self, shape, dtype, operation: str):
         from tensorflow.python.framework import errors_impl

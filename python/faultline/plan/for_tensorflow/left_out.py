@@ -1,0 +1,88 @@
+"""What a graph that is not computed would have changed: variables have a value afterwards, iterators are one further on, results have their shapes.
+
+Else the program, which is in order, would fail at a variable without a value, or take from an iterator for ever.
+"""
+
+from __future__ import annotations
+
+from ...common import tensorflow_shapes as shapes
+from ...common.holdings import zeros
+from ...common.stacks import user_line
+
+ITERATES = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
+_ASSIGNS = ("AssignVariableOp", "Assign", "AssignAddVariableOp", "AssignSubVariableOp")
+_MOST_BYTES = 256 << 20  # of a variable of a session that is made for real, where TensorFlow copies
+
+
+def changes(kind: str) -> bool:
+    return (
+        kind in _ASSIGNS or kind in ITERATES or kind.startswith(("ResourceApply", "ResourceSparse", "ResourceScatter"))
+    )
+
+
+def results_told(outputs) -> list | None:
+    """For each result its shape and type, or the list of those that an optional value has; None: they cannot be made by hand."""
+    told = []
+    for tensor in outputs:
+        if tensor.shape.is_fully_defined() and shapes.is_plain(tensor.dtype.base_dtype):
+            told.append((shapes.dims(tensor), tensor.dtype.base_dtype))
+            continue
+        operation = tensor.op
+        while operation.type == "Identity":
+            operation = operation.inputs[0].op
+        if operation.type != "OptionalFromValue":
+            return None
+        parts = results_told(operation.inputs)
+        if parts is None or any(isinstance(part, list) for part in parts):
+            return None
+        told.append(parts)
+    return told
+
+
+def leave_out(session, walk, told: list) -> list:
+    """The results of a traced function that is not computed. Raises what an iterator at its end raises."""
+    from tensorflow.python.ops import gen_dataset_ops, gen_optional_ops
+
+    eager = session.eager
+    for resource, operation in walk.iterators:
+        if resource is not None:
+            is_optional = operation.type == "IteratorGetNextAsOptional"
+            take = gen_dataset_ops.iterator_get_next_as_optional if is_optional else gen_dataset_ops.iterator_get_next
+            kinds, sizes = operation.get_attr("output_types"), operation.get_attr("output_shapes")
+            eager.unwatched(take, resource, kinds, sizes)
+    for resource in walk.assigned.values():
+        eager.give_value(resource)
+    if walk.assigned or walk.iterators:
+        session.left_out_line = user_line()
+    results = []
+    for one in told:
+        if isinstance(one, list):
+            parts = [eager.stand_in(*part) for part in one]
+            results.append(eager.unwatched(gen_optional_ops.optional_from_value, parts))
+        else:
+            results.append(eager.stand_in(*one))
+    return results
+
+
+def initialise(session, of, run, fetches, feeds: dict, needed) -> None:
+    """The variables of a session's graph that a run which is not computed would have given their first value."""
+    import tensorflow as tf
+
+    known = session.graphs_left_out.setdefault(of.graph, set())
+    session.left_out_line = user_line()
+    with of.graph.as_default():
+        wanted = [
+            of.graph.as_graph_element(f, allow_tensor=True, allow_operation=True) for f in tf.nest.flatten(fetches)
+        ]
+        fed = {of.graph.as_graph_element(k).ref() for k in feeds}
+    for operation in needed(of.graph, wanted, fed):
+        if operation.type not in _ASSIGNS[:2] or operation.inputs[0].op.name in known:
+            continue
+        value = operation.inputs[1]
+        known.add(operation.inputs[0].op.name)
+        if not value.shape.is_fully_defined() or not shapes.is_plain(value.dtype.base_dtype):
+            continue
+        size = shapes.bytes_of(shapes.dims(value), value.dtype.base_dtype)
+        if operation.type == "AssignVariableOp" or size <= _MOST_BYTES:
+            given = zeros(shapes.dims(value), value.dtype.base_dtype.as_numpy_dtype)
+            session.eager.unwatched(run, of, operation, {value: given})
