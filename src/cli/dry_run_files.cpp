@@ -131,6 +131,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);
+  read("framework", summary.framework);
   read("uses", summary.uses);
   read("stand_in", summary.stand_in_line);
   read("asked_free", summary.asked_free_line);

@@ -15,6 +15,8 @@
 #include "plan/make_plan.h"
 #include "report/assemble.h"
 #include "report/json.h"
+#include "report/limits.h"
+#include "sources/input.h"
 
 namespace faultline::cli {
 namespace {
@@ -26,6 +28,7 @@ constexpr std::uint64_t kSeconds = 120;
 constexpr double kTryingRounds = 4;  // or as long as so many runs take, where that is more
 // after that no further remedy is begun: with the last ones a plan takes a minute
 constexpr double kTryingSeconds = 48;
+constexpr std::string_view kMayGrow = "1%";
 
 struct PlanArguments {
   PlanQuestion question;
@@ -36,6 +39,8 @@ struct PlanArguments {
   std::vector<std::string> op_memory;
   std::optional<std::uint64_t> steps;
   std::optional<std::uint64_t> seconds;
+  std::string budget;
+  std::string compare, may_grow;  // an earlier report, and how much more than there
   Limits limits;
   OutputOptions output;
 };
@@ -73,6 +78,38 @@ DryRunJob as_far_again(DryRunJob job, const ProcessSummary& first) {
   return job;
 }
 
+// What the program's needs are held against, if anything.
+struct Held {
+  std::optional<std::uint64_t> budget;
+  std::optional<Report> base;
+  AllowedGrowth allowed;
+};
+
+// Before anything is run: a base that says nothing is not worth a plan.
+Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>& gpus) {
+  Held held;
+  if (!arguments.budget.empty()) {
+    Result<std::uint64_t> bytes = parse_bytes(arguments.budget);
+    if (!bytes) return Error{"--budget: " + bytes.error().message(), {}, {}};
+    held.budget = *bytes;
+  }
+  if (arguments.compare.empty()) {
+    if (!arguments.may_grow.empty()) return Error{"--may-grow needs --compare: more than what?", {}, {}};
+    return held;
+  }
+  Result<AllowedGrowth> allowed =
+      parse_allowed_growth(arguments.may_grow.empty() ? kMayGrow : std::string_view(arguments.may_grow));
+  if (!allowed) return Error{"--may-grow: " + allowed.error().message(), {}, {}};
+  held.allowed = std::move(*allowed);
+  Result<Input> input = open_input(arguments.compare);
+  if (!input) return Error{"--compare: " + input.error().message(arguments.compare), {}, {}};
+  held.base = make_report(*input);
+  held.base->input_path = arguments.compare;
+  if (const std::string why_not = why_no_base(*held.base, gpus); !why_not.empty())
+    return Error{"--compare: " + arguments.compare + ": " + why_not, {}, {}};
+  return held;
+}
+
 int plan(const PlanArguments& arguments) {
   PlanQuestion question = arguments.question;
   if (question.command.empty())
@@ -80,6 +117,8 @@ int plan(const PlanArguments& arguments) {
   Result<std::vector<Gpu>> gpus = gpus_of(arguments);
   if (!gpus) return fail(gpus.error().message());
   question.gpus = std::move(*gpus);
+  const Result<Held> held = held_against(arguments, question.gpus);
+  if (!held) return fail(held.error().message());
   question.steps_asked = arguments.steps.has_value();
   question.seconds_asked = arguments.seconds.has_value();
   Result<PlanParts> parts = find_plan_parts();
@@ -165,8 +204,11 @@ int plan(const PlanArguments& arguments) {
     plan.command = arguments.function;
     plan.folder.clear();
   }
+  plan.versions.faultline = FAULTLINE_VERSION;
   Report report = make_report((*planned)->trace, (*planned)->judgement);
   report.input_path = plan.folder;
+  if (held->budget) plan.budget = judge_budget(plan, *held->budget);
+  if (held->base) plan.comparison = compare_with_base(*held->base, report, plan, held->allowed);
   attach_plan(report, std::move(plan));
   if (Status written = write_report(*folder, report); !written) hint(written.error().message());
   return tell_run(report, arguments.output, job.folder_stays ? shown_folder(*folder) : "");
@@ -212,6 +254,17 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_option("--vary", arguments->question.vary,
                    "the number to search the largest fitting value of, for example batch_size")
       ->option_text("NAME");
+  verb->add_option("--budget", arguments->budget,
+                   "fail (status 1) where the program needs more than so much of a GPU's memory, the CUDA context "
+                   "included, and say which lines hold it")
+      ->option_text("SIZE");
+  verb->add_option("--compare", arguments->compare,
+                   "an earlier plan of the program, as --format json wrote it or the folder it was kept in: fail "
+                   "(status 1) where the program needs more than then, and say by which lines")
+      ->option_text("BASE");
+  verb->add_option("--may-grow", arguments->may_grow,
+                   "how much more than --compare is allowed: a share (5%) or a size (200MiB); 1% unless told")
+      ->option_text("HOW-MUCH");
   verb->add_option("--op-memory", arguments->op_memory,
                    "what an operation of an extension takes, where it cannot be asked: NAME=SIZE beside its results "
                    "while it runs, and what it gives, for example my::op=64MiB,like=0 or "
@@ -233,7 +286,8 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       ->option_text("DIR");
   verb->footer(
       "Exit status: 0 it fits (or no GPU was named) and nothing is wrong, for the whole program or as far as --steps "
-      "or --seconds told it to go; 1 it does not fit or something is wrong; 2 bad usage, or the program did not import "
+      "or --seconds told it to go; 1 it does not fit, is over its --budget, has grown by more than --may-grow, or "
+      "something is wrong; 2 bad usage, or the program did not import "
       "PyTorch, JAX or TensorFlow, was interrupted, or failed by itself for a reason that no finding explains; 3 "
       "internal error; 4 it "
       "fits, but that holds only in part: the dry run stopped it before its end, a value that is not computed decided "

@@ -45,6 +45,7 @@ struct ProcessSummary {
   PlanLoop loop;                                  // around its steps
   std::uint64_t ranks = 0;  // of the program that this process is one of; 0: it has no process group
   std::string stopped;
+  std::string framework;  // "PyTorch 2.13.0"
   std::optional<PlanException> exception;
   std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …
   std::map<std::string, std::string> changes;    // what was changed, in words

@@ -163,6 +163,43 @@ struct PlanEffects {
   std::vector<std::string> done_for_real;
 };
 
+// How much the program may need, as somebody asked (--budget), and what it was compared with.
+struct PlanBudget {
+  std::uint64_t bytes = 0;
+  std::uint64_t needed_bytes = 0;
+  bool at_least = false;  // what comes after that was not seen
+  std::string why_not;    // it was not judged; empty: it was
+  std::uint64_t over_bytes() const { return why_not.empty() && needed_bytes > bytes ? needed_bytes - bytes : 0; }
+};
+
+// A line of the program that holds another amount at the peak than it did in an earlier plan.
+struct PlanLineChange {
+  Location location;
+  std::string category;
+  std::uint64_t before_bytes = 0;
+  std::uint64_t now_bytes = 0;
+};
+
+// An earlier plan of the program (--compare), and how much more it may need now (--may-grow).
+struct PlanComparison {
+  std::string base;  // the file
+  std::uint64_t before_bytes = 0;
+  std::uint64_t needed_bytes = 0;
+  std::uint64_t allowed_bytes = 0;       // more than before
+  std::string allowed;                   // as it was asked for: "1%"
+  std::vector<PlanLineChange> lines;     // that hold more, the most first
+  std::vector<std::string> differences;  // beside the program: another release, another command
+  std::string why_not;                   // it was not judged; empty: it was
+  std::uint64_t grown_bytes() const { return needed_bytes > before_bytes ? needed_bytes - before_bytes : 0; }
+  bool is_too_much() const { return why_not.empty() && grown_bytes() > allowed_bytes; }
+};
+
+// Who made the plan.
+struct PlanVersions {
+  std::string faultline;
+  std::string framework;  // "PyTorch 2.13.0"
+};
+
 // What the program did for a while: building, training, evaluation, generation, inference, saving.
 struct PlanPhase {
   std::string name;
@@ -247,6 +284,9 @@ struct Plan {
   std::optional<PlanJointly> jointly;
   std::vector<PlanWhere> where;  // of a program that does not fit: the smallest GPUs on which it does
   std::optional<PlanFilling> filling;
+  std::optional<PlanBudget> budget;
+  std::optional<PlanComparison> comparison;
+  PlanVersions versions;
   std::vector<PlanNote> notes;
   PlanEffects effects;
   std::string folder;

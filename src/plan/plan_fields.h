@@ -124,6 +124,39 @@ void fields(auto& archive, PlanEffects& effects) {
   archive("done_for_real", effects.done_for_real);
 }
 
+void fields(auto& archive, PlanBudget& budget) {
+  archive("bytes", budget.bytes);
+  archive("needed", budget.needed_bytes);
+  archive.derived("over", budget.over_bytes());
+  archive("at_least", budget.at_least);
+  archive("why_not", budget.why_not);
+}
+
+void fields(auto& archive, PlanLineChange& line) {
+  archive("location", line.location);
+  archive("category", line.category);
+  archive("before", line.before_bytes);
+  archive("now", line.now_bytes);
+}
+
+void fields(auto& archive, PlanComparison& comparison) {
+  archive("base", comparison.base);
+  archive("before", comparison.before_bytes);
+  archive("needed", comparison.needed_bytes);
+  archive.derived("grown", comparison.grown_bytes());
+  archive("allowed", comparison.allowed_bytes);
+  archive("allowed_as", comparison.allowed);
+  archive.derived("too_much", comparison.is_too_much());
+  archive("lines", comparison.lines);
+  archive("differences", comparison.differences);
+  archive("why_not", comparison.why_not);
+}
+
+void fields(auto& archive, PlanVersions& versions) {
+  archive("faultline", versions.faultline);
+  archive("framework", versions.framework);
+}
+
 template <class Archive>
 void fields(Archive& archive, Plan& plan) {
   if constexpr (!Archive::kWrites) plan.verdict = Verdict::kInterrupted;  // for a word that is not known
@@ -210,6 +243,9 @@ void fields(Archive& archive, Plan& plan) {
     inside("until", where.until);
   });
   archive("filling", plan.filling);
+  if (!Archive::kWrites || plan.budget) archive("budget", plan.budget);
+  if (!Archive::kWrites || plan.comparison) archive("comparison", plan.comparison);
+  if (!Archive::kWrites || !plan.versions.faultline.empty()) archive("versions", plan.versions);
   archive("notes", plan.notes);
   archive("effects", plan.effects);
   archive("folder", plan.folder);

@@ -353,6 +353,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.stop_asked = main.stopped.starts_with("after") && main.stopped.find(" optimizer steps") != std::string::npos
                         ? question.steps_asked
                         : question.seconds_asked;
+  plan.versions.framework = as_asked.framework;
   plan.how = question.real ? "real" : "fake";
   plan.seconds = first.seconds;
   plan.operations = main.operations;

@@ -6,6 +6,7 @@
 #include "facts/outside.h"
 #include "facts/stack_facts.h"
 #include "report/json.h"
+#include "report/limits.h"
 #include "report/unseen.h"
 #include "rules/describe.h"
 
@@ -248,6 +249,7 @@ static void put_cause_first(Report& report) {
 }
 
 void attach_plan(Report& report, Plan plan) {
+  add_limits(report, plan);
   weigh(report, plan);
   if (plan.failed) put_cause_first(report);
   const auto is_failure = [](const Finding& finding) { return finding.rule == "memory/out-of-memory"; };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "report/limits.h"
+
 namespace faultline {
 
 int exit_status(const Report& report) {
@@ -10,6 +12,7 @@ int exit_status(const Report& report) {
   const Verdict verdict = report.plan ? report.plan->verdict : Verdict::kFits;
   if (verdict == Verdict::kUnplanned || verdict == Verdict::kProgramError || verdict == Verdict::kInterrupted) return 2;
   if (verdict == Verdict::kDoesNotFit || verdict == Verdict::kFitsUntil) return 1;
+  if (report.plan && has_unjudged_limit(*report.plan)) return 2;
   return report.plan && report.plan->holds_in_part() ? kHoldsInPart : 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "report/finding_text.h"
+#include "report/limits.h"
 #include "report/phases_text.h"
 #include "report/plan_tables.h"
 #include "report/remedies_text.h"
@@ -93,7 +94,8 @@ Piece headline_of(const Page& page, const Plan& plan) {
   if (plan.caught_failures != 0 && plan.gpu && is_partly_seen(plan))
     more += fmt::format(", after {} that the program caught",
                         plan.caught_failures == 1 ? "an out-of-memory" : "out-of-memory errors");
-  return {page.clean(std::string(text) + more + beside_verdict(plan)), style};
+  const std::string broken = broken_limits_text(plan);
+  return {page.clean(std::string(text) + more + beside_verdict(plan) + broken), broken.empty() ? style : Style::kError};
 }
 
 // PyTorch keeps what it took for reuse; where that is more than it needs, both are said, so that the sum at the peak is explained.
@@ -387,6 +389,7 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
                          plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times"));
   if (!plan.live_at_peak.empty()) page.row("at the peak", peak_text(page, plan));
   if (!plan.devices.empty()) page.row("each GPU", devices_text(plan));
+  for (const auto& [label, text] : limit_rows(plan)) page.row(label, page.clean(text));
   const bool is_sure = plan.gpu && plan.gpu->capacity_source != "assumed" && plan.gpu->context_source != "assumed";
   if (plan.gpu && (context.verbose || !is_sure)) {
     page.row("the GPU", fmt::format("{} ({}), of which the CUDA context and libraries take {} ({})",
@@ -440,7 +443,7 @@ void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   print_notes(page, plan, context.verbose);
 }
 
-std::string summary_of(const Plan& plan) {
+static std::string verdict_words(const Plan& plan) {
   switch (plan.verdict) {
     case Verdict::kFits:
     case Verdict::kTight:
@@ -468,5 +471,7 @@ std::string summary_of(const Plan& plan) {
   }
   return {};
 }
+
+std::string summary_of(const Plan& plan) { return verdict_words(plan) + broken_limits_text(plan); }
 
 }  // namespace faultline

@@ -298,6 +298,7 @@ class DryRunSession:
             "alike_from": self.each_step.last_other,
             "loop": self.loop_rounds.summary(),
             "ranks": self.rank.world or 0,
+            "framework": f"PyTorch {sys.modules['torch'].__version__}",
             "seconds": seconds,
             "changes": self.remedies.applied(),
             "uses": sorted(self.remedies.seen.uses | self._trains_by()),

@@ -220,6 +220,7 @@ class PoolSession:
                 "stopped": self.stopped,
                 "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
                 "ranks": 0,
+                "framework": f"{self.title} {getattr(sys.modules.get(self.framework), '__version__', '')}".rstrip(),
                 "seconds": round(time.monotonic() - self.started, 2),
                 "changes": {},
                 "uses": [],

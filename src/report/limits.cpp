@@ -1,0 +1,275 @@
+#include "report/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/units.h"
+#include "report/growth.h"
+#include "rules/describe.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kLinesTold = 8;
+
+// What a limit is compared with.
+struct Need {
+  std::uint64_t bytes = 0;
+  bool at_least = false;
+  std::string why_not;  // there is no such number
+};
+
+bool ran_to_no_end(const Plan& plan) {
+  return plan.verdict == Verdict::kUnplanned || plan.verdict == Verdict::kProgramError ||
+         plan.verdict == Verdict::kInterrupted;
+}
+
+Need need_of(const Plan& plan) {
+  if (!plan.gpu && plan.filling) return {0, false, "what it needs depends on the GPU, and none was named (--gpu)"};
+  Need need{std::max(plan.needed_bytes, plan.needed_at_end_bytes), !plan.is_known_in_all() || ran_to_no_end(plan), {}};
+  // Of several GPUs the plan is about the one that has least to spare, which need not be the one that takes most.
+  for (const PlanDevice& device : plan.devices) {
+    if (device.index != plan.device && device.reserved_bytes != 0)
+      need.bytes = std::max(need.bytes, plan.context_bytes + device.reserved_bytes);
+  }
+  return need;
+}
+
+// What was seen keeps the limit: may that be said of the program?
+std::string why_not_kept(const Plan& plan, std::uint64_t limit_bytes) {
+  if (plan.verdict == Verdict::kUnplanned) return "the program was not planned: " + plan.unplanned;
+  if (ran_to_no_end(plan)) return "the program was not planned to its end";
+  if (plan.together_bytes > limit_bytes)
+    return fmt::format(
+        "its processes take up to {} together, each at its fullest, and whether that is at one moment is not known",
+        format_bytes(plan.together_bytes));
+  return {};
+}
+
+std::string need_words(std::uint64_t bytes, bool at_least) {
+  return (at_least ? "at least " : "") + format_bytes(bytes);
+}
+
+const DeviceReport* device_of(const Report& report, const Plan& plan) {
+  for (const DeviceReport& device : report.devices) {
+    if (device.index == plan.device) return &device;
+  }
+  return report.devices.empty() ? nullptr : &report.devices.front();
+}
+
+// The line of the program that holds most.
+Location first_line(const std::vector<Holder>& holders) {
+  for (const Holder& holder : holders) {
+    if (!holder.location.file.empty()) return holder.location;
+  }
+  return {};
+}
+
+Finding limit_finding(std::string_view rule, const Plan& plan, std::vector<Holder> holders) {
+  Finding finding;
+  finding.rule = rule;
+  finding.severity = Severity::kError;
+  finding.confidence = Confidence::kLikely;
+  finding.device = static_cast<std::uint16_t>(plan.device);
+  finding.location = first_line(holders);
+  finding.holders = std::move(holders);
+  finding.fingerprint = fingerprint(rule, finding.location);
+  return finding;
+}
+
+void add_over_budget(Report& report, const Plan& plan) {
+  const PlanBudget& budget = *plan.budget;
+  const DeviceReport* device = device_of(report, plan);
+  Finding finding =
+      limit_finding("memory/over-budget", plan, device != nullptr ? device->holders : std::vector<Holder>());
+  finding.message = fmt::format("The program needs {} and its budget is {}: {} too much.",
+                                need_words(budget.needed_bytes, budget.at_least), format_bytes(budget.bytes),
+                                need_words(budget.over_bytes(), budget.at_least));
+  finding.bytes = budget.over_bytes();
+  add_evidence(finding, "needed_bytes", budget.needed_bytes);
+  add_evidence(finding, "budget_bytes", budget.bytes);
+  add_evidence(finding, "context_bytes", plan.context_bytes);
+  report.findings.push_back(std::move(finding));
+}
+
+void add_grown(Report& report, const Plan& plan) {
+  const PlanComparison& compared = *plan.comparison;
+  std::vector<Holder> holders;
+  for (const PlanLineChange& line : compared.lines) {
+    holders.push_back({line.now_bytes - std::min(line.now_bytes, line.before_bytes), 1, line.category, line.location,
+                       fmt::format("{} then, {} now", format_bytes(line.before_bytes), format_bytes(line.now_bytes))});
+  }
+  Finding finding = limit_finding("memory/grown", plan, std::move(holders));
+  finding.message = fmt::format("The program needs {}, which is {} more than the {} of {}; {} more is allowed.",
+                                format_bytes(compared.needed_bytes), format_bytes(compared.grown_bytes()),
+                                format_bytes(compared.before_bytes), compared.base, compared.allowed);
+  if (finding.holders.empty())
+    finding.memory =
+        "No line holds more at the peak than it did: what grew is cache, gaps between tensors, or memory beside the "
+        "allocator.";
+  if (!compared.differences.empty())
+    finding.memory += fmt::format("{}Not the program alone may have changed: {}.", finding.memory.empty() ? "" : " ",
+                                  fmt::join(compared.differences, "; "));
+  finding.bytes = compared.grown_bytes();
+  add_evidence(finding, "needed_bytes", compared.needed_bytes);
+  add_evidence(finding, "before_bytes", compared.before_bytes);
+  add_evidence(finding, "allowed_bytes", compared.allowed_bytes);
+  report.findings.push_back(std::move(finding));
+}
+
+std::string how_far(const Plan& plan) { return plan.stopped.empty() ? "to its end" : "and stopped " + plan.stopped; }
+
+std::vector<std::string> differences_between(const Plan& before, const Plan& now) {
+  std::vector<std::string> found;
+  const auto compare = [&](std::string_view what, const std::string& then, const std::string& today) {
+    if (!then.empty() && !today.empty() && then != today)
+      found.push_back(fmt::format("{}{} then, {} now", what, then, today));
+  };
+  compare("", before.versions.framework, now.versions.framework);
+  compare("Faultline ", before.versions.faultline, now.versions.faultline);
+  compare("it was run ", how_far(before), how_far(now));
+  if (before.command != now.command)
+    compare("the command was ", fmt::format("{}", fmt::join(before.command, " ")),
+            fmt::format("{}", fmt::join(now.command, " ")));
+  if (before.how != now.how) found.push_back("one of the two was planned with real numbers (--real)");
+  return found;
+}
+
+// The lines that hold more at the peak of the GPU that the plan is about.
+std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report, const Plan& plan) {
+  std::vector<PlanLineChange> lines;
+  const Comparison change = compare(base, report);
+  for (const PeakChange& peak : change.peaks) {
+    if (peak.device_after != plan.device && change.peaks.size() > 1) continue;
+    for (const LineChange& line : peak.lines) {
+      // of one that the base does not list it is known what it held at the most
+      const std::uint64_t before = std::max(line.bytes.before, line.unlisted_at_most);
+      if (line.bytes.after > before && lines.size() < kLinesTold)
+        lines.push_back({line.location, line.category, before, line.bytes.after});
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+PlanBudget judge_budget(const Plan& plan, std::uint64_t bytes) {
+  Need need = need_of(plan);
+  PlanBudget budget{bytes, need.bytes, need.at_least, std::move(need.why_not)};
+  if (budget.why_not.empty() && budget.over_bytes() == 0) budget.why_not = why_not_kept(plan, bytes);
+  return budget;
+}
+
+Result<AllowedGrowth> parse_allowed_growth(std::string_view text) {
+  if (!text.ends_with('%')) {
+    Result<std::uint64_t> bytes = parse_bytes(text);
+    if (!bytes)
+      return Error{"'" + std::string(text) + "' is neither a share nor a size", {}, "Write for example 5% or 200MiB."};
+    return AllowedGrowth{format_bytes(*bytes), 0, *bytes};
+  }
+  std::string_view number = text.substr(0, text.size() - 1);
+  while (number.ends_with(' ')) number.remove_suffix(1);
+  double percent = 0;
+  const auto [stop, code] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  if (code != std::errc() || stop != number.data() + number.size() || !std::isfinite(percent) || percent < 0 ||
+      percent > 1e6)
+    return Error{"'" + std::string(text) + "' is no share", {}, "Write for example 5% or 200MiB."};
+  return AllowedGrowth{fmt::format("{:g} %", percent), percent / 100, 0};
+}
+
+std::string why_no_base(const Report& base, const std::vector<Gpu>& gpus) {
+  if (!base.plan)
+    return "it is a report of something else than a plan; write one with faultline plan --format json -- …";
+  const Plan& plan = *base.plan;
+  if (ran_to_no_end(plan))
+    return "that plan did not come to the program's end (" + std::string(name_of(plan.verdict)) +
+           "), so what the program needed then is not known";
+  if (plan.needed_is_least) return "that plan ended at an out-of-memory, so what the program needed then is not known";
+  if (const Need need = need_of(plan); !need.why_not.empty()) return "of that plan it holds: " + need.why_not;
+  if (plan.needed_bytes == 0) return "it does not say what the program needed";
+  const std::string then = plan.gpu ? plan.gpu->name : "no named GPU";
+  if (!plan.gpu && gpus.empty()) return {};
+  for (const Gpu& gpu : gpus) {
+    const PlanGpu now = plan_gpu(gpu);
+    if (!plan.gpu || plan.gpu->name != now.name || plan.gpu->capacity_bytes != now.capacity_bytes) continue;
+    if (plan.gpu->context_bytes == now.context_bytes) return {};
+    return fmt::format("it was planned with {} for the CUDA context, and this is with {} (--context)",
+                       format_bytes(plan.gpu->context_bytes), format_bytes(now.context_bytes));
+  }
+  return fmt::format("it was planned for {}, and this is for {}: what a program takes differs from GPU to GPU", then,
+                     gpus.empty() ? "no named GPU" : plan_gpu(gpus.front()).name);
+}
+
+PlanComparison compare_with_base(const Report& base, const Report& report, const Plan& plan,
+                                 const AllowedGrowth& allowed) {
+  const Plan& before = *base.plan;
+  Need need = need_of(plan);
+  PlanComparison compared;
+  compared.base = base.input_path;
+  compared.before_bytes = need_of(before).bytes;
+  compared.needed_bytes = need.bytes;
+  compared.allowed = allowed.words;
+  compared.allowed_bytes =
+      allowed.bytes + static_cast<std::uint64_t>(std::min(allowed.share * static_cast<double>(compared.before_bytes),
+                                                          static_cast<double>(1ULL << 60)));
+  compared.differences = differences_between(before, plan);
+  compared.lines = grown_lines(base, report, plan);
+  compared.why_not = std::move(need.why_not);
+  if (compared.why_not.empty() && !compared.is_too_much())
+    compared.why_not = why_not_kept(plan, compared.before_bytes + compared.allowed_bytes);
+  return compared;
+}
+
+void add_limits(Report& report, const Plan& plan) {
+  if (plan.budget && plan.budget->over_bytes() != 0) add_over_budget(report, plan);
+  if (plan.comparison && plan.comparison->is_too_much()) add_grown(report, plan);
+}
+
+std::string broken_limits_text(const Plan& plan) {
+  std::string text;
+  if (plan.budget && plan.budget->over_bytes() != 0)
+    text += fmt::format(", {} over the budget", need_words(plan.budget->over_bytes(), plan.budget->at_least));
+  if (plan.comparison && plan.comparison->is_too_much())
+    text += fmt::format(", {} more than before", format_bytes(plan.comparison->grown_bytes()));
+  return text;
+}
+
+std::vector<std::pair<std::string_view, std::string>> limit_rows(const Plan& plan) {
+  std::vector<std::pair<std::string_view, std::string>> rows;
+  if (const auto& budget = plan.budget) {
+    const std::string needs = need_words(budget->needed_bytes, budget->at_least);
+    rows.emplace_back(
+        "budget", !budget->why_not.empty()
+                      ? fmt::format("{}: not judged, for {}", format_bytes(budget->bytes), budget->why_not)
+                  : budget->over_bytes() != 0
+                      ? fmt::format("{}: it needs {}, {} too much", format_bytes(budget->bytes), needs,
+                                    need_words(budget->over_bytes(), budget->at_least))
+                      : fmt::format("{}: it needs {}{}, which leaves {}", format_bytes(budget->bytes),
+                                    format_bytes(budget->needed_bytes), budget->at_least ? " as far as it was run" : "",
+                                    format_bytes(budget->bytes - budget->needed_bytes)));
+  }
+  if (const auto& compared = plan.comparison) {
+    std::string text = fmt::format("{} in {}", format_bytes(compared->before_bytes), compared->base);
+    if (!compared->why_not.empty())
+      text += ": not judged, for " + compared->why_not;
+    else if (compared->needed_bytes < compared->before_bytes)
+      text += fmt::format(": {} less", format_bytes(compared->before_bytes - compared->needed_bytes));
+    else if (compared->needed_bytes == compared->before_bytes)
+      text += ": the same";
+    else
+      text +=
+          fmt::format(": {} more, and {} more is allowed", format_bytes(compared->grown_bytes()), compared->allowed);
+    for (const std::string& difference : compared->differences) text += "; " + difference;
+    rows.emplace_back("before", std::move(text));
+  }
+  return rows;
+}
+
+bool has_unjudged_limit(const Plan& plan) {
+  return (plan.budget && !plan.budget->why_not.empty()) || (plan.comparison && !plan.comparison->why_not.empty());
+}
+
+}  // namespace faultline
