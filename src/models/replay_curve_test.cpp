@@ -42,7 +42,8 @@ Values recorded_curve(const Trace& trace) {
   Values curve;
   std::uint64_t now = 0;
   for (const Event& event : trace.events) {
-    if (event.heap == HeapId(1) && !event.has(kFailed)) {
+    const bool is_driver = event.kind <= EventKind::kUnmap && trace.heaps[event.heap.index()].below == event.heap;
+    if (is_driver && !event.has(kFailed)) {
       if (event.kind == EventKind::kAlloc || event.kind == EventKind::kMap) now += event.size_bytes;
       if ((event.kind == EventKind::kFree && event.returns_to_heap()) || event.kind == EventKind::kUnmap)
         now -= event.size_bytes;

@@ -53,6 +53,7 @@ Viewed look_at(const Input& input) {
       }
       if (!has_scene(judgement, slot)) continue;
       const Scene& scene = viewed.scenes.emplace_back(make_scene(part.name, judgement, slot, share));
+      viewed.traces.push_back(&part.trace);
       for (std::size_t at = 0; at < judgement.findings.size(); ++at) {
         const Finding& finding = judgement.findings[at];
         if (scene.moments[at] == kNever) continue;

@@ -22,6 +22,7 @@ inline constexpr std::string_view kPageBegins = "<!doctype html>\n<!-- made by f
 struct Viewed {
   Report report;
   std::vector<Scene> scenes;
+  std::vector<const Trace*> traces;   // of each scene, in the input, which must still be there
   std::vector<Jump> jumps;            // of each finding of the report
   std::vector<std::string> left_out;  // what is not drawn, in sentences
 };

@@ -7,12 +7,12 @@
 namespace faultline::view {
 namespace {
 
-constexpr std::size_t kLongestPath = 1024;
+constexpr std::size_t kLongestLinked = 1024;
 
 }  // namespace
 
 std::string editor_address(const std::string& file, std::uint32_t line) {
-  if (file.size() < 2 || file[0] != '/' || file[1] == '/' || line == 0 || file.size() > kLongestPath) return {};
+  if (file.size() < 2 || file[0] != '/' || file[1] == '/' || line == 0 || file.size() > kLongestLinked) return {};
   std::string out = "vscode://file";
   for (const char letter : file) {
     const bool is_plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
@@ -24,7 +24,7 @@ std::string editor_address(const std::string& file, std::uint32_t line) {
 }
 
 std::string source_links(const std::string& file, std::uint32_t line) {
-  if (file.empty() || line == 0 || file.size() > kLongestPath) return {};
+  if (file.empty() || line == 0 || file.size() > kLongestLinked) return {};
   const std::string place = escaped(fmt::format("{}:{}", file, line));
   std::string out = fmt::format(
       "<button type=\"button\" class=\"copy\" data-place=\"{}\" hidden>Copy<span class=\"unseen\"> "

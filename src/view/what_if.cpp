@@ -15,6 +15,7 @@
 namespace faultline::view {
 namespace {
 
+constexpr std::uint64_t kMostSearchedEvents = 1'000'000;  // by the settings that nobody proposes
 // From small to large, as people meet them.
 constexpr const char* kGpus[] = {"T4", "RTX 4090", "A100-40GB", "A100-80GB", "H200"};
 
@@ -59,8 +60,9 @@ class WhatIfs {
       keep(attempt(written(changes), changes, own_room_));
     }
     try_gpus(needed);
-    keep_best_of(others);
-    tell(others.size());
+    const bool is_short = others.size() * facts_.trace.events.size() <= kMostSearchedEvents;
+    if (is_short && left_ >= others.size()) keep_best_of(others);
+    tell(others.size(), is_short && untried_ == 0);
   }
 
  private:
@@ -146,7 +148,7 @@ class WhatIfs {
       keep(std::move(best));
   }
 
-  void tell(std::size_t others) {
+  void tell(std::size_t others, bool has_searched) {
     const DeviceUsage& usage = facts_.usage[slot_];
     scene_.recorded_failures = usage.failure_count;
     if (usage.failure_count == 0)
@@ -158,14 +160,13 @@ class WhatIfs {
           "The program was refused memory in this recording: what it would have asked for had it been served is not "
           "known.");
     if (untried_ != 0)
+      scene_.what_ifs_told.push_back(
+          fmt::format("The recording is long: {} more were not replayed for this page; faultline replay tries any.",
+                      format_count(untried_)));
+    if (others != 0)
       scene_.what_ifs_told.push_back(fmt::format(
-          "The recording is long: {} more were not replayed for this page; faultline replay --search tries them.",
-          format_count(untried_)));
-    else if (others != 0)
-      scene_.what_ifs_told.push_back(fmt::format(
-          "{} more settings were replayed, of which the best is shown if it does more; faultline replay --search lists "
-          "them all.",
-          format_count(others)));
+          "{} more settings {}; faultline replay --search lists them all.", format_count(others),
+          has_searched ? "were replayed, of which the best is shown if it does more" : "are not replayed here"));
   }
 
   const Judgement& judgement_;

@@ -140,8 +140,10 @@ class TorchWhatIf {
     std::size_t next_action = 0;
     std::uint64_t consumed = 0;
     for (std::size_t at = first; at < events.size(); ++at) {
-      while (next_action < actions_.size() && actions_[next_action].event <= at)
+      while (next_action < actions_.size() && actions_[next_action].event <= at) {
         act(actions_[next_action++], events[at]);
+        if (curve_ != nullptr) curve_->note(at, allocator_->reserved_bytes());
+      }
       const Event& event = events[at];
       if (recording_.role(event) != HeapRole::kTorch) {
         if constexpr (kWrite) writer_->other(event);
