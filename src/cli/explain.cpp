@@ -62,7 +62,8 @@ int explain(const ExplainOptions& options) {
   }
   share_device_sizes(inputs);
   const bool has_report = std::any_of(inputs.begin(), inputs.end(), [](const Input& i) { return !i.report.empty(); });
-  if (has_report && (!options.save_trace.empty() || options.output.format == kTextTrace))
+  if (has_report &&
+      (!options.save_trace.empty() || options.output.format == kTextTrace || options.output.format == kPerfetto))
     return fail("a report holds no events, so there is no trace to write; give the recording itself");
   if (has_report && gpu) hint("--gpu: a report is shown as it was written");
   if (!options.save_trace.empty()) {
@@ -93,6 +94,7 @@ int explain(const ExplainOptions& options) {
     status = std::max(status, exit_status(reports.back()));
   }
   if (reports.empty()) return status;
+  if (options.output.format == kPerfetto) return write_perfetto(inputs, status);
   std::string text = rendered(reports, options.output);
   if (options.output.format == "json" && reports.size() == 1 && options.paths.size() > 1) text = "[" + text + "]\n";
   return write_out(text, status);

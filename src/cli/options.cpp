@@ -70,6 +70,9 @@ void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::
                            ->option_text("FORM");
   // Not by the option's own means: they ask every verb, and not all have all forms.
   verb.parse_complete_callback([&options, given, known = CLI::IsMember(more_formats)]() mutable {
+    if (options.format == kPerfetto && ::isatty(STDOUT_FILENO) != 0)
+      throw CLI::ValidationError("--format perfetto",
+                                 "this is no text for a terminal: write it to a file, as in > trace.perfetto");
     if (given->count() != 0) return;
     if (const std::string problem = known(options.format); !problem.empty())
       throw CLI::ValidationError("FAULTLINE_FORMAT", problem);

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "report/report.h"
 #include "report/terminal.h"
+#include "sources/input.h"
 #include "trace/trace.h"
 
 namespace CLI {
@@ -26,8 +27,10 @@ struct OutputOptions {
 
   bool is_for_people() const { return format == "terminal"; }
 };
+// A form of recordings, not of reports (cli/perfetto.cpp).
+inline constexpr const char* kPerfetto = "perfetto";
 // The forms that a report has for other tools, beside JSON.
-inline const std::vector<std::string> kExchangeFormats = {"sarif", "markdown", "github", "junit"};
+inline const std::vector<std::string> kExchangeFormats = {"sarif", "markdown", "github", "junit", kPerfetto};
 void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
 // That one and the others; a verb may have formats of its own.
 void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
@@ -58,10 +61,14 @@ std::string rendered(std::span<const Report> reports, const OutputOptions& optio
 // The report of a run, with where it is kept: for other tools to standard output, else to standard error, behind what the program printed. The report's own status.
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in);
 
+// What was recorded, for Perfetto's viewer, to standard output; the status given, or that of an input with nothing to draw.
+int write_perfetto(std::span<const Input> inputs, int status);
+
 int add_verbs_and_run(int argument_count, char** arguments);
 void add_explain(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
 void add_view(CLI::App& app, int& status);
+void add_diff(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);
 // command: what stood behind `--`, which the verbs that run a program take.

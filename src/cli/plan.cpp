@@ -14,6 +14,7 @@
 #include "models/gpus.h"
 #include "plan/make_plan.h"
 #include "report/assemble.h"
+#include "report/exit_status.h"
 #include "report/json.h"
 #include "report/limits.h"
 #include "sources/input.h"
@@ -211,6 +212,11 @@ int plan(const PlanArguments& arguments) {
   if (held->base) plan.comparison = compare_with_base(*held->base, report, plan, held->allowed);
   attach_plan(report, std::move(plan));
   if (Status written = write_report(*folder, report); !written) hint(written.error().message());
+  if (arguments.output.format == kPerfetto) {
+    const Result<Input> input = open_input(*folder);
+    if (!input) return fail(input.error().message(shown_folder(*folder)));
+    return write_perfetto({&*input, 1}, exit_status(report));
+  }
   return tell_run(report, arguments.output, job.folder_stays ? shown_folder(*folder) : "");
 }
 

@@ -176,6 +176,8 @@ Status check(const ReplayArguments& arguments) {
     return Error{"--save-trace: " + output + " is the input itself; give another name", {}, {}};
   if (!may_be_overwritten(output))
     return Error{"--save-trace: " + output + " is there already and is no Faultline trace; give another name", {}, {}};
+  if (arguments.search && arguments.output.format == kPerfetto)
+    return Error{"--format perfetto goes with one replay, not with --search", {}, {}};
   if (arguments.search && !output.empty()) return Error{"--save-trace goes with one replay, not with --search", {}, {}};
   if (!arguments.context.empty() && arguments.gpu.empty()) return Error{"--context needs --gpu", {}, {}};
   return Ok{};
@@ -277,7 +279,7 @@ Result<std::vector<Row>> answer(const ReplayArguments& arguments, const Facts& f
   if (!facts.usage[slot].failures.empty())
     rows.front().place = short_place(whereabouts(facts, slot, facts.usage[slot].failures.front().event).location);
 
-  options.want_trace = !arguments.output_trace.empty();
+  options.want_trace = !arguments.output_trace.empty() || arguments.output.format == kPerfetto;
   if (arguments.search) {
     std::vector<SettingChanges> candidates = sensible_settings(trace, arguments.device);
     for (SettingChanges& changes : candidates)
@@ -368,7 +370,7 @@ int run_replay(const ReplayArguments& arguments) {
   if (!room) return fail(room.error().message());
   options.segment_budget_bytes = room->segment_budget_bytes;
   options.gpu = room->target;
-  const Result<std::vector<Row>> rows = answer(arguments, facts, slot, options);
+  Result<std::vector<Row>> rows = answer(arguments, facts, slot, options);
   if (!rows) return fail(rows.error().message());
   if (!arguments.output_trace.empty() && rows->back().result.trace) {
     if (Status saved = write_trace_file(*rows->back().result.trace, arguments.output_trace); !saved)
@@ -376,6 +378,10 @@ int run_replay(const ReplayArguments& arguments) {
   }
   const bool cut_short = ended_for_want_of_memory(facts, slot, (*part)->statements);
   const bool fits = rows->size() > 1 && (*rows)[1].result.failure_count == 0;
+  if (arguments.output.format == kPerfetto && rows->back().result.trace) {
+    const Input replayed(std::move(*rows->back().result.trace));
+    return write_perfetto({&replayed, 1}, fits ? kClean : kFindings);
+  }
   return write_out(arguments.output.format == "json" ? to_json(*input, **part, *rows, *room, cut_short)
                                                      : to_page(arguments, *rows, *room, cut_short),
                    fits ? kClean : kFindings);
@@ -413,7 +419,7 @@ void add_replay(CLI::App& app, int& status) {
   verb->footer(
       "Exit status: 0 the replay, or the best of a search, fits, 1 it does not, 2 bad usage or an input that cannot be "
       "read, 3 internal error.");
-  add_output_options(*verb, arguments->output);
+  add_output_options(*verb, arguments->output, {kPerfetto});
   verb->callback([arguments, &status] { status = run_replay(*arguments); });
 }
 

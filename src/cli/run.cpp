@@ -13,6 +13,7 @@
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "report/assemble.h"
+#include "report/exit_status.h"
 #include "report/json.h"
 #include "sources/run_folder/run_folder.h"
 
@@ -45,6 +46,7 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
   if (!input) return fail(input.error().message(shown_folder(folder)));
   const Report report = make_report(*input);
   if (Status written = write_report(folder, report); !written) hint(written.error().message());
+  if (options.output.format == kPerfetto) return write_perfetto({&*input, 1}, exit_status(report));
   return tell_run(report, options.output, shown_folder(folder));
 }
 

@@ -190,23 +190,25 @@ bool ran_out_of_memory(const Report& report) {
   });
 }
 
-// `side`: "before", "after".
+// `side`: "Before", "After".
 void note_side(const Report& report, const std::string& side, std::vector<std::string>& notes) {
   std::map<std::uint16_t, int> processes;
-  for (const DeviceReport& device : report.devices)
-    processes[device.index] += device.peak_allocated != 0 || device.peak_reserved != 0;
-  if (std::any_of(processes.begin(), processes.end(), [](const auto& one) { return one.second > 1; }))
-    notes.push_back("Several processes used one GPU " + side + ": of each GPU the one that held most is compared.");
   bool has_lines = false;
-  for (const DeviceReport& device : report.devices) has_lines |= peak_account(device).has_lines();
+  for (const DeviceReport& device : report.devices) {
+    processes[device.index] += device.peak_allocated != 0 || device.peak_reserved != 0;
+    has_lines |= peak_account(device).has_lines();
+  }
+  if (std::any_of(processes.begin(), processes.end(), [](const auto& one) { return one.second > 1; }))
+    notes.push_back(side + ": several processes used one GPU, and the one that held most of it is compared.");
   if (!has_lines)
-    notes.push_back("What was recorded " + side +
-                    " has no call stacks: its memory cannot be told by line, and no line is compared.");
+    notes.push_back(side +
+                    ": it was recorded without call stacks, so its memory is not known by line, and no line is "
+                    "compared.");
   if (ran_out_of_memory(report))
-    notes.push_back("The program ran out of memory " + side +
-                    ": that peak is what it had got by then, and it may have needed more.");
+    notes.push_back(side + ": the program ran out of memory. That peak is what it had by then; it needed more.");
   if (report.plan && report.plan->ends_early())
-    notes.push_back("The plan " + side + " was stopped " + report.plan->stopped + ": what came later was not seen.");
+    notes.push_back(side + ": the program was stopped " + report.plan->stopped +
+                    ", and what comes later was not seen.");
 }
 
 void compare_devices(const Report& before, const Report& after, Comparison& result) {
@@ -281,8 +283,8 @@ Comparison compare(const Report& before, const Report& after) {
   }
   compare_devices(before, after, result);
   match_findings(before, after, result);
-  note_side(before, "before", result.notes);
-  note_side(after, "after", result.notes);
+  note_side(before, "Before", result.notes);
+  note_side(after, "After", result.notes);
   if (before.plan && after.plan) compare_needs(*before.plan, *after.plan, result);
   return result;
 }

@@ -21,6 +21,10 @@ std::string to_markdown(std::span<const Report> reports, const ExchangeOptions& 
 std::string to_github(std::span<const Report> reports, const ExchangeOptions& options);
 std::string to_junit(std::span<const Report> reports, const ExchangeOptions& options);
 
+// Text of others in Markdown. In running text nothing in it is a mark, a tag, a mention, a reference or a link; as code it is code whatever it holds.
+std::string markdown_text(std::string_view text);
+std::string markdown_code(std::string_view text);
+
 // The file relative to the folder that it is below; else as it is.
 std::string_view below(std::string_view folder, std::string_view file);
 

@@ -14,8 +14,44 @@ namespace {
 
 bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// Text of others in running text: nothing in it is a mark, a tag, a mention, a reference or a link.
-std::string plain(std::string_view input) {
+std::size_t longest_run(std::string_view text, char c) {
+  std::size_t longest = 0, run = 0;
+  for (const char here : text) longest = std::max(longest, run = here == c ? run + 1 : 0);
+  return longest;
+}
+
+std::string block(std::string_view text) {
+  const std::string marks(std::max<std::size_t>(longest_run(text, '`') + 1, 3), '`');
+  return marks + "text\n" + std::string(text) + (text.ends_with('\n') ? "" : "\n") + marks + "\n";
+}
+
+std::string_view sign_of(Severity severity) {
+  return severity == Severity::kError ? "Error" : severity == Severity::kWarning ? "Warning" : "Note";
+}
+
+void write_finding(std::string& out, const FindingGroup& group, const PathStyle& paths) {
+  constexpr int kWide = 200;
+  const Finding& finding = group.first();
+  out += "\n**" + std::string(sign_of(finding.severity)) + "** " + markdown_code(finding.rule) + " (" +
+         std::string(name_of(finding.confidence)) + ")";
+  if (group.count() > 1) out += " ×" + format_count(group.count());
+  out += "\n\n" + markdown_text(finding.message) + "\n\n";
+  const auto row = [&](const char* label, const Location& place) {
+    if (place.known())
+      out += std::string("- ") + label + " " + markdown_code(describe_place(place, paths, kWide)) + "\n";
+  };
+  row("at", place_to_look(finding));
+  row("allocated at", finding.allocated_at);
+  row("freed at", finding.freed_at);
+  for (const Try& attempt : finding.tries) {
+    if (attempt.confirmed == false) continue;
+    out += std::string("- ") + (attempt.confirmed ? "**confirmed**: " : "try: ") + markdown_text(attempt.what) + "\n";
+  }
+}
+
+}  // namespace
+
+std::string markdown_text(std::string_view input) {
   const std::string text = shown(input);
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -41,57 +77,21 @@ std::string plain(std::string_view input) {
   return out;
 }
 
-std::size_t longest_run(std::string_view text, char c) {
-  std::size_t longest = 0, run = 0;
-  for (const char here : text) longest = std::max(longest, run = here == c ? run + 1 : 0);
-  return longest;
-}
-
-// As code, whatever it holds.
-std::string code(std::string_view text) {
+std::string markdown_code(std::string_view text) {
   const std::string inside = shown(text);
   const std::string marks(longest_run(inside, '`') + 1, '`');
   const char* room = inside.starts_with('`') || inside.ends_with('`') ? " " : "";
   return marks + room + inside + room + marks;
 }
 
-std::string block(std::string_view text) {
-  const std::string marks(std::max<std::size_t>(longest_run(text, '`') + 1, 3), '`');
-  return marks + "text\n" + std::string(text) + (text.ends_with('\n') ? "" : "\n") + marks + "\n";
-}
-
-std::string_view sign_of(Severity severity) {
-  return severity == Severity::kError ? "Error" : severity == Severity::kWarning ? "Warning" : "Note";
-}
-
-void write_finding(std::string& out, const FindingGroup& group, const PathStyle& paths) {
-  constexpr int kWide = 200;
-  const Finding& finding = group.first();
-  out += "\n**" + std::string(sign_of(finding.severity)) + "** " + code(finding.rule) + " (" +
-         std::string(name_of(finding.confidence)) + ")";
-  if (group.count() > 1) out += " ×" + format_count(group.count());
-  out += "\n\n" + plain(finding.message) + "\n\n";
-  const auto row = [&](const char* label, const Location& place) {
-    if (place.known()) out += std::string("- ") + label + " " + code(describe_place(place, paths, kWide)) + "\n";
-  };
-  row("at", place_to_look(finding));
-  row("allocated at", finding.allocated_at);
-  row("freed at", finding.freed_at);
-  for (const Try& attempt : finding.tries) {
-    if (attempt.confirmed == false) continue;
-    out += std::string("- ") + (attempt.confirmed ? "**confirmed**: " : "try: ") + plain(attempt.what) + "\n";
-  }
-}
-
-}  // namespace
-
 std::string to_markdown(std::span<const Report> reports, const ExchangeOptions& options) {
   const PathStyle paths{options.cwd, "", true};
   std::string out;
   for (const Report& report : reports) {
     if (!out.empty()) out += "\n---\n\n";
-    out += "### Faultline: " + plain(summary_of(report)) + "\n";
-    if (!report.input_path.empty()) out += "\nRead: " + code(shorten_path(report.input_path, paths, 200)) + "\n";
+    out += "### Faultline: " + markdown_text(summary_of(report)) + "\n";
+    if (!report.input_path.empty())
+      out += "\nRead: " + markdown_code(shorten_path(report.input_path, paths, 200)) + "\n";
     for (const FindingGroup& group : group_findings(report.findings)) {
       if (group.first().severity != Severity::kNote) write_finding(out, group, paths);
     }
