@@ -57,8 +57,9 @@ def plan(
     allow_writes: bool = False,
     offline: bool = False,
     op_memory: list[str] | tuple[str, ...] = (),
+    budget: str | None = None,
 ) -> Plan:
-    """Dry-runs function() on the named GPU ("T4", "24GiB"). Raises ValueError when the plan could not be made."""
+    """Dry-runs function() on the named GPU ("T4", "24GiB"); report["plan"]["budget"] tells whether it needs more than a budget ("14GiB"). Raises ValueError when the plan could not be made."""
     with tempfile.TemporaryDirectory(prefix="faultline-") as folder:
         address = os.path.join(folder, "socket")
         server = socket.socket(socket.AF_UNIX)
@@ -67,6 +68,7 @@ def plan(
         options = [
             *(["--gpu", gpu] if gpu else []),
             *(["--vary", vary] if vary else []),
+            *(["--budget", budget] if budget else []),
             *(["--real"] if real else []),
             *(["--steps", str(steps)] if steps is not None else []),
             "--seconds",

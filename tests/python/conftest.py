@@ -37,6 +37,7 @@ EVERY_NTH = {
     "plan/test_plan_time.py": 2,
     "plan/test_programs.py": 4,
     "plan/test_ranks.py": 3,
+    "plan/test_pytest_plugin.py::test_what_comes_of": 4,
     "plan/test_releases.py": 6,
     "plan/test_remedies.py": 3,
     "run/test_recorder.py": 4,
@@ -92,6 +93,7 @@ LONG = (
     "test_shim_torch.py::test_data_workers_run_as_without_us[spawn]",
     "test_shim_torch.py::test_a_child_of_torch_multiprocessing_that_fails_is_told_as_without_us",
     "test_recorder.py::test_no_allocation_that_the_recorder_is_refused_reaches_the_program[all_well",
+    "test_pytest_plugin.py::test_through_xdist_with_what_could_not_be_judged",
 )
 
 

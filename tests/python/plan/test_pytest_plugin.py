@@ -1,0 +1,379 @@
+"""The pytest plugin from the outside: sessions of pytest with marked tests, without a GPU.
+
+One session has many cases, because each imports PyTorch; a case is a test with what must come of it, a bug beside its clean twin.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from common import ROOT
+
+sys.path.insert(0, str(ROOT / "python"))
+from faultline import planned_item, pytest_plugin  # noqa: E402
+
+torch = pytest.importorskip("torch")
+shares_session = pytest.mark.xdist_group("pytest_plugin")
+
+
+def pytest_session(binary, folder, *options, **files):
+    for name, content in files.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(content))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "faultline.pytest_plugin", "-p", "no:cacheprovider"]
+        + ["-q", "--junitxml=told.xml", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "FAULTLINE": binary, "PYTEST_ADDOPTS": ""},
+    )
+    done.tests = {}
+    if (folder / "told.xml").exists():
+        for case in ElementTree.parse(folder / "told.xml").getroot().iter("testcase"):
+            ends = [(part.tag, (part.get("message") or "") + (part.text or "")) for part in case]
+            ends = [end for end in ends if end[0] in ("failure", "error", "skipped")]
+            done.tests[case.get("name")] = ends[0] if ends else ("passed", "")
+    return done
+
+
+CONFTEST = """
+import pytest
+
+@pytest.fixture(scope="module")
+def layer():
+    import torch
+    return torch.nn.Linear(4096, 4096, device="cuda")  # 64 MiB, made where a GPU is planned
+
+@pytest.fixture
+def ends():
+    yield
+    raise RuntimeError("what a fixture does at its end")
+"""
+
+TESTS = """
+import unittest
+import pytest, torch
+
+GIB = 1 << 30
+KEPT, BOUNDED = [], []
+
+
+@pytest.mark.gpu_memory("1GiB", gpu="T4")
+def test_keeps_its_budget(layer, tmp_path):
+    (tmp_path / "left").write_text("of no one else's business")
+    layer(torch.randn(8, 4096, device="cuda")).sum().backward()
+
+
+@pytest.mark.gpu_memory("1GiB", gpu="T4")
+def test_is_over_its_budget(layer):
+    large = torch.empty(GIB, dtype=torch.uint8, device="cuda")  # <- large
+    large + 1
+
+
+@pytest.mark.gpu_memory("100GiB", gpu="T4")
+def test_does_not_fit():
+    torch.empty(20 * GIB, dtype=torch.uint8, device="cuda")
+
+
+@pytest.mark.gpu_memory("1500MiB", gpu="T4")
+@pytest.mark.parametrize("size", [1, 2])
+def test_of_several_sizes(size):
+    torch.empty(size * GIB, dtype=torch.uint8, device="cuda")
+
+
+@pytest.mark.gpu_memory("1GiB")
+class TestOfAClass:
+    def setup_method(self):
+        self.size = 2 * GIB
+
+    def test_method(self):
+        torch.empty(self.size, dtype=torch.uint8, device="cuda")
+
+    @pytest.mark.gpu_memory("4GiB")
+    def test_with_its_own_budget(self):
+        torch.empty(self.size, dtype=torch.uint8, device="cuda")
+
+
+class TestOfUnittest(unittest.TestCase):
+    def setUp(self):
+        self.size = 1 << 20
+
+    @pytest.mark.gpu_memory("1GiB")
+    def test_its_own_failure(self):
+        self.assertEqual(torch.empty(self.size, device="cuda").numel(), 3)
+
+
+@pytest.mark.gpu_memory("1GiB")
+def test_that_fails_by_itself(layer):
+    print("said before")
+    assert layer.weight.shape == (1, 2), "wrong shape"
+
+
+@pytest.mark.gpu_memory("1GiB")
+@pytest.mark.xfail(raises=ZeroDivisionError, strict=True)
+def test_that_is_expected_to_fail(layer):
+    1 / 0
+
+
+@pytest.mark.gpu_memory("1GiB")
+@pytest.mark.xfail(strict=True)
+def test_that_is_expected_to_be_over_its_budget():
+    torch.empty(GIB, dtype=torch.uint8, device="cuda")
+
+
+@pytest.mark.gpu_memory("1GiB")
+def test_that_skips_itself(layer):
+    pytest.skip("not today")
+
+
+@pytest.mark.gpu_memory("1GiB")
+@pytest.mark.skip(reason="by a mark")
+def test_that_is_skipped():
+    raise AssertionError("never run")
+
+
+@pytest.mark.gpu_memory("1GiB")
+def test_without_a_gpu():
+    assert torch.ones(3).sum() == 3
+
+
+@pytest.mark.gpu_memory("1GiB", gpu="T5")
+def test_of_a_gpu_that_is_not_known():
+    pass
+
+
+@pytest.mark.gpu_memory("1GiB")
+def test_with_a_fixture_that_ends_badly(layer, ends):
+    pass
+
+
+@pytest.mark.gpu_memory("1GiB")
+@pytest.mark.anyio
+async def test_that_is_async(anyio_backend):
+    import asyncio
+    await asyncio.sleep(0)
+    torch.empty(2 * GIB, dtype=torch.uint8, device="cuda")
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.mark.no_gpu_leak
+def test_that_leaks(layer):
+    KEPT.append(layer(torch.randn(256, 4096, device="cuda")))  # <- kept
+
+
+@pytest.mark.no_gpu_leak(repeat=12)
+def test_that_keeps_a_few(layer):
+    BOUNDED.append(layer(torch.randn(256, 4096, device="cuda")).detach())
+    del BOUNDED[:-3]
+
+
+def test_of_no_mark():
+    assert not torch.cuda.is_available() and torch.save.__module__ == "torch.serialization"
+    assert not KEPT and not BOUNDED
+"""
+
+PASS, FAIL, SKIP = "passed", "failure", "skipped"
+OUTCOMES = {
+    "test_keeps_its_budget": (PASS, []),
+    "test_is_over_its_budget": (FAIL, ["over its budget of 1.00 GiB", "1.21 GiB", "test_marked.py:{large}"]),
+    "test_does_not_fit": (FAIL, ["Tesla T4 has 14.56 GiB", "fails at test_marked.py:"]),
+    "test_of_several_sizes[1]": (PASS, []),
+    "test_of_several_sizes[2]": (FAIL, ["over its budget of 1.46 GiB"]),
+    "test_method": (FAIL, ["over its budget of 1.00 GiB"]),
+    "test_with_its_own_budget": (PASS, []),
+    "test_its_own_failure": (FAIL, ["1048576 != 3"]),
+    "test_that_fails_by_itself": (FAIL, ["AssertionError: wrong shape", "assert layer.weight.shape == (1, 2)"]),
+    "test_that_is_expected_to_fail": (SKIP, []),  # as JUnit's form tells an expected failure
+    "test_that_is_expected_to_be_over_its_budget": (SKIP, []),
+    "test_that_skips_itself": (SKIP, ["not today"]),
+    "test_that_is_skipped": (SKIP, ["by a mark"]),
+    "test_without_a_gpu": (PASS, []),
+    "test_of_a_gpu_that_is_not_known": (FAIL, ["could not be planned: --gpu: 'T5' is no GPU that Faultline knows"]),
+    "test_with_a_fixture_that_ends_badly": (PASS, []),
+    "test_that_is_async": (FAIL, ["over its budget"]),
+    "test_that_leaks": (FAIL, ["more after each of 10 runs", "test_marked.py:{kept}"]),
+    "test_that_keeps_a_few": (PASS, []),
+    "test_of_no_mark": (PASS, []),
+}
+LINES = {
+    mark: next(number for number, line in enumerate(TESTS.split("\n")) if line.endswith(f"# <- {mark}"))
+    for mark in ("large", "kept")
+}
+
+
+ALWAYS = [
+    "test_keeps_its_budget",
+    "test_is_over_its_budget",
+    "test_that_fails_by_itself",
+    "test_without_a_gpu",
+    "test_that_leaks",
+    "test_that_keeps_a_few",
+    "test_of_no_mark",
+]
+
+
+@pytest.fixture(scope="module")
+def session(request, binary, tmp_path_factory):
+    """Only those cases are run that are looked at: each takes a second or two."""
+    folder = tmp_path_factory.mktemp("marked")
+    items = [item for item in request.session.items if item.name.startswith("test_what_comes_of_a_marked_test")]
+    names = {*ALWAYS, *(item.callspec.params["name"] for item in items)}
+    done = pytest_session(
+        binary,
+        folder,
+        *("--faultline-summary", "-k", " or ".join(sorted(name.partition("[")[0] for name in names))),
+        conftest=CONFTEST,
+        test_marked=TESTS.lstrip("\n"),
+    )
+    done.names = names
+    return done
+
+
+@shares_session
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_what_comes_of_a_marked_test(session, name):
+    outcome, words = OUTCOMES[name]
+    assert session.tests[name][0] == outcome, session.tests[name]
+    for word in words:
+        assert word.format(**LINES) in session.tests[name][1], session.tests[name]
+
+
+@shares_session
+def test_all_cases_are_looked_at_and_nothing_else_went_wrong(session):
+    assert session.names <= set(session.tests) <= set(OUTCOMES), session.stdout + session.stderr
+    assert session.returncode == 1 and "INTERNALERROR" not in session.stdout + session.stderr
+    assert "said before" in session.stdout  # what the test printed
+    assert "All traceback entries are hidden" not in session.stdout
+    assert "planned_item.py" not in session.stdout, session.stdout  # ours is not what failed
+
+
+@shares_session
+def test_the_summary_tells_the_planned_memory(session):
+    (summary,) = re.findall(r"=+ planned GPU memory =+\n(.*?)\n=", session.stdout, re.DOTALL)
+    lines = dict(line.split("::")[-1].split(": ", 1) for line in summary.split("\n"))
+    assert lines["test_keeps_its_budget"].endswith("of a budget of 1.00 GiB") and "Tesla T4" in summary
+    assert "over the budget" in lines["test_is_over_its_budget"] and lines["test_without_a_gpu"] == "no GPU memory"
+    assert "more with each run" in lines["test_that_leaks"] and lines["test_that_keeps_a_few"].endswith("no growth")
+    assert "test_of_no_mark" not in lines
+
+
+@shares_session
+def test_a_test_that_uses_no_gpu_is_warned_about(session):
+    assert "used no GPU: there was nothing to plan" in session.stdout
+
+
+def test_through_xdist_with_what_could_not_be_judged(binary, tmp_path):
+    done = pytest_session(
+        binary,
+        tmp_path,
+        *("-n", "1", "-o", "faultline_summary=true"),
+        test_more="""
+        import pytest, torch
+
+        @pytest.mark.gpu_memory("4GiB", gpu="T4")
+        def test_over():
+            torch.empty(5 << 30, dtype=torch.uint8, device="cuda")
+
+        @pytest.mark.gpu_memory("4GiB")
+        def test_of_an_operation_that_cannot_be_planned():
+            torch.zeros(1 << 20, device="cuda")
+            torch.quantize_per_tensor(torch.randn(1 << 20, device="cuda"), 0.1, 0, torch.qint8)
+        """,
+    )
+    assert done.tests["test_over"][0] == "failure" and "over its budget" in done.tests["test_over"][1]
+    outcome, text = done.tests["test_of_an_operation_that_cannot_be_planned"]
+    assert outcome == "failure", text  # whatever it needs: it was not seen
+    assert "planned GPU memory" in done.stdout and "over the budget of 4.00 GiB" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "mark, words",
+    [
+        ('gpu_memory("14Gi")', "'14Gi' is not a size"),
+        ('gpu_memory("")', "'' is not a size"),
+        ('gpu_memory("-1GiB")', "'-1GiB' is not a size"),
+        ("gpu_memory(14)", "not 14"),
+        ("gpu_memory()", "missing a required argument: 'budget'"),
+        ("gpu_memory", "missing a required argument: 'budget'"),
+        ('gpu_memory("1GiB", "T4")', "too many positional arguments"),
+        ('gpu_memory("1GiB", card="T4")', "unexpected keyword argument 'card'"),
+        ('gpu_memory("1GiB", gpu=4)', "gpu is a name or a size"),
+        ("no_gpu_leak(repeat=2)", "repeat is a number from 5 on"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnknownMarkWarning")
+def test_a_mark_that_cannot_be_understood_is_an_error_at_collection(mark, words):
+    class Item:
+        nodeid = "test_x.py::test_y"
+
+        def iter_markers(self):
+            yield eval(f"pytest.mark.{mark}").mark
+
+    with pytest.raises(pytest.UsageError) as told:
+        pytest_plugin.limits_of(Item())
+    assert words in str(told.value) and "test_x.py::test_y: @pytest.mark." in str(told.value)
+
+
+def test_a_session_with_a_wrong_mark_runs_nothing_and_one_without_marks_loads_nothing(binary, tmp_path):
+    wrong = "import pytest\n@pytest.mark.gpu_memory('lots')\ndef test_it(): raise SystemExit('run')\n"
+    done = pytest_session(binary, tmp_path, "--strict-markers", test_wrong=wrong)
+    assert done.returncode == 4 and "test_wrong.py::test_it: @pytest.mark.gpu_memory: 'lots' is not a size" in (
+        done.stderr + done.stdout
+    )
+    (tmp_path / "test_wrong.py").unlink()
+    plain = """
+        import sys
+        def test_nothing_of_faultline_is_loaded():
+            loaded = {name for name in sys.modules if name.startswith("faultline")}
+            assert loaded == {"faultline", "faultline.pytest_plugin"} and "torch" not in sys.modules, loaded
+    """
+    done = pytest_session(binary, tmp_path, "--strict-markers", test_plain=plain)
+    assert done.returncode == 0, done.stdout
+    helped = pytest_session(binary, tmp_path, "--markers")
+    assert "@pytest.mark.gpu_memory(budget, *, gpu=None" in helped.stdout
+
+
+@pytest.mark.parametrize(
+    "text, size",
+    [
+        ("14GiB", 14 << 30),
+        (" 1.5 gib ", 3 << 29),
+        ("24GB", 24 * 10**9),
+        ("512m", 512 << 20),
+        ("100", 100),
+        ("2k", 2048),
+        ("GiB", None),
+        ("1GiBs", None),
+        ("nan", None),
+        ("1e3", None),
+        ("٣GiB", None),
+    ],
+)
+def test_sizes_are_read_as_on_the_command_line(binary, text, size):
+    assert pytest_plugin.parsed_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "sizes, does",
+    [
+        ([5, 6, 7, 8, 9, 10, 11, 12, 13, 14], True),
+        ([0, 0, 5, 5, 10, 10, 15, 15, 20, 20], True),  # with every second run
+        ([5, 9, 9, 9, 9, 9, 9, 9, 9, 9], False),  # a cache that is made once
+        ([1, 2, 3, 4, 5, 5, 5, 5, 5, 5], False),  # one that has a limit
+        ([1, 1, 1, 1, 1, 1, 1, 1, 1, 9], False),  # once, at the end
+        ([4, 8, 4, 8, 4, 8, 4, 8, 4, 8], False),
+        ([0] * 10, False),
+        ([], False),
+    ],
+)
+def test_growth_is_what_goes_on(sizes, does):
+    assert planned_item.grows(sizes) is does
