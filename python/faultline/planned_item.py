@@ -159,9 +159,13 @@ class _Planned:
         """Its own error is what is shown, as pytest shows it."""
         if told["outcome"] in ("skip", "xfail"):
             getattr(pytest, told["outcome"])(told["reason"])
+        if told["outcome"] == "":
+            fail("its dry run did not come to the end of the test: the process was ended in it", [])
         if told["outcome"] != "error":
             return
         self.own_error = told["shown"] + "\n\nThis was raised in a dry run of the test by Faultline, without a GPU."
+        if plan.get("unplanned") and not _uses_no_gpu(plan):
+            self.own_error += f"\nNot all of the test could be planned: {_why_unsure(plan)}."
         if plan.get("stand_in_line"):
             self.own_error += f"\nBefore it, the test read a number that a dry run does not compute ({plan['stand_in_line']}): real=True in the mark computes it, on the CPU."
         if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
@@ -192,9 +196,6 @@ class _Body:
                     self._raise_what_unittest_caught()
                     if self._times > 1:
                         told["held"].append(_held_by_line())
-        except SystemExit:  # the dry run's own end, or the test's
-            told["outcome"] = ""
-            raise
         except BaseException as problem:
             told.update(_as_told(item, problem))
             raise
@@ -228,6 +229,8 @@ class _Rest:
 def _as_told(item, problem: BaseException) -> dict:
     if isinstance(problem, pytest.skip.Exception):
         return {"outcome": "skip", "reason": str(problem.msg or "")}
+    if type(problem).__module__.startswith("faultline.") or isinstance(problem, SystemExit) and _is_stopped():
+        return {"outcome": "not judged"}  # the plan has its reason
     if isinstance(problem, pytest.xfail.Exception):
         return {"outcome": "xfail", "reason": str(problem.msg or "")}
     exception = None
@@ -241,6 +244,13 @@ def _as_told(item, problem: BaseException) -> dict:
     except Exception:
         shown = f"{type(problem).__name__}: {problem}"
     return {"outcome": "error", "exception": exception, "shown": shown}
+
+
+def _is_stopped() -> bool:
+    """By the dry run, whose time is over."""
+    from .plan import dry_run_session
+
+    return bool(getattr(dry_run_session.current(), "stopped", None))
 
 
 def _held_by_line() -> dict[str, int]:

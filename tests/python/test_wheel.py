@@ -90,6 +90,19 @@ def test_what_needs_no_framework_works(faultline, installed):
     assert by_module.stdout == faultline("--version").stdout
 
 
+def test_pytest_finds_the_plugin_by_itself(installed, tmp_path):
+    (packages,) = installed.glob("lib/python*/site-packages")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("FAULTLINE", "PYTEST"))}
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "--markers"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**clean, "PYTHONPATH": str(packages)},
+    )
+    assert "@pytest.mark.gpu_memory(" in told.stdout and "@pytest.mark.no_gpu_leak(" in told.stdout, told
+
+
 def test_a_program_of_another_environment_is_planned(faultline, installed, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

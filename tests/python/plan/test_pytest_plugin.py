@@ -287,11 +287,39 @@ def test_through_xdist_with_what_could_not_be_judged(binary, tmp_path):
         def test_of_an_operation_that_cannot_be_planned():
             torch.zeros(1 << 20, device="cuda")
             torch.quantize_per_tensor(torch.randn(1 << 20, device="cuda"), 0.1, 0, torch.qint8)
+
+        @pytest.mark.gpu_memory("4GiB", gpu="T4")
+        @pytest.mark.gpu_memory("4GiB", gpu="L4")
+        @pytest.mark.no_gpu_leak
+        def test_of_several_marks_after_it(capsys):
+            print("x")
+            assert capsys.readouterr().out == "x\\n"
+            torch.zeros(1 << 20, device="cuda")
+
+        @pytest.mark.gpu_memory("4GiB")
+        def test_that_reads_a_number():
+            assert torch.randn(4096, 4096, device="cuda").square().mean().item() < 0
+
+        @pytest.mark.gpu_memory("4GiB")
+        def test_that_exits():
+            raise SystemExit(0)
+
+        @pytest.mark.gpu_memory("4GiB")
+        def test_that_ends_the_process():
+            import os
+            torch.zeros(1 << 20, device="cuda")
+            os._exit(0)
         """,
     )
     assert done.tests["test_over"][0] == "failure" and "over its budget" in done.tests["test_over"][1]
     outcome, text = done.tests["test_of_an_operation_that_cannot_be_planned"]
-    assert outcome == "failure", text  # whatever it needs: it was not seen
+    assert outcome == "failure" and "could not be judged" in text and "quantize_per_tensor" in text, text
+    assert done.tests["test_of_several_marks_after_it"][0] == "passed", done.tests
+    outcome, text = done.tests["test_that_reads_a_number"]
+    assert outcome == "failure" and "a number that a dry run does not compute" in text and "real=True" in text, text
+    assert done.tests["test_that_exits"][0] == "failure" and "SystemExit" in done.tests["test_that_exits"][1]
+    outcome, text = done.tests["test_that_ends_the_process"]
+    assert outcome == "failure" and "the process was ended in it" in text, text
     assert "planned GPU memory" in done.stdout and "over the budget of 4.00 GiB" in done.stdout
 
 
