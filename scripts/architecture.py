@@ -19,11 +19,12 @@ SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report
 BESIDE = {
     "driver": ["base", "trace"],
     "confine": ["base"],
+    "pack": ["base", "trace", "sources"],
     "capture": ["base", "trace", "driver"],
     "vgpu": ["base", "trace", "driver"],
     "dryrun": ["base", "trace", "sources", "facts", "models"],
 }
-MORE = {"cli": ["driver", "confine"]}
+MORE = {"cli": ["driver", "confine", "pack"]}
 MOST_LINES = 500
 
 

@@ -137,7 +137,7 @@ Result<Input> open_input(ByteStream& stream, const std::string& path) {
         symbolise(part.trace);
       }
       // what was read before it became a trace of ours
-      if (input->parts.size() == 1) input->kind = input->parts.front().trace.source_kind;
+      if (input->parts.size() == 1 && input->kind.empty()) input->kind = input->parts.front().trace.source_kind;
       return input;
     });
   }

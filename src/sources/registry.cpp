@@ -7,6 +7,7 @@
 #include "sources/files_folder/files_folder.h"
 #include "sources/jax_profile/jax_profile.h"
 #include "sources/notebook/notebook.h"
+#include "sources/pack/pack.h"
 #include "sources/run_folder/run_folder.h"
 #include "sources/source.h"
 #include "sources/torch_snapshot/torch_snapshot.h"
@@ -36,6 +37,11 @@ constexpr auto kSources = std::to_array<Source>({
      .endings = {".txt"},
      .recognises = recognises_trace_text,
      .read = one<read_trace_text_source>},
+    {.kind = "pack",
+     .what = "a pack that faultline pack made",
+     .endings = {".pack.zip"},
+     .recognises = looks_like_pack,
+     .read = read_pack},
     {.kind = "report",
      .what = "a report of Faultline's (--format json)",
      .endings = {".json"},

@@ -1,0 +1,95 @@
+// Scrubber: takes out of texts what tells who and where somebody is, and what lets others in.
+//
+// What it takes out is replaced by a stand-in, the same for the same thing wherever it stands and another for another: stacks and reports agree with each
+// other afterwards as they did before. A path keeps its form (system folders, what is installed, a file's own name, everything below the project), so that
+// whatever is concluded from a path is concluded from its stand-in too.
+//
+//   /home/anna/acme/train.py   /home/user/folder-1/train.py          anna@acme.io      <email-1>
+//   the project's folder       /home/user/project                    10.0.0.7          <ip-1>
+//   hf_abc…, AKIA…, eyJ….…     <token-1>                             --password=pw     --password=<password-1>
+//
+// One pass over the text, from left to right, by tables and not by regular expressions: a hostile text costs its length.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace faultline::pack {
+
+enum class Kind : std::uint8_t {
+  kHome,
+  kProject,
+  kFolder,
+  kUser,
+  kHost,
+  kArgument,
+  kToken,
+  kPassword,
+  kPrivateKey,
+  kEmail,
+  kAddress,
+  kWord  // that was asked for
+};
+inline constexpr int kKindCount = 12;
+std::string_view name_of(Kind kind);  // "tokens and keys"
+
+// Whose machine it is. Empty where it is not known.
+struct Owner {
+  std::vector<std::string> homes;
+  std::vector<std::string> users;
+  std::vector<std::string> hosts;
+  std::vector<std::string> projects;  // folders
+  std::vector<std::string> words;     // that are to go wherever they stand
+};
+
+class Scrubber {
+ public:
+  explicit Scrubber(const Owner& owner);
+
+  // Learns names of users from the paths in a text, before anything is replaced.
+  void learn(std::string_view text);
+
+  std::string scrub(std::string_view text);
+  // The stand-in of a value that is known to be of this kind, whatever it looks like.
+  std::string stand_in(Kind kind, std::string_view value);
+  // An option's, a variable's or a member's name: what it is given is a secret ("--hf-token", "WANDB_API_KEY").
+  static bool names_secret(std::string_view name);
+  static bool is_secret_value(std::string_view name, std::string_view value);
+  static Kind kind_of_secret(std::string_view name);
+  // A word of a command line that says how a program was run and not whose it is: an option's name, a number, a size, a type.
+  static bool is_telling_argument(std::string_view word);
+
+  // How many were replaced, and how many different ones.
+  struct Count {
+    std::uint64_t times = 0;
+    std::uint64_t different = 0;
+  };
+  const std::array<Count, kKindCount>& counts() const { return counts_; }
+
+ private:
+  // What stands at `at`: its stand-in is put behind `out`, and the answer is how much of the text it takes; 0: nothing that goes.
+  std::size_t replace_path(std::string_view text, std::size_t at, std::string& out);
+  std::size_t replace_secret(std::string_view text, std::size_t at, std::string& out);
+  std::size_t replace_word(std::string_view text, std::size_t at, std::string& out);
+  void add_word(Kind kind, const std::string& word);
+  std::string with_words_replaced(std::string_view text);
+  std::string path_stand_in(std::string_view path);
+  std::string below(std::string_view path);  // of a folder that has its stand-in
+  void count(Kind kind) { ++counts_[static_cast<std::size_t>(kind)].times; }
+
+  struct Root {
+    std::string folder, stand_in;
+    Kind kind = Kind::kHome;
+  };
+  std::vector<Root> roots_;  // the longest first
+  std::vector<std::pair<Kind, std::string>> words_;
+  std::map<std::pair<Kind, std::string>, std::string, std::less<>> known_;
+  std::array<Count, kKindCount> counts_{};
+};
+
+}  // namespace faultline::pack
