@@ -15,6 +15,8 @@ import sys
 
 import pytest
 
+from ._file_owner import is_library
+
 _MOST_OUTPUT = 20_000
 _LINES_TOLD = 5
 _WARM_UP = 2  # runs in which caches are made that stay
@@ -169,7 +171,7 @@ class _Planned:
         if plan.get("stand_in_line"):
             self.own_error += f"\nBefore it, the test read a number that a dry run does not compute ({plan['stand_in_line']}): real=True in the mark computes it, on the CPU."
         if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
-            self.own_error += "\nCUDA had begun in this process before: what a fixture of a wider scope made on the real GPU for another test cannot be used in a dry run. Run the marked tests by themselves: pytest -m 'gpu_memory or no_gpu_leak'."
+            self.own_error += "\nCUDA had begun in this process before: tensors that were made on the real GPU by then (in a module, by a library's fixture) cannot be used in a dry run."
         if told["exception"] is not None:
             raise pickle.loads(told["exception"])
         pytest.fail(told["shown"], pytrace=False)
@@ -190,6 +192,7 @@ class _Body:
         told = {"outcome": "passed", "held": [], "output": ""}
         try:
             with contextlib.redirect_stdout(output):
+                _forget_fixtures(item)
                 self._planned.setup()
                 for _ in range(self._times):
                     self._planned.runtest()
@@ -224,6 +227,15 @@ class _Rest:
 
     def listchain(self) -> list:
         return self._chain
+
+
+def _forget_fixtures(item) -> None:
+    """In the copy: the program's own fixtures are made anew. What an earlier test was given, without a GPU or for a real one, says nothing of this one ("cpu", a skip, a failure)."""
+    for definitions in item.session._fixturemanager._arg2fixturedefs.values():
+        for definition in definitions:
+            file = getattr(getattr(definition.func, "__code__", None), "co_filename", "")
+            if not is_library(file) or definition.argname.startswith(("_xunit_setup", "_unittest_set")):
+                definition.cached_result = None
 
 
 def _as_told(item, problem: BaseException) -> dict:

@@ -94,6 +94,7 @@ LONG = (
     "test_shim_torch.py::test_a_child_of_torch_multiprocessing_that_fails_is_told_as_without_us",
     "test_recorder.py::test_no_allocation_that_the_recorder_is_refused_reaches_the_program[all_well",
     "test_pytest_plugin.py::test_through_xdist_with_what_could_not_be_judged",
+    "test_pytest_plugin.py::test_on_a_machine_with_a_gpu_the_test_is_run_for_real_too",
 )
 
 

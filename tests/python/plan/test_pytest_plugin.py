@@ -49,6 +49,16 @@ def layer():
     import torch
     return torch.nn.Linear(4096, 4096, device="cuda")  # 64 MiB, made where a GPU is planned
 
+@pytest.fixture(scope="session")
+def device():
+    import torch
+    return "cuda" if torch.cuda.is_available() else pytest.skip("no GPU")
+
+@pytest.fixture(scope="session")
+def either():
+    import torch
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
 @pytest.fixture
 def ends():
     yield
@@ -61,6 +71,17 @@ import pytest, torch
 
 GIB = 1 << 30
 KEPT, BOUNDED = [], []
+
+
+def test_of_no_mark_that_comes_first(either, request):
+    assert either == "cpu"
+    request.getfixturevalue("device")
+
+
+@pytest.mark.gpu_memory("1GiB")
+def test_whose_fixtures_others_had(either, request):
+    torch.empty(2 * GIB, dtype=torch.uint8, device=request.getfixturevalue("device"))
+    assert either == "cuda"
 
 
 @pytest.mark.gpu_memory("1GiB", gpu="T4")
@@ -200,6 +221,8 @@ OUTCOMES = {
     "test_of_a_gpu_that_is_not_known": (FAIL, ["could not be planned: --gpu: 'T5' is no GPU that Faultline knows"]),
     "test_with_a_fixture_that_ends_badly": (PASS, []),
     "test_that_is_async": (FAIL, ["over its budget"]),
+    "test_of_no_mark_that_comes_first": (SKIP, ["no GPU"]),
+    "test_whose_fixtures_others_had": (FAIL, ["over its budget"]),
     "test_that_leaks": (FAIL, ["more after each of 10 runs", "test_marked.py:{kept}"]),
     "test_that_keeps_a_few": (PASS, []),
     "test_of_no_mark": (PASS, []),
@@ -215,6 +238,8 @@ ALWAYS = [
     "test_is_over_its_budget",
     "test_that_fails_by_itself",
     "test_without_a_gpu",
+    "test_of_no_mark_that_comes_first",
+    "test_whose_fixtures_others_had",
     "test_that_leaks",
     "test_that_keeps_a_few",
     "test_of_no_mark",
@@ -321,6 +346,46 @@ def test_through_xdist_with_what_could_not_be_judged(binary, tmp_path):
     outcome, text = done.tests["test_that_ends_the_process"]
     assert outcome == "failure" and "the process was ended in it" in text, text
     assert "planned GPU memory" in done.stdout and "over the budget of 4.00 GiB" in done.stdout
+
+
+def test_on_a_machine_with_a_gpu_the_test_is_run_for_real_too(binary, tmp_path):
+    """The machine says that it has one; what is run for real then is on the CPU."""
+    done = pytest_session(
+        binary,
+        tmp_path,
+        conftest="""
+        import pathlib, pytest
+        import faultline.planned_item
+        faultline.planned_item._machine_has_gpu = lambda: True
+
+        @pytest.fixture
+        def told():
+            yield pathlib.Path("began")
+            pathlib.Path("ended").touch()
+        """,
+        test_both="""
+        import pytest, torch
+
+        @pytest.mark.gpu_memory("1GiB")
+        def test_both(told, tmp_path_factory):
+            assert not told.exists()  # what the dry run wrote was kept aside
+            told.touch()
+            torch.zeros(1 << 20, device="cuda" if torch.cuda.is_available() else "cpu")
+
+        @pytest.mark.gpu_memory("1GiB")
+        def test_that_fails_only_for_real():
+            torch.zeros(1 << 20, device="cuda" if torch.cuda.is_available() else "cpu")
+            assert torch.cuda.is_available(), "for real"
+
+        @pytest.mark.gpu_memory("1GiB")
+        def test_over():
+            torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
+        """,
+    )
+    assert done.tests["test_both"][0] == "passed" and {"began", "ended"} <= {path.name for path in tmp_path.iterdir()}
+    outcome, text = done.tests["test_that_fails_only_for_real"]
+    assert outcome == "failure" and "AssertionError: for real" in text and "dry run" not in text, text
+    assert "over its budget" in done.tests["test_over"][1]
 
 
 @pytest.mark.parametrize(
