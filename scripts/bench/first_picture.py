@@ -68,7 +68,8 @@ def first_picture(driver, path, drawn, timeout_s):
         page.wait_for_function("() => %s.length" % painted, timeout=timeout_s * 1000)
         return page.evaluate("[%s[0].startTime / 1000, firstPicture / 1000]" % painted)
     except Exception as problem:  # a crash of the tab, or no picture in time
-        return "no picture: " + str(problem).split("\n")[0][:80]
+        told = str(problem).split("\n")[0]
+        return "none in %d s" % timeout_s if "Timeout" in told else "none: " + told[:80]
     finally:
         browser.close()
 

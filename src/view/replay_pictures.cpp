@@ -69,7 +69,7 @@ std::string picture(const Backdrop& backdrop, const WhatIf* replay, const std::s
 // Peaks can be told against each other where nothing was refused.
 std::string difference(const WhatIf& replay, std::uint64_t recorded, bool is_comparable) {
   if (!is_comparable || !replay.fits) return {};
-  if (replay.peak_reserved_bytes == recorded) return ", as recorded";
+  if (replay.peak_reserved_bytes == recorded) return ", as before";
   return replay.peak_reserved_bytes < recorded
              ? fmt::format(", <b class=\"yes\">{} less</b>", format_bytes(recorded - replay.peak_reserved_bytes))
              : fmt::format(", <b class=\"no\">{} more</b>", format_bytes(replay.peak_reserved_bytes - recorded));
@@ -99,8 +99,9 @@ std::string replays_of(const Scene& scene, std::size_t number) {
     return fmt::format("{}: {}, {} reserved at most", escaped(name), escaped(told), format_bytes(bytes));
   };
   std::string out = "<div class=\"replays\">\n";
-  out += figure("As recorded", picture(backdrop, nullptr, name_of("As recorded", scene.recorded_told, recorded)),
-                scene.recorded_told, scene.recorded_failures == 0, figures(recorded, scene.peak_bytes, ""), "");
+  const char* name = scene.is_planned ? "As planned" : "As recorded";
+  out += figure(name, picture(backdrop, nullptr, name_of(name, scene.recorded_told, recorded)), scene.recorded_told,
+                scene.recorded_failures == 0, figures(recorded, scene.peak_bytes, ""), "");
   for (std::size_t at = 0; at < scene.what_ifs.size(); ++at) {
     const WhatIf& one = scene.what_ifs[at];
     const std::string button = fmt::format(
@@ -132,7 +133,7 @@ std::string replay_section(const Viewed& viewed) {
   }
   if (out.empty()) return {};
   return "<section aria-labelledby=\"replays-title\"><h2 id=\"replays-title\">What if: the same requests, "
-         "replayed</h2>\n<p class=\"dim\">What is reserved from the driver over time. Grey: as recorded. The line: the "
+         "replayed</h2>\n<p class=\"dim\">What is reserved from the driver over time. Grey: as it is. The line: the "
          "replay. Dashed: the room it has. Red: a request that is refused.</p>\n" +
          out + "</section>\n";
 }

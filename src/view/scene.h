@@ -138,6 +138,7 @@ struct Scene {
   std::vector<Mark> marks;
   std::uint64_t mark_count = 0;
   std::vector<WhatIf> what_ifs;
+  bool is_planned = false;    // what is called recorded below is what a dry run came to
   std::string recorded_told;  // of the recording itself what a WhatIf tells; empty where nothing was replayed
   std::uint64_t recorded_failures = 0;
   std::vector<std::string> what_ifs_told;  // what has to be known of them, in sentences

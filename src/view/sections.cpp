@@ -245,7 +245,9 @@ std::string account_section(const Report& report) {
     title = "What fills the memory at the peak, by module";
     for (const PlanModule& module : report.plan->modules) {
       std::string detail = module.count > 1 ? fmt::format("{} ×", module.count) : "";
-      const std::string category = module.live.empty() ? "" : module.live.front().first;
+      const auto most = std::max_element(module.live.begin(), module.live.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      const std::string category = most == module.live.end() ? "" : most->first;
       if (!category.empty() && !module.path.starts_with('('))
         detail += (detail.empty() ? "mostly " : ", mostly ") + category;
       cells.push_back({module.path, detail, category_class(category), module.bytes});

@@ -150,9 +150,10 @@ class WhatIfs {
 
   void tell(std::size_t others, bool has_searched) {
     const DeviceUsage& usage = facts_.usage[slot_];
+    scene_.is_planned = judgement_.statements.placed_by_model;
     scene_.recorded_failures = usage.failure_count;
     if (usage.failure_count == 0)
-      scene_.recorded_told = judgement_.statements.placed_by_model ? "as it is planned" : "as it was recorded";
+      scene_.recorded_told = "fits";
     else
       scene_.recorded_told = usage.failures.empty() ? "out of memory" : refused_at(usage.failures.front().event);
     if (cut_short_)

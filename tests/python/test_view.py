@@ -433,7 +433,12 @@ def test_a_plan_has_its_account_and_what_was_tried(pages, opened):
         "trace": "process-1.faultline",
         "needed": 20 << 30,
         "modules": [
-            {"path": "GPT.blocks.*", "count": 12, "bytes": 12 << 30, "live": {"activations": 12 << 30}},
+            {
+                "path": "GPT.blocks.*",
+                "count": 12,
+                "bytes": 12 << 30,
+                "live": {"parameters": 1 << 30, "temporaries": 11 << 30},
+            },
             {"path": "(optimizer)", "count": 1, "bytes": 8 << 30, "live": {"optimizer": 8 << 30}},
         ],
         "changes": [
@@ -458,6 +463,7 @@ def test_a_plan_has_its_account_and_what_was_tried(pages, opened):
         "[...document.querySelectorAll('.treemap rect')].map((one) => one.width.baseVal.value * one.height.baseVal.value)"
     )
     assert areas[0] / areas[1] == pytest.approx(1.5, rel=1e-3)
+    assert "12 ×, mostly temporaries" in page.get_attribute(".treemap g.temporaries", "aria-label")
     assert "autocast" in page.inner_text(".whatif") and "fits" in page.inner_text(".whatif")
     assert "Does not fit" in page.inner_text(".verdict")
 
