@@ -7,6 +7,7 @@
 
 #include "facts/growth_finder.h"
 #include "facts/growth_in_place.h"
+#include "trace/look_mark.h"
 
 namespace faultline {
 namespace {
@@ -33,6 +34,17 @@ std::vector<std::uint32_t> backward_passes(const Trace& trace, const HeapUses& u
     const bool now = stacks.roles(event.stack) & (kInBackward | kRecomputes);
     if (inside && !now) ends.push_back(index - 1);
     inside = now;
+  }
+  return ends;
+}
+
+// Of a recording that was put together from looks at what is alive: where each of them ends.
+std::vector<std::uint32_t> looks_of(const Trace& trace) {
+  std::vector<std::uint32_t> ends;
+  for (std::uint32_t index = 0; index < trace.events.size(); ++index) {
+    const Event& event = trace.events[index];
+    if (event.kind == EventKind::kOpBegin && trace.strings.at(StringId(event.extra)) == kLookMark)
+      ends.push_back(index);
   }
   return ends;
 }
@@ -224,7 +236,13 @@ std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
     growth.bytes_per_round = growth.kept_bytes / std::max<std::uint64_t>(1, growth.rounds);
     std::sort(growth.stacks.begin(), growth.stacks.end(),
               [](const auto& a, const auto& b) { return a.kept_bytes > b.kept_bytes; });
-    if (by_steps_) {
+    if (by_ == RoundsBy::kLooks) {
+      measure_rounds(growth);
+      growth.is_over = is_over(growth);
+      growth.from_host = is_from_host(growth);
+      // what a loop makes comes again and again; a model that is built, or data, makes a few of each
+      if (growth.is_over || growth.from_host || growth.kept_count < kManyRounds) growth.rounds_by = RoundsBy::kUnknown;
+    } else if (by_steps_) {
       if (are_gradients_of_models(growth)) continue;
       measure_rounds(growth);
     } else {
@@ -253,6 +271,13 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
     std::erase_if(marks, [&](std::uint32_t mark) { return mark > end; });
     return marks.size() >= kWarmUpSteps + kLeastSteps;
   };
+  if (std::vector<std::uint32_t> looks = looks_of(trace); !looks.empty()) {
+    marks = std::move(looks);
+    if (!within()) return {};
+    return GrowthFinder(trace, lifetimes, stacks, categories, device, end, 0, std::move(marks), RoundsBy::kLooks,
+                        "looks")
+        .find(peak_bytes);
+  }
   if (!within()) {
     marks = backward_passes(trace, HeapUses(trace), stacks, device);
     by = RoundsBy::kBackward;

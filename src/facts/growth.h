@@ -32,6 +32,7 @@ enum class RoundsBy : std::uint8_t {
   kSizes,       // each round has its own size: data, not layers
   kMany,        // one line, again and again, nothing is let go in between, and nothing follows
   kAlike,  // one line keeps what it makes, and what else a round makes is let go: the same lines and sizes in the same order each time
+  kLooks,  // more was there at every look at what is alive
   kUnknown,
 };
 

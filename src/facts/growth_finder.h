@@ -16,6 +16,8 @@ namespace faultline {
 
 inline constexpr std::uint64_t kLeastSteps = 5;   // after the warm-up
 inline constexpr std::uint64_t kLeastRounds = 8;  // without step marks
+inline constexpr std::uint64_t kManyRounds =
+    64;  // of one line alone: a pass through layers makes its memory at several
 inline constexpr std::uint16_t kRolesThatStay =
     kMovesModule | kConstructs | kLoadsState | kInOptimizer | kCapturesGraph;
 

@@ -5,11 +5,6 @@
 #include "facts/growth_finder.h"
 
 namespace faultline {
-namespace {
-
-constexpr std::uint64_t kManyRounds = 64;  // of one line alone: a pass through layers makes its memory at several
-
-}  // namespace
 
 std::uint64_t GrowthFinder::activation_of(StackId stack) const {
   if (stack.value == 0) return 0;  // the whole program, whatever the thread
@@ -112,8 +107,17 @@ bool GrowthFinder::is_as_deep_as_the_weights(const Growth& growth) const {
   return layered * 2 >= total && layered != 0;
 }
 
-// A recording of operations says so of each tensor.
+// A recording of operations says so of each tensor; of JAX's arrays the stack does (device_put, jnp.asarray).
 bool GrowthFinder::is_from_host(const Growth& growth) const {
+  if (by_ == RoundsBy::kLooks) {
+    for (StackId at = growth.stacks.front().stack; at.value != 0; at = trace_.stacks.parent(at)) {
+      const Frame& frame = trace_.stacks.frame(at);
+      if (trace_.strings.at(frame.function).ends_with("device_put") ||
+          trace_.strings.at(frame.file).ends_with("jax/_src/numpy/array_constructors.py"))
+        return true;
+    }
+    return false;
+  }
   bool all = true;
   for_each_allocation([&](AllocationId, const Lifetime& life, const Event& birth) {
     if (!all || birth.stack != growth.stacks.front().stack || life.released <= end_) return;

@@ -385,5 +385,51 @@ TEST(Growth, IsJudgedAtAFailureNotAfterItsCleanup) {
   EXPECT_TRUE(growths(trace).empty());
 }
 
+// `looks` at what is alive: `lines` is what came since the last, with # for the look's number.
+std::string looked_at(int looks, const std::string& lines) {
+  std::string text = "heap jax kind=other device=0\n";
+  for (int i = 0; i < looks; ++i) {
+    const std::string n = std::to_string(i);
+    for (std::size_t at = 0; at < lines.size(); ++at)
+      text += lines[at] == '#' ? "#" + n + "_" : std::string(1, lines[at]);
+    text += "op-begin \"look at what is alive\"\nop-end \"look at what is alive\"\n";
+  }
+  return text;
+}
+
+std::string eight_at(const std::string& where) {
+  std::string lines;
+  for (const char name : std::string("abcdefgh")) lines += std::string("alloc #") + name + " 1MiB jax " + where + "\n";
+  return lines;
+}
+
+TEST(Growth, MoreAtEveryLookIsGrowth) {
+  const std::vector<Growth> found = growths(traced(looked_at(12, eight_at("at run.py:5 main"))));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rounds_by, RoundsBy::kLooks);
+  EXPECT_EQ(found[0].rounds, 12u);
+  EXPECT_EQ(found[0].kept_count, 96u);
+  EXPECT_EQ(found[0].least_bytes, 8 * kMiB);
+}
+
+TEST(Growth, LooksAtCopiesOfTheHostOrAtWhatIsOverAreNoLoop) {
+  const std::string put = "stack put = run.py:5 main > /usr/lib/jax/_src/api.py:2118 device_put\n";
+  const std::vector<Growth> copies = growths(traced(put + looked_at(12, eight_at("stack=put"))));
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies[0].rounds_by, RoundsBy::kUnknown);
+  const std::vector<Growth> over =
+      growths(traced(looked_at(12, eight_at("at run.py:5 main")) + "alloc #later 1MiB jax at run.py:9 main\n"));
+  ASSERT_EQ(over.size(), 1u);
+  EXPECT_EQ(over[0].rounds_by, RoundsBy::kUnknown);
+}
+
+TEST(Growth, AFewLooksTellNothing) { EXPECT_TRUE(growths(traced(looked_at(6, eight_at("at run.py:5 main")))).empty()); }
+
+TEST(Growth, WhatIsMadeAnewBetweenLooksDoesNotGrow) {
+  std::string text = looked_at(1, eight_at("at run.py:5 main"));
+  for (int i = 1; i < 12; ++i) text += "op-begin \"look at what is alive\"\nop-end \"look at what is alive\"\n";
+  EXPECT_TRUE(growths(traced(text)).empty());
+}
+
 }  // namespace
 }  // namespace faultline

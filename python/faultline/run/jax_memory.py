@@ -1,4 +1,4 @@
-"""JAX's memory when it runs out: its own profile of the arrays that are alive, each with the line that made it; and errors of arrays that nobody read.
+"""JAX's memory when it runs out: its own profile of the arrays that are alive, each with the line that made it; and errors of arrays that nobody read. Over time: jax_looks.py.
 
 JAX computes behind the program's back: an array whose computation failed raises when it is read, and where the program never reads it nobody hears of it. At the exit, before JAX itself puts
 things away, the arrays that are alive and ready are asked. Nothing is waited for, and nothing of JAX's is begun that the program did not begin.
@@ -7,8 +7,10 @@ things away, the arrays that are alive and ready are asked. Nothing is waited fo
 import atexit
 import os
 import sys
+import time
 
 from .exceptions import kind_of
+from .jax_looks import Looks
 from .process import describe, words_of
 
 _MOST_ARRAYS = 10000
@@ -19,23 +21,34 @@ class JaxMemory:
         self._recording, self._jax = recording, jax
         self._pid = os.getpid()
         self._has_profile = False
+        self._looks = None
+        if recording.options["history"]:
+            try:
+                self._looks = Looks(recording.process, jax, self._has_begun)
+            except Exception as problem:
+                recording.process.note(
+                    f"JAX's arrays are not looked at over time: this release has no word for that ({type(problem).__name__}: {problem})"
+                )
         atexit.register(self._at_exit)  # behind JAX's own, so called before it
 
     def after_fork(self):
         self._pid = None  # JAX does not survive a fork
+        if self._looks is not None:
+            self._looks.after_fork()
 
     def _has_begun(self):
         bridge = sys.modules.get("jax._src.xla_bridge")
         return self._pid == os.getpid() and bool(getattr(bridge, "_backends", None))
 
     def profile(self):
-        """jax-<pid>-oom.prof: at the first failure, when what fills the memory is there."""
+        """jax-<pid>-oom-<microseconds>.prof: at the first failure, when what fills the memory is there."""
         if self._has_profile or not self._has_begun():
             return
         self._has_profile = True
         try:
             taken = self._jax.profiler.device_memory_profile()
-            self._recording.process.save(f"jax-{self._pid}-oom.prof", lambda file: file.write(taken), may_be_large=True)
+            name = f"jax-{self._pid}-oom-{time.time_ns() // 1000}.prof"
+            self._recording.process.save(name, lambda file: file.write(taken), may_be_large=True)
             self._recording.process.know(pools=dict(self._pools()))
         except Exception as problem:
             self._recording.process.note(
@@ -53,6 +66,8 @@ class JaxMemory:
                 )
 
     def _at_exit(self):
+        if self._looks is not None:
+            self._looks.end()
         try:
             if self._has_begun() and not self._recording.process.knows("exception"):
                 self._ask_arrays()

@@ -229,8 +229,10 @@ def _host_pool():
     """TensorFlow with oneDNN has a pool for the host too, else it asks the system for each tensor."""
     from tensorflow.python.util import _pywrap_util_port
 
-    has_pool = _pywrap_util_port.IsMklEnabled() and os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
-    return "mklcpu" if has_pool else "cpu"
+    if _pywrap_util_port.IsMklEnabled() and os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0":
+        return "mklcpu"
+    asked = os.environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower()
+    return "bfc_cpu_allocator_for_gpu" if asked in ("1", "true") else "cpu"
 
 
 def _bytes_of(tensor):

@@ -164,12 +164,16 @@ std::string made_where(const Location& location, const char* preposition = "at")
 }
 
 // A line that keeps what it makes, and nothing that tells a loop from one pass.
-Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Growth& growth, std::uint16_t device) {
+Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Growth& growth, std::uint16_t device,
+                            bool at_failure) {
   Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kHint, device, growth.program);
   finding.location = location_of_frame(facts.trace, growth.program);
   finding.bytes = growth.kept_bytes;
   finding.message = format_count(growth.kept_count) + " tensors made " + made_where(finding.location) + ", " +
-                    format_bytes(growth.kept_bytes) + " in all, are held at the end. " +
+                    format_bytes(growth.kept_bytes) +
+                    (growth.let_go_later ? " in all, were held when memory ran out and let go later. "
+                     : at_failure        ? " in all, were held when memory ran out. "
+                                         : " in all, are held at the end. ") +
                     (growth.from_host ? "They are copies of host memory: data that is loaded."
                      : growth.is_over ? "The program then went on to other lines, so what filled them is over; whether "
                                         "they are still needed this recording cannot tell."
@@ -193,6 +197,7 @@ std::string_view words_for(const Growth& growth) {
     case RoundsBy::kSizes: return "returns to the line, each with a size of its own";
     case RoundsBy::kMany: return "returns to the line, where nothing else is made or let go in between or after";
     case RoundsBy::kAlike: return "returns to the line, with the same made and let go in between each time";
+    case RoundsBy::kLooks: return "looks at what is alive: at each of them more was there";
     case RoundsBy::kUnknown: return "returns to the line";
     default: return growth.round_kind;
   }
@@ -212,7 +217,18 @@ bool trains(const Facts& facts) {
 Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, bool alone, bool trains) {
   const std::uint16_t device = facts.lifetimes.birth(growth.stacks.front().oldest).device;
   const auto is_pool = [&](const Heap& heap) { return heap.kind == HeapKind::kBfc && heap.device == device; };
-  if (std::any_of(facts.trace.heaps.begin(), facts.trace.heaps.end(), is_pool)) {
+  const auto framework = facts.trace.properties.find("bfc.framework");
+  const bool is_jax = framework != facts.trace.properties.end() && framework->second == "jax";
+  const bool has_pool = std::any_of(facts.trace.heaps.begin(), facts.trace.heaps.end(), is_pool);
+  if (growth.rounds_by == RoundsBy::kLooks || (has_pool && is_jax)) {
+    return {
+        "What this line makes stays: something appends it to a list, a dict or an attribute. Something that is filled "
+        "on purpose, and is not full yet, looks the same; it is a leak if the loop is to go on",
+        "If the loop goes on, drop what is no longer needed, keep it on the host (`jax.device_get(x)`), or keep only "
+        "the number you need (`float(x)`, which waits for it).",
+        true};
+  }
+  if (has_pool) {
     return {
         "What the operation makes is kept by the program, round after round: a list or another container, an "
         "attribute, a variable made in the loop, or a function that is traced anew and keeps the constants of "
@@ -321,7 +337,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       told.insert(trace.stacks.frame_id(blamed));
       if (has_framework && growth.rounds_by == RoundsBy::kUnknown) {
         if (growth.program.value != 0 && growth.kept_bytes * 10 >= usage.peak_allocated.allocated)
-          findings.push_back(kept_without_rounds(facts, held_by, growth, usage.device));
+          findings.push_back(kept_without_rounds(facts, held_by, growth, usage.device, !usage.failures.empty()));
         continue;
       }
       // What is proved is what the page prints: each of the marked rounds kept so much, and the device's use rose by all of it.
@@ -338,7 +354,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                             rounds_until_full(facts, slot, usage, 1) >= static_cast<std::int64_t>(still_to_come);
       const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
       const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany ||
-                                growth.rounds_by == RoundsBy::kAlike ||
+                                growth.rounds_by == RoundsBy::kAlike || growth.rounds_by == RoundsBy::kLooks ||
                                 (growth.in_place && growth.rounds_by == RoundsBy::kSizes);
       Finding finding = finding_at(facts, "memory/leak",
                                    has_room       ? Severity::kNote
@@ -349,7 +365,9 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       const bool inside = facts.stacks.has(main.stack, kInModuleCall);
       finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
       finding.bytes = growth.kept_bytes;
-      const std::string unit = growth.rounds_by == RoundsBy::kSteps ? "step" : "round";
+      const std::string unit = growth.rounds_by == RoundsBy::kSteps   ? "step"
+                               : growth.rounds_by == RoundsBy::kLooks ? "look"
+                                                                      : "round";
       const std::string held =
           growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
       const std::string pace = !marked ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"
@@ -363,6 +381,14 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                         (all_here ? "" : ", " + format_count(here) + " of them") + " made " +
                         made_where(finding.location, inside ? "under" : "at") + (all_here ? "" : ",") + " in " +
                         format_count(growth.rounds) + " " + unit + held + format_bytes(growth.kept_bytes) + " in all.";
+      if (growth.rounds_by == RoundsBy::kLooks) {
+        finding.message = "Memory grows: the arrays that are alive were looked at " + format_count(growth.rounds) +
+                          " times, and after the first two " +
+                          std::string(marked ? "each time at least " + format_bytes(growth.least_bytes) + " more"
+                                             : "nearly each time more") +
+                          " of this line were there; at the end " + format_count(growth.kept_count) + ", " +
+                          format_bytes(growth.kept_bytes) + " in all.";
+      }
       if (growth.in_place) {
         finding.message =
             (growth.kept_count == 1

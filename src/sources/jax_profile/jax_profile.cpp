@@ -235,7 +235,9 @@ class ProfileReader {
     known->second = index;
     Device device;
     device.index = index;
-    device.name = label;
+    // "cpu:0", "TFRT_CPU_0": JAX's word for the host
+    const bool is_host = label.find("cpu") != label.npos || label.find("CPU") != label.npos;
+    device.name = is_host ? "host memory (" + std::string(label) + ")" : std::string(label);
     trace.devices.push_back(device);
     heaps_[index] = HeapId(static_cast<std::uint16_t>(trace.heaps.size()));
     trace.heaps.push_back({HeapKind::kOther, index, heaps_[index], 0, 0, "jax"});

@@ -15,7 +15,7 @@ TEST(JaxProfile, TellsWhoHoldsWhat) {
   ASSERT_TRUE(trace.ok()) << trace.error().what;
   EXPECT_TRUE(check_trace(*trace).ok());
   EXPECT_TRUE(trace->lost.empty());
-  EXPECT_EQ(trace->devices.at(0).name, "cpu:0");
+  EXPECT_EQ(trace->devices.at(0).name, "host memory (cpu:0)");
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> by_function;  // bytes, arrays
   for (const Event& event : trace->events) {
     for (StackId at = event.stack; at.value != 0; at = trace->stacks.parent(at)) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sources/pool_names.h"
+#include "sources/run_folder/array_looks.h"
 #include "sources/run_folder/layout.h"
 #include "sources/trace_import.h"
 
@@ -34,13 +35,54 @@ bool tells_of_memory(const Trace& message) {
   return kind != message.properties.end() && kind->second == "out-of-memory" && last_refusal(message) != nullptr;
 }
 
-std::uint64_t microseconds(const std::string& path) {
+std::uint64_t number_in(std::string_view digits) {
   std::uint64_t number = 0;
-  for (const char digit : fs::path(path).extension().string().substr(1)) {
+  for (const char digit : digits) {
     if (digit < '0' || digit > '9' || number > (std::uint64_t{1} << 58)) return 0;
     number = number * 10 + static_cast<std::uint64_t>(digit - '0');
   }
   return number;
+}
+
+std::uint64_t microseconds(const std::string& path) { return number_in(fs::path(path).extension().string().substr(1)); }
+
+constexpr std::string_view kOfFailure = "-oom-";
+
+// "-1794832646072369.prof" or "-oom-1794832646072369.prof", behind the process's number.
+bool is_moment(std::string_view ending) {
+  if (!ending.ends_with(".prof")) return false;
+  ending.remove_suffix(5);
+  ending.remove_prefix(ending.starts_with(kOfFailure) ? kOfFailure.size() : std::min<std::size_t>(1, ending.size()));
+  return number_in(ending) != 0;
+}
+
+// One profile is a moment; of three or more, with whatever was alive when memory ran out among them, what is alive over time.
+std::optional<Trace> arrays_of(const std::vector<std::string>& paths, std::map<std::string, std::uint64_t>& lost) {
+  constexpr std::size_t kMostLooks = 256, kLeastLooks = 3;
+  std::vector<std::pair<std::uint64_t, const std::string*>> in_order;
+  const std::string* failed = nullptr;
+  for (const std::string& path : paths) {
+    const std::string stem = fs::path(path).stem().string();
+    in_order.emplace_back(number_in(std::string_view(stem).substr(stem.rfind('-') + 1)), &path);
+    if (stem.find(kOfFailure) != std::string::npos) failed = &path;
+  }
+  std::sort(in_order.begin(), in_order.end());
+  if (in_order.size() < kLeastLooks) {
+    if (failed == nullptr) return std::nullopt;
+    return read(*failed, "profiles of JAX", lost);
+  }
+  std::vector<ArrayLook> looks;
+  for (const auto& [moment, path] : in_order) {
+    if (looks.size() == kMostLooks)
+      ++lost["looks at JAX's arrays beyond the first " + std::to_string(kMostLooks)];
+    else if (std::optional<Trace> trace = read(*path, "profiles of JAX", lost))
+      looks.push_back({static_cast<std::int64_t>(moment) * 1000, std::move(*trace)});
+  }
+  if (looks.empty()) return std::nullopt;
+  Trace joined = join_looks(std::move(looks));
+  joined.source_kind = "jax-profile";
+  joined.source_path = *in_order.front().second;
+  return joined;
 }
 
 // "GPU_0_bfc" of "pool-7_GPU_0_bfc.1794832646072369".
@@ -182,7 +224,7 @@ std::string take_framework_file(const std::string& path, std::map<std::string, F
       if (image.empty() || is_later) return files[process + image].tensors = path, process + image;
     }
     if (begin == layout::kFailure && ending == ".txt") return files[process].failure = path, process;
-    if (begin == layout::kProfile && ending == "-oom.prof") return files[process].profile = path, process;
+    if (begin == layout::kProfile && is_moment(ending)) return files[process].profiles.push_back(path), process;
     if (begin == layout::kPoolMap && ending.starts_with('_') && ending.find('.') != std::string_view::npos)
       return files[process].maps.push_back(path), process;
   }
@@ -221,7 +263,7 @@ std::vector<InputPart> framework_parts(const FrameworkFiles& files, const std::s
   if (tensors) parts.push_back({std::move(*tensors), name, {}});
   if (message) parts.push_back({std::move(*message), name, {}});
   for (PoolMap& map : maps) parts.push_back({std::move(map.trace), name, {}});
-  if (std::optional<Trace> arrays = read(files.profile, "profiles of JAX", lost))
+  if (std::optional<Trace> arrays = arrays_of(files.profiles, lost))
     parts.push_back({std::move(*arrays), name + ", JAX's arrays", {}});
   return parts;
 }

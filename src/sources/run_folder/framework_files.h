@@ -1,9 +1,10 @@
 // What TensorFlow's and JAX's Python side leaves of a process, each read by the source that knows it, and put together:
 //
-//   tensors-PID.txt              its tensors over time, as a trace (run/tensor_log.py)
-//   failure-PID.txt              the traceback of what ended it, or of what nobody caught, as Python prints it
-//   pool-PID_POOL.MICROSECONDS   a map of a pool, one for each request that it refused (TF_BFC_MEMORY_DUMP)
-//   jax-PID-oom.prof             JAX's arrays when its memory ran out
+//   tensors-PID.txt                 its tensors over time, as a trace (run/tensor_log.py)
+//   failure-PID.txt                 the traceback of what ended it, or of what nobody caught, as Python prints it
+//   pool-PID_POOL.MICROSECONDS      a map of a pool, one for each request that it refused (TF_BFC_MEMORY_DUMP)
+//   jax-PID-oom-MICROSECONDS.prof   JAX's arrays when its memory ran out
+//   jax-PID-MICROSECONDS.prof       the same at other moments (run/jax_looks.py)
 //
 // The failure is told once, by what knows most of it: tensors with their lines, else the map with what the message asked for, else the message.
 #pragma once
@@ -17,9 +18,9 @@
 namespace faultline {
 
 struct FrameworkFiles {
-  std::string tensors, failure, profile;
-  std::vector<std::string> maps;
-  bool empty() const { return tensors.empty() && failure.empty() && profile.empty() && maps.empty(); }
+  std::string tensors, failure;
+  std::vector<std::string> maps, profiles;
+  bool empty() const { return tensors.empty() && failure.empty() && profiles.empty() && maps.empty(); }
 };
 
 // A file of this kind: the process it is of, and its place in `files`; empty: it is of another kind.

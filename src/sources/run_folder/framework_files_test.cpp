@@ -218,7 +218,7 @@ TEST_F(FrameworkParts, OtherTracebacksAreNoLoss) {
 
 TEST_F(FrameworkParts, WhatCannotBeReadIsCounted) {
   write("tensors-7.txt", "faultline-trace-text 1\nalloc of nothing\n");
-  write("jax-7-oom.prof", "no profile");
+  write("jax-7-oom-17.prof", "no profile");
   write("failure-7.txt", kRefusedTraceback);
   EXPECT_EQ(parts().size(), 1U);
   EXPECT_EQ(lost_.size(), 2U);
@@ -245,10 +245,57 @@ TEST_F(FrameworkParts, AProcessThatReplacedItselfHasTwoLogs) {
 
 TEST_F(FrameworkParts, NamesOfOtherKindsAreNotTaken) {
   std::map<std::string, FrameworkFiles> files;
-  for (const char* name : {"tensors-.txt", "tensors-7.bin", "tensors-7-.txt", "tensors-7-x.txt", "pool-7",
-                           "pool-x_GPU.1", "jax-7.prof", "failure-7.json"})
+  for (const char* name :
+       {"tensors-.txt", "tensors-7.bin", "tensors-7-.txt", "tensors-7-x.txt", "pool-7", "pool-x_GPU.1", "jax-7.prof",
+        "jax-7-oom.prof", "jax-7-now.prof", "jax-7-.prof", "failure-7.json"})
     EXPECT_EQ(take_framework_file(name, files), "") << name;
   EXPECT_TRUE(files.empty());
+}
+
+// pprof's Profile: so many arrays of 1000 bytes each, made at train.py:5.
+std::string profile_of(int count) {
+  const auto bytes = [](int field, const std::string& text) {
+    return std::string{static_cast<char>(field << 3 | 2), static_cast<char>(text.size())} + text;
+  };
+  const auto number = [](int field, int value) {
+    std::string text(1, static_cast<char>(field << 3));
+    for (; value > 127; value >>= 7) text += static_cast<char>(0x80 | (value & 127));
+    return text + static_cast<char>(value);
+  };
+  std::string profile;
+  for (const int type : {1, 2}) profile += bytes(1, number(1, type) + number(2, 3));
+  profile += bytes(2, number(1, 1) + number(2, count) + number(2, count * 1000));
+  profile += bytes(4, number(1, 1) + bytes(4, number(1, 1) + number(2, 5)));
+  profile += bytes(5, number(1, 1) + number(2, 4) + number(4, 5));
+  for (const char* text : {"", "allocations", "space", "count", "main", "train.py"}) profile += bytes(6, text);
+  return profile;
+}
+
+TEST_F(FrameworkParts, LooksAtArraysAreOneTraceOverTime) {
+  for (int at = 1; at <= 9; ++at) write("jax-7-" + std::to_string(100 + at) + ".prof", profile_of(at));
+  write("jax-7-oom-105.prof", profile_of(7));  // in the middle: the program got over it
+  const std::vector<InputPart> parts = this->parts();
+  ASSERT_EQ(parts.size(), 1u);
+  const Trace& trace = parts[0].trace;
+  EXPECT_EQ(trace.source_kind, "jax-profile");
+  EXPECT_EQ(trace.events.front().time_ns, 101000);
+  const auto count = [&](EventKind kind) {
+    return std::count_if(trace.events.begin(), trace.events.end(),
+                         [&](const Event& event) { return event.kind == kind; });
+  };
+  EXPECT_EQ(count(EventKind::kAlloc) - count(EventKind::kFree), 9);
+  EXPECT_GT(count(EventKind::kFree), 0);
+}
+
+TEST_F(FrameworkParts, AFewLooksAreTakenOnlyWhereMemoryRanOut) {
+  write("jax-7-101.prof", profile_of(1));
+  write("jax-7-102.prof", profile_of(2));
+  EXPECT_TRUE(parts().empty());
+  fs::remove(folder_ / "jax-7-102.prof");
+  write("jax-7-oom-103.prof", profile_of(3));
+  const std::vector<InputPart> parts = this->parts();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].trace.events.size(), 3u);
 }
 
 }  // namespace

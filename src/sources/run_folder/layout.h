@@ -21,9 +21,10 @@ inline constexpr std::string_view kHistory = "torch-";    // torch-12-oom.pickle
 inline constexpr std::string_view kTensors = "tensors-";  // tensors-12.txt: TensorFlow's tensors, a trace as text
 inline constexpr std::string_view kFailure = "failure-";  // failure-12.txt: the traceback, as Python prints it
 inline constexpr std::string_view kPoolMap = "pool-";     // pool-12_GPU_0_bfc.1794832646072369: TF_BFC_MEMORY_DUMP
-inline constexpr std::string_view kProfile = "jax-";      // jax-12-oom.prof
-inline constexpr std::string_view kCore = "core-";        // core-12
-inline constexpr std::string_view kNotes = "notes-";      // notes-12.txt
-inline constexpr std::string_view kImport = "import-";    // import-12.txt: PyTorch's import did not end well
+// jax-12-oom-1794832646072369.prof when memory ran out, jax-12-1794832646072369.prof at other moments
+inline constexpr std::string_view kProfile = "jax-";
+inline constexpr std::string_view kCore = "core-";      // core-12
+inline constexpr std::string_view kNotes = "notes-";    // notes-12.txt
+inline constexpr std::string_view kImport = "import-";  // import-12.txt: PyTorch's import did not end well
 
 }  // namespace faultline::layout

@@ -62,7 +62,7 @@ void leave_end_to_last_image(std::map<std::string, ProcessFiles>& found) {
     ProcessFiles& later = found[image.second];
     later.facts = std::exchange(first.facts, {});
     later.framework.failure = std::exchange(first.framework.failure, {});
-    later.framework.profile = std::exchange(first.framework.profile, {});
+    later.framework.profiles = std::exchange(first.framework.profiles, {});
     later.framework.maps = std::exchange(first.framework.maps, {});
   }
 }

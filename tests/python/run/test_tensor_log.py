@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -207,6 +208,11 @@ def live_arrays(): return live
 def local_devices(): return []
 class profiler:
     device_memory_profile = staticmethod(lambda: b'profile')
+class monitoring:
+    listeners = []
+    register_event_duration_secs_listener = listeners.append
+def compiled():
+    for listener in monitoring.listeners: listener('/jax/core/compile/backend_compile_duration', 0.1, fun_name='f')
 """
 OUT = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4000000000 bytes."
 
@@ -223,7 +229,7 @@ def test_an_array_that_nobody_read_is_asked_at_the_exit(tmp_path):
     assert told["kind"] == "memory" and told["thread"] == "an array that nobody read"
     (words,) = [name for name in ran.files if name.startswith("failure-")]
     assert OUT in (tmp_path / "left" / words).read_text()
-    assert [name for name in ran.files if name.endswith("-oom.prof")]
+    assert [name for name in ran.files if re.fullmatch(r"jax-\d+-oom-\d+\.prof", name)]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +251,57 @@ def test_an_exception_that_ends_it_leaves_its_words_and_the_profile(tmp_path):
     ran = jax(tmp_path, f"raise jax.JaxRuntimeError({OUT!r})")
     assert ran.status == 1 and ran.process["exception"]["kind"] == "memory"
     assert [name.split("-")[0] for name in ran.files if not name.startswith("process")] == ["failure", "jax"]
+
+
+def looks_of(ran):
+    return [name for name in ran.files if re.fullmatch(r"jax-\d+-\d+\.prof", name)]
+
+
+def test_arrays_are_looked_at_from_the_first_program_that_is_compiled(tmp_path):
+    ran = jax(
+        tmp_path,
+        "import time, threading\njax.compiled()\ntime.sleep(0.6)\njax.compiled()\nprint(threading.active_count())",
+    )
+    assert (ran.status, ran.out, ran.err, ran.notes) == (0, "1\n", "", "")
+    assert 3 <= len(looks_of(ran)) <= 9
+
+
+def test_there_are_never_more_looks_than_forty_and_they_are_spread_over_the_run(tmp_path):
+    hurry = "import time\njax.monitoring.listeners[0].__self__._seconds = 0.001\n"
+    ran = jax(tmp_path, hurry + "jax.compiled()\ntime.sleep(1)")
+    moments = sorted(int(name.split("-")[2].split(".")[0]) for name in looks_of(ran))
+    assert 2 <= len(moments) <= 40
+    assert moments[-1] - moments[0] > 700000
+
+
+@pytest.mark.parametrize(
+    "program, backends",
+    [
+        ("time.sleep(0.3)", "{'gpu': 1}"),
+        ("jax.compiled(); time.sleep(0.3)", "{}"),
+        ("jax.monitoring.listeners[0]('/jax/core/compile/jaxpr_trace_duration', 0.1); time.sleep(0.3)", "{'gpu': 1}"),
+    ],
+    ids=["nothing compiled", "not begun", "only traced"],
+)
+def test_there_is_no_look_before_the_program_has_begun(tmp_path, program, backends):
+    ran = jax(tmp_path, "import time\n" + program, backends)
+    assert ran.status == 0 and looks_of(ran) == [] and ran.notes == ""
+
+
+def test_a_look_that_fails_is_noted_and_the_program_goes_on(tmp_path):
+    ran = jax(
+        tmp_path,
+        "import time\ndef no(): raise RuntimeError('no profile')\njax.profiler.device_memory_profile = staticmethod(no)\njax.compiled()\ntime.sleep(0.3)\nprint('done')",
+    )
+    assert (ran.status, ran.out, ran.err) == (0, "done\n", "") and "no profile" in ran.notes and looks_of(ran) == []
+
+
+def test_a_child_that_was_forked_does_not_look(tmp_path):
+    ran = jax(
+        tmp_path,
+        "import os, time\njax.compiled()\ntime.sleep(0.25)\nif os.fork() == 0:\n    time.sleep(0.4)\n    os._exit(0)\nos.wait()",
+    )
+    assert ran.status == 0 and len({name.split("-")[1] for name in looks_of(ran)}) == 1
 
 
 def test_an_interrupt_stays_one(tmp_path):
