@@ -95,10 +95,9 @@ class _Planned:
         if budget.get("over"):
             least = "at least " if budget["at_least"] else ""
             self._tell(f"{least}{_words(budget['needed'])}{on}, over the budget of {_words(budget['bytes'])}")
-            fail(
-                f"needs {least}{_words(budget['needed'])} of GPU memory{on}, {least}{_words(budget['over'])} over its budget of {_words(budget['bytes'])}",
-                _holders(report),
-            )
+            text = f"needs {least}{_words(budget['needed'])} of GPU memory{on}, {least}{_words(budget['over'])} over its budget of {_words(budget['bytes'])}"
+            self._end_as_the_test_did(told, plan, f"\nBeside that it {text}.")
+            fail(text, _holders(report))
         self._end_as_the_test_did(told, plan)
         if _uses_no_gpu(plan):
             self._tell("no GPU memory")
@@ -157,7 +156,7 @@ class _Planned:
             self.item.add_report_section("call", "stdout", told["output"])
         return plan.report, told
 
-    def _end_as_the_test_did(self, told: dict, plan: dict) -> None:
+    def _end_as_the_test_did(self, told: dict, plan: dict, more: str = "") -> None:
         """Its own error is what is shown, as pytest shows it."""
         if told["outcome"] in ("skip", "xfail"):
             getattr(pytest, told["outcome"])(told["reason"])
@@ -166,6 +165,7 @@ class _Planned:
         if told["outcome"] != "error":
             return
         self.own_error = told["shown"] + "\n\nThis was raised in a dry run of the test by Faultline, without a GPU."
+        self.own_error += more
         if plan.get("unplanned") and not _uses_no_gpu(plan):
             self.own_error += f"\nNot all of the test could be planned: {_why_unsure(plan)}."
         if plan.get("stand_in_line"):
@@ -247,8 +247,9 @@ def _as_told(item, problem: BaseException) -> dict:
         return {"outcome": "xfail", "reason": str(problem.msg or "")}
     exception = None
     with contextlib.suppress(Exception):
-        exception = pickle.dumps(problem)
-        pickle.loads(exception)
+        pickled = pickle.dumps(problem)
+        pickle.loads(pickled)
+        exception = pickled
     try:
         shown = str(
             item.repr_failure(pytest.ExceptionInfo.from_exc_info((type(problem), problem, problem.__traceback__)))

@@ -178,6 +178,7 @@ struct PlanLineChange {
   std::string category;
   std::uint64_t before_bytes = 0;
   std::uint64_t now_bytes = 0;
+  std::uint64_t count = 0;  // of what it holds now
 };
 
 // An earlier plan of the program (--compare), and how much more it may need now (--may-grow).

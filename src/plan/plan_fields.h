@@ -137,6 +137,7 @@ void fields(auto& archive, PlanLineChange& line) {
   archive("category", line.category);
   archive("before", line.before_bytes);
   archive("now", line.now_bytes);
+  archive("count", line.count);
 }
 
 void fields(auto& archive, PlanComparison& comparison) {

@@ -325,7 +325,7 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   // a broken limit is about who holds the memory
   const bool is_limit = finding.rule == "memory/over-budget" || finding.rule == "memory/grown";
   if (!detail.plan_told || detail.every_line || is_limit)
-    print_holders(page, "held by", finding.holders, detail.every_line);
+    print_holders(page, finding.rule == "memory/grown" ? "grown" : "held by", finding.holders, detail.every_line);
   print_evidence(page, finding.evidence, detail.every_line);
   print_tries(page, finding.tries, detail);
   page.row("read", page.document(page_of_rule(finding.rule)), Style::kDim);

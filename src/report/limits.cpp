@@ -99,7 +99,8 @@ void add_grown(Report& report, const Plan& plan) {
   const PlanComparison& compared = *plan.comparison;
   std::vector<Holder> holders;
   for (const PlanLineChange& line : compared.lines) {
-    holders.push_back({line.now_bytes - std::min(line.now_bytes, line.before_bytes), 1, line.category, line.location,
+    holders.push_back({line.now_bytes - std::min(line.now_bytes, line.before_bytes), line.count, line.category,
+                       line.location,
                        fmt::format("{} then, {} now", format_bytes(line.before_bytes), format_bytes(line.now_bytes))});
   }
   Finding finding = limit_finding("memory/grown", plan, std::move(holders));
@@ -122,6 +123,13 @@ void add_grown(Report& report, const Plan& plan) {
 
 std::string how_far(const Plan& plan) { return plan.stopped.empty() ? "to its end" : "and stopped " + plan.stopped; }
 
+// The interpreter lies elsewhere on another machine.
+std::string command_words(const Plan& plan) {
+  std::vector<std::string> words = plan.command;
+  if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 std::vector<std::string> differences_between(const Plan& before, const Plan& now) {
   std::vector<std::string> found;
   const auto compare = [&](std::string_view what, const std::string& then, const std::string& today) {
@@ -131,9 +139,7 @@ std::vector<std::string> differences_between(const Plan& before, const Plan& now
   compare("", before.versions.framework, now.versions.framework);
   compare("Faultline ", before.versions.faultline, now.versions.faultline);
   compare("it was run ", how_far(before), how_far(now));
-  if (before.command != now.command)
-    compare("the command was ", fmt::format("{}", fmt::join(before.command, " ")),
-            fmt::format("{}", fmt::join(now.command, " ")));
+  compare("the command was ", command_words(before), command_words(now));
   if (before.how != now.how) found.push_back("one of the two was planned with real numbers (--real)");
   return found;
 }
@@ -148,7 +154,7 @@ std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report
       // of one that the base does not list it is known what it held at the most
       const std::uint64_t before = std::max(line.bytes.before, line.unlisted_at_most);
       if (line.bytes.after > before && lines.size() < kLinesTold)
-        lines.push_back({line.location, line.category, before, line.bytes.after});
+        lines.push_back({line.location, line.category, before, line.bytes.after, line.count.after});
     }
   }
   return lines;

@@ -139,6 +139,7 @@ TEST(Limits, GrowthIsToldByTheLineThatGrewAlsoWhereItMoved) {
   ASSERT_EQ(grown.plan->comparison->lines.size(), 1u);  // the other line is as it was
   EXPECT_EQ(grown.plan->comparison->lines[0].before_bytes, kGiB);
   EXPECT_EQ(grown.plan->comparison->lines[0].now_bytes, 2 * kGiB);
+  EXPECT_EQ(grown.plan->comparison->lines[0].count, 3u);
   EXPECT_EQ(exit_status(grown), 1);
   EXPECT_EQ(exit_status(compared(base, planned(2 * kGiB), "0%")), 0);
   EXPECT_EQ(exit_status(compared(base, planned(kGiB, kGiB / 2), "0%")), 0);
@@ -162,13 +163,15 @@ TEST(Limits, AsMuchAsIsAllowedIsNoFinding) {
 TEST(Limits, WhatElseIsOtherIsSaid) {
   Report base = planned(kGiB);
   base.plan->versions = {"0.0.9", "PyTorch 2.11.0"};
-  base.plan->command = {"python", "old.py"};
+  base.plan->command = {"/usr/bin/python", "old.py"};
   base.plan->stopped = "after 2 optimizer steps";
   const Report grown = compared(base, planned(2 * kGiB), "1%");
   const std::string text = found(grown, "memory/grown")->memory;
   for (const char* part : {"PyTorch 2.11.0 then", "Faultline 0.0.9", "old.py", "2 optimizer steps"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-  const Report same = compared(planned(kGiB), planned(2 * kGiB), "1%");
+  base = planned(kGiB);
+  base.plan->command = {"/elsewhere/python", "train.py"};
+  const Report same = compared(base, planned(2 * kGiB), "1%");
   EXPECT_EQ(found(same, "memory/grown")->memory.find("Not the program alone"), std::string::npos);
 }
 

@@ -135,6 +135,17 @@ def test_that_fails_by_itself(layer):
     assert layer.weight.shape == (1, 2), "wrong shape"
 
 
+class Odd(Exception):
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+@pytest.mark.gpu_memory("1GiB")
+def test_that_is_over_and_fails_by_itself():
+    torch.empty(2 * GIB, dtype=torch.uint8, device="cuda")
+    raise Odd("an error that cannot be pickled", 2)
+
+
 @pytest.mark.gpu_memory("1GiB")
 @pytest.mark.xfail(raises=ZeroDivisionError, strict=True)
 def test_that_is_expected_to_fail(layer):
@@ -213,6 +224,7 @@ OUTCOMES = {
     "test_with_its_own_budget": (PASS, []),
     "test_its_own_failure": (FAIL, ["1048576 != 3"]),
     "test_that_fails_by_itself": (FAIL, ["AssertionError: wrong shape", "assert layer.weight.shape == (1, 2)"]),
+    "test_that_is_over_and_fails_by_itself": (FAIL, ["Odd: an error that", "Beside that it needs", "over its budget"]),
     "test_that_is_expected_to_fail": (SKIP, []),  # as JUnit's form tells an expected failure
     "test_that_is_expected_to_be_over_its_budget": (SKIP, []),
     "test_that_skips_itself": (SKIP, ["not today"]),
