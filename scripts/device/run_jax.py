@@ -22,6 +22,18 @@ HEAD = "import jax\nimport jax.numpy as jnp\n"
 # The program from line 3 on; what is true: the rule and the line, "" for none; the status; further options of run.
 PROGRAMS = {
     "huge array": ("w = jnp.ones((4096, 4096))\nx = jnp.zeros((10000, 10000, 10000))\nprint(x[0, 0, 0])\n", ("memory/out-of-memory", (4, 5)), 1, ()),
+    "arrays that are kept": (
+        "import time\nf = jax.jit(lambda w, x: (w - 0.001 * x.T @ (x @ w), x @ w))\nw, kept = jnp.ones((1024, 1024)), []\nfor i in range(300):\n    x = jnp.ones((256, 1024))\n    w, y = f(w, x)\n    kept.append(y)\n    time.sleep(0.01)\nprint(float(w.sum()), len(kept))\n",
+        ("memory/leak", (8,)), 0, (),
+    ),
+    "arrays that are not kept": (
+        "import time\nf = jax.jit(lambda w, x: (w - 0.001 * x.T @ (x @ w), x @ w))\nw, kept = jnp.ones((1024, 1024)), []\nfor i in range(300):\n    x = jnp.ones((256, 1024))\n    w, y = f(w, x)\n    kept = [y]\n    time.sleep(0.01)\nprint(float(w.sum()), len(kept))\n",
+        ("", (None,)), 0, (),
+    ),
+    "data that is loaded": (
+        "import time\nimport numpy as np\ndata = []\nfor i in range(300):\n    data.append(jax.device_put(np.full((256, 1024), float(i), np.float32)))\n    time.sleep(0.01)\nprint(float(sum(d[0, 0] for d in data)))\n",
+        ("", (None,)), 0, (),
+    ),
     "a list that grows": ("kept = []\nfor i in range(100):\n    kept.append(jnp.full((16384, 16384), float(i)).block_until_ready())\n", ("memory/out-of-memory", (5,)), 1, ()),
     "jit": ("f = jax.jit(lambda x: jnp.sort(x @ x.T, axis=0).sum())\nx = jnp.ones((100000, 16))\nprint(f(x))\n", ("memory/out-of-memory", (5,)), 1, ()),
     "nobody read it": ("f = jax.jit(lambda x: jnp.sort(x @ x.T, axis=0))\ny = f(jnp.ones((100000, 16)))\nprint('done')\n", ("memory/out-of-memory", (4, None)), None, ()),

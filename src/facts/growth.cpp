@@ -99,11 +99,20 @@ bool GrowthFinder::is_candidate(StackId stack, const Tally& line) const {
   if (line.kept < least || line.first < from_ || (stacks_.roles(stack) & kRolesThatStay)) return false;
   if (stack.value == 0 && !by_steps_) return false;  // no line, no marks: nothing to count rounds by
   if (rounds_of(stack) < least) return false;
+  if (by_ == RoundsBy::kLooks && marks_.size() < warm_up_of(line.first) + least) return false;
   return line.last_kept >= line.first + (end_ - line.first) / 4 * 3;  // still growing when the recording ends
 }
 
+// How many marks are not counted, the lazy state of the first steps. Looks go on while programs are compiled and data is loaded: a line's own begin with it.
+std::size_t GrowthFinder::warm_up_of(std::uint32_t first_event) const {
+  if (by_ != RoundsBy::kLooks) return kWarmUpSteps;
+  const auto first = std::lower_bound(marks_.begin(), marks_.end(), first_event) - marks_.begin();
+  return std::max<std::size_t>(kWarmUpSteps, static_cast<std::size_t>(first) + 1);
+}
+
 std::size_t GrowthFinder::stretches_of(const Tally& line) const {
-  const std::size_t most = by_steps_ ? std::min(kMostStretches, marks_.size() - kWarmUpSteps) : kMostStretches;
+  const std::size_t most =
+      by_steps_ ? std::min(kMostStretches, marks_.size() - warm_up_of(line.first)) : kMostStretches;
   return std::clamp<std::size_t>(line.rounds_kept / 2, 4, most);
 }
 
@@ -111,10 +120,11 @@ std::size_t GrowthFinder::stretch_of(std::uint32_t event, const Tally& line, std
   if (!by_steps_)
     return static_cast<std::size_t>((std::uint64_t{event} - line.first) * count /
                                     (std::uint64_t{end_} - line.first + 1));
-  const auto steps = marks_.begin() + kWarmUpSteps;
-  if (event <= marks_[kWarmUpSteps - 1]) return count;
+  const std::size_t warm_up = warm_up_of(line.first);
+  const auto steps = marks_.begin() + static_cast<std::ptrdiff_t>(warm_up);
+  if (event <= marks_[warm_up - 1]) return count;
   return static_cast<std::size_t>(std::lower_bound(steps, marks_.end(), event) - steps) * count /
-         (marks_.size() - kWarmUpSteps);
+         (marks_.size() - warm_up);
 }
 
 std::vector<Stretches> GrowthFinder::stretches(const std::vector<StackId>& candidates) const {
@@ -147,8 +157,9 @@ std::vector<Stretches> GrowthFinder::stretches(const std::vector<StackId>& candi
 
 // What is kept of each round between two marks, and what the device's use rose by in them.
 void GrowthFinder::measure_rounds(Growth& growth) const {
-  const std::uint32_t from = marks_[kWarmUpSteps - 1], to = marks_.back();
-  std::vector<std::uint64_t> kept(marks_.size() - kWarmUpSteps);
+  const std::size_t warm_up = warm_up_of(growth.first_event);
+  const std::uint32_t from = marks_[warm_up - 1], to = marks_.back();
+  std::vector<std::uint64_t> kept(marks_.size() - warm_up);
   std::uint64_t before = 0, after = 0;
   lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
     if (birth.device != device_ || life.born > to || !uses_.is_program(birth.heap)) return;
@@ -161,7 +172,7 @@ void GrowthFinder::measure_rounds(Growth& growth) const {
         std::none_of(growth.stacks.begin(), growth.stacks.end(), is_ours))
       return;
     kept[static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin()) -
-         kWarmUpSteps] += bytes;
+         warm_up] += bytes;
   });
   growth.full_rounds = kept.size();
   growth.least_bytes = *std::min_element(kept.begin(), kept.end());
@@ -210,7 +221,8 @@ std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
     const StackId program = stacks_.program(stack);
     Growth& growth = by_program.try_emplace(program.value).first->second;
     growth.program = program;
-    growth.rounds = std::max(growth.rounds, rounds_of(stack));
+    growth.rounds = std::max<std::uint64_t>(
+        growth.rounds, by_ == RoundsBy::kLooks ? marks_.size() - warm_up_of(line.first) : rounds_of(stack));
     growth.rounds_by = by_;
     if (!by_steps_ && lines[slot].vary()) growth.rounds_by = RoundsBy::kSizes;
     growth.round_kind = how_;

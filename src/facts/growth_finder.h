@@ -58,6 +58,7 @@ class GrowthFinder {
   void count_rounds();
   std::uint64_t rounds_of(StackId stack) const;
   bool is_candidate(StackId stack, const Tally& tally) const;
+  std::size_t warm_up_of(std::uint32_t first_event) const;
   std::size_t stretches_of(const Tally& line) const;
   std::size_t stretch_of(std::uint32_t event, const Tally& line, std::size_t count) const;
   std::vector<Stretches> stretches(const std::vector<StackId>& candidates) const;

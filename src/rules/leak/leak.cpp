@@ -383,10 +383,10 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                         format_count(growth.rounds) + " " + unit + held + format_bytes(growth.kept_bytes) + " in all.";
       if (growth.rounds_by == RoundsBy::kLooks) {
         finding.message = "Memory grows: the arrays that are alive were looked at " + format_count(growth.rounds) +
-                          " times, and after the first two " +
+                          " times since this line made the first, and " +
                           std::string(marked ? "each time at least " + format_bytes(growth.least_bytes) + " more"
                                              : "nearly each time more") +
-                          " of this line were there; at the end " + format_count(growth.kept_count) + ", " +
+                          " of them were there; at the end " + format_count(growth.kept_count) + ", " +
                           format_bytes(growth.kept_bytes) + " in all.";
       }
       if (growth.in_place) {
