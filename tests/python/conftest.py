@@ -37,7 +37,7 @@ EVERY_NTH = {
     "plan/test_plan_time.py": 2,
     "plan/test_programs.py": 4,
     "plan/test_ranks.py": 3,
-    "plan/test_pytest_plugin.py::test_what_comes_of": 4,
+    "plan/test_pytest_plugin.py::test_what_comes_of": 8,
     "plan/test_releases.py": 6,
     "plan/test_remedies.py": 3,
     "run/test_recorder.py": 4,
