@@ -26,7 +26,10 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   const std::uint16_t device = trace.devices[needs.slot].index;
   std::vector<SettingChanges> settings = sensible_settings(trace, device);
   if (needs.pool == BfcFramework::kJax) {
-    for (const char* share : {"0.9", "0.95"}) settings.push_back({{"XLA_CLIENT_MEM_FRACTION", share}});
+    // JAX takes one of the two names, and refuses both at once
+    const auto chosen = trace.properties.find("dry-run.share_setting");
+    const std::string name = chosen != trace.properties.end() ? chosen->second : "XLA_CLIENT_MEM_FRACTION";
+    for (const char* share : {"0.9", "0.95"}) settings.push_back({{name, share}});
   }
   for (const SettingChanges& changes : settings) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);

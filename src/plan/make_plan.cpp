@@ -102,7 +102,8 @@ std::string nothing_planned(const PlanQuestion& question, const DryRunResult& fi
   for (const ProcessSummary& process : first.processes) {
     if (process.unsupported.empty()) continue;
     return "this program cannot be dry-run: " + process.unsupported +
-           (question.real || process.unsupported.starts_with("PyTorch ")
+           (question.real || process.unsupported.starts_with("PyTorch ") || process.unsupported.starts_with("JAX ") ||
+                    process.unsupported.starts_with("TensorFlow ")
                 ? ""
                 : ". --real runs it with real numbers instead, which is slower");
   }

@@ -13,6 +13,7 @@
 #include "report/phases_text.h"
 #include "report/plan_tables.h"
 #include "report/remedies_text.h"
+#include "rules/old_program.h"
 
 namespace faultline {
 namespace {
@@ -132,9 +133,22 @@ std::string most_text(const Plan& plan) {
 
 // JAX leaves a quarter of a GPU alone; TensorFlow's reserve counts as context.
 std::string pool_text(const Plan& plan) {
-  if (plan.framework != "jax" || plan.pool_share >= 1) return {};
-  return fmt::format(" {} of it are JAX's pool, which may take {:.0f} % of a GPU (XLA_CLIENT_MEM_FRACTION).",
-                     format_bytes(plan.pool_bytes), 100 * plan.pool_share);
+  constexpr double kUsualShare = 0.75;
+  constexpr std::uint64_t kSmall = 64 * kMiB;
+  if (plan.framework.empty()) return {};
+  std::string text;
+  if (plan.framework == "jax" && plan.pool_share < 1)
+    text = fmt::format(" {} of it are JAX's pool, which may take {:.0f} % of a GPU{}.", format_bytes(plan.pool_bytes),
+                       100 * plan.pool_share,
+                       plan.pool_share == kUsualShare ? " (XLA_CLIENT_MEM_FRACTION)" : ", as is set");
+  std::uint64_t live_bytes = 0;
+  for (const auto& [category, size_bytes] : plan.live_at_peak) live_bytes += size_bytes;
+  if (plan.pool_bytes > live_bytes + kSmall && 20 * (plan.pool_bytes - live_bytes) > plan.pool_bytes)
+    text += fmt::format(
+        " At most {} are in use at one time; the pool needs {} more because what is free in it lies in pieces that "
+        "are too small for what is asked, or is the rest of chunks that it does not split.",
+        format_bytes(live_bytes), format_bytes(plan.pool_bytes - live_bytes));
+  return text;
 }
 
 std::string fits_text(const Plan& plan) {
@@ -166,7 +180,9 @@ std::string sized_text(const Plan& plan) {
           : ", and whether that follows from the answer is not known");
 }
 
-std::string unit_text(const Plan& plan) { return plan.until_unit == "step" ? "optimizer step" : plan.until_unit; }
+std::string unit_text(const Plan& plan) {
+  return plan.until_unit == "step" && plan.framework.empty() ? "optimizer step" : plan.until_unit;
+}
 
 // How many steps the program makes, by the source of its loops.
 std::string loop_text(const Plan& plan) {
@@ -273,7 +289,8 @@ std::string peak_text(const Page& page, const Plan& plan) {
                         plan.framework.empty() ? "cached" : "free in the pool");
   if (plan.peak_outside_bytes != 0)
     text += fmt::format(" + {} outside PyTorch's allocator", format_bytes(plan.peak_outside_bytes));
-  text += fmt::format(" + {} context", format_bytes(plan.context_bytes));
+  text += fmt::format(" + {} {}", format_bytes(plan.context_bytes),
+                      plan.framework == "tensorflow" ? "context and TensorFlow's reserve" : "context");
   return text.substr(text.starts_with(" + ") ? 3 : 0) + " = " + format_bytes(std::max(known, taken_bytes));
 }
 
@@ -344,9 +361,11 @@ void print_exception(Page& page, const Plan& plan, const PlanContext& context) {
   page.row("error", words, Style::kStrong);
   if (context.exception_is_judged && !context.verbose) return;  // its finding has the place
   page.row("where", page.place(plan.exception->location, room), Style::kStrong);
-  if (!context.exception_is_judged)
-    page.row("", fmt::format("The program ended with this {}; Faultline does not judge it.",
-                             page.clean(plan.exception->type)));
+  if (context.exception_is_judged) return;
+  page.row("", fmt::format("The program ended with this {}; Faultline does not judge it.",
+                           page.clean(plan.exception->type)));
+  if (const std::string_view remedy = remedy_for_old_program(plan.exception->message); !remedy.empty())
+    page.row("try", std::string(remedy));
 }
 
 void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
@@ -396,7 +415,9 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
                                     format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
   }
-  std::string seen = fmt::format("{} in {:.1f} s, imports included", all_steps_text(plan), plan.seconds);
+  const bool is_whole = plan.steps == 0 && !plan.framework.empty() && plan.stopped.empty() && !plan.exception;
+  std::string seen = fmt::format("{} in {:.1f} s, imports included",
+                                 is_whole ? "the whole program" : all_steps_text(plan), plan.seconds);
   if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
   if (plan.processes > 1)
     seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
@@ -436,10 +457,11 @@ void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
       print_leak(page, *context.leak);
     return print_notes(page, plan, false);
   }
-  if (context.failure != nullptr && !context.verbose) print_holders(page, "made at", context.failure->holders, false);
+  if (context.failure != nullptr && !context.verbose)
+    print_holders(page, plan.framework.empty() ? "made at" : "at failure", context.failure->holders, false);
   print_phases(page, plan);
   print_fits(page, plan, context.verbose);
-  print_remedies(page, plan, context.verbose);
+  print_remedies(page, plan, context.verbose, context.perhaps_leak);
   print_notes(page, plan, context.verbose);
 }
 

@@ -14,6 +14,8 @@ struct PlanContext {
   const Finding* failure = nullptr;
   // what piles up until the GPU is full, where a finding below tells of it
   const Finding* leak = nullptr;
+  // what piles up and may be meant to
+  const Finding* perhaps_leak = nullptr;
   bool exception_is_judged = false;  // a finding explains it
   bool verbose = false;
   bool brief = false;  // the verdict alone: a finding stands above and says why the program ended

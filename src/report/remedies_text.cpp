@@ -158,7 +158,7 @@ void print_unfinished(Page& page, const Plan& plan) {
 
 }  // namespace
 
-void print_remedies(Page& page, const Plan& plan, bool verbose) {
+void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* perhaps_leak) {
   const bool wanted = plan.verdict == Verdict::kDoesNotFit;
   const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, verbose);
   const auto tried = static_cast<std::size_t>(
@@ -168,10 +168,16 @@ void print_remedies(Page& page, const Plan& plan, bool verbose) {
   const bool batch_is_told =
       plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() || plan.vary->name != "batch size");
   const bool none_helps = wanted && told.empty() && tried != 0 && !plan.vary;
-  if (told.empty() && !batch_is_told && !none_helps && plan.changes_skipped.empty() && plan.where.empty()) return;
+  if (told.empty() && !batch_is_told && !none_helps && plan.changes_skipped.empty() && plan.where.empty() &&
+      perhaps_leak == nullptr)
+    return;
   page.blank();
   page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
   bool diff_shown = false;
+  if (perhaps_leak != nullptr)
+    page.item(page.dot(), fmt::format("{} of what it needs piled up at one line (memory/leak, told below): if that is "
+                                      "not meant, mend it first; it fills a larger GPU, too.",
+                                      format_bytes(perhaps_leak->bytes)));
   if (batch_is_told) {
     print_vary(page, *plan.vary);
     if (!plan.vary->command.empty())

@@ -6,6 +6,7 @@
 
 namespace faultline {
 
-void print_remedies(Page& page, const Plan& plan, bool verbose);
+// `perhaps_leak`: what piles up round after round and may be meant to; a finding below tells of it.
+void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* perhaps_leak = nullptr);
 
 }  // namespace faultline

@@ -51,6 +51,17 @@ const Finding* leak_of_plan(const Report& report, const std::vector<FindingGroup
                                                                                                            : nullptr;
 }
 
+// One that is likely, and may be meant: it does not come before the failure, but before other remedies.
+const Finding* perhaps_leak_of_plan(const Report& report, const std::vector<FindingGroup>& groups) {
+  if (!report.plan || !report.plan->failed) return nullptr;
+  for (const FindingGroup& group : groups) {
+    const Finding& finding = group.first();
+    if (finding.rule == "memory/leak" && finding.severity == Severity::kWarning && finding.number("full_at_step"))
+      return &finding;
+  }
+  return nullptr;
+}
+
 // An operation that refused its operands, or a checkpoint that does not fit.
 bool judges_exception(const Report& report) {
   return std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
@@ -147,8 +158,12 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
     const std::string label = report.devices.size() == 1               ? "peak"
                               : device.name.starts_with("host memory") ? "host"
                                                                        : fmt::format("GPU {}", device.index);
-    page.row(label, fmt::format("{} allocated (at event {}), {} reserved{}", format_bytes(device.peak_allocated),
-                                format_count(device.peak_event), format_bytes(device.peak_reserved),
+    // an input that knows tensors alone has no word of what was reserved for them
+    const std::string reserved =
+        device.peak_reserved == 0 ? "" : fmt::format(", {} reserved", format_bytes(device.peak_reserved));
+    const bool is_host = label == "peak" && device.name.starts_with("host memory");
+    page.row(label, fmt::format("{} allocated{} (at event {}){}{}", format_bytes(device.peak_allocated),
+                                is_host ? " in the host's memory" : "", format_count(device.peak_event), reserved,
                                 device.process.empty() ? "" : ", " + page.clean(device.process)));
   }
   if (untold != 0) page.row("", fmt::format("and {} more", plural(untold, "GPU")), Style::kDim);
@@ -164,11 +179,9 @@ void print_model(Page& page, const DeviceReport& device) {
   if (model.name.empty()) return;
   if (model.placements == 0 && model.segment_events == 0) return;  // nothing to replay
   if (model.is_source) {
-    page.row(
-        "model",
-        fmt::format(
-            "the addresses are those of {}, Faultline's model of PyTorch's allocator: nothing was recorded on a GPU",
-            name));
+    page.row("model",
+             fmt::format("the addresses are those of {}, Faultline's model of {}: nothing was recorded on a GPU", name,
+                         model.name == "bfc" ? "TensorFlow's and JAX's pool" : "PyTorch's allocator"));
     return;
   }
   std::string text = fmt::format("a replay with {} put {} of {} allocations", name, format_count(model.exact),
@@ -288,6 +301,10 @@ Summary summarise(const Page& page, const Report& report, const std::vector<Find
       if (end != groups.end()) found += "; it ends in " + finding_line(page, *end);
     } else if (report.plan && count(Severity::kError) > 1 && groups[1].first().severity == Severity::kError) {
       found += ", " + finding_line(page, groups[1]);
+    } else if (const Finding* leak = perhaps_leak_of_plan(report, groups); leak != nullptr) {
+      const auto group =
+          std::find_if(groups.begin(), groups.end(), [&](const FindingGroup& one) { return &one.first() == leak; });
+      found += "; perhaps of " + finding_line(page, *group);
     }
   }
   if (report.plan) found = page.clean(summary_of(*report.plan)) + (found.empty() ? "" : "; " + found);
@@ -324,7 +341,9 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
     page.blank();
   }
   if (report.plan)
-    print_plan(page, *report.plan, {told, leak_of_plan(report, groups), judged, options.verbose, error_first});
+    print_plan(page, *report.plan,
+               {told, leak_of_plan(report, groups), perhaps_leak_of_plan(report, groups), judged, options.verbose,
+                error_first});
   if (clean && !report.plan) print_clean(page, report);
   if (!error_first) print_findings(page, report, groups, told, options.verbose);
   print_devices(page, report, options);

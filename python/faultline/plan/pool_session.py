@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 
+from .._file_owner import is_library, is_own
 from ..common.stacks import Stacks, user_line
 from . import dry_run_session, vary
 from .device import OutOfMemory, PoolDevice
@@ -26,6 +27,7 @@ _BATCHES = ("batch_size", "batch", "bs", "BATCH_SIZE", "BATCH", "per_device_batc
 class PoolSession:
     framework = ""  # as the model calls it
     title = ""  # as people do
+    packages: tuple = ()  # whose files are its own
 
     def __init__(self, options: dict):
         gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
@@ -46,6 +48,7 @@ class PoolSession:
         self.allocations_at_failure = -1
         self.asked_free_line = None
         self._refusals_left = 0
+        self._inside: dict[str, bool] = {}  # by file: is it the framework's own?
         self._lock = threading.RLock()
 
     # --- for a framework to say
@@ -77,14 +80,22 @@ class PoolSession:
             Unplannable(f"a {self.title} program is planned on one GPU, and {self.gpu_count} are named")
         dry_run_session.make_current(self)
         trace = os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline")
-        self.device = PoolDevice(
-            self.options["library"], trace, self.gpu, self.context_bytes(), self.framework, self.settings()
-        )
+        self.device = self._opened(trace)
         self.stacks = Stacks(self.device)
         self.started = time.monotonic()
         if self.options.get("overcommit"):
             self._grow_after(self.options.get("refused") or 0)
         vary.note_main()
+
+    def _opened(self, trace: str) -> PoolDevice:
+        def made(settings: str) -> PoolDevice:
+            return PoolDevice(self.options["library"], trace, self.gpu, self.context_bytes(), self.framework, settings)
+
+        try:
+            return made(self.settings())
+        except RuntimeError as problem:
+            Unplannable(f"a setting of {self.title}'s pool could not be followed: {problem}")
+            return made("")
 
     def _grow_after(self, refusals: int) -> None:
         self._refusals_left = refusals
@@ -92,8 +103,19 @@ class PoolSession:
             self.device.set_overcommit(True)
 
     def here(self) -> int:
+        """The stack, without the framework's own frames below the line that called it."""
         self.open()
-        return self.stacks.here(sys._getframe(1))
+        frame = inner = sys._getframe(1)
+        while frame is not None and (self._is_inside(frame.f_code.co_filename) or is_own(frame.f_code.co_filename)):
+            frame = frame.f_back
+        return self.stacks.here(frame or inner)
+
+    def _is_inside(self, file: str) -> bool:
+        known = self._inside.get(file)
+        if known is None:
+            known = is_library(file) and any(f"{os.sep}{name}{os.sep}" in file for name in self.packages)
+            self._inside[file] = known
+        return known
 
     def take(self, size_bytes: int, stack: int, tensor: int = 0) -> int:
         """The allocation; raises OutOfMemory."""
@@ -148,8 +170,7 @@ class PoolSession:
 
     def step(self, name: str) -> None:
         """The program begins its second round, or a later one: the mark ends the one before."""
-        self.device.step_mark(self.steps, name)
-        self.steps += 1
+        self.mark_round(name)
         now = time.monotonic() - self.not_counted, time.process_time() - self.not_counted
         self.first_step = self.first_step or now
         self._begins_round = True
@@ -158,6 +179,10 @@ class PoolSession:
         if wanted and self.steps >= wanted and took >= (self.options.get("at_least_seconds") or 0):
             self._begins_round = False
             self._stop(f"after {self.steps} calls of {name}")
+
+    def mark_round(self, name: str) -> None:
+        self.device.step_mark(self.steps, name)
+        self.steps += 1
 
     def tick(self) -> None:
         """At everything that the program does on the GPU."""

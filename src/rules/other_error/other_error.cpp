@@ -1,34 +1,13 @@
 // program/other-error: what ended the program, where a text tells of GPU memory and the program then ended in an error of another kind. It is named and placed, and not judged.
-#include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "rules/describe.h"
+#include "rules/old_program.h"
 #include "rules/rule.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
-
-// What programs that were written for TensorFlow 1 end in under TensorFlow 2.
-struct OldProgram {
-  std::string_view words, remedy;
-};
-constexpr std::string_view kCompat =
-    "This is a program for TensorFlow 1: `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()` run it as "
-    "it is.";
-constexpr std::string_view kEager =
-    "A tensor that is computed at once (eager) is no part of a session's graph: read it with `.numpy()`, or call "
-    "`tf.compat.v1.disable_eager_execution()` before anything is made.";
-constexpr std::array<OldProgram, 7> kOldPrograms = {{
-    {"module 'tensorflow' has no attribute", kCompat},
-    {"is not compatible with eager execution", kCompat},
-    {"is not supported when eager execution is enabled", kCompat},
-    {"The Session graph is empty", kEager},
-    {"is undefined when eager execution is enabled", kEager},
-    {"Tensor.graph is", kEager},
-    {"EagerTensor' object has no attribute", kEager},
-}};
 
 // A run whose tensors were recorded, and whose last word was an exception of another kind.
 void judge_run(const Case& subject, std::vector<Finding>& findings) {
@@ -55,10 +34,8 @@ void judge_run(const Case& subject, std::vector<Finding>& findings) {
   if (said.ends_with('.')) said.pop_back();
   finding.message = "The program ended in " + ending.exception_type + (said.empty() ? "" : ": " + said) +
                     ". Not judged: this is no error of memory, and the reason stands in its own words.";
-  const auto old = std::find_if(kOldPrograms.begin(), kOldPrograms.end(), [&](const OldProgram& known) {
-    return ending.exception_message.find(known.words) != std::string::npos;
-  });
-  if (old != kOldPrograms.end()) add_try(finding, std::string(old->remedy));
+  const std::string_view remedy = remedy_for_old_program(ending.exception_message);
+  if (!remedy.empty()) add_try(finding, std::string(remedy));
   finding.fingerprint = fingerprint(finding.rule, finding.location);
   findings.push_back(std::move(finding));
 }

@@ -283,7 +283,7 @@ class Executions:
         if not is_real or known.cost > _SMALL:
             if size := self._temporary_bytes(known):
                 name = f"temporaries of {known.name} ({line})"
-                passing.append(take(size, session.device.tensor((size,), "byte", f"jit({known.name})", name)))
+                passing.append(take(size, session.device.tensor((size,), "byte", "", name)))
         return passing, holdings
 
     def _tensor(self, aval, operation: str, line: str) -> int:

@@ -6,16 +6,19 @@ import os
 
 from ...common.stacks import user_line
 from ..pool_session import PoolSession
+from ..unplannable import Unplannable
 
 _SETTINGS = (
     "XLA_PYTHON_CLIENT_PREALLOCATE",
     "XLA_CLIENT_MEM_FRACTION",
     "XLA_PYTHON_CLIENT_MEM_FRACTION",
 )
+_OLD_SHARE = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+_MEND = "give XLA_CLIENT_MEM_FRACTION alone, a number such as 0.9"
 
 
 class JaxSession(PoolSession):
-    framework, title = "jax", "JAX"
+    framework, title, packages = "jax", "JAX", ("jax",)
 
     def __init__(self, options: dict):
         super().__init__(options)
@@ -46,6 +49,14 @@ class JaxSession(PoolSession):
 
     def settings(self) -> str:
         told = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
+        if refused := self._refused():
+            Unplannable(
+                f"JAX refuses its settings ({refused}), does not begin its CUDA plugin and computes on the CPU: {_MEND}"
+            )
+            told.clear()
+        if "XLA_PYTHON_CLIENT_PREALLOCATE" in told:  # as JAX reads it
+            is_off = told["XLA_PYTHON_CLIENT_PREALLOCATE"] in ("false", "False", "0")
+            told["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false" if is_off else "true"
         allocator = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default").lower()
         if allocator in ("platform", "cuda_async", "vmm"):
             # No pool stands between the program and the driver: as much as there is, taken when it is asked for.
@@ -59,6 +70,22 @@ class JaxSession(PoolSession):
         if self.options.get("overcommit") and self.gpu.name == "GPU of any size":
             told["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # what it takes is asked for, not three quarters of nothing
         return ",".join(f"{name}={value}" for name, value in told.items())
+
+    def open(self) -> None:
+        if self.device is None:
+            super().open()
+            if os.environ.get(_OLD_SHARE) and not os.environ.get("XLA_CLIENT_MEM_FRACTION"):
+                self.device.property("dry-run.share_setting", _OLD_SHARE)
+
+    def _refused(self) -> str:
+        """Why JAX's CUDA plugin would not begin with the environment as it is; empty: it would."""
+        from jaxlib import xla_client
+
+        try:
+            getattr(xla_client, "generate_pjrt_gpu_plugin_options", dict)()
+        except ValueError as problem:
+            return f"ValueError: {problem}".rstrip(".")
+        return ""
 
     def is_out_of_memory(self, problem: BaseException) -> bool:
         return isinstance(problem, RuntimeError) and str(problem).startswith("RESOURCE_EXHAUSTED")

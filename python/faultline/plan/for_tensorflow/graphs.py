@@ -29,6 +29,7 @@ _ROUNDS = 8  # of a loop whose end is not known, for how much work it is
 _MOST_WORK = 1 << 27  # elements and multiplications; more are not computed
 _NO_RESULT = ("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg")
 _ASSIGNS = ("AssignVariableOp", "Assign")
+_NO_LAYER = ("gradient_tape", "gradients", "StatefulPartitionedCall", "PartitionedCall", "while", "cond")
 _AGAIN = "faultline_again/"  # before the names of a graph that is made again
 
 
@@ -110,9 +111,8 @@ class Walk:
     def _take(self, size: int, out, operation) -> Holding:
         session = self._session
         shape = shapes.dims(out)
-        tensor = session.device.tensor(
-            shape, out.dtype.base_dtype.name, operation.type, _line_of(operation) or session.line_name()
-        )
+        name = _layer_of(operation.name) or _line_of(operation) or session.line_name()
+        tensor = session.device.tensor(shape, out.dtype.base_dtype.name, operation.type, name)
         try:
             holding = Holding(session.take(size, self._stack, tensor))
         except OutOfMemory:
@@ -186,6 +186,13 @@ def _place(traceback) -> str:
     return ""
 
 
+@functools.lru_cache(maxsize=65536)
+def _layer_of(name: str) -> str:
+    """The layer that made it: functional_1.conv2d_2 of gradient_tape/functional_1/conv2d_2/Conv2DBackpropFilter; empty: none did."""
+    words = [word for word in name.removeprefix(_AGAIN).split("/")[:-1] if word not in _NO_LAYER]
+    return ".".join(word.replace(".", "_") for word in words[:2])
+
+
 def _line_of(operation) -> str:
     try:
         return _place(tuple(operation.traceback or ()))
@@ -253,14 +260,15 @@ def install(session) -> None:
         if not session.eager._is_planned(self._bound_context):
             return call(self, *args)
         session.tick()
-        session.count_call(self)
         graph = self.graph
         outputs = list(graph.outputs)
         given = {id(t): one for t, one in zip(graph.inputs, args)}
         walk = Walk(session, self.name, given, session.graph_variables.setdefault(graph, {}))
         session.saw_graph = True
+        session.count_call(self)
         try:
             walk.run(graph.get_operations(), outputs)
+            session.count_training(self, walk.assigned)
             _note_unknown(session, walk, "a traced function")
         except Exception as problem:
             session.trouble(problem, "a traced function")

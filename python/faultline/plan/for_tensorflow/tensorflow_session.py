@@ -6,6 +6,7 @@ import os
 import weakref
 
 from ...common.holdings import Holdings
+from ...common.stacks import user_line
 from .. import stand_in_reads
 from ..pool_session import PoolSession
 
@@ -15,6 +16,7 @@ _METHODS = ("numpy", "__bool__", "__float__", "__int__", "__index__", "__array__
 
 class TensorFlowSession(PoolSession):
     framework, title = "tensorflow", "TensorFlow"
+    packages = ("tensorflow", "keras", "tf_keras")
 
     def __init__(self, options: dict):
         super().__init__(options)
@@ -25,6 +27,8 @@ class TensorFlowSession(PoolSession):
         self.left_out_line = ""  # where a graph that changes something was not computed
         self._calls: dict[int, tuple] = {}  # by the id of a living function: it, and how often it was called
         self._step = None
+        self._trained: dict[str, frozenset] = {}  # by the program's line: the variables that it trained last
+        self._training_calls, self._models = 0, 1
 
     def install(self) -> None:
         from tensorflow.python.framework import ops
@@ -81,6 +85,18 @@ class TensorFlowSession(PoolSession):
             f"OOM when allocating tensor with shape[{sizes}] and type {kind} on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:{operation}] (A dry run by Faultline: no GPU was used.)",
         )
 
+    def count_training(self, function, assigned: dict) -> None:
+        """A line that trains one model after another has a round for each."""
+        line, trained = user_line(), frozenset(assigned)
+        if not trained:
+            return
+        self._training_calls += b"initialize_variables" not in bytes(function.name)
+        if not trained & self._trained.setdefault(line, trained):
+            self._trained[line] = trained
+            self._models += 1
+            self._begins_round = True
+            self.mark_round(f"models trained at {os.path.basename(line)}")
+
     def count_call(self, function) -> None:
         """A traced function that is called again and again is a step."""
         key = id(function)
@@ -88,7 +104,7 @@ class TensorFlowSession(PoolSession):
         if known is None:  # not held: what it captures would live on
             known = weakref.ref(function, lambda _: self._calls.pop(key, None))
         self._calls[key] = (known, count + 1)
-        if count > 0 and (self._step is None or self._step() is function):
+        if count > 0 and self._models == 1 and (self._step is None or self._step() is function):
             self._step = known
             self.step(
                 str(function.name.decode() if isinstance(function.name, bytes) else function.name)
@@ -97,6 +113,12 @@ class TensorFlowSession(PoolSession):
             )
 
     def tell_at_end(self) -> None:
+        if self._models > 1:
+            self.notes.add(
+                "mode",
+                f"{self._models} models were trained one after the other at one line, in {self._training_calls} steps: after the first, a step of this plan is a model",
+                "",
+            )
         if self.saw_graph:
             self.notes.add(
                 "kernel",
