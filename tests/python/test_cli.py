@@ -137,12 +137,12 @@ def test_one_bad_file_of_two_is_named_and_the_other_explained(run, tmp_path):
 # ---- bad usage
 
 BAD_USAGE = {
-    "": "a verb is missing: explain, replay, run, plan, view or doctor",
+    "": "a verb is missing: explain, replay, run, plan, view, diff, pack or doctor",
     "explode": "there is neither a verb nor a file explode",
     "explain": "FILE is required",
     "replay": "FILE is required",
     "explain --frobnicate CLEAN": "there is no option --frobnicate. faultline explain --help lists them",
-    "explain CLEAN --format xml": "--format: xml not in {terminal,json,sarif,markdown,github,junit,text-trace}",
+    "explain CLEAN --format xml": "--format: xml not in {terminal,json,sarif,markdown,github,junit,perfetto,text-trace}",
     "explain CLEAN --gpu nonsense": "--gpu: 'nonsense' is no GPU",
     "explain CLEAN --gpu -1GiB": "--gpu: '-1GiB' is no GPU",
     "replay CLEAN --gpu big": "--gpu: 'big' is no GPU",
@@ -415,18 +415,21 @@ def test_colour_is_for_terminals_that_want_it(binary, run):
     assert b"\x1b[" not in run("explain", WITH_FINDINGS).stdout
 
 
-@pytest.mark.parametrize("form", ["json", "sarif", "markdown", "github", "junit", "text-trace", "terminal"])
+@pytest.mark.parametrize("form", ["json", "sarif", "markdown", "github", "junit", "perfetto", "text-trace", "terminal"])
 def test_the_format_may_come_from_the_environment(run, form):
     environment = {**os.environ, "FAULTLINE_FORMAT": form}
     done = run("explain", CLEAN, env=environment)
     assert done.returncode == 0 and done.stdout == run("explain", CLEAN, "--format", form).stdout
     assert run("explain", CLEAN, "--format", "terminal", env=environment).stdout == run("explain", CLEAN).stdout
-    for verb in (["replay", CLEAN], ["doctor"]):  # which have two
+    for verb, forms in (
+        (["replay", CLEAN], "terminal,json,perfetto"),
+        (["doctor"], "terminal,json"),
+    ):  # which have fewer
         done = run(*verb, env=environment)
-        if form in ("json", "terminal"):
+        if form in forms.split(","):
             assert done.stdout and not done.stderr.startswith(b"faultline: FAULTLINE_FORMAT"), done.stderr
         else:
-            assert refusal(done).startswith(f"faultline: FAULTLINE_FORMAT: {form} not in {{terminal,json}}")
+            assert refusal(done).startswith(f"faultline: FAULTLINE_FORMAT: {form} not in {{{forms}}}")
 
 
 def test_a_report_that_was_written_is_shown_in_any_form(run, tmp_path):
