@@ -79,9 +79,10 @@ std::string treemap(const std::string& title, std::vector<TreemapCell> cells) {
     const std::string told =
         fmt::format("{}: {}{}", escaped(cell.name), share, cell.detail.empty() ? "" : ", " + escaped(cell.detail));
     out += fmt::format(
-        "<g class=\"{0}\" role=\"listitem\" aria-label=\"{1}\"><title>{1}</title><rect x=\"{2:.2f}\" y=\"{3:.2f}\" "
+        "<g class=\"{0}\" role=\"listitem\" aria-label=\"{1}\" data-name=\"{6}\"><title>{1}</title><rect x=\"{2:.2f}\" "
+        "y=\"{3:.2f}\" "
         "width=\"{4:.2f}\" height=\"{5:.2f}\"/>",
-        escaped(cell.colour), told, place.x, place.y, place.width, place.height);
+        escaped(cell.colour), told, place.x, place.y, place.width, place.height, escaped(cell.name));
     const int letters = static_cast<int>((place.width - 12) / kLetter);
     const auto label = [&](double down, const std::string& text, const char* style, bool may_be_cut) {
       if (letters < 5 || place.height < down + 6 || (!may_be_cut && display_width(clean(text, true)) > letters)) return;

@@ -285,6 +285,10 @@ def test_accounts_calls_segments_and_cells_are_walked_by_keys(oom, opened):
         page.keyboard.press(key)
         walked.append(page.evaluate(name))
     assert len(set(walked)) >= 3 and all("iB, " in one for one in walked)
+    cell = page.locator(".treemap g").nth(1)
+    cell.click()
+    assert page.evaluate("faultline.model.grouping.by") == "line"
+    assert cell.get_attribute("data-name") in page.evaluate("faultline.model.grouping.groups")
 
 
 def test_the_picture_follows_the_dark_and_prints(oom, opened):

@@ -171,6 +171,16 @@ class Viewer {
     this.chooseMoment(model.peaks[best]);
   }
 
+  // A line or a module by its name, where the picture has a band for it.
+  lookAtName(name) {
+    const index = this.model.groupings.findIndex((one) => one.groups.includes(name));
+    if (index < 0) return;
+    find("grouping").value = index;
+    this.chooseGrouping(index);
+    this.lookAtGroup(this.model.grouping.groups.indexOf(name));
+    find("timeline").scrollIntoView({ block: "nearest" });
+  }
+
   // To a finding's moment, its line chosen where the picture has it.
   jump(number) {
     const target = this.payload.jumps[number];
@@ -233,7 +243,7 @@ class Viewer {
       const button = event.target.closest?.(".copy");
       if (button) copyPlace(button, find("said"));
     });
-    document.querySelectorAll(".treemap").forEach(walkTreemap);
+    document.querySelectorAll(".treemap").forEach((map) => walkTreemap(map, (name) => this.lookAtName(name)));
     const buttons = { "zoom-in": () => chart.zoom(0.5, this.moment), "zoom-out": () => chart.zoom(2, this.moment), taller: () => chart.zoomBytes(0.5), flatter: () => chart.zoomBytes(2), whole: () => chart.whole(), peak: () => this.chooseMoment(this.model.peakEvent) };
     for (const [id, act] of Object.entries(buttons)) on(id, "click", () => (act(), this.redraw()));
     canvas.addEventListener("wheel", (event) => {
@@ -342,14 +352,16 @@ class Viewer {
   }
 }
 
-// One stop for the Tab key; arrows go from cell to cell, by where they lie.
-function walkTreemap(map) {
+// One stop for the Tab key; arrows go from cell to cell, by where they lie. A cell leads to its line or module in the picture.
+function walkTreemap(map, look) {
   const cells = [...map.querySelectorAll("g")], middle = (cell) => {
     const box = cell.querySelector("rect").getBBox();
     return [box.x + box.width / 2, box.y + box.height / 2];
   };
   cells.forEach((cell, at) => cell.setAttribute("tabindex", at ? "-1" : "0"));
+  map.addEventListener("click", (event) => event.target.closest("g") && look(event.target.closest("g").dataset.name));
   map.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.closest("g")) return look(event.target.closest("g").dataset.name);
     const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key], from = event.target.closest("g");
     if (!way || !from) return;
     event.preventDefault();
