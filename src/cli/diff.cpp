@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "report/assemble.h"
 #include "report/growth_text.h"
 #include "sources/input.h"
@@ -21,6 +22,7 @@ std::string name_of(const std::string& path) { return path == "-" ? "standard in
 
 // The report of one side; its recording is not kept.
 Result<Report> side_of(const std::string& path) {
+  const Progress progress(reading(path), path);
   Result<Input> input = open_input(path);
   if (!input) return Error{input.error().message(name_of(path)), {}, {}};
   Report report = make_report(*input);

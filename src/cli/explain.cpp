@@ -1,8 +1,10 @@
 // explain FILE…: finds out what each FILE is, and explains it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "models/gpus.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
@@ -32,7 +34,9 @@ int explain(const ExplainOptions& options) {
   }
   int status = kClean;
   std::vector<Input> inputs;
+  std::optional<Progress> progress(std::in_place);
   for (const std::string& path : options.paths) {
+    progress->step(reading(path), path);
     Result<Input> input = open_input(path);
     if (input) inputs.push_back(std::move(*input));
     // the others are explained all the same
@@ -83,17 +87,19 @@ int explain(const ExplainOptions& options) {
   }
   if (options.output.format == kTextTrace && !inputs.empty()) {
     if (inputs.size() == 1 && inputs.front().parts.size() == 1)
-      return write_out(trace_to_text(inputs.front().parts.front().trace), status);
+      return progress.reset(), write_out(trace_to_text(inputs.front().parts.front().trace), status);
     return fail(
         "--format text-trace writes one trace, and this has several: name the file of one process, for example "
         "FOLDER/process-12.faultline");
   }
   std::vector<Report> reports;
+  progress->step("judging what was recorded");
   for (const Input& input : inputs) {
     reports.push_back(make_report(input));
     status = std::max(status, exit_status(reports.back()));
   }
   if (reports.empty()) return status;
+  progress.reset();
   if (options.output.format == kPerfetto) return write_perfetto(inputs, status);
   std::string text = rendered(reports, options.output);
   if (options.output.format == "json" && reports.size() == 1 && options.paths.size() > 1) text = "[" + text + "]\n";

@@ -14,6 +14,7 @@
 
 #include "base/safe_text.h"
 #include "cli/installation.h"
+#include "cli/progress.h"
 #include "report/exit_status.h"
 #include "report/finding_text.h"
 #include "report/json.h"
@@ -108,6 +109,7 @@ bool may_be_overwritten(const std::string& path) {
 }
 
 void hint(const std::string& sentence) {
+  Progress::make_way();
   std::string line = "faultline: " + sentence;
   if (line.back() != '.') line += '.';
   // One line whatever it quotes: paths and inputs may hold line ends and terminal codes.

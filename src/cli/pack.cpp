@@ -9,11 +9,13 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "cli/options.h"
 #include "cli/private_files.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
 #include "fmt/format.h"
 #include "pack/make_pack.h"
@@ -109,8 +111,13 @@ int pack_input(const PackOptions& options) {
   request.path = options.path;
   request.owner = owner_for(options);
   request.manner.keep_arguments = options.keep_arguments;
-  request.step = [&](const std::string&, std::size_t, std::size_t) { return !interrupted(); };
+  std::optional<Progress> progress(std::in_place);
+  request.step = [&](const std::string& name, std::size_t done, std::size_t all) {
+    progress->step(fmt::format("packing {}, {} of {} files", name, done + 1, all));
+    return !interrupted();
+  };
   Result<pack::Pack> made = pack::make_pack(request);
+  progress.reset();
   if (!made) return fail(made.error().message(options.path));
   if (Status written = write_text(output, made->archive); !written) return fail(written.error().message());
   return write_out(told_pack(*made, output), kClean);

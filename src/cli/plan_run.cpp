@@ -6,10 +6,13 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "cli/effects.h"
 #include "cli/installation.h"
+#include "cli/progress.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "sources/run_folder/layout.h"
@@ -108,6 +111,37 @@ Patience patience_for(const DryRunJob& job) {
   return {is_over, !job.limits.allow_writes};
 }
 
+// For the terminal: which runs are under way, and for how long.
+class RunningNow {
+ public:
+  explicit RunningNow(std::size_t all) : all_(all) {}
+  void begin(std::size_t at, const std::string& folder) {
+    const std::lock_guard held(mutex_);
+    const std::string name = fs::path(folder).filename().string();
+    runs_[at] = {name == layout::kLarger ? "a GPU that grows" : name, Clock::now()};
+  }
+  void end(std::size_t at) {
+    const std::lock_guard held(mutex_);
+    runs_.erase(at);
+    ++ended_;
+  }
+  std::string line() {
+    const std::lock_guard held(mutex_);
+    std::string names;
+    for (const auto& [at, run] : runs_)
+      names += fmt::format("{}{} ({:.0f} s)", names.empty() ? "" : " and ", run.first,
+                           std::chrono::duration<double>(Clock::now() - run.second).count());
+    if (names.empty()) return {};
+    return fmt::format("running it with {}; {} of {} done", names, ended_, all_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::mutex mutex_;
+  std::map<std::size_t, std::pair<std::string, Clock::time_point>> runs_;
+  std::size_t ended_ = 0, all_;
+};
+
 DryRunResult finished(pid_t process, const DryRunJob& job) {
   const ProgramEnd end = wait_for_program(process, patience_for(job));
   DryRunResult result;
@@ -152,6 +186,9 @@ std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& f
   const InterruptsNoted noted;
   std::vector<DryRunResult> results(attempts.size());
   std::atomic<std::size_t> next{0};
+  RunningNow now(attempts.size());
+  Progress progress;
+  progress.step([&now] { return now.line(); });
   const auto work = [&] {
     for (std::size_t at = next++; at < attempts.size() && !interrupted(); at = next++) {
       const DryRunJob job = job_for(attempts[at], first);
@@ -161,7 +198,9 @@ std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& f
                                                   Placement{Output::kAsIs, job.folder + "/log.txt", again, false});
       if (again >= 0) ::close(again);
       if (!process) continue;
+      now.begin(at, attempts[at].folder);
       results[at] = finished(*process, job);
+      now.end(at);
       if (job.folder_stays) results[at].log = shown_folder(job.folder) + "/log.txt";
     }
   };

@@ -11,6 +11,7 @@
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "facts/facts.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
@@ -348,6 +349,7 @@ std::string to_page(const ReplayArguments& arguments, const std::vector<Row>& ro
 
 int run_replay(const ReplayArguments& arguments) {
   if (Status usable = check(arguments); !usable) return fail(usable.error().message());
+  std::optional<Progress> progress(std::in_place, reading(arguments.path), arguments.path);
   Result<Input> input = open_input(arguments.path);
   if (!input) return fail(input.error().message(name_of_input(arguments)));
   const Result<const InputPart*> part = part_to_replay(arguments, *input);
@@ -370,12 +372,14 @@ int run_replay(const ReplayArguments& arguments) {
   if (!room) return fail(room.error().message());
   options.segment_budget_bytes = room->segment_budget_bytes;
   options.gpu = room->target;
+  progress->step(fmt::format("replaying {} events", format_count(trace.events.size())));
   Result<std::vector<Row>> rows = answer(arguments, facts, slot, options);
   if (!rows) return fail(rows.error().message());
   if (!arguments.output_trace.empty() && rows->back().result.trace) {
     if (Status saved = write_trace_file(*rows->back().result.trace, arguments.output_trace); !saved)
       return fail(saved.error().message(arguments.output_trace));
   }
+  progress.reset();
   const bool cut_short = ended_for_want_of_memory(facts, slot, (*part)->statements);
   const bool fits = rows->size() > 1 && (*rows)[1].result.failure_count == 0;
   if (arguments.output.format == kPerfetto && rows->back().result.trace) {

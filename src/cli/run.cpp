@@ -6,6 +6,7 @@
 #include "cli/apart.h"
 #include "cli/options.h"
 #include "cli/pool_maps.h"
+#include "cli/progress.h"
 #include "cli/run_again.h"
 #include "cli/run_folder.h"
 #include "cli/run_setup.h"
@@ -42,9 +43,12 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
         "GPU memory");
     return kClean;
   }
+  std::optional<Progress> progress(std::in_place, "reading what was recorded");
   Result<Input> input = open_input(folder);
   if (!input) return fail(input.error().message(shown_folder(folder)));
+  progress->step("judging what was recorded");
   const Report report = make_report(*input);
+  progress.reset();
   if (Status written = write_report(folder, report); !written) hint(written.error().message());
   if (options.output.format == kPerfetto) return write_perfetto({&*input, 1}, exit_status(report));
   return tell_run(report, options.output, shown_folder(folder));

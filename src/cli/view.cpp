@@ -5,11 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <optional>
 
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "cli/options.h"
 #include "cli/private_files.h"
+#include "cli/progress.h"
 #include "sources/source.h"
 #include "view/page.h"
 
@@ -77,12 +79,15 @@ int view_input(const ViewOptions& options) {
   if (!to_stdout) {
     if (Status allowed = check_output(options, page); !allowed) return fail(allowed.error().message());
   }
+  std::optional<Progress> progress(std::in_place, reading(options.path), options.path);
   Result<Input> input = open_input(options.path);
   if (!input) return fail(input.error().message(options.path == "-" ? "standard input" : options.path));
   view::PageOptions how;
   how.with_source = !options.no_source;
   how.text = terminal_options({});
+  progress->step("judging what was recorded, and drawing the page");
   const std::string html = view::make_page(view::look_at(*input), how);
+  progress.reset();
   if (to_stdout) return write_out(html, kClean);
   if (Status written = write_text(page, html); !written) return fail(written.error().message());
   const int status = write_out("Wrote " + shown(page) + " (" + format_bytes(html.size()) + ")\n", kClean);

@@ -47,6 +47,7 @@ EVERY_NTH = {
 LONG = (
     "test_plan_cli.py::test_a_program_that_does_not_fit_names_the_line_and_what_helps",  # test_readme.py has such a plan
     "test_plan_cli.py::test_a_run_folder_is_explained_again",
+    "test_progress.py::test_the_runs_of_a_plan_are_named",
     "test_plan_cli.py::test_the_failure_that_is_named_is_the_one_it_died_of[none",
     "test_plan_cli.py::test_a_failure_that_the_program_catches_is_a_finding_and_no_verdict",
     "test_plan_verdicts.py::test_without_a_gpu_a_program_that_sizes_itself_by_it_is_given_no_number[0-",
