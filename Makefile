@@ -70,29 +70,11 @@ $(BUILD)/build.ninja: CMakeLists.txt $(STAMPS)/apt-build $(STAMPS)/cuda-headers
 build: $(BUILD)/build.ninja
 	@$(COMPILE) $(BUILD) -j $(JOBS) --target faultline
 
+# What the wheel shows too, with a Python that has PyTorch.
 run:
 	$(call beside,build $(STAMPS)/venv-torch)
-	@echo "Explaining a real recording: a GPT training step that ran out of memory on an H200 (tests/fixtures/torch/gpt_oom.pickle.xz)"
-	@echo
-	@$(BUILD)/faultline explain tests/fixtures/torch/gpt_oom.pickle.xz || [ $$? -eq 1 ]
-	@echo
-	@echo "Replaying the same requests on a device of 8 GiB: would they fit?"
-	@echo
-	@$(BUILD)/faultline replay tests/fixtures/torch/gpt_oom.pickle.xz --gpu 8GiB || [ $$? -eq 1 ]
-	@echo
-	@echo "Planning a program that has not run yet: examples/train_gpt.py on a T4, without a GPU"
-	@echo
-	@rm -rf $(BUILD)/plan-example
-	@$(BUILD)/faultline plan --gpu T4 --steps 2 -o $(BUILD)/plan-example -- $(PYTHON) examples/train_gpt.py --batch-size 16 || [ $$? -eq 1 ]
-	@echo
-	@echo "Recording a program that uses the driver interface, on a GPU that this machine's processor plays: examples/driver_copy.cpp"
-	@echo
-	@rm -rf $(BUILD)/run-example
-	@$(CXX) -std=c++17 -g -O1 -I .cache/cuda/nvidia/cu13/include -o $(BUILD)/driver_copy examples/driver_copy.cpp -L $(BUILD)/capture -l:libcuda.so.1
-	@$(BUILD)/faultline run --gpu virtual:4GiB -o $(BUILD)/run-example -- $(BUILD)/driver_copy || [ $$? -eq 1 ]
-	@echo
-	@echo "The first of these as a page to look at: open it in a browser"
-	@$(BUILD)/faultline view tests/fixtures/torch/gpt_oom.pickle.xz -o $(BUILD)/page.html
+	@rm -rf $(BUILD)/demo
+	@PATH="$$PWD/.venv/bin:$$PATH" $(BUILD)/faultline demo -o $(BUILD)/demo
 
 test:
 	$(call beside,build-tests $(STAMPS)/venv $(STAMPS)/apt-test)

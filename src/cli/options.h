@@ -70,6 +70,7 @@ void add_replay(CLI::App& app, int& status);
 void add_view(CLI::App& app, int& status);
 void add_diff(CLI::App& app, int& status);
 void add_pack(CLI::App& app, int& status);
+void add_demo(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);
 // command: what stood behind `--`, which the verbs that run a program take.

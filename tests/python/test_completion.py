@@ -39,7 +39,7 @@ def test_bash_is_offered_what_the_verb_takes(line, offered, not_offered):
 
 
 def test_every_option_of_the_help_is_in_every_form():
-    verbs = ("explain", "replay", "run", "plan", "view", "diff", "pack", "doctor")
+    verbs = ("explain", "replay", "run", "plan", "view", "diff", "pack", "demo", "doctor")
     forms = {shell: printed(shell) for shell in ("bash", "zsh", "fish", "man")}
     for verb in verbs:
         shown = subprocess.run([FAULTLINE, verb, "--help"], capture_output=True, text=True, check=True).stdout

@@ -70,6 +70,7 @@ def test_it_is_one_small_file_for_every_python():
     }
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
     assert {"faultline/docs/rules/memory-leak.md", "faultline/lib/capture/libcuda.so.1"} <= set(names)
+    assert {"faultline/demo/gpt_oom.pack.zip", "faultline/demo/leak.pack.zip"} <= set(names)
 
 
 def test_what_needs_no_framework_works(faultline, installed):
@@ -78,6 +79,8 @@ def test_what_needs_no_framework_works(faultline, installed):
     assert told.returncode == 1 and "memory/out-of-memory at snap.py:22" in told.stdout
     (page,) = installed.glob("lib/python*/site-packages/faultline/docs/rules/memory-out-of-memory.md")
     assert "".join(str(page).split()) in "".join(told.stdout.split()), "what is to be read is there"
+    told = faultline("demo", "--no-plan")
+    assert told.returncode == 0 and told.stdout.endswith("/faultline-demo/page.html\n"), told.stderr
     told = faultline("doctor", "--format", "json")
     assert told.returncode in (0, 1) and json.loads(told.stdout) and str(installed) in told.stdout
     told = faultline("run", "--gpu", "virtual:1GiB", "-o", "left", "--", PROGRAMS / "double_free")

@@ -1,0 +1,57 @@
+"""faultline demo: what comes with the tool, shown in the order of its numbers, with the path of the page at the end."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from common import ROOT, refusal
+
+PARTS = ROOT / "python/faultline/demo"
+
+
+@pytest.fixture
+def demo(binary, tmp_path):
+    def demo(*options, **environment):
+        return subprocess.run(
+            [binary, "demo", *options], capture_output=True, cwd=tmp_path, env={**os.environ, **environment}
+        )
+
+    return demo
+
+
+def test_everything_is_shown_and_the_page_is_there(demo, tmp_path):
+    done = demo("--no-plan", FAULTLINE_FORMAT="json")
+    told = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^(\d)\. ", told, re.M) == list("123456")
+    for words in ("memory/out-of-memory at snap.py:22", "memory/leak", "Not shown: a plan, as was asked"):
+        assert words in told, words
+    assert "api/bad-free" in done.stderr.decode() and "api/bad-copy" in done.stderr.decode()
+    page = told.splitlines()[-1]
+    assert page == str(tmp_path / "faultline-demo" / "page.html") and os.path.getsize(page) > 10000
+    # a second one has a folder of its own
+    assert demo("--no-plan").stdout.decode().splitlines()[-1] == str(tmp_path / "faultline-demo-2" / "page.html")
+
+
+def test_without_python_the_rest_is_shown(demo):
+    done = demo("-o", "there", PATH="/nowhere")
+    told = done.stdout.decode()
+    assert done.returncode == 0 and "there is no python3" in told and told.endswith("/there/page.html\n")
+
+
+def test_a_folder_with_something_in_it_is_not_used(demo, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x").write_text("x")
+    assert "has something in it" in refusal(demo("-o", "mine"))
+
+
+def test_what_comes_with_it_is_small_and_tells_of_no_machine(binary):
+    assert sum(path.stat().st_size for path in PARTS.iterdir() if path.is_file()) < 200_000
+    for pack in PARTS.glob("*.zip"):
+        trace = subprocess.run(
+            [binary, "explain", "--format", "text-trace", pack], capture_output=True, check=True
+        ).stdout
+        for path in re.findall(rb'"(/[^"]*)"', trace):
+            assert path.startswith((b"/home/user/project", b"/usr/")) or path == os.fsencode(pack), path
