@@ -1,4 +1,4 @@
-"""What the README shows is what the program prints: each line of its examples, in order, but where it says that lines are left out."""
+"""What the tour shows is what the program prints: each line of its examples, in order, but where it says that lines are left out."""
 
 import re
 import subprocess
@@ -8,8 +8,8 @@ import pytest
 
 from common import ROOT
 
-README = (ROOT / "README.md").read_text()
-BLOCKS = [part.split("\n", 1)[1] for part in README.split("```")[1::2]]
+TOUR = (ROOT / "docs/tour.md").read_text()
+BLOCKS = [part.split("\n", 1)[1] for part in TOUR.split("```")[1::2]]
 
 
 def block(start):
@@ -53,7 +53,7 @@ def test_the_report(binary):
 
 
 def test_the_replay(binary):
-    command = re.search(r"^build/faultline (replay .*churn_tight.*expandable_segments.*)$", README, re.M)[1]
+    command = re.search(r"^build/faultline (replay .*churn_tight.*expandable_segments.*)$", TOUR, re.M)[1]
     check(block("Replay of "), printed(binary, *command.split()))
 
 
@@ -104,3 +104,10 @@ def test_every_page_and_heading_that_is_named_is_there():
                 f"{page.relative_to(ROOT)} names {link}#{anchor}: {sorted(anchors_of(target))}"
             )
     assert links > 100
+
+
+def test_every_page_is_on_the_map():
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    named = set(re.findall(r"\]\(([\w./-]+\.md)\)", (ROOT / "docs/README.md").read_text()))
+    rules = {page for page in pages if page.startswith("rules/")} - {"rules/README.md"}  # they have a map of their own
+    assert pages - rules - {"README.md"} == named
